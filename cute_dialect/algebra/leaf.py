@@ -1,0 +1,354 @@
+"""Leaves: the integers of the layout algebra, known now or only at run time.
+
+The whole algebra is written over *leaves*.  A leaf is a Python ``int`` (static) or a :class:`Dyn` (dynamic: only
+its bit width, its divisibility and its bounds are known).  The same functions serve three readings:
+
+* eager: every leaf is an ``int`` and plain arithmetic happens;
+* types: dynamic leaves combine to dynamic leaves, so running an algorithm over type payloads infers its result type;
+* lowering: dynamic leaves carry an SSA ``value`` and an :class:`Emitter`; each scalar step that the short cuts below
+  do not settle emits one instruction.
+
+Divisibility.  ``Dyn.div`` is 0 for a leaf that does not track it (the core dialect without ``div``) and a known
+divisor ``>= 1`` for one that does.  Untracked leaves only ever give untracked leaves, so a file without ``div`` gets
+exactly the core rules; see :func:`tracked` and :func:`untracked`.
+
+>>> mul(Dyn(div=4), 16)
+Dyn(?{div=64})
+>>> mul(Dyn(), 16), mul(Dyn(), 1), mul(Dyn(), 0)
+(Dyn(?), Dyn(?), 0)
+>>> div(-7, 2), mod(-7, 2), ceil_div(-7, 2)
+(-3, -1, -3)
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Protocol, TypeAlias
+
+DIV_CAP = 1 << 30
+"""Products of divisibilities are cut down to their gcd with this."""
+
+
+class AlgebraError(ValueError):
+    """The algebra cannot compute a result: a precondition is violated.  The message says which, and where."""
+
+
+class Emitter(Protocol):
+    """Turns scalar steps on run-time values into instructions; returns the SSA value of the result.
+
+    Operands are leaves: an ``int`` stands for a constant of the operation width ``width`` (bits).
+    """
+
+    def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> object:
+        """``op`` is one of add sub mul div mod ceil_div min max and or xor shr shl."""
+        ...
+
+    def unary(self, op: str, a: Leaf, width: int) -> object:
+        """``op`` is abs."""
+        ...
+
+    def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> object:
+        """``predicate`` is one of eq ne slt sle sgt sge; gives an ``i1``."""
+        ...
+
+    def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> object:
+        """``a`` where ``condition`` (an ``i1`` value) holds, else ``b``."""
+        ...
+
+
+class Dyn:
+    """A leaf that is known only at run time.
+
+    ``width``: bits, one of 1, 8, 16, 32, 64.  ``div``: 0 untracked, else a known divisor.  ``value``/``emitter``: the
+    SSA value and where to emit, in lowering; ``None`` otherwise.  Equality looks at width and divisibility only.
+    """
+
+    __slots__ = ("width", "div", "value", "emitter")
+
+    def __init__(self, width: int = 32, div: int = 0, value: object = None, emitter: Emitter | None = None):
+        self.width = width
+        self.div = div
+        self.value = value
+        self.emitter = emitter
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dyn) and self.width == other.width and (self.div or 1) == (other.div or 1)
+
+    def __hash__(self) -> int:
+        return hash((self.width, self.div or 1))
+
+    def __str__(self) -> str:
+        if self.div > 1:
+            return f"?{{div={self.div}}}" if self.width == 32 else f"?{{i{self.width} div={self.div}}}"
+        return "?" if self.width == 32 else f"?{{i{self.width}}}"
+
+    def __repr__(self) -> str:
+        return f"Dyn({self})"
+
+
+Leaf: TypeAlias = int | Dyn
+
+# ---------------------------------------------------------------------------------------------- width, divisibility
+
+
+def width_of(leaf: Leaf) -> int:
+    """Bits that a leaf takes as an operand: a static integer counts 32 or 64."""
+    if isinstance(leaf, Dyn):
+        return leaf.width
+    return 32 if -(1 << 31) <= leaf < (1 << 31) else 64
+
+
+def divisibility(leaf: Leaf) -> int:
+    """The largest provable divisor; 0 for the static 0 (neutral for gcd)."""
+    return (leaf.div or 1) if isinstance(leaf, Dyn) else abs(leaf)
+
+
+def result_width(a: Leaf, b: Leaf) -> int:
+    """Width of a dynamic result: the larger of two dynamic widths; beside a static ``n`` at least that of ``n``."""
+    return max(width_of(a), width_of(b))
+
+
+def _pow2_part(n: int) -> int:
+    return (n & -n) if n else 0
+
+
+def _tracks(a: Leaf, b: Leaf) -> bool:
+    return not ((isinstance(a, Dyn) and a.div == 0) or (isinstance(b, Dyn) and b.div == 0))
+
+
+def _binary(op: str, a: Leaf, b: Leaf, div: int) -> Dyn:
+    width = result_width(a, b)
+    emitter = (a.emitter if isinstance(a, Dyn) else None) or (b.emitter if isinstance(b, Dyn) else None)
+    if not _tracks(a, b):
+        div = 0
+    value = None if emitter is None else emitter.binary(op, a, b, width)
+    return Dyn(width, div, value, emitter)
+
+
+# ------------------------------------------------------------------------------------------------------- arithmetic
+
+
+def add(a: Leaf, b: Leaf) -> Leaf:
+    """``a + b``.  No short cut: even ``? + 0`` is a fresh dynamic leaf."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return _binary("add", a, b, gcd(divisibility(a), divisibility(b)) or 1)
+
+
+def sub(a: Leaf, b: Leaf) -> Leaf:
+    """``a - b``."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    return _binary("sub", a, b, gcd(divisibility(a), divisibility(b)) or 1)
+
+
+def mul(a: Leaf, b: Leaf) -> Leaf:
+    """``a * b``; times static 0 is 0, times static 1 the same leaf."""
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return a * b
+        a, b = b, a
+    if isinstance(b, int):
+        if b == 0:
+            return 0
+        if b == 1:
+            return a
+    d = divisibility(a) * divisibility(b)
+    return _binary("mul", a, b, d if d <= DIV_CAP else gcd(d, DIV_CAP))
+
+
+def div(a: Leaf, b: Leaf) -> Leaf:
+    """``a / b``, truncating toward zero.  ``0 / ?`` is 0, ``? / 1`` the same leaf.
+
+    Raises AlgebraError when ``b`` is static 0.
+    """
+    if isinstance(b, int):
+        if b == 0:
+            raise AlgebraError("division by zero")
+        if isinstance(a, int):
+            q = abs(a) // abs(b)
+            return q if (a < 0) == (b < 0) else -q
+        if b == 1:
+            return a
+        d = divisibility(a)
+        return _binary("div", a, b, d // abs(b) if d % b == 0 else 1)
+    if isinstance(a, int) and a == 0:
+        return 0
+    return _binary("div", a, b, 1)
+
+
+def mod(a: Leaf, b: Leaf) -> Leaf:
+    """``a % b`` with the sign of ``a``.  ``0 % ?`` and ``? % 1`` are 0; ``?{div=n} % m`` is 0 when ``m`` divides ``n``.
+
+    Raises AlgebraError when ``b`` is static 0.
+    """
+    if isinstance(b, int):
+        if b == 0:
+            raise AlgebraError("remainder of a division by zero")
+        if isinstance(a, int):
+            r = abs(a) % abs(b)
+            return -r if a < 0 else r
+        if b in (1, -1) or divisibility(a) % b == 0:
+            return 0 if b in (1, -1) or a.div else _binary("mod", a, b, 0)
+        return _binary("mod", a, b, gcd(divisibility(a), b))
+    if isinstance(a, int) and a == 0:
+        return 0
+    return _binary("mod", a, b, gcd(divisibility(a), divisibility(b)) or 1)
+
+
+def ceil_div(a: Leaf, b: Leaf) -> Leaf:
+    """``a / b`` rounded toward +infinity.  ``ceil(? / 1)`` is the same leaf, ``ceil(0 / ?)`` is 0.
+
+    Raises AlgebraError when ``b`` is static 0.
+    """
+    if isinstance(b, int):
+        if b == 0:
+            raise AlgebraError("division by zero")
+        if isinstance(a, int):
+            return -(-a // b)
+        if b == 1:
+            return a
+        d = divisibility(a)
+        exact = a.div != 0 and d % b == 0
+        # A provably exact quotient needs no rounding, which saves the select that ceildiv expands to.
+        return _binary("div" if exact else "ceil_div", a, b, d // abs(b) if exact else 1)
+    if isinstance(a, int) and a == 0:
+        return 0
+    return _binary("ceil_div", a, b, 1)
+
+
+def minimum(a: Leaf, b: Leaf) -> Leaf:
+    """The smaller of both."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return _binary("min", a, b, gcd(divisibility(a), divisibility(b)) or 1)
+
+
+def min_extent(a: Leaf, b: Leaf) -> Leaf:
+    """``min`` of two extents (values >= 1): ``min(?{div=n}, m)`` is static ``m`` when ``m`` divides ``n``.
+
+    Sound because a positive multiple of ``m`` is at least ``m``.
+    """
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, Dyn) and x.div and isinstance(y, int) and y > 0 and x.div % y == 0:
+            return y
+    return minimum(a, b)
+
+
+def maximum(a: Leaf, b: Leaf) -> Leaf:
+    """The larger of both."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return _binary("max", a, b, gcd(divisibility(a), divisibility(b)) or 1)
+
+
+def absolute(a: Leaf) -> Leaf:
+    """The magnitude."""
+    if isinstance(a, int):
+        return abs(a)
+    value = None if a.emitter is None else a.emitter.unary("abs", a, a.width)
+    return Dyn(a.width, a.div, value, a.emitter)
+
+
+# ----------------------------------------------------------------------------------------------------------- bitwise
+
+
+def and_(a: Leaf, b: Leaf) -> Leaf:
+    """Bitwise and; with static 0 it is 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a & b
+    if (isinstance(a, int) and a == 0) or (isinstance(b, int) and b == 0):
+        return 0
+    return _binary("and", a, b, max(_pow2_part(divisibility(a)), _pow2_part(divisibility(b))))
+
+
+def or_(a: Leaf, b: Leaf) -> Leaf:
+    """Bitwise or; with static 0 the other side."""
+    return _or_like("or", a, b)
+
+
+def xor(a: Leaf, b: Leaf) -> Leaf:
+    """Bitwise exclusive or; with static 0 the other side."""
+    return _or_like("xor", a, b)
+
+
+def _or_like(op: str, a: Leaf, b: Leaf) -> Leaf:
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return a | b if op == "or" else a ^ b
+        if a == 0:
+            return b
+    elif isinstance(b, int) and b == 0:
+        return a
+    return _binary(op, a, b, gcd(_pow2_part(divisibility(a)), _pow2_part(divisibility(b))) or 1)
+
+
+def shl(a: Leaf, by: int) -> Leaf:
+    """Shift left by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
+    if isinstance(a, int):
+        return a << by
+    if by == 0:
+        return a
+    _check_shift(a, by)
+    d = divisibility(a) << by
+    return _binary("shl", a, by, d if d <= DIV_CAP else gcd(d, DIV_CAP))
+
+
+def shr(a: Leaf, by: int) -> Leaf:
+    """Logical shift right by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
+    if isinstance(a, int):
+        return a >> by
+    if by == 0:
+        return a
+    _check_shift(a, by)
+    d = divisibility(a)
+    return _binary("shr", a, by, d >> by if d % (1 << by) == 0 else 1)
+
+
+def _check_shift(a: Dyn, by: int) -> None:
+    if not 0 <= by < a.width:
+        raise AlgebraError(f"expected a shift in [0, {a.width}) for an i{a.width}, got {by}")
+
+
+# --------------------------------------------------------------------------------------------------- tests, selection
+
+Condition: TypeAlias = bool | Dyn
+"""A test decided now, or an ``i1`` leaf."""
+
+_STATIC_TESTS = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+}
+
+
+def compare(predicate: str, a: Leaf, b: Leaf) -> Condition:
+    """``a predicate b`` (eq ne slt sle sgt sge, signed); a ``bool`` when it can be decided now."""
+    if isinstance(a, int) and isinstance(b, int):
+        return _STATIC_TESTS[predicate](a, b)
+    if predicate == "eq":
+        for x, n in ((a, b), (b, a)):
+            if isinstance(x, Dyn) and isinstance(n, int) and not -(1 << (x.width - 1)) <= n < (1 << (x.width - 1)):
+                return False
+    emitter = (a.emitter if isinstance(a, Dyn) else None) or (b.emitter if isinstance(b, Dyn) else None)
+    value = None if emitter is None else emitter.compare(predicate, a, b, result_width(a, b))
+    return Dyn(1, 1 if _tracks(a, b) else 0, value, emitter)
+
+
+def select(condition: Condition, a: Leaf, b: Leaf) -> Leaf:
+    """``a`` if the condition holds, else ``b``; a static condition emits nothing."""
+    if isinstance(condition, bool):
+        return a if condition else b
+    width = result_width(a, b)
+    div = gcd(divisibility(a), divisibility(b)) or 1
+    emitter = condition.emitter
+    value = None if emitter is None else emitter.select(condition.value, a, b, width)
+    return Dyn(width, div if condition.div and _tracks(a, b) else 0, value, emitter)
+
+
+def is_static_value(leaf: object, n: int) -> bool:
+    """Whether a leaf is the static integer ``n``."""
+    return isinstance(leaf, int) and leaf == n
