@@ -1,0 +1,559 @@
+"""Types of the memory half: constrained integers, pointers, tensors, tiled copies.
+
+* ``!cute.i32<divby N>``, ``!cute.i64<divby N>``: an integer known to be a multiple of ``N``.
+* ``!cute.ptr<f32, gmem, align<16>>``: a typed pointer; alignment in bytes, default the natural one of the element.
+* ``!cute.memref<f32, gmem, "(?,?):(?,1)">``: a pointer with a layout; element coordinate ``c`` lives ``L(c)`` elements
+  after the pointer.
+* ``!cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">``: an arithmetic tuple with a basis-stride layout; element ``c`` is
+  ``iter + L(c)``.
+* ``!cute.tiled_copy<ATOM, layout_copy_tv = <"…">, tiler_mn = <"…">>``: an atom, the (thread, value) layout over a tile,
+  and the tile.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
+from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra import text, verify
+from cute_dialect.algebra.int_tuple import Basis, is_static, leaves, tuple_add
+from cute_dialect.algebra.layout import Layout, evaluate
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
+from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+
+AnyLayout: TypeAlias = Layout | ComposedLayout
+SPACES = ("generic", "gmem", "smem", "rmem", "tmem")
+ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6}
+"""Memory space -> LLVM address space (NVPTX usage guide, "Address Spaces")."""
+
+_NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
+
+
+def element_bits(element: Attribute) -> int:
+    """Bits one element takes in memory.  ``i1`` is stored as a byte, ``tf32`` as 32 bits.  Raises AlgebraError."""
+    if isinstance(element, IntegerType):
+        return 8 if element.width.data == 1 else element.width.data
+    if isinstance(element, Float32Type):
+        return 32
+    if isinstance(element, Float16Type | BFloat16Type):
+        return 16
+    if isinstance(element, Float64Type):
+        return 64
+    bits = _NARROW_FLOATS.get(getattr(element, "name", ""))
+    if bits is None:
+        raise AlgebraError(
+            "expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), "
+            f"got {element}"
+        )
+    return bits
+
+
+def natural_alignment(element: Attribute) -> int:
+    """Bytes: the size of the element, at least 1."""
+    return max(1, element_bits(element) // 8)
+
+
+def derived_alignment(align: int, offset: Leaf, element: Attribute) -> int:
+    """Alignment in bytes of ``p + offset`` (elements) for a pointer aligned to ``align`` bytes.
+
+    ``gcd(align, d(offset) * size)`` rounded down to a power of two, at least the natural alignment.
+
+    >>> from cute_dialect.algebra.leaf import Dyn
+    >>> from xdsl.dialects.builtin import f32
+    >>> derived_alignment(16, Dyn(div=4), f32), derived_alignment(16, Dyn(div=2), f32), derived_alignment(16, 0, f32)
+    (16, 8, 16)
+    """
+    n = gcd(align * 8, divisibility(offset) * element_bits(element)) // 8
+    return max(n & -n, natural_alignment(element))
+
+
+# ------------------------------------------------------------------------------------------------ constrained integers
+
+
+class _ConstrainedInt(Data[int], TypeAttribute):
+    width: ClassVar[int]
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> int:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("divby")
+            at = parser.pos
+            n = parser.parse_integer(allow_boolean=False)
+            if n < 1:
+                parser.raise_error(f"expected a divisor >= 1, got {n}", at, parser.pos)
+        return n
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<divby {self.data}>")
+
+    @property
+    def divisor(self) -> int:
+        """The known divisor."""
+        return self.data
+
+
+class ConstrainedIntType(_ConstrainedInt):
+    """Base of ``!cute.i32<divby N>`` and ``!cute.i64<divby N>``: fields ``width`` (bits) and ``divisor``."""
+
+
+@irdl_attr_definition
+class ConstrainedI32Type(ConstrainedIntType):
+    """``!cute.i32<divby N>``"""
+
+    name = "cute.i32"
+    width = 32
+
+
+@irdl_attr_definition
+class ConstrainedI64Type(ConstrainedIntType):
+    """``!cute.i64<divby N>``"""
+
+    name = "cute.i64"
+    width = 64
+
+
+def constrained_int(width: int, divisor: int) -> Attribute:
+    """The integer type of this width known to be a multiple of ``divisor``."""
+    if divisor <= 1:
+        return IntegerType(width)
+    return ConstrainedI32Type(divisor) if width == 32 else ConstrainedI64Type(divisor)
+
+
+# ------------------------------------------------------------------------------------------------------------ pointers
+
+
+class Ptr(NamedTuple):
+    """What a pointer type says.  ``align``: bytes, 0 for the natural alignment."""
+
+    element: Attribute
+    space: str
+    align: int = 0
+    swizzle: Swizzle | None = None
+
+    @property
+    def alignment(self) -> int:
+        """Guaranteed alignment in bytes."""
+        return self.align or natural_alignment(self.element)
+
+
+def ptr(element: Attribute, space: str, align: int = 0, swizzle: Swizzle | None = None) -> Ptr:
+    """A pointer description in canonical form: the natural alignment and an identity swizzle are left out."""
+    if align == natural_alignment(element):
+        align = 0
+    if swizzle is not None and swizzle.bits == 0:
+        swizzle = None
+    return Ptr(element, space, align, swizzle)
+
+
+def _parse_ptr(parser: AttrParser) -> Ptr:
+    """``elt, space [, align<N>] [, S<b,m,s>]``; a following comma that starts neither is left."""
+    at = parser.pos
+    element = parser.parse_type()
+    try:
+        natural = natural_alignment(element)
+    except AlgebraError as e:
+        parser.raise_error(str(e), at, parser.pos)
+    parser.parse_punctuation(",")
+    at = parser.pos
+    space = parser.parse_identifier(" memory space")
+    if space not in SPACES:
+        parser.raise_error(f"expected a memory space ({', '.join(SPACES)}), got '{space}'", at, parser.pos)
+    return Ptr(element, space, natural, None)
+
+
+def _parse_ptr_options(parser: AttrParser, base: Ptr, *, more: bool) -> Ptr:
+    align, swizzle = base.align, None
+    while parser.parse_optional_punctuation(",") is not None:
+        at = parser.pos
+        word = parser.parse_optional_identifier()
+        if word is None:
+            if more:
+                return ptr(base.element, base.space, align, swizzle)
+            parser.raise_error("expected align<…> or S<…>", at)
+        if word == "align":
+            with parser.in_angle_brackets():
+                align = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            if align < 1 or align & (align - 1):
+                parser.raise_error(f"expected an alignment in bytes that is a power of two, got {align}", at, parser.pos)
+            if align < base.align:
+                parser.raise_error(
+                    f"expected an alignment of at least the element's {base.align} bytes, got {align}", at, parser.pos
+                )
+        elif word == "S":
+            with parser.in_angle_brackets():
+                numbers = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_integer)
+            if base.space != "smem":
+                parser.raise_error(f"expected a swizzle on smem only, got one on {base.space}", at, parser.pos)
+            try:
+                swizzle = text.parse_swizzle(f"S<{','.join(map(str, numbers))}>")
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+            assert isinstance(swizzle, Swizzle)
+        else:
+            parser.raise_error(f"expected align<…> or S<…>, got '{word}'", at, parser.pos)
+    if more:
+        parser.raise_error("expected a layout string")
+    return ptr(base.element, base.space, align, swizzle)
+
+
+def _print_ptr(printer: Printer, p: Ptr) -> None:
+    printer.print_attribute(p.element)
+    printer.print_string(f", {p.space}")
+    if p.align:
+        printer.print_string(f", align<{p.align}>")
+    if p.swizzle is not None:
+        printer.print_string(f", {text.to_text(p.swizzle)}")
+
+
+@irdl_attr_definition
+class PtrType(Data[Ptr], TypeAttribute):
+    """``!cute.ptr<elt, space [, align<bytes>] [, S<b,m,s>]>``; the swizzle acts on the byte address."""
+
+    name = "cute.ptr"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Ptr:
+        with parser.in_angle_brackets():
+            return _parse_ptr_options(parser, _parse_ptr(parser), more=False)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        _print_ptr(printer, self.data)
+        printer.print_string(">")
+
+
+# ------------------------------------------------------------------------------------------------------------- tensors
+
+
+class TensorType(TypeAttribute):
+    """Base of memrefs and coordinate tensors: an iterator and a layout."""
+
+    @property
+    def layout(self) -> AnyLayout:
+        """The layout (elements)."""
+        raise NotImplementedError
+
+    def with_layout(self, layout: AnyLayout) -> TensorType:
+        """The same iterator with another layout."""
+        raise NotImplementedError
+
+
+class MemRef(NamedTuple):
+    """A pointer and the layout over it."""
+
+    ptr: Ptr
+    layout: AnyLayout
+
+
+def _parse_layout_string(parser: AttrParser) -> AnyLayout:
+    at = parser.pos
+    string = parser.parse_str_literal(" layout")
+    try:
+        layout = text.parse_composed_layout(string) if "o" in string else text.parse_layout(string)
+        if isinstance(layout, ComposedLayout):
+            verify.verify_composed_layout(layout)
+        else:
+            verify.verify_layout(layout)
+    except AlgebraError as e:
+        where = at + 1 + e.position if isinstance(e, text.TextError) else at
+        parser.raise_error(f"invalid layout '{string}': {e}", min(where, parser.pos - 1), parser.pos)
+    assert isinstance(layout, Layout | ComposedLayout)
+    return layout
+
+
+@irdl_attr_definition
+class MemRefType(Data[MemRef], TensorType):
+    """``!cute.memref<elt, space [, align<bytes>] [, S<b,m,s>], "layout">``"""
+
+    name = "cute.memref"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> MemRef:
+        with parser.in_angle_brackets():
+            p = _parse_ptr_options(parser, _parse_ptr(parser), more=True)
+            at = parser.pos
+            layout = _parse_layout_string(parser)
+            try:
+                _verify_memref(p, layout)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+        return MemRef(p, layout)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        _print_ptr(printer, self.data.ptr)
+        printer.print_string(f', "{text.to_text(self.data.layout)}">')
+
+    def verify(self) -> None:
+        try:
+            _verify_memref(self.data.ptr, self.data.layout)
+        except AlgebraError as e:
+            raise VerifyException(str(e)) from None
+
+    @property
+    def layout(self) -> AnyLayout:
+        return self.data.layout
+
+    @property
+    def element(self) -> Attribute:
+        """The element type."""
+        return self.data.ptr.element
+
+    @property
+    def space(self) -> str:
+        """The memory space."""
+        return self.data.ptr.space
+
+    @property
+    def alignment(self) -> int:
+        """Guaranteed alignment of the iterator in bytes."""
+        return self.data.ptr.alignment
+
+    def with_layout(self, layout: AnyLayout) -> MemRefType:
+        return MemRefType(MemRef(self.data.ptr, layout))
+
+
+def _verify_memref(p: Ptr, layout: AnyLayout) -> None:
+    strides = layout.outer.stride if isinstance(layout, ComposedLayout) else layout.stride
+    if any(isinstance(leaf, Basis) for leaf in leaves(strides)):
+        raise AlgebraError("expected integer strides in a memref (basis strides make a cute.coord_tensor)")
+    if isinstance(layout, ComposedLayout) and p.swizzle is not None:
+        raise AlgebraError("expected a swizzle on the pointer or in the layout, got both")
+
+
+class CoordTensor(NamedTuple):
+    """An arithmetic tuple and a layout with basis strides."""
+
+    iter: object
+    layout: AnyLayout
+
+
+@irdl_attr_definition
+class CoordTensorType(Data[CoordTensor], TensorType):
+    """``!cute.coord_tensor<"iter", "layout">``: element ``c`` is ``iter + layout(c)``."""
+
+    name = "cute.coord_tensor"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> CoordTensor:
+        with parser.in_angle_brackets():
+            at = parser.pos
+            string = parser.parse_str_literal(" iterator")
+            try:
+                it = text.parse_int_tuple(string)
+            except text.TextError as e:
+                parser.raise_error(f"invalid int_tuple '{string}': {e}", at + 1 + e.position)
+            parser.parse_punctuation(",")
+            at = parser.pos
+            layout = _parse_layout_string(parser)
+            try:
+                _verify_coord_tensor(it, layout)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+        return CoordTensor(it, layout)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f'<"{text.to_text(self.data.iter)}", "{text.to_text(self.data.layout)}">')
+
+    def verify(self) -> None:
+        try:
+            _verify_coord_tensor(self.data.iter, self.data.layout)
+        except AlgebraError as e:
+            raise VerifyException(str(e)) from None
+
+    @property
+    def layout(self) -> AnyLayout:
+        return self.data.layout
+
+    def with_layout(self, layout: AnyLayout) -> CoordTensorType:
+        return CoordTensorType(CoordTensor(self.data.iter, layout))
+
+    def is_static(self) -> bool:
+        """Whether neither iterator nor layout has a dynamic leaf."""
+        return is_static(self.data.iter) and is_static(self.data.layout)
+
+
+def _verify_coord_tensor(it: object, layout: AnyLayout) -> None:
+    origin = evaluate(0, layout.outer if isinstance(layout, ComposedLayout) else layout)
+    try:
+        tuple_add(it, origin)
+    except AlgebraError as e:
+        raise AlgebraError(f"the iterator {text.to_text(it)} does not fit the layout {text.to_text(layout)}: {e}") from None
+
+
+# --------------------------------------------------------------------------------------------------------- tiled copies
+
+
+class TiledCopy(NamedTuple):
+    """``layout_tv``: (thread, value) -> column-major index in the tile; ``tiler``: one layout a mode of the tile."""
+
+    atom: Attribute
+    layout_tv: Layout
+    tiler: object
+
+
+@irdl_attr_definition
+class TiledCopyType(Data[TiledCopy], TypeAttribute):
+    """``!cute.tiled_copy<ATOM, layout_copy_tv = <"…">, tiler_mn = <"…">>``"""
+
+    name = "cute.tiled_copy"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> TiledCopy:
+        with parser.in_angle_brackets():
+            at = parser.pos
+            atom = parser.parse_type()
+            if not isinstance(atom, CopyAtomType):
+                parser.raise_error(f"expected a copy atom type, got {atom}", at, parser.pos)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("layout_copy_tv")
+            parser.parse_punctuation("=")
+            with parser.in_angle_brackets():
+                tv = _parse_layout_string(parser)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("tiler_mn")
+            parser.parse_punctuation("=")
+            with parser.in_angle_brackets():
+                tile_at = parser.pos
+                string = parser.parse_str_literal(" tile")
+                try:
+                    tiler = text.parse_tile(string)
+                except text.TextError as e:
+                    parser.raise_error(f"invalid tile '{string}': {e}", tile_at + 1 + e.position)
+            try:
+                value = TiledCopy(atom, _plain(tv), tiler)
+                verify_tiled_copy(value)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+        return value
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_attribute(self.data.atom)
+        tv, tiler = text.to_text(self.data.layout_tv), text.to_text(self.data.tiler)
+        printer.print_string(f', layout_copy_tv = <"{tv}">, tiler_mn = <"{tiler}">>')
+
+
+def _plain(layout: AnyLayout) -> Layout:
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(f"expected a plain thread-value layout, got {text.to_text(layout)}")
+    return layout
+
+
+def verify_tiled_copy(tc: TiledCopy) -> None:
+    """Raise AlgebraError unless the thread-value layout and the tile fit the atom."""
+    from cute_dialect.algebra.int_tuple import rank
+    from cute_dialect.algebra.layout import size
+
+    tv = tc.layout_tv
+    if not (is_static(tv) and is_static(tc.tiler)):
+        raise AlgebraError("expected a static thread-value layout and a static tiler")
+    if rank(tv.shape) != 2:
+        raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {text.to_text(tv)}")
+    assert isinstance(tc.atom, CopyAtomType)
+    threads, values = size(tv.shape[0]), size(tv.shape[1])  # pyright: ignore
+    if threads % tc.atom.threads() or values % tc.atom.values():
+        raise AlgebraError(
+            f"expected multiples of the atom's {tc.atom.threads()} threads and {tc.atom.values()} values, "
+            f"got {threads} threads and {values} values"
+        )
+
+
+class CopyAtomType(TypeAttribute):
+    """Base of the copy atom types of ``cute_nvgpu``."""
+
+    def threads(self) -> int:
+        """Threads that one instruction takes."""
+        raise NotImplementedError
+
+    def values(self) -> int:
+        """Values of the atom's value type a thread moves in one instruction."""
+        raise NotImplementedError
+
+
+class UniversalCopy(NamedTuple):
+    """``bits``: width of one access, 0 for the width of the element."""
+
+    element: Attribute
+    bits: int = 0
+
+
+@irdl_attr_definition
+class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
+    """``!cute_nvgpu.atom.universal_copy<T [, N b]>``: plain loads and stores of ``N`` bits, one thread.
+
+    Without a width the atom moves one element at a time; ``cute.copy`` may widen the accesses as far as divisibility,
+    alignment and layouts of both sides prove.
+    """
+
+    name = "cute_nvgpu.atom.universal_copy"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> UniversalCopy:
+        with parser.in_angle_brackets():
+            at = parser.pos
+            element = parser.parse_type()
+            try:
+                natural = element_bits(element)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+            bits = 0
+            if parser.parse_optional_punctuation(",") is not None:
+                at = parser.pos
+                bits = parser.parse_integer(allow_boolean=False, allow_negative=False)
+                parser.parse_keyword("b")
+                if bits not in (8, 16, 32, 64, 128) or bits % natural:
+                    parser.raise_error(
+                        f"expected 8, 16, 32, 64 or 128 bits and a multiple of the element's {natural}, got {bits}",
+                        at,
+                        parser.pos,
+                    )
+        return UniversalCopy(element, 0 if bits == natural else bits)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_attribute(self.data.element)
+        printer.print_string(f", {self.data.bits} b>" if self.data.bits else ">")
+
+    def threads(self) -> int:
+        return 1
+
+    def values(self) -> int:
+        return (self.data.bits or element_bits(self.data.element)) // element_bits(self.data.element)
+
+
+def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
+    """Whether a written memory type promises no more than the inferred one (weaker ``div``, smaller alignment)."""
+    from cute_dialect.ops.base import weaker_or_equal
+
+    if isinstance(written, PtrType) and isinstance(inferred, PtrType):
+        return _ptr_weaker(written.data, inferred.data)
+    if isinstance(written, MemRefType) and isinstance(inferred, MemRefType):
+        return _ptr_weaker(written.data.ptr, inferred.data.ptr) and weaker_or_equal(
+            written.data.layout, inferred.data.layout
+        )
+    if isinstance(written, CoordTensorType) and isinstance(inferred, CoordTensorType):
+        return weaker_or_equal(written.data.iter, inferred.data.iter) and weaker_or_equal(
+            written.data.layout, inferred.data.layout
+        )
+    return written == inferred
+
+
+def _ptr_weaker(written: Ptr, inferred: Ptr) -> bool:
+    return (
+        written.element == inferred.element
+        and written.space == inferred.space
+        and written.swizzle == inferred.swizzle
+        and inferred.alignment % written.alignment == 0
+    )
+
+
+ATTRS = [ConstrainedI32Type, ConstrainedI64Type, PtrType, MemRefType, CoordTensorType, TiledCopyType]
+NVGPU_ATTRS = [UniversalCopyType]

@@ -1,0 +1,74 @@
+"""Layout ops applied to tensors: the op acts on the layout, the iterator stays (and moves, for ``slice``).
+
+``zipped_divide`` of ``!cute.memref<f32, gmem, "(?,?):(?,1)">`` by ``(16,128)`` is
+``!cute.memref<f32, gmem, "((16,128),(?,?)):((?,1),(?{div=16},128))">``: on tensors divisibility is always tracked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from cute_dialect.algebra.int_tuple import tuple_add
+from cute_dialect.algebra.layout import Layout, evaluate
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.memory_types import (
+    CoordTensor,
+    CoordTensorType,
+    MemRef,
+    MemRefType,
+    TensorType,
+    derived_alignment,
+    ptr,
+)
+from cute_dialect.ops.base import CuteOp, Properties, Typed, tracked, wrap
+from cute_dialect.types import CuteType
+
+OFFSET_OPS = frozenset({"cute.slice"})
+"""Ops that also move the iterator, by the layout's value at the fixed coordinates."""
+
+
+def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+    """Result types of a layout op whose first operand is a tensor.  Raises AlgebraError."""
+    tensor = operand_types[0]
+    assert isinstance(tensor, TensorType)
+    layout = tracked(tensor.layout)
+    rest = [Typed(t.kind, tracked(t.data)) for t in operand_types[1:] if isinstance(t, CuteType)]
+    if len(rest) != len(operand_types) - 1:
+        raise AlgebraError("expected cute values beside the tensor operand")
+    kind = "composed_layout" if isinstance(layout, ComposedLayout) else "layout"
+    cls.check_operand_kinds([wrap(Typed(kind, tensor.layout)), *operand_types[1:]])
+    results = cls.infer([Typed(kind, layout), *rest], properties)
+    types: list[Attribute] = []
+    for r in results:
+        if not isinstance(r.payload, Layout | ComposedLayout):
+            types.append(wrap(r))
+            continue
+        offset = slice_offset(layout, rest[0].payload) if cls.name in OFFSET_OPS else None
+        types.append(tensor_with(tensor, r.payload, offset))
+    return types
+
+
+def slice_offset(layout: object, coord: object) -> object:
+    """What ``slice`` adds to the iterator of a tensor with this layout.  Raises AlgebraError."""
+    if isinstance(layout, ComposedLayout):
+        from cute_dialect.algebra.swizzle import slice_pointer_offset
+
+        return slice_pointer_offset(coord, layout)
+    return evaluate(coord, layout)  # pyright: ignore[reportArgumentType]
+
+
+def tensor_with(tensor: TensorType, layout: object, offset: object) -> Attribute:
+    """The type of ``tensor`` moved by ``offset`` (``None``: not at all) and seen through ``layout``."""
+    assert isinstance(layout, Layout | ComposedLayout)
+    if isinstance(tensor, MemRefType):
+        p = tensor.data.ptr
+        if offset is not None:
+            align = derived_alignment(p.alignment, offset, p.element)  # pyright: ignore[reportArgumentType]
+            p = ptr(p.element, p.space, align, p.swizzle)
+        return MemRefType(MemRef(p, layout))
+    assert isinstance(tensor, CoordTensorType)
+    it = tensor.data.iter if offset is None else tuple_add(tracked(tensor.data.iter), offset)
+    return CoordTensorType(CoordTensor(it, layout))

@@ -1,0 +1,363 @@
+"""Atoms, tiled copies and the copy of tensors.
+
+A tiled copy says which thread moves which values of a tile; ``partition_S``/``partition_D`` give a thread its part of a
+source or destination tile, and ``copy`` moves one such part to another, predicated if asked, at the widest access that
+both sides prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
+from cute_dialect.algebra.layout import Layout, size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.memory_types import (
+    CopyAtomType,
+    MemRefType,
+    TensorType,
+    TiledCopyType,
+    element_bits,
+)
+from cute_dialect.ops.base import Properties, payload_text, tracked
+from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.memory import (
+    MemoryOp,
+    expect,
+    expect_operands,
+    parse_no_result,
+    parse_result_form,
+    print_no_result,
+    print_result_form,
+)
+from cute_dialect.types import CoordType
+
+
+@irdl_op_definition
+class AtomOp(MemoryOp):
+    """An atom value; everything about it is in its type.
+
+    Syntax: ``%a = cute.atom() : ATOM``
+
+    Example:
+        %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+    """
+
+    name = "cute.atom"
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, result_type: Attribute):
+        super().__init__(result_types=[result_type])
+
+    def verify_(self) -> None:
+        from xdsl.utils.exceptions import VerifyException
+
+        if not isinstance(self.result.type, CopyAtomType):
+            raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
+
+    parse = classmethod(parse_result_form)  # pyright: ignore
+    print = print_result_form  # pyright: ignore
+
+
+@irdl_op_definition
+class MakeTiledCopyOp(MemoryOp):
+    """A tiled copy of an atom; the thread-value layout and the tile are in the type.
+
+    Syntax: ``%tc = cute.make_tiled_copy(%atom) : !cute.tiled_copy<…>``
+
+    Example:
+        %tc = cute.make_tiled_copy(%a) : !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>
+    """  # noqa: E501
+
+    name = "cute.make_tiled_copy"
+    atom = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue, result_type: TiledCopyType):
+        super().__init__(operands=[atom], result_types=[result_type])
+
+    def verify_(self) -> None:
+        from xdsl.utils.exceptions import VerifyException
+
+        t = self.result.type
+        assert isinstance(t, TiledCopyType)
+        if self.atom.type != t.data.atom:
+            raise VerifyException(
+                f"'{self.name}' op expected an atom of type {t.data.atom} as the result says, got {self.atom.type}"
+            )
+
+    parse = classmethod(parse_result_form)  # pyright: ignore
+    print = print_result_form  # pyright: ignore
+
+
+class _PartitionOp(MemoryOp):
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 3)
+        tc, tensor, coord = operand_types
+        expect(tc, TiledCopyType, 0, "a !cute.tiled_copy")
+        expect(tensor, TensorType, 1, "a tensor")
+        expect(coord, CoordType, 2, "a !cute.coord")
+        assert isinstance(tc, TiledCopyType) and isinstance(tensor, TensorType) and isinstance(coord, CoordType)
+        if depth(coord.data) != 0 or coord.data is UNDERSCORE:
+            raise AlgebraError(f"operand #2 must be a thread index, got {payload_text(coord.data)}")
+        layout, offset = partition(tc, tensor, tensor.layout, coord.data)
+        return [tensor_with(tensor, layout, offset)]
+
+
+def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object) -> tuple[Layout, object]:
+    """One thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
+
+    ``layout``: the tensor's, possibly with leaves bound to SSA values.  The value mode comes first, then one mode for
+    each mode of the tensor; modes of static extent 1 have stride 0.  Raises AlgebraError.
+    """
+    from cute_dialect.algebra.tiled_copy import tile_to_thread, thread_slice
+
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(f"expected a plain layout, got the composed layout {payload_text(layout)}")
+    element = tensor.element if isinstance(tensor, MemRefType) else None
+    atom = tc.data.atom
+    assert isinstance(atom, CopyAtomType)
+    atom_element = atom.data.element  # pyright: ignore
+    if element is not None and element_bits(element) != element_bits(atom_element):
+        raise AlgebraError(
+            f"expected a tensor of the atom's element width ({atom_element}: {element_bits(atom_element)} bits), "
+            f"got one of {element} ({element_bits(element)} bits)"
+        )
+    thr_val = tile_to_thread(tracked(layout), tc.data.tiler, tc.data.layout_tv, (atom.threads(), atom.values()))
+    return thread_slice(thr_val, tracked(tid))
+
+
+@irdl_op_definition
+class PartitionSOp(_PartitionOp):
+    """A thread's part of a source tensor of a tiled copy.
+
+    Syntax: ``%t = cute.tiled.copy.partition_S(%tc, %tensor, %tid) : (TC, T, !cute.coord<"?">) -> T'``
+
+    Inference: ``((v,rest_v), RestM, RestN, …)``; ``v`` the values of one atom, ``rest_v`` the atoms a thread has in a tile.
+
+    Example:
+        %t = cute.tiled.copy.partition_S(%tc, %b, %k) : (!tc, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
+    """  # noqa: E501
+
+    name = "cute.tiled.copy.partition_S"
+    tiled_copy = operand_def(TiledCopyType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tiled_copy: SSAValue, tensor: SSAValue, tid: SSAValue):
+        super().__init__(
+            operands=[tiled_copy, tensor, tid],
+            result_types=self.infer_types([tiled_copy.type, tensor.type, tid.type], {}),
+        )
+
+
+@irdl_op_definition
+class PartitionDOp(_PartitionOp):
+    """A thread's part of a destination tensor of a tiled copy; see ``partition_S``."""
+
+    name = "cute.tiled.copy.partition_D"
+    tiled_copy = operand_def(TiledCopyType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tiled_copy: SSAValue, tensor: SSAValue, tid: SSAValue):
+        super().__init__(
+            operands=[tiled_copy, tensor, tid],
+            result_types=self.infer_types([tiled_copy.type, tensor.type, tid.type], {}),
+        )
+
+
+@irdl_op_definition
+class CopyOp(MemoryOp):
+    """Copy a tensor to one of equal size, at the widest access that both sides prove.
+
+    Syntax: ``cute.copy(%atom, %src, %dst [, pred = %p]) : (A, S, D [, P]) -> ()``
+
+    Both shapes are static.  ``%p`` is an ``i1`` register tensor: one flag an element (``p[v, i] `` guards it), or one
+    flag an iteration (its mode 0 has size 1 or stride 0).  Elements whose flag is false are neither read nor written.
+    A group of contiguous, aligned elements whose flags all hold still moves as one access.
+
+    Example:
+        cute.copy(%at, %tA, %fA, pred = %fP) : (A, S, D, P) -> ()
+    """
+
+    name = "cute.copy"
+    atom = operand_def()
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    pred = opt_operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, atom: SSAValue, source: SSAValue, destination: SSAValue, pred: SSAValue | None = None):
+        super().__init__(operands=[atom, source, destination, pred])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 3, 4)
+        atom, source, destination = operand_types[:3]
+        expect(atom, (CopyAtomType, TiledCopyType), 0, "a copy atom or a !cute.tiled_copy")
+        expect(source, MemRefType, 1, "a !cute.memref")
+        expect(destination, MemRefType, 2, "a !cute.memref")
+        assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
+        atom_type = atom.data.atom if isinstance(atom, TiledCopyType) else atom
+        element: Attribute = atom_type.data.element  # pyright: ignore
+        shapes = [_shape(source), _shape(destination)]
+        for i, (t, shape) in enumerate(zip((source, destination), shapes), 1):
+            if not is_static(shape):
+                raise AlgebraError(f"operand #{i} must have a static shape, got {payload_text(shape)}")
+            if element_bits(t.element) != element_bits(element):  # pyright: ignore[reportUnknownArgumentType]
+                raise AlgebraError(
+                    f"operand #{i} must have elements as wide as the atom's {element}, got {t.element}"
+                )
+        if source.element != destination.element:
+            raise AlgebraError(f"expected the same element type on both sides, got {source.element} and {destination.element}")
+        _congruent_modes(shapes[0], shapes[1])
+        if len(operand_types) == 4:
+            pred = operand_types[3]
+            if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
+                raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
+            _check_predicate(_shape(pred), shapes[1])
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        parser.parse_punctuation("(")
+        operands = [parser.parse_unresolved_operand()]
+        for _ in range(2):
+            parser.parse_punctuation(",")
+            operands.append(parser.parse_unresolved_operand())
+        if parser.parse_optional_punctuation(",") is not None:
+            parser.parse_keyword("pred")
+            parser.parse_punctuation("=")
+            operands.append(parser.parse_unresolved_operand())
+        parser.parse_punctuation(")")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        at = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        for mark in ("->", "(", ")"):
+            parser.parse_punctuation(mark)  # pyright: ignore[reportArgumentType]
+        return cls.create(operands=parser.resolve_operands(operands, types, at), attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        with printer.in_parens():
+            printer.print_list(self.operands[:3], printer.print_ssa_value)
+            if self.pred is not None:
+                printer.print_string(", pred = ")
+                printer.print_ssa_value(self.pred)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ()")
+
+
+def _shape(tensor: MemRefType) -> object:
+    layout = tensor.layout
+    return layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
+
+
+def _top(shape: object) -> tuple[object, ...]:
+    return shape if isinstance(shape, tuple) else (shape,)
+
+
+def _congruent_modes(source: object, destination: object) -> None:
+    a, b = _top(source), _top(destination)
+    if len(a) != len(b):
+        raise AlgebraError(f"expected tensors of equal rank, got {payload_text(source)} and {payload_text(destination)}")
+    for i, (x, y) in enumerate(zip(a, b)):
+        if size(x) != size(y):
+            raise AlgebraError(
+                f"expected modes of equal size, got {size(x)} and {size(y)} in mode {i} "
+                f"of {payload_text(source)} and {payload_text(destination)}"
+            )
+
+
+def _check_predicate(pred: object, destination: object) -> None:
+    p, d = _top(pred), _top(destination)
+    fits = len(p) == len(d) and size(p[0]) in (1, size(d[0])) and all(size(x) == size(y) for x, y in zip(p[1:], d[1:]))
+    if not fits:
+        raise AlgebraError(
+            f"expected a predicate of shape {payload_text(destination)}, or with size 1 in mode 0, got {payload_text(pred)}"
+        )
+
+
+class _FillOp(MemoryOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_no_result(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_no_result(self, printer)
+
+
+@irdl_op_definition
+class FillOp(_FillOp):
+    """Set every element of a tensor with static shape.
+
+    Syntax: ``cute.fill(%t, %x) : (T, E) -> ()``
+
+    Example:
+        cute.fill(%f, %x) : (!cute.memref<f32, rmem, "4:1">, f32) -> ()
+    """
+
+    name = "cute.fill"
+    tensor = operand_def(MemRefType)
+    value = operand_def()
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        t = operand_types[0]
+        expect(t, MemRefType, 0, "a !cute.memref")
+        assert isinstance(t, MemRefType)
+        if not is_static(_shape(t)):
+            raise AlgebraError(f"operand #0 must have a static shape, got {payload_text(_shape(t))}")
+        if operand_types[1] != t.element:
+            raise AlgebraError(f"operand #1 must be {t.element}, got {operand_types[1]}")
+        return []
+
+
+@irdl_op_definition
+class ClearOp(_FillOp):
+    """Set every element of a tensor with static shape to zero.
+
+    Syntax: ``cute.clear(%t) : (T) -> ()``
+
+    Example:
+        cute.clear(%f) : (!cute.memref<f32, rmem, "4:1">) -> ()
+    """
+
+    name = "cute.clear"
+    tensor = operand_def(MemRefType)
+    traits = traits_def(MemoryWriteEffect())
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 1)
+        t = operand_types[0]
+        expect(t, MemRefType, 0, "a !cute.memref")
+        assert isinstance(t, MemRefType)
+        if not is_static(_shape(t)):
+            raise AlgebraError(f"operand #0 must have a static shape, got {payload_text(_shape(t))}")
+        return []
+
+
+OPS: list[type[Operation]] = [AtomOp, MakeTiledCopyOp, PartitionSOp, PartitionDOp, CopyOp, FillOp, ClearOp]
