@@ -1,0 +1,177 @@
+"""Assemble PTX with NVIDIA's ``ptxas`` and read its report.
+
+ptxas is looked for in the ``nvidia-cuda-nvcc`` wheel (``nvidia/cu13/bin/ptxas``), then in ``CUTE_PTXAS``, then on PATH.
+PTX itself needs none: the driver can assemble PTX when it loads it (with a ptxas of its own, and without a report).
+
+ptxas is run on whole programs, never with ``-c``: relocatable code loses ``setmaxnreg`` (note C7504).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+__all__ = ["Assembled", "KernelReport", "PtxasError", "PtxasMissing", "assemble", "find_ptxas", "parse_report", "version"]
+
+INSTALL_HINT = (
+    "no ptxas found: pip install nvidia-cuda-nvcc (any CUDA 13 wheel), or set CUTE_PTXAS to the path of a ptxas, or put "
+    "one on PATH"
+)
+
+
+class PtxasError(Exception):
+    """ptxas refused the PTX; the message holds its first errors."""
+
+
+class PtxasMissing(PtxasError):
+    """No ptxas can be found; the message says what to install."""
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """What ``ptxas -v`` says of one kernel.  Registers count per thread; the rest is in bytes."""
+
+    name: str
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    stack: int
+    smem: int
+    """static shared memory"""
+    constant: int
+    """constant bank 0: the parameters and the driver's own part"""
+    barriers: int
+
+    @property
+    def spills(self) -> int:
+        """Bytes spilled, stores and loads."""
+        return self.spill_stores + self.spill_loads
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A cubin and the report that came with it."""
+
+    cubin: bytes
+    kernels: tuple[KernelReport, ...]
+    warnings: tuple[str, ...]
+    ptxas: str
+    """version of the ptxas, e.g. ``13.0.88``"""
+
+    def report(self) -> str:
+        """The report as lines for people."""
+        lines = [
+            f"{k.name}: {k.registers} registers, {k.spills} bytes spilled, {k.stack} bytes stack, {k.smem} bytes shared, "
+            f"{k.constant} bytes constant, {k.barriers} barriers"
+            for k in self.kernels
+        ]
+        return "\n".join([f"ptxas {self.ptxas}", *lines, *(f"warning: {w}" for w in self.warnings)]) + "\n"
+
+    def to_json(self) -> dict[str, object]:
+        """The report as plain data, without the cubin."""
+        return {
+            "ptxas": self.ptxas,
+            "kernels": [asdict(k) for k in self.kernels],
+            "warnings": list(self.warnings),
+        }
+
+
+def find_ptxas() -> str:
+    """Path of the ptxas to use.  Raises :class:`PtxasMissing`."""
+    import sys
+
+    for base in sys.path:
+        for folder in ("cu14", "cu13", "cuda_nvcc"):
+            path = os.path.join(base, "nvidia", folder, "bin", "ptxas")
+            if os.access(path, os.X_OK):
+                return path
+    chosen = os.environ.get("CUTE_PTXAS")
+    if chosen:
+        if os.access(chosen, os.X_OK) and not os.path.isdir(chosen):
+            return chosen
+        raise PtxasMissing(f"CUTE_PTXAS says {chosen!r}, which is not a program that can be run")
+    from shutil import which
+
+    found = which("ptxas")
+    if found is None:
+        raise PtxasMissing(INSTALL_HINT)
+    return found
+
+
+@lru_cache(maxsize=8)
+def version(path: str) -> str:
+    """Version of the ptxas at ``path``, e.g. ``13.0.88``; ``unknown`` when it does not say."""
+    out = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"V(\d+(?:\.\d+)+)", out) or re.search(r"release (\d+(?:\.\d+)+)", out)
+    return found.group(1) if found else "unknown"
+
+
+def assemble(ptx: str, chip: str = "sm_90a", *, opt_level: int = 3, extra: tuple[str, ...] = ()) -> Assembled:
+    """Assemble ``ptx`` for ``chip`` (e.g. ``sm_90a``).
+
+    Raises :class:`PtxasMissing` or :class:`PtxasError` (with the first lines of what ptxas says).
+    """
+    import tempfile
+
+    path = find_ptxas()
+    with tempfile.TemporaryDirectory(prefix="cute-ptxas-") as folder:
+        source, image = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(ptx)
+        done = subprocess.run(
+            [path, "-v", f"-arch={chip}", f"-O{opt_level}", *extra, source, "-o", image],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = (done.stdout + done.stderr).replace(source, "kernel.ptx")
+        if done.returncode != 0:
+            errors = [line.strip() for line in said.splitlines() if re.search(r"error|fatal", line)]
+            lines = errors or [line.strip() for line in said.splitlines() if line.strip()]
+            more = f" (and {len(lines) - 4} more)" if len(lines) > 4 else ""
+            raise PtxasError(f"ptxas {version(path)} for {chip}: " + "; ".join(lines[:4]) + more)
+        with open(image, "rb") as f:
+            cubin = f.read()
+    kernels, warnings = parse_report(said)
+    return Assembled(cubin, kernels, warnings, version(path))
+
+
+def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
+    """The kernels and the warnings in what ``ptxas -v`` printed.
+
+    >>> text = '''ptxas info    : Compiling entry function 'add' for 'sm_90a'
+    ... ptxas info    : Function properties for add
+    ...     0 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+    ... ptxas info    : Used 24 registers, used 1 barriers, 1024 bytes smem, 600 bytes cmem[0]'''
+    >>> (k,), w = parse_report(text)
+    >>> k.name, k.registers, k.spills, k.smem, k.constant, k.barriers, w
+    ('add', 24, 12, 1024, 600, 1, ())
+    """
+    kernels: list[KernelReport] = []
+    warnings: list[str] = []
+    parts = re.split(r"(?m)^ptxas info\s*: Compiling entry function '([^']+)' for '[^']*'$", said)
+    for name, body in zip(parts[1::2], parts[2::2], strict=True):
+        kernels.append(
+            KernelReport(
+                name,
+                registers=_number(r"Used (\d+) registers", body),
+                spill_stores=_number(r"(\d+) bytes spill stores", body),
+                spill_loads=_number(r"(\d+) bytes spill loads", body),
+                stack=_number(r"(\d+) bytes stack frame", body),
+                smem=_number(r"(\d+) bytes smem", body),
+                constant=_number(r"(\d+) bytes cmem\[0\]", body),
+                barriers=_number(r"used (\d+) barriers", body),
+            )
+        )
+    for line in said.splitlines():
+        if re.search(r"warning|Potential Performance Loss|\bC7\d\d\d\b", line):
+            warnings.append(line.strip())
+    return tuple(kernels), tuple(warnings)
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    return int(found.group(1)) if found else 0

@@ -1,0 +1,476 @@
+"""The hand-off: base IR as text into stock upstream MLIR, in this process, down to PTX.
+
+The IR crosses once, as text, and never comes back.  From here on the four *base passes* and every pass of upstream
+itself run in upstream's own context; this module only composes them::
+
+    m = UpstreamModule.from_text(text)
+    for name in ("base-prepare", "one-shot-convert-to-llvm"):
+        m.run(name)
+    m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"})
+    m.run("emit-gpu-binary")
+    m.ptx()["kernels"]                       # the PTX of gpu.module @kernels
+
+======================== =============================================================================================
+base pass                what it is made of
+======================== =============================================================================================
+base-prepare             canonicalize, cse, loop-invariant-code-motion, reconcile-unrealized-casts; whole module, then
+                         each ``gpu.module`` by itself
+one-shot-convert-to-llvm device: vector/scf → cf, ``convert-gpu-to-nvvm``, the ordinary ``convert-*-to-llvm``,
+                         ``convert-nvvm-to-llvm`` (ops that become inline PTX); host: the same without gpu, then
+                         ``gpu-to-llvm`` (``gpu.launch_func`` stays, with converted operands)
+attach-nvvm-target       ``nvvm-attach-target``; chip=sm_80, features empty, opt-level=2 unless said otherwise
+emit-gpu-binary          ``gpu-module-to-binary``; compilation-target=isa unless said otherwise
+======================== =============================================================================================
+
+Choices.  ``arith-expand`` is not used: it would turn ``maximumf`` into compare and select, while the arith → llvm
+conversion expands the ceil and floor divisions by itself.  ``convert-cf-to-llvm`` runs on ``builtin.module`` only
+(upstream refuses to nest it).  The context has no thread pool: it starts faster, and :meth:`UpstreamModule.run` may
+fork.  LLVM's NVPTX back end *aborts the process* on an instruction it cannot select, so ``emit-gpu-binary`` runs in a
+forked child where the platform has fork; an abort becomes an :class:`UpstreamError`.
+
+``mlir`` is imported at the first use, never before: any build of upstream's MLIR 22 Python package serves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # pragma: no cover
+    import mlir.ir as ir
+
+__all__ = [
+    "BASE_PASSES",
+    "GpuObject",
+    "UpstreamError",
+    "UpstreamMissing",
+    "UpstreamModule",
+    "is_available",
+    "run_host",
+]
+
+INSTALL_HINT = (
+    "upstream MLIR's Python package is not installed: pip install 'xtc-mlir-python-bindings==22.1.8.*' "
+    "(Linux x86-64 and aarch64; any other build of the `mlir` 22 package serves as well)"
+)
+_MESSAGE_LIMIT = 600
+
+
+class UpstreamError(Exception):
+    """Upstream MLIR or LLVM refused: ``message``, and ``line``/``col`` (1-based, 0 unknown) in the text handed over."""
+
+    def __init__(self, message: str, line: int = 0, col: int = 0, filename: str = "-"):
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.col = col
+        self.filename = filename
+
+    def __str__(self) -> str:
+        where = f"{self.filename}:{self.line}:{self.col}: " if self.line else ""
+        return where + self.message
+
+
+class UpstreamMissing(UpstreamError):
+    """The ``mlir`` package is not installed; the message says what to install."""
+
+
+class GpuObject(NamedTuple):
+    """One compiled object: the ``gpu.module`` it came from, its target's chip, its format (``isa``, ``bin`` …), bytes."""
+
+    module: str
+    chip: str
+    format: str
+    data: bytes
+
+
+# ------------------------------------------------------------------------------------------------------ base passes
+
+_PREPARE = "canonicalize,cse,loop-invariant-code-motion,reconcile-unrealized-casts"
+_TO_LLVM = "convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm"
+_DEVICE = (
+    "gpu.module(convert-vector-to-scf,convert-scf-to-cf,"
+    f"convert-gpu-to-nvvm{{has-redux=1 use-bare-ptr-memref-call-conv=1}},convert-vector-to-llvm,{_TO_LLVM})"
+)
+_DEVICE_END = "gpu.module(convert-nvvm-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+_HOST = (
+    f"convert-vector-to-scf,convert-scf-to-cf,convert-cf-to-llvm,convert-vector-to-llvm,{_TO_LLVM},convert-ub-to-llvm,"
+    "gpu-to-llvm{use-bare-pointers-for-kernels=1},reconcile-unrealized-casts"
+)
+
+_GPU_FORMATS = {"isa": "isa", "bin": "bin", "binary": "bin", "fatbin": "fatbin", "llvm": "llvm", "offloading": "llvm"}
+
+
+def _base_prepare(_: Mapping[str, str]) -> str:
+    return f"builtin.module({_PREPARE},gpu.module({_PREPARE}))"
+
+
+def _one_shot(_: Mapping[str, str]) -> str:
+    return f"builtin.module({_DEVICE},convert-cf-to-llvm,{_DEVICE_END},{_HOST})"
+
+
+def _attach(options: Mapping[str, str]) -> str:
+    chip = _word(options, "chip", "sm_80")
+    features = _word(options, "features", "")
+    level = options.get("opt-level", "2")
+    if level not in ("0", "1", "2", "3"):
+        raise UpstreamError(f"attach-nvvm-target: opt-level expected 0, 1, 2 or 3, got {level!r}")
+    if not re.fullmatch(r"sm_\d+[af]?", chip):
+        raise UpstreamError(f"attach-nvvm-target: chip expected sm_<number>, e.g. sm_90a, got {chip!r}")
+    return f"builtin.module(nvvm-attach-target{{chip={chip} features={features} O={level}}})"
+
+
+def _emit(options: Mapping[str, str]) -> str:
+    target = options.get("compilation-target", "isa")
+    if target not in _GPU_FORMATS:
+        raise UpstreamError(f"emit-gpu-binary: compilation-target expected isa, bin, fatbin or llvm, got {target!r}")
+    toolkit = ""
+    if target in ("bin", "binary", "fatbin"):
+        from cute_dialect.pipelines.ptxas import find_ptxas
+
+        toolkit = f" toolkit={os.path.dirname(os.path.dirname(find_ptxas()))}"
+    return f"builtin.module(gpu-module-to-binary{{format={_GPU_FORMATS[target]}{toolkit}}})"
+
+
+def _word(options: Mapping[str, str], key: str, default: str) -> str:
+    """One option whose value goes verbatim into a pass pipeline: no blanks, no braces."""
+    value = options.get(key, default)
+    if not re.fullmatch(r"[\w+.,=-]*", value):
+        raise UpstreamError(f"attach-nvvm-target: {key} holds a character that is not allowed there: {value!r}")
+    return value
+
+
+class _BasePass(NamedTuple):
+    options: tuple[str, ...]
+    pipeline: Callable[[Mapping[str, str]], str]
+    summary: str
+
+
+BASE_PASSES: Mapping[str, _BasePass] = {
+    "base-prepare": _BasePass((), _base_prepare, "canonicalize, cse, hoist and reconcile casts (base IR)"),
+    "one-shot-convert-to-llvm": _BasePass((), _one_shot, "base IR to llvm and nvvm, device and host"),
+    "attach-nvvm-target": _BasePass(("chip", "features", "opt-level"), _attach, "add #nvvm.target to every gpu.module"),
+    "emit-gpu-binary": _BasePass(("compilation-target",), _emit, "gpu.module to gpu.binary: PTX, cubin or bitcode"),
+}
+"""The base passes: name → option names, composition, one line of help."""
+
+
+# ------------------------------------------------------------------------------------------------------- the module
+
+
+def is_available() -> bool:
+    """Whether the ``mlir`` package can be found (it is not imported)."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec("mlir") is not None and find_spec("mlir.ir") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _import_ir() -> None:
+    try:
+        import mlir.ir  # noqa: F401  (pays the load of LLVM once)
+        import mlir.passmanager  # noqa: F401
+    except ImportError as e:
+        raise UpstreamMissing(f"{INSTALL_HINT} ({e})") from e
+
+
+class UpstreamModule:
+    """A ``builtin.module`` inside upstream MLIR.  Make one with :meth:`from_text`."""
+
+    def __init__(self, context: ir.Context, module: ir.Module, filename: str):
+        self._context = context
+        self._module = module
+        self._filename = filename
+
+    @classmethod
+    def from_text(cls, text: str, filename: str = "-") -> UpstreamModule:
+        """Parse and verify ``text`` (generic or custom form, base dialects only).
+
+        Raises :class:`UpstreamError` with the position in ``text``; :class:`UpstreamMissing` without ``mlir``.
+        """
+        _import_ir()
+        import mlir.ir as ir
+
+        context = ir.Context()
+        context.enable_multithreading(False)
+        context.emit_error_diagnostics = True
+        with _diagnostics(context, filename, "cannot parse the base IR"):
+            module = ir.Module.parse(text, context)
+        return cls(context, module, filename)
+
+    def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
+        """Run one base pass (see the table above) or any pass of upstream by name, with its options.
+
+        >>> m.run("loop-invariant-code-motion")                                   # doctest: +SKIP
+        >>> m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83"})  # doctest: +SKIP
+        """
+        options = dict(options or {})
+        base = BASE_PASSES.get(pass_name)
+        if base is None:
+            text = " ".join(f"{k}={v}" if v != "" else k for k, v in options.items())
+            self.run_pipeline(f"builtin.module({pass_name}{{{text}}})" if text else f"builtin.module({pass_name})")
+            return
+        for key in options:
+            if key not in base.options:
+                known = ", ".join(base.options) or "none"
+                raise UpstreamError(f"{pass_name} has no option {key!r} (its options: {known})")
+        if pass_name == "emit-gpu-binary":
+            self._refuse_o0()
+            self._run_emit(base.pipeline(options))
+            return
+        self.run_pipeline(base.pipeline(options))
+
+    def run_pipeline(self, pipeline: str) -> None:
+        """Run a textual pass pipeline, ``builtin.module(…)``."""
+        from mlir.passmanager import PassManager
+
+        try:
+            manager = PassManager.parse(pipeline, self._context)
+        except ValueError as e:
+            raise UpstreamError(_pipeline_message(str(e))) from e
+        with _diagnostics(self._context, self._filename, f"pass pipeline failed: {_clip(pipeline, 120)}"):
+            manager.run(self._module.operation)
+
+    def text(self, *, generic: bool = False, debuginfo: bool = False) -> str:
+        """The module as text."""
+        out = self._module.operation.get_asm(
+            print_generic_op_form=generic, enable_debug_info=debuginfo, large_elements_limit=None
+        )
+        return out if out.endswith("\n") else out + "\n"
+
+    def objects(self) -> list[GpuObject]:
+        """The objects of every ``gpu.binary``, in order."""
+        from mlir._mlir_libs import _mlirDialectsGPU as gpu  # not mlir.dialects.gpu: that imports 20 ms of op classes
+
+        found: list[GpuObject] = []
+        for op in self._operations("gpu.binary"):
+            name = _string(op.attributes["sym_name"])
+            for entry in op.attributes["objects"]:
+                obj = gpu.ObjectAttr(entry)
+                chip = re.search(r'chip = "([^"]*)"', str(obj.target))
+                data: bytes = obj.object
+                form = _OBJECT_FORMATS.get(int(obj.format), "unknown")
+                found.append(GpuObject(name, chip.group(1) if chip else "", form, data.rstrip(b"\0")))
+        return found
+
+    def ptx(self) -> dict[str, str]:
+        """PTX of every compiled ``gpu.module``: name → text (of its last target).  Empty before ``emit-gpu-binary``."""
+        return {o.module: o.data.decode() for o in self.objects() if o.format == "isa"}
+
+    def operation_names(self) -> set[str]:
+        """Names of all operations in the module."""
+        names: set[str] = set()
+        self._walk(lambda op: names.add(op.name))
+        return names
+
+    # ---------------------------------------------------------------------------------------------------- private
+
+    def _walk(self, visit: Callable[[ir.Operation], object]) -> None:
+        import mlir.ir as ir
+
+        def callback(op: ir.Operation) -> ir.WalkResult:
+            visit(op)
+            return ir.WalkResult.ADVANCE
+
+        self._module.operation.walk(callback, ir.WalkOrder.PRE_ORDER)
+
+    def _operations(self, name: str) -> list[ir.Operation]:
+        found: list[ir.Operation] = []
+        self._walk(lambda op: found.append(op) if op.name == name else None)
+        return found
+
+    def _refuse_o0(self) -> None:
+        """wgmma at O = 0 compiles to copies of the accumulators and serialised instructions: refuse."""
+        for op in self._operations("gpu.module"):
+            targets = str(op.attributes["targets"]) if "targets" in op.attributes else ""
+            if "O = 0" in targets and "wgmma" in str(op):
+                raise UpstreamError(
+                    f"gpu.module @{_string(op.attributes['sym_name'])} holds wgmma and its target says O = 0, which "
+                    "LLVM cannot compile correctly: set opt-level to 1, 2 or 3",
+                    *_position(str(op.location)),
+                    filename=self._filename,
+                )
+
+    def _run_emit(self, pipeline: str) -> None:
+        if not hasattr(os, "fork"):
+            self.run_pipeline(pipeline)
+            return
+        if not self._operations("gpu.module"):
+            return
+
+        def child() -> str:
+            self.run_pipeline(pipeline)
+            return self.text(generic=True)
+
+        text = _in_child(child, self._filename)
+        import mlir.ir as ir
+
+        with _diagnostics(self._context, self._filename, "cannot read back the compiled module"):
+            self._module = ir.Module.parse(text, self._context)
+
+
+def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None:
+    """Run the host function ``entry`` (no arguments, no results) of base or LLVM-dialect IR in this process.
+
+    What it prints with ``printf`` goes to standard output.  Raises :class:`UpstreamError` when there is no such
+    function, when it takes arguments, or when the wheel has no execution engine.
+    """
+    module = UpstreamModule.from_text(module_text, filename)
+    module.run("base-prepare")
+    module.run("one-shot-convert-to-llvm")
+    _execute(module, entry, filename)
+
+
+def _execute(module: UpstreamModule, entry: str, filename: str) -> None:
+    import ctypes
+
+    functions = {_string(op.attributes["sym_name"]): op for op in module._operations("llvm.func")}
+    op = functions.get(entry)
+    if op is None:
+        names = ", ".join(sorted(n for n, f in functions.items() if len(f.regions[0].blocks))) or "none"
+        raise UpstreamError(f"no host function @{entry} to run (defined here: {names})", filename=filename)
+    kind = str(op.attributes["function_type"])
+    if kind != "!llvm.func<void ()>":
+        raise UpstreamError(f"@{entry} must take and return nothing to be run, its type is {kind}", filename=filename)
+    if "gpu.launch_func" in module.operation_names():
+        raise UpstreamError(f"@{entry}: this module launches kernels; run it with --kernel instead of --host")
+    try:
+        from mlir.execution_engine import ExecutionEngine
+    except ImportError as e:
+        raise UpstreamMissing(f"this build of the mlir package has no execution engine ({e})") from e
+    with _diagnostics(module._context, filename, "cannot compile the host code"):
+        engine = ExecutionEngine(module._module, opt_level=2)
+    address = engine.raw_lookup(entry)
+    if not address:
+        raise UpstreamError(f"the execution engine does not know @{entry}", filename=filename)
+    sys.stdout.flush()
+    ctypes.CFUNCTYPE(None)(address)()
+    ctypes.CDLL(None).fflush(None)
+
+
+# ------------------------------------------------------------------------------------------------------ diagnostics
+
+
+@contextmanager
+def _diagnostics(context: ir.Context, filename: str, what: str) -> Iterator[None]:
+    """Turn errors of upstream inside the block into :class:`UpstreamError`; drop its warnings and remarks."""
+    import mlir.ir as ir
+
+    seen: list[tuple[str, str]] = []
+
+    def handler(diagnostic: ir.Diagnostic) -> bool:
+        if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
+            seen.append((diagnostic.message, str(diagnostic.location)))
+        return True
+
+    handle = context.attach_diagnostic_handler(handler)
+    failure: Exception | None = None
+    try:
+        yield
+    except ir.MLIRError as e:
+        failure = e
+        seen += [(d.message, str(d.location)) for d in e.error_diagnostics]
+    except (RuntimeError, ValueError) as e:
+        failure = e
+    finally:
+        handle.detach()
+    if failure is None and not seen:
+        return
+    if not seen:
+        raise UpstreamError(f"{what}: {_clip(str(failure))}", filename=filename) from None
+    message, location = seen[0]
+    extra = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
+    line, col = _position(location)
+    raise UpstreamError(_clip(message) + extra, line, col, filename) from None
+
+
+def _position(location: str) -> tuple[int, int]:
+    """Line and column of the innermost ``"file":line:col`` in a printed location; zeros without one."""
+    found = re.search(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)', location)
+    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+
+
+def _clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:
+    message = message.split("\n", 1)[0].strip() if "\n" in message else message.strip()
+    return message if len(message) <= limit else message[: limit - 1] + "…"
+
+
+def _pipeline_message(message: str) -> str:
+    unknown = re.search(r"'([^']*)' does not refer to a registered pass", message)
+    if unknown:
+        return f"unknown pass {unknown.group(1)!r}: neither a base pass nor a pass of upstream MLIR"
+    nested = re.search(r"Can't add pass '(\w+)' restricted to '([^']*)'", message)
+    if nested:
+        return f"this pass runs on {nested.group(2)} only: write the pipeline as builtin.module({nested.group(2)}(…))"
+    return _clip(re.sub(r"\s+", " ", message))
+
+
+def _string(attribute: ir.Attribute) -> str:
+    return str(attribute).strip('"')
+
+
+_OBJECT_FORMATS: Mapping[int, str] = {1: "llvm", 2: "isa", 3: "bin", 4: "fatbin"}
+
+
+# ------------------------------------------------------------------------------------------------------ forked child
+
+
+def _in_child(work: Callable[[], str], filename: str) -> str:
+    """``work()`` in a forked child; an exception there is raised here, a death by signal becomes an error."""
+    import tempfile
+    import warnings
+
+    read_end, write_end = os.pipe()
+    with tempfile.TemporaryFile() as log:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:  # pragma: no cover  (the child)
+            code = 1
+            try:
+                os.close(read_end)
+                os.dup2(log.fileno(), 2)
+                try:
+                    reply = {"text": work()}
+                except UpstreamError as e:
+                    reply = {"message": e.message, "line": e.line, "col": e.col}
+                except Exception as e:
+                    reply = {"message": f"{type(e).__name__}: {e}", "line": 0, "col": 0}
+                with os.fdopen(write_end, "wb") as pipe:
+                    pipe.write(json.dumps(reply).encode())
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            data = pipe.read()
+        _, status = os.waitpid(pid, 0)
+        log.seek(0)
+        said = log.read().decode(errors="replace")
+    if not data:
+        raise UpstreamError(_abort_message(said, status), filename=filename)
+    reply = json.loads(data)
+    if "text" in reply:
+        return str(reply["text"])
+    raise UpstreamError(str(reply["message"]), int(reply["line"]), int(reply["col"]), filename)
+
+
+def _abort_message(said: str, status: int) -> str:
+    """What LLVM printed before it died, in one line."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    start = next((i for i, line in enumerate(lines) if "LLVM ERROR" in line or "Assertion" in line), None)
+    told = " / ".join(line.strip() for line in lines[start : start + 3]) if start is not None else " / ".join(lines[-3:])
+    signal = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
+    hint = ""
+    if "Cannot select" in told:
+        hint = "; the chip or its PTX version (features) does not have an instruction that the kernel uses"
+    return _clip(f"LLVM's NVPTX back end aborted ({signal}): {told or 'no message'}{hint}")
