@@ -1,0 +1,606 @@
+"""Accessors: the parts, leaves, scalars and modes of a value, and casts between the kinds of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import BaseAttr, operand_def, opt_prop_def, prop_def, result_def, traits_def, var_result_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from cute_dialect.algebra.int_tuple import UNDERSCORE, Basis
+from cute_dialect.algebra.layout import Layout
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, width_of
+from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.ops.asm import mode_attr, mode_of, parse_mode, parse_operand_list, parse_type, print_mode
+from cute_dialect.ops.base import CuteOp, cute_op
+from cute_dialect.ops.kinds import (
+    ANY_CUTE,
+    COORD,
+    INDEXABLE,
+    INNER,
+    INT_TUPLE,
+    LAYOUT,
+    SHAPE,
+    STRIDE,
+    TUPLE_LIKE,
+    Kinds,
+    Properties,
+    Typed,
+    on_outer,
+    payload_text,
+    typed,
+)
+from cute_dialect.types import Payload
+
+# ---------------------------------------------------------------------------------------------------- parts of a value
+
+
+class PartOp(CuteOp):
+    """Base of the ops that give one part of their only operand."""
+
+    FORM: ClassVar[str] = "arrow"
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([input], result_types=result_type and [result_type])
+
+
+@cute_op
+class GetShapeOp(PartOp):
+    """The shape of a layout or a tile.
+
+    Syntax:
+        ``cute.get_shape(`` input ``)`` attr-dict ``:`` type ``->`` type; also accepted: ``: (type) -> type``
+
+    Inference:
+        The shape; of the outer part for a composed layout; for a tile the tree of the shapes of its layouts, none of
+        which may be an underscore.
+
+    Example:
+        %s = cute.get_shape(%t) : !cute.tile<"[6:1;[(2,5):(5,1);3:1]]"> -> !cute.shape<"(6,((2,5),3))">
+    """
+
+    name = "cute.get_shape"
+    LIFT: ClassVar[bool] = True
+    input = operand_def(Kinds("layout", "composed_layout", "tile"))
+    result = result_def(SHAPE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, value),) = operands
+        return [Typed("shape", _shape_of(value))]
+
+
+def _shape_of(value: Payload) -> Payload:
+    if isinstance(value, tuple):
+        return tuple(map(_shape_of, value))
+    if value is UNDERSCORE:
+        raise AlgebraError("expects a tile of layouts, but got an underscore, which has no shape")
+    return value.outer.shape if isinstance(value, ComposedLayout) else value.shape
+
+
+@cute_op
+class GetStrideOp(PartOp):
+    """The stride of a layout.
+
+    Syntax:
+        ``cute.get_stride(`` input ``)`` attr-dict ``:`` type ``->`` type, the operand type stripped; also accepted:
+        ``: (type) -> type``, and the name ``cute.get_strides``
+
+    Inference:
+        The stride, basis elements included.
+
+    Example:
+        %d = cute.get_stride(%l) : <"(6,5):(1@1,1@0)"> -> !cute.stride<"(1@1,1@0)">
+    """
+
+    name = "cute.get_stride"
+    input = operand_def(Kinds("layout", stripped=True))
+    result = result_def(STRIDE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, layout),) = operands
+        return [Typed("stride", layout.stride)]
+
+
+@cute_op
+class GetStridesOp(GetStrideOp):
+    """Another name of ``cute.get_stride``, accepted on input."""
+
+    name = "cute.get_strides"
+
+    @classmethod
+    def create(cls, **parts: object) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The op it stands for."""
+        return GetStrideOp.create(**parts)  # pyright: ignore
+
+
+@cute_op
+class ComposedGetInnerOp(PartOp):
+    """``A`` of the composed layout ``A o offset o B``.
+
+    Syntax:
+        ``cute.composed_get_inner(`` input ``)`` attr-dict ``:`` type ``->`` type, the operand type stripped
+
+    Inference:
+        ``A``: a swizzle or a layout.
+
+    Example:
+        %a = cute.composed_get_inner(%c) : <"S<2,3,3> o 5 o (8,8):(1,8)"> -> !cute.swizzle<"S<2,3,3>">
+    """
+
+    name = "cute.composed_get_inner"
+    input = operand_def(Kinds("composed_layout", stripped=True))
+    result = result_def(INNER)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        inner = operands[0].payload.inner
+        return [Typed("swizzle" if isinstance(inner, Swizzle) else "layout", inner)]
+
+
+@cute_op
+class ComposedGetOffsetOp(PartOp):
+    """The offset of the composed layout ``A o offset o B``.
+
+    Syntax:
+        ``cute.composed_get_offset(`` input ``)`` attr-dict ``:`` type ``->`` type, the operand type stripped
+
+    Inference:
+        The offset.
+
+    Example:
+        %o = cute.composed_get_offset(%c) : <"S<2,3,3> o 5 o (8,8):(1,8)"> -> !cute.int_tuple<"5">
+    """
+
+    name = "cute.composed_get_offset"
+    input = operand_def(Kinds("composed_layout", stripped=True))
+    result = result_def(INT_TUPLE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        return [Typed("int_tuple", operands[0].payload.offset)]
+
+
+@cute_op
+class ComposedGetOuterOp(PartOp):
+    """``B`` of the composed layout ``A o offset o B``.
+
+    Syntax:
+        ``cute.composed_get_outer(`` input ``)`` attr-dict ``:`` type ``->`` type, both types stripped
+
+    Inference:
+        ``B``.
+
+    Example:
+        %b = cute.composed_get_outer(%c) : <"S<2,3,3> o 5 o (8,8):(1,8)"> -> <"(8,8):(1,8)">
+    """
+
+    name = "cute.composed_get_outer"
+    input = operand_def(Kinds("composed_layout", stripped=True))
+    result = result_def(Kinds("layout", stripped=True))
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        return [Typed("layout", operands[0].payload.outer)]
+
+
+# ---------------------------------------------------------------------------------------------------- leaves and scalars
+
+
+def tree_leaves(tree: Payload) -> Iterator[Payload]:
+    """The leaves of a tree, depth first; those of a tile are its layouts and underscores."""
+    if isinstance(tree, tuple):
+        for branch in tree:
+            yield from tree_leaves(branch)
+    else:
+        yield tree
+
+
+@cute_op
+class GetLeavesOp(CuteOp):
+    """The leaves of a tree, one result each.
+
+    Syntax:
+        results ``= cute.get_leaves(`` input ``)`` attr-dict ``:`` type
+
+    Inference:
+        One result a leaf, depth first, of the kind of the input.  A layout slot of a tile gives a layout.
+
+    Example:
+        %a, %b, %c = cute.get_leaves(%s) : !cute.shape<"(6,(?,2))">
+    """
+
+    name = "cute.get_leaves"
+    FORM: ClassVar[str] = "inferred"
+    input = operand_def(TUPLE_LIKE)
+    leaves = var_result_def(Kinds("shape", "stride", "coord", "int_tuple", "tile", "layout"))
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation):
+        self.build_inferred([input])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((kind, tree),) = operands
+        return [Typed("layout" if isinstance(leaf, Layout) else kind, leaf) for leaf in tree_leaves(tree)]
+
+
+def scalar_payloads(payload: Payload, only_dynamic: bool = False) -> list[Leaf]:
+    """The scalars of a value in the order of ``cute.get_scalars``.
+
+    >>> scalar_payloads((Basis(1, (0,)), Basis(Dyn(), (1,))))
+    [1, 0, Dyn(?), 1]
+    """
+    found: list[Leaf] = []
+
+    def visit(value: Payload) -> None:
+        if isinstance(value, Dyn):
+            found.append(value)
+        elif isinstance(value, int):
+            if not only_dynamic:
+                found.append(value)
+        elif isinstance(value, tuple):
+            for branch in value:
+                visit(branch)
+        elif isinstance(value, Basis):
+            visit(value.value)
+            if not only_dynamic:
+                found.extend(value.path)
+        elif isinstance(value, Layout):
+            visit(value.shape)
+            visit(value.stride)
+        elif isinstance(value, ComposedLayout):
+            visit(value.outer)
+            visit(value.offset)
+            visit(value.inner)
+        elif isinstance(value, Swizzle):
+            visit((value.bits, value.base, value.shift))
+        else:
+            assert value is UNDERSCORE, value
+
+    visit(payload)
+    return found
+
+
+@cute_op
+class GetScalarsOp(CuteOp):
+    """The integers of a value as builtin integers.
+
+    Syntax:
+        results ``= cute.get_scalars`` [``<{only_dynamic}>``] ``(`` input ``)`` attr-dict ``:`` type; also accepted:
+        ``<{only_dynamic}>`` after the operand
+
+    Inference:
+        One result a scalar: trees depth first (a basis element: its value, then its path, outermost first), a layout's
+        shape before its stride, of a composed layout the outer part, the offset, the inner part.  With ``only_dynamic``
+        the dynamic ones alone.  A dynamic scalar keeps its width, a static one is ``i32`` if it fits, else ``i64``.
+
+    Example:
+        %v:2 = cute.get_scalars<{only_dynamic}> (%l) : !cute.layout<"(?,6):(6,?{i64})">
+        %w:4 = cute.get_scalars (%l) : !cute.layout<"(?,6):(6,?{i64})">
+    """
+
+    name = "cute.get_scalars"
+    FORM: ClassVar[str] = "inferred"
+    SPACED: ClassVar[bool] = True
+    input = operand_def(ANY_CUTE)
+    only_dynamic = opt_prop_def(UnitAttr)
+    scalars = var_result_def(BaseAttr(IntegerType))
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, only_dynamic: bool = False):
+        self.build_inferred([input], {"only_dynamic": UnitAttr()} if only_dynamic else {})
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        cls.check_operand_kinds(operand_types)
+        scalars = scalar_payloads(typed(operand_types[0]).payload, "only_dynamic" in properties)
+        return [IntegerType(width_of(s)) for s in scalars]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        at = parser.pos
+        properties = _parse_only_dynamic(parser)
+        operands = parse_operand_list(parser)
+        properties = properties or _parse_only_dynamic(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parse_type(parser, ANY_CUTE)
+        if len(operands) != 1:
+            parser.raise_error(f"expected 1 operand, got {len(operands)}", at)
+        value = parser.resolve_operand(operands[0], type_)
+        try:
+            results = cls.infer_types([type_], properties)
+        except AlgebraError as e:
+            parser.raise_error(f"'{cls.name}' op {e}", at)
+        return cls.create(operands=[value], result_types=results, properties=properties, attributes=attributes)
+
+    def print_prefix(self, printer: Printer) -> None:
+        if self.only_dynamic is not None:
+            printer.print_string("<{only_dynamic}>")
+
+
+def _parse_only_dynamic(parser: Parser) -> dict[str, Attribute]:
+    at = parser.pos
+    properties = parser.parse_optional_properties_dict()
+    if any(name != "only_dynamic" or not isinstance(a, UnitAttr) for name, a in properties.items()):
+        parser.raise_error("expected <{only_dynamic}>", at)
+    return properties
+
+
+# ---------------------------------------------------------------------------------------------------------------- modes
+
+
+def get_mode(kind: str, value: Payload, path: Sequence[int]) -> Payload:
+    """The sub-value at a path of mode indices; a path acts on the outer part of a composed layout.
+
+    Raises AlgebraError for an index out of range or below a leaf.
+    """
+    if isinstance(value, ComposedLayout):
+        return on_outer(lambda layout: get_mode("layout", layout, path), value)
+    tree = value.shape if isinstance(value, Layout) and kind != "tile" else value
+    for depth, i in enumerate(path):
+        if depth and not isinstance(tree, tuple):
+            raise AlgebraError(
+                f"expects a mode path that ends at a leaf, but {list(path)} goes on at depth {depth} below "
+                f"'{payload_text(tree)}'"
+            )
+        rank = len(tree) if isinstance(tree, tuple) else 1
+        if not 0 <= i < rank:
+            raise AlgebraError(f"expects mode index in [0, {rank}) at depth {depth}, but got {i}")
+        tree = tree[i] if isinstance(tree, tuple) else tree
+    if isinstance(value, Layout) and kind != "tile":
+        stride = value.stride
+        for i in path:
+            stride = stride[i] if isinstance(stride, tuple) else stride
+        return Layout(tree, stride)
+    return tree
+
+
+def select_modes(kind: str, value: Payload, indices: Sequence[int]) -> Payload:
+    """The tuple of some top-level modes.  Raises AlgebraError for an index out of range."""
+    if isinstance(value, ComposedLayout):
+        return on_outer(lambda layout: select_modes("layout", layout, indices), value)
+    if isinstance(value, Layout) and kind != "tile":
+        return Layout(select_modes(kind, value.shape, indices), select_modes(kind, value.stride, indices))
+    modes = value if isinstance(value, tuple) else (value,)
+    for i in indices:
+        if not 0 <= i < len(modes):
+            raise AlgebraError(f"expects mode index in [0, {len(modes)}) at depth 0, but got {i}")
+    return tuple([modes[i] for i in indices])
+
+
+MODE = DenseArrayBase.constr(i32)
+
+
+@cute_op
+class GetOp(CuteOp):
+    """The mode at a path.
+
+    Syntax:
+        ``cute.get`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        The sub-value at the path; without one the input.  A slot of a tile stays a tile; of a composed layout the mode
+        of the outer part is taken.  An index must be in ``[0, rank)`` of the value reached so far, and the path must
+        not go below a leaf.
+
+    Example:
+        %r = cute.get<[1, 0]> (%l) : !cute.layout<"(6,(2,5)):(10,(5,1))"> -> !cute.layout<"2:5">
+    """
+
+    name = "cute.get"
+    FORM: ClassVar[str] = "arrow"
+    SPACED: ClassVar[bool] = True
+    input = operand_def(INDEXABLE)
+    mode = opt_prop_def(MODE)
+    result = result_def(INDEXABLE)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, mode: Sequence[int] = (), result_type: Attribute | None = None):
+        self.build_inferred([input], {"mode": mode_attr(mode)} if mode else {}, result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((kind, value),) = operands
+        return [Typed(kind, get_mode(kind, value, mode_of(properties)))]
+
+    @classmethod
+    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
+        return parse_mode(parser, required=False)
+
+    def print_prefix(self, printer: Printer) -> None:
+        print_mode(printer, self.properties)
+
+
+@cute_op
+class SelectOp(CuteOp):
+    """Some of the top-level modes.
+
+    Syntax:
+        ``cute.select<[`` i, … ``]> (`` input ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        The tuple of these modes, in this order, repeated ones included; of a composed layout those of the outer part.
+
+    Example:
+        %r = cute.select<[2, 0]> (%l) : !cute.layout<"(6,5,2):(10,2,1)"> -> !cute.layout<"(2,6):(1,10)">
+    """
+
+    name = "cute.select"
+    FORM: ClassVar[str] = "arrow"
+    SPACED: ClassVar[bool] = True
+    LIFT: ClassVar[bool] = True
+    input = operand_def(INDEXABLE)
+    mode = prop_def(MODE)
+    result = result_def(INDEXABLE)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, mode: Sequence[int], result_type: Attribute | None = None):
+        self.build_inferred([input], {"mode": mode_attr(mode)}, result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((kind, value),) = operands
+        return [Typed(kind, select_modes(kind, value, mode_of(properties)))]
+
+    @classmethod
+    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
+        return parse_mode(parser, required=True)
+
+    def print_prefix(self, printer: Printer) -> None:
+        print_mode(printer, self.properties)
+
+
+@cute_op
+class GetLayoutsFromTileOp(CuteOp):
+    """The layouts of a tile, one result each.
+
+    Syntax:
+        results ``= cute.get_layouts_from_tile(`` tile ``)`` attr-dict ``:`` type, stripped
+
+    Inference:
+        One layout a layout slot, depth first; underscores are skipped.  A tile without layouts is rejected.
+
+    Example:
+        %a, %b = cute.get_layouts_from_tile(%t) : <"[6:1;_;[(2,?):(?,1);_]]">
+    """
+
+    name = "cute.get_layouts_from_tile"
+    FORM: ClassVar[str] = "inferred"
+    tile = operand_def(Kinds("tile", stripped=True))
+    layouts = var_result_def(LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, tile: SSAValue | Operation):
+        self.build_inferred([tile])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, tile),) = operands
+        layouts = [Typed("layout", leaf) for leaf in tree_leaves(tile) if isinstance(leaf, Layout)]
+        if not layouts:
+            raise AlgebraError(f"expects a tile with a layout, but got '{payload_text(tile)}'")
+        return layouts
+
+
+# ---------------------------------------------------------------------------------------------------------------- casts
+
+
+@cute_op
+class ToIntTupleOp(PartOp):
+    """A shape, stride or coordinate read as an int tuple.
+
+    Syntax:
+        ``cute.to_int_tuple(`` input ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        The same tree.  Underscores and basis elements are rejected.
+
+    Example:
+        %i = cute.to_int_tuple(%s) : !cute.shape<"(6,(?,2))"> -> !cute.int_tuple<"(6,(?,2))">
+    """
+
+    name = "cute.to_int_tuple"
+    input = operand_def(Kinds("shape", "stride", "coord", "int_tuple"))
+    result = result_def(INT_TUPLE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((kind, tree),) = operands
+        for leaf in tree_leaves(tree):
+            if not isinstance(leaf, int | Dyn):
+                raise AlgebraError(f"expects a {kind} of integers, but got the leaf '{payload_text(leaf)}'")
+        return [Typed("int_tuple", tree)]
+
+
+class FromIntTupleOp(PartOp):
+    """Base of the casts from an int tuple."""
+
+    input = operand_def(INT_TUPLE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        return [Typed(cls.name.removeprefix("cute.to_"), operands[0].payload)]
+
+
+@cute_op
+class ToShapeOp(FromIntTupleOp):
+    """An int tuple read as a shape.
+
+    Syntax:
+        ``cute.to_shape(`` input ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        The same tree.
+
+    Example:
+        %s = cute.to_shape(%i) : !cute.int_tuple<"(6,?{i64})"> -> !cute.shape<"(6,?{i64})">
+    """
+
+    name = "cute.to_shape"
+    result = result_def(SHAPE)
+
+
+@cute_op
+class ToStrideOp(FromIntTupleOp):
+    """An int tuple read as a stride.
+
+    Syntax:
+        ``cute.to_stride(`` input ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        The same tree.
+
+    Example:
+        %d = cute.to_stride(%i) : !cute.int_tuple<"(1,?)"> -> !cute.stride<"(1,?)">
+    """
+
+    name = "cute.to_stride"
+    result = result_def(STRIDE)
+
+
+@cute_op
+class ToCoordOp(FromIntTupleOp):
+    """An int tuple read as a coordinate.
+
+    Syntax:
+        ``cute.to_coord(`` input ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        The same tree.
+
+    Example:
+        %c = cute.to_coord(%i) : !cute.int_tuple<"(3,?)"> -> !cute.coord<"(3,?)">
+    """
+
+    name = "cute.to_coord"
+    result = result_def(COORD)
+
+
+OPS: list[type[CuteOp]] = [
+    GetShapeOp,
+    GetStrideOp,
+    ComposedGetInnerOp,
+    ComposedGetOffsetOp,
+    ComposedGetOuterOp,
+    GetLeavesOp,
+    GetScalarsOp,
+    GetOp,
+    SelectOp,
+    GetLayoutsFromTileOp,
+    ToIntTupleOp,
+    ToShapeOp,
+    ToStrideOp,
+    ToCoordOp,
+]
+"""All ops of this module."""
+ALIASES: list[type[CuteOp]] = [GetStridesOp]
+"""Other names accepted on input."""

@@ -1,0 +1,195 @@
+"""Parsing and printing what the assembly forms of the ops are made of.
+
+One word an op says how its types are written after the colon:
+
+* ``functional``  ``cute.size (%x) : (T) -> T``
+* ``arrow``       ``cute.get_shape(%x) : T -> T``     (also accepted: ``: (T) -> T``)
+* ``inferred``    ``cute.slice(%x, %c) : T, T``       the result types are not written
+
+A position where only one kind of type is possible accepts the *stripped* type ``<"…">``; the positions that the form of
+the op marks as stripped also print so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from cute_dialect.ops.kinds import Kinds, Properties
+from cute_dialect.types import TYPES, CuteType
+
+# ------------------------------------------------------------------------------------------------------------ operands
+
+
+def parse_operand_list(parser: Parser) -> list[UnresolvedOperand]:
+    """``( %a, %b )``"""
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+
+
+def print_operand_list(printer: Printer, operands: Sequence[SSAValue]) -> None:
+    """``(%a, %b)``"""
+    with printer.in_parens():
+        printer.print_list(operands, printer.print_ssa_value)
+
+
+def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
+    """The type of an operand that is defined above; for forms that do not write operand types."""
+    values = parser.ssa_values.get(operand.operand_name, ())
+    if operand.index >= len(values):
+        parser.raise_error("expected a value that is defined above, since its type is not written", operand.span)
+    return values[operand.index].type
+
+
+# --------------------------------------------------------------------------------------------------------------- types
+
+
+def at_token(parser: Parser, kind: MLIRTokenKind) -> bool:
+    """Whether the next token is of this kind; nothing is consumed."""
+    return parser._current_token.kind is kind  # pyright: ignore[reportPrivateUsage]
+
+
+def parse_type(parser: Parser, kinds: Kinds | None) -> Attribute:
+    """A type, or, where only one kind is possible, its stripped form ``<"…">``."""
+    if kinds is not None and len(kinds.kinds) == 1 and at_token(parser, MLIRTokenKind.LESS):
+        (kind,) = kinds.kinds
+        cls = TYPES[kind]
+        return cls(cls.parse_parameter(parser))
+    return parser.parse_type()
+
+
+def print_type(printer: Printer, attribute: Attribute, kinds: Kinds | None) -> None:
+    """The counterpart of :func:`parse_type`."""
+    if kinds is not None and kinds.is_stripped and isinstance(attribute, CuteType):
+        attribute.print_parameter(printer)
+    else:
+        printer.print_attribute(attribute)
+
+
+def _at(kinds: Sequence[Kinds | None], i: int) -> Kinds | None:
+    return kinds[min(i, len(kinds) - 1)] if kinds else None
+
+
+def parse_signature(
+    parser: Parser,
+    form: str,
+    operand_kinds: Sequence[Kinds | None],
+    result_kinds: Sequence[Kinds | None],
+) -> tuple[list[Attribute], list[Attribute] | None]:
+    """The types after the colon: ``(T, T) -> T``, ``T -> T`` or ``T, T``.  Results are ``None`` when not written."""
+    types: list[Attribute] = []
+
+    def one() -> None:
+        types.append(parse_type(parser, _at(operand_kinds, len(types))))
+
+    if form == "functional":
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
+    elif form == "arrow" and parser.parse_optional_punctuation("(") is not None:
+        one()
+        parser.parse_punctuation(")")
+    else:
+        parser.parse_comma_separated_list(parser.Delimiter.NONE, one)
+    if form == "inferred":
+        return types, None
+    parser.parse_punctuation("->")
+    kinds = _at(result_kinds, 0)
+    if parser.parse_optional_punctuation("(") is not None:
+        results = [parse_type(parser, kinds)]
+        parser.parse_punctuation(")")
+    else:
+        results = [parse_type(parser, kinds)]
+    return types, results
+
+
+def print_signature(
+    printer: Printer,
+    form: str,
+    operands: Sequence[Attribute],
+    results: Sequence[Attribute],
+    operand_kinds: Sequence[Kinds | None] = (),
+    result_kinds: Sequence[Kinds | None] = (),
+) -> None:
+    """The counterpart of :func:`parse_signature`."""
+
+    def types(attributes: Sequence[Attribute], kinds: Sequence[Kinds | None]) -> None:
+        for i, t in enumerate(attributes):
+            if i:
+                printer.print_string(", ")
+            print_type(printer, t, _at(kinds, i))
+
+    if form == "functional":
+        with printer.in_parens():
+            types(operands, operand_kinds)
+    else:
+        types(operands, operand_kinds)
+    if form != "inferred":
+        printer.print_string(" -> ")
+        types(results, result_kinds)
+
+
+# ---------------------------------------------------------------------------------------------------------- properties
+
+
+def mode_attr(mode: Sequence[int]) -> DenseArrayBase:
+    """The property ``mode``: ``array<i32: …>``."""
+    return DenseArrayBase.from_list(i32, list(mode))
+
+
+def parse_mode(parser: Parser, *, required: bool) -> dict[str, Attribute]:
+    """``<[i, j]>``, gives the property ``mode``."""
+    if required:
+        parser.parse_punctuation("<")
+    elif parser.parse_optional_punctuation("<") is None:
+        return {}
+    indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_i32(parser))
+    parser.parse_punctuation(">")
+    return {"mode": mode_attr(indices)}
+
+
+def mode_of(properties: Properties) -> tuple[int, ...]:
+    """The property ``mode`` as a path; absent is the empty path."""
+    mode = properties.get("mode")
+    return tuple(mode.get_values()) if isinstance(mode, DenseArrayBase) else ()  # pyright: ignore
+
+
+def print_mode(printer: Printer, properties: Properties) -> None:
+    """The counterpart of :func:`parse_mode`."""
+    if "mode" in properties:
+        printer.print_string("<[" + ", ".join(map(str, mode_of(properties))) + "]>")
+
+
+def int_property(properties: Properties, name: str) -> int:
+    """An ``i32`` property as a number."""
+    attribute = properties[name]
+    assert isinstance(attribute, IntegerAttr)
+    return attribute.value.data
+
+
+def parse_i32(parser: Parser) -> int:
+    """An integer literal that fits ``i32``."""
+    at = parser.pos
+    value = parser.parse_integer(allow_boolean=False)
+    if not -(1 << 31) <= value < (1 << 31):
+        parser.raise_error(f"expected a 32-bit integer, got {value}", at, parser.pos)
+    return value
+
+
+def parse_ints(parser: Parser, *names: str) -> dict[str, Attribute]:
+    """``<16, 8>``, gives ``i32`` properties."""
+    parser.parse_punctuation("<")
+    properties: dict[str, Attribute] = {}
+    for i, name in enumerate(names):
+        if i:
+            parser.parse_punctuation(",")
+        properties[name] = IntegerAttr(parse_i32(parser), i32)
+    parser.parse_punctuation(">")
+    return properties
+
+
+def print_ints(printer: Printer, properties: Properties, *names: str) -> None:
+    """The counterpart of :func:`parse_ints`."""
+    printer.print_string("<" + ", ".join(str(int_property(properties, n)) for n in names) + ">")

@@ -1,0 +1,239 @@
+"""Typed values: what an op's inference takes and gives.
+
+A :class:`Typed` is a payload of the algebra with the kind of type that holds it.  :class:`Kinds` is the constraint that
+says which kinds a position of an op takes.  The walks below visit dynamic leaves in *storage order*: depth first; shape
+before stride; for a composed layout ``A o off o B`` first ``B``, then the offset, then ``A``.
+
+>>> [str(d) for d in dynamic_leaves(parse_layout("(?,8):(8,?{i64})"))]
+['?', '?{i64}']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from xdsl.ir import Attribute
+from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra import text
+from cute_dialect.algebra.int_tuple import Basis
+from cute_dialect.algebra.layout import Layout
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.types import TYPES, CuteType, Payload
+
+
+class Typed(NamedTuple):
+    """A value of the algebra together with the kind of type that holds it."""
+
+    kind: str
+    """``"layout"``, ``"shape"``, …: a key of :data:`cute_dialect.types.TYPES`."""
+    payload: Payload
+
+
+Properties = Mapping[str, Attribute]
+
+
+class Kinds(AttrConstraint[Attribute]):
+    """The type at this position is one of some kinds of value types.
+
+    ``stripped``: the position prints as ``<"…">``, without the name of its (only) type.
+    """
+
+    __slots__ = ("kinds", "is_stripped")
+
+    def __init__(self, *kinds: str, stripped: bool = False):
+        self.kinds = frozenset(kinds)
+        self.is_stripped = stripped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kinds) and (self.kinds, self.is_stripped) == (other.kinds, other.is_stripped)
+
+    def __hash__(self) -> int:
+        return hash((self.kinds, self.is_stripped))
+
+    def __repr__(self) -> str:
+        return f"Kinds({', '.join(sorted(self.kinds))})"
+
+    def __str__(self) -> str:
+        """In words, for messages: ``!cute.layout or !cute.composed_layout``."""
+        names = [f"!cute.{k}" for k in TYPES if k in self.kinds]
+        if len(names) == len(TYPES):
+            return "a cute value"
+        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+
+    def accepts(self, attribute: Attribute) -> bool:
+        """Whether the type is of one of the kinds."""
+        return isinstance(attribute, CuteType) and attribute.kind in self.kinds
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        if not self.accepts(attr):
+            raise VerifyException(f"expected {self}, got {attr}")
+
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> Kinds:
+        return self
+
+
+INT_TUPLE = Kinds("int_tuple")
+SHAPE = Kinds("shape")
+COORD = Kinds("coord")
+STRIDE = Kinds("stride")
+LAYOUT = Kinds("layout")
+TILE = Kinds("tile")
+COMPOSED = Kinds("composed_layout")
+ANY_CUTE = Kinds(*TYPES)
+ANY_LAYOUT = Kinds("layout", "composed_layout")
+INNER = Kinds("layout", "swizzle")
+INDEXABLE = Kinds("shape", "int_tuple", "coord", "stride", "tile", "layout", "composed_layout")
+ARITH = Kinds("int_tuple", "shape")
+TUPLE_LIKE = Kinds("shape", "stride", "coord", "int_tuple", "tile")
+SLICEABLE = Kinds("shape", "stride", "coord", "int_tuple", "layout", "composed_layout")
+TUPLE_OR_LAYOUT = Kinds("int_tuple", "coord", "stride", "shape", "layout", "composed_layout")
+DIVIDER = Kinds("layout", "tile", "shape")
+ORDERABLE = Kinds("int_tuple", "shape", "coord")
+COMPARABLE = Kinds("int_tuple", "shape", "coord", "stride", "layout")
+
+
+# ------------------------------------------------------------------------------------------------------------- walks
+
+
+def map_dynamic(f: Callable[[Dyn], Leaf], payload: Payload) -> Payload:
+    """The payload with every dynamic leaf ``d`` replaced by ``f(d)``, visited in storage order."""
+    if isinstance(payload, Dyn):
+        return f(payload)
+    if isinstance(payload, tuple):
+        return tuple([map_dynamic(f, x) for x in payload])
+    if isinstance(payload, Basis):
+        return Basis(f(payload.value), payload.path) if isinstance(payload.value, Dyn) else payload
+    if isinstance(payload, Layout):
+        shape = map_dynamic(f, payload.shape)
+        return Layout(shape, map_dynamic(f, payload.stride))
+    if isinstance(payload, ComposedLayout):
+        outer = map_dynamic(f, payload.outer)
+        offset = map_dynamic(f, payload.offset)
+        return ComposedLayout(map_dynamic(f, payload.inner), offset, outer)
+    return payload
+
+
+def dynamic_leaves(payload: Payload) -> list[Dyn]:
+    """The dynamic leaves in storage order."""
+    found: list[Dyn] = []
+
+    def visit(leaf: Dyn) -> Dyn:
+        found.append(leaf)
+        return leaf
+
+    map_dynamic(visit, payload)
+    return found
+
+
+def bind(payload: Payload, leaves: Iterable[Leaf]) -> Payload:
+    """The payload with its dynamic leaves replaced, in storage order, by ``leaves`` (as many as there are)."""
+    source = iter(leaves)
+    return map_dynamic(lambda _: next(source), payload)
+
+
+def has_div(payload: Payload) -> bool:
+    """Whether some leaf carries a divisibility."""
+    return any(d.div > 1 for d in dynamic_leaves(payload))
+
+
+def tracked(payload: Payload) -> Payload:
+    """The same payload with divisibility tracking switched on: a plain ``?`` counts as a multiple of 1."""
+    return map_dynamic(lambda d: d if d.div else Dyn(d.width, 1, d.value, d.emitter), payload)
+
+
+def track(operands: list[Typed]) -> list[Typed]:
+    """The operands of an op as its inference wants them: all tracked if any of them carries a divisibility."""
+    if any(has_div(p) for _, p in operands):
+        return [Typed(k, tracked(p)) for k, p in operands]
+    return operands
+
+
+# ------------------------------------------------------------------------------------------------------------- types
+
+
+def typed(attribute: Attribute) -> Typed:
+    """The typed value that a value type describes."""
+    assert isinstance(attribute, CuteType)
+    return Typed(attribute.kind, attribute.data)
+
+
+def wrap(value: Typed) -> CuteType:
+    """The type of a typed value.  Raises AlgebraError if the payload is not a legal value of its kind."""
+    kind, payload = value
+    try:
+        return TYPES[kind](payload)
+    except VerifyException as e:
+        raise AlgebraError(f"result: {e}") from None
+
+
+def weaker_or_equal(written: Payload, inferred: Payload) -> bool:
+    """Whether a written payload equals the inferred one up to weaker ``div`` annotations."""
+    if isinstance(written, Dyn):
+        if not isinstance(inferred, Dyn):
+            return False
+        return written.width == inferred.width and (inferred.div or 1) % (written.div or 1) == 0
+    if type(written) is not type(inferred):
+        return False
+    if isinstance(written, tuple) and isinstance(inferred, tuple):
+        return len(written) == len(inferred) and all(map(weaker_or_equal, written, inferred))
+    if isinstance(written, Basis) and isinstance(inferred, Basis):
+        return written.path == inferred.path and weaker_or_equal(written.value, inferred.value)
+    if isinstance(written, Layout) and isinstance(inferred, Layout):
+        return weaker_or_equal(written.shape, inferred.shape) and weaker_or_equal(written.stride, inferred.stride)
+    if isinstance(written, ComposedLayout) and isinstance(inferred, ComposedLayout):
+        return (
+            weaker_or_equal(written.inner, inferred.inner)
+            and weaker_or_equal(written.offset, inferred.offset)
+            and weaker_or_equal(written.outer, inferred.outer)
+        )
+    return written == inferred
+
+
+def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
+    """Whether a written type is the inferred one up to weaker divisibility."""
+    if written == inferred:
+        return True
+    if isinstance(written, CuteType) and isinstance(inferred, CuteType):
+        return written.kind == inferred.kind and weaker_or_equal(written.data, inferred.data)
+    if not (written.name.startswith("cute.") and inferred.name.startswith("cute.")):
+        return False
+    from cute_dialect.memory_types import tensor_weaker_or_equal
+
+    return tensor_weaker_or_equal(written, inferred)
+
+
+def payload_text(payload: Payload) -> str:
+    """The canonical text, for messages."""
+    return text.to_text(payload)
+
+
+# ----------------------------------------------------------------------------------------------------------- layouts
+
+
+def outer(payload: Payload) -> Layout:
+    """The layout itself, or ``B`` of ``A o off o B``."""
+    layout = payload.outer if isinstance(payload, ComposedLayout) else payload
+    assert isinstance(layout, Layout)
+    return layout
+
+
+def on_outer(f: Callable[[Layout], Payload], payload: Payload) -> Payload:
+    """``f`` of a layout; for ``A o off o B`` it is ``A o off o f(B)``."""
+    if isinstance(payload, ComposedLayout):
+        return ComposedLayout(payload.inner, payload.offset, f(payload.outer))
+    assert isinstance(payload, Layout)
+    return f(payload)
+
+
+def layout_like(payload: Payload) -> Typed:
+    """A layout or composed layout with its kind; a trivial wrap ``S<0,m,s> o 0 o B`` decays to ``B``."""
+    if isinstance(payload, ComposedLayout):
+        inner, offset = payload.inner, payload.offset
+        if isinstance(inner, Swizzle) and inner.bits == 0 and isinstance(offset, int) and offset == 0:
+            return Typed("layout", payload.outer)
+        return Typed("composed_layout", payload)
+    return Typed("layout", payload)

@@ -1,0 +1,493 @@
+"""Constructors: ``static``, the ``make_*`` ops of trees from scalars, and layouts from their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, TypeVar
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrConstraint,
+    IntConstraint,
+    VerificationContext,
+    operand_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.int_tuple import congruent, weakly_congruent
+from cute_dialect.algebra.layout import (
+    Layout,
+    make_identity_layout,
+    make_layout_like,
+    make_ordered_layout,
+)
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
+from cute_dialect.ops.base import CuteOp, cute_op, is_tensor
+from cute_dialect.ops.kinds import (
+    ANY_LAYOUT,
+    COORD,
+    INNER,
+    INT_TUPLE,
+    LAYOUT,
+    SHAPE,
+    STRIDE,
+    TILE,
+    Kinds,
+    Properties,
+    Typed,
+    dynamic_leaves,
+    payload_text,
+)
+from cute_dialect.types import CuteType, IntTupleType
+
+
+@cute_op
+class StaticOp(CuteOp, HasFolderInterface):
+    """A value that its type describes completely.
+
+    Syntax:
+        ``cute.static`` attr-dict ``:`` type
+
+    Inference:
+        None; the type is written and must be static.  Folds to the attribute of the same payload.
+
+    Example:
+        %l = cute.static : !cute.layout<"(6,(2,4)):(8,(4,1))">
+        %k = cute.static : !cute.coord<"(_,3)">
+        %w = cute.static : !cute.swizzle<"S<2,3,3>">
+    """
+
+    name = "cute.static"
+    result = result_def(AnyAttr())
+    traits = traits_def(Pure(), ConstantLike())
+
+    def __init__(self, result_type: Attribute):
+        Operation.__init__(self, result_types=[result_type])
+
+    def fold(self) -> Sequence[SSAValue | Attribute] | None:
+        type_ = self.result.type
+        return [type_.value_attr()] if isinstance(type_, CuteType) else None
+
+    def check_types(self) -> None:
+        if len(self.results) != 1:
+            raise AlgebraError(f"expected 1 result, got {len(self.results)}")
+        type_ = self.results[0].type
+        if isinstance(type_, CuteType):
+            static = type_.is_static()
+        elif is_tensor(type_):
+            static = type_.is_static()  # pyright: ignore
+        else:
+            raise AlgebraError(f"result #0: expected a cute value, got {type_}")
+        if not static:
+            raise AlgebraError(f"result #0: expected a static type, got {type_}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return cls.create(result_types=[parser.parse_type()], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.results[0].type)
+
+
+# ------------------------------------------------------------------------------------------------- trees from scalars
+
+
+class ScalarInt(AttrConstraint[Attribute]):
+    """``i32``, ``i64``, a constrained integer ``!cute.i32<divby N>``, or an ``!cute.int_tuple`` of depth 0."""
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        if scalar_int(attr) is None:
+            raise VerifyException(f"expected {_SCALAR_INT_TEXT}, got {attr}")
+
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> ScalarInt:
+        return self
+
+
+_SCALAR_INT_TEXT = "i32, i64 or a scalar !cute.int_tuple"
+
+
+def scalar_int(attribute: Attribute) -> int | Dyn | None:
+    """What is known of a scalar operand: its value, or its width and divisibility; ``None`` if it is no scalar."""
+    if isinstance(attribute, IntegerType):
+        width = attribute.width.data
+        return Dyn(width) if width in (32, 64) else None
+    if isinstance(attribute, IntTupleType):
+        leaf = attribute.data
+        return leaf if isinstance(leaf, int | Dyn) else None
+    if attribute.name.startswith("cute."):
+        from cute_dialect.memory_types import ConstrainedIntType
+
+        if isinstance(attribute, ConstrainedIntType):
+            return Dyn(attribute.width, attribute.divisor)
+    return None
+
+
+def check_fills(slot: Dyn, scalar: int | Dyn) -> None:
+    """Raise AlgebraError unless a scalar may fill a dynamic leaf: same width, and a multiple of its ``div``.
+
+    A static scalar must be representable in the width of the leaf.
+    """
+    div = slot.div or 1
+    if isinstance(scalar, int):
+        half = 1 << (slot.width - 1)
+        if not -half <= scalar < half:
+            raise AlgebraError(f"expected a value of {slot.width} bits for '{slot}', got {scalar}")
+        if scalar % div:
+            raise AlgebraError(f"expected a multiple of {div} for '{slot}', got {scalar}")
+    else:
+        if scalar.width != slot.width:
+            raise AlgebraError(f"expected {slot.width} bits for '{slot}', got {scalar.width}")
+        if (scalar.div or 1) % div:
+            raise AlgebraError(f"expected a known multiple of {div} for '{slot}', got one of {scalar.div or 1}")
+
+
+class MakeTreeOp(CuteOp):
+    """Base of the ops that fill the dynamic leaves of their result type with scalars."""
+
+    scalars = var_operand_def(ScalarInt())
+    traits = traits_def(Pure())
+
+    def __init__(self, scalars: Sequence[SSAValue | Operation], result_type: Attribute):
+        Operation.__init__(self, operands=[SSAValue.get(s) for s in scalars], result_types=[result_type])
+
+    def check_types(self) -> None:
+        (kinds,) = self.RESULT_KINDS
+        assert kinds is not None
+        if len(self.results) != 1 or not kinds.accepts(self.results[0].type):
+            got = ", ".join(map(str, self.result_types))
+            raise AlgebraError(f"result #0: expected {kinds}, got {got}")
+        result = self.results[0].type
+        assert isinstance(result, CuteType)
+        slots = dynamic_leaves(result.data)
+        if len(slots) != len(self.operands):
+            raise AlgebraError(f"expected {len(slots)} operands, one for each '?' of {result}, got {len(self.operands)}")
+        for i, (slot, operand) in enumerate(zip(slots, self.operands)):
+            scalar = scalar_int(operand.type)
+            if scalar is None:
+                raise AlgebraError(f"operand #{i}: expected {_SCALAR_INT_TEXT}, got {operand.type}")
+            try:
+                check_fills(slot, scalar)
+            except AlgebraError as e:
+                raise AlgebraError(f"operand #{i}: {e}") from None
+
+
+@cute_op
+class MakeIntTupleOp(MakeTreeOp):
+    """An int tuple from the scalars for its dynamic leaves.
+
+    Syntax:
+        ``cute.make_int_tuple(`` scalars ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        None; the written result type says what to build.  One operand for each ``?``, depth first, of its width.  A
+        static ``!cute.int_tuple`` operand fills a slot with a constant.  A slot ``?{div=M}`` takes
+        ``!cute.i32<divby N>`` and ``!cute.int_tuple<"?{div=N}">`` where ``M`` divides ``N``.
+
+    Example:
+        %t = cute.make_int_tuple(%m) : (i32) -> !cute.int_tuple<"(6,?)">
+    """
+
+    name = "cute.make_int_tuple"
+    result = result_def(INT_TUPLE)
+
+
+@cute_op
+class MakeShapeOp(MakeTreeOp):
+    """A shape from the scalars for its dynamic leaves.
+
+    Syntax:
+        ``cute.make_shape(`` scalars ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        None; as for ``cute.make_int_tuple``.
+
+    Example:
+        %s = cute.make_shape(%m, %n) : (i32, i64) -> !cute.shape<"(?,(8,?{i64}))">
+    """
+
+    name = "cute.make_shape"
+    result = result_def(SHAPE)
+
+
+@cute_op
+class MakeStrideOp(MakeTreeOp):
+    """A stride from the scalars for its dynamic leaves.
+
+    Syntax:
+        ``cute.make_stride(`` scalars ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        None; as for ``cute.make_int_tuple``.  A scaled basis element ``?@p`` counts as one leaf.
+
+    Example:
+        %d = cute.make_stride(%ld) : (i32) -> !cute.stride<"(?@0,1@1)">
+    """
+
+    name = "cute.make_stride"
+    result = result_def(STRIDE)
+
+
+@cute_op
+class MakeCoordOp(MakeTreeOp):
+    """A coordinate from the scalars for its dynamic leaves.
+
+    Syntax:
+        ``cute.make_coord(`` scalars ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        None; as for ``cute.make_int_tuple``.  An underscore takes no operand.
+
+    Example:
+        %c = cute.make_coord(%i) : (i32) -> !cute.coord<"((_,_),?)">
+    """
+
+    name = "cute.make_coord"
+    result = result_def(COORD)
+
+
+@cute_op
+class MakeTileOp(MakeTreeOp):
+    """A tile from the scalars for its dynamic leaves.
+
+    Syntax:
+        ``cute.make_tile(`` scalars ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        None; as for ``cute.make_int_tuple``.  Slot by slot, in each layout the shape before the stride.
+
+    Example:
+        %t = cute.make_tile(%a, %b) : (i32, i32) -> !cute.tile<"[(?,4):(1,?);_]">
+    """
+
+    name = "cute.make_tile"
+    result = result_def(TILE)
+
+
+# ---------------------------------------------------------------------------------------------- layouts from their parts
+
+
+@cute_op
+class MakeLayoutOp(CuteOp):
+    """The layout with a given shape and stride.
+
+    Syntax:
+        ``cute.make_layout(`` shape ``,`` stride ``)`` attr-dict ``:`` functional-type;
+        also accepted: ``:`` result-type, with operands that are defined above
+
+    Inference:
+        ``S:D``.  Shape and stride must be congruent, static extents at least 1.
+
+    Example:
+        %l = cute.make_layout(%s, %d) : (!cute.shape<"(?,6)">, !cute.stride<"(6,1)">) -> !cute.layout<"(?,6):(6,1)">
+    """
+
+    name = "cute.make_layout"
+    shape = operand_def(SHAPE)
+    stride = operand_def(STRIDE)
+    result = result_def(LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, shape: SSAValue | Operation, stride: SSAValue | Operation, result_type: Attribute | None = None
+    ):
+        self.build_inferred([shape, stride], result_types=result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, shape), (_, stride) = operands
+        if not congruent(shape, stride):
+            raise AlgebraError(
+                f"expects congruent shape and stride, but got {payload_text(shape)} and {payload_text(stride)}"
+            )
+        return [Typed("layout", Layout(shape, stride))]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operands = parse_operand_list(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        if parser.parse_optional_punctuation("(") is None:  # the short form of listings
+            operand_types = [defined_type(parser, o) for o in operands]
+        else:
+            at = parser.pos
+            operand_types = [parse_type(parser, SHAPE)]
+            if parser.parse_optional_punctuation(",") is not None:
+                operand_types.append(parse_type(parser, STRIDE))
+            parser.parse_punctuation(")")
+            parser.parse_punctuation("->")
+            if len(operand_types) != len(operands):
+                parser.raise_error(
+                    f"expected {len(operands)} operand types, got {len(operand_types)}", at, parser.pos
+                )
+        result = parse_type(parser, LAYOUT)
+        values = [parser.resolve_operand(o, t) for o, t in zip(operands, operand_types)]
+        return cls.create(operands=values, result_types=[result], attributes=attributes)
+
+
+@cute_op
+class MakeComposedLayoutOp(CuteOp):
+    """The composition ``inner o offset o outer``, kept as its three parts.
+
+    Syntax:
+        ``cute.make_composed_layout(`` inner ``,`` offset ``,`` outer ``)`` attr-dict ``:`` functional-type,
+        the types of offset, outer and result stripped
+
+    Inference:
+        ``inner o offset o outer``.  An identity swizzle with offset 0 is rejected: that is the outer layout itself.
+
+    Example:
+        %c = cute.make_composed_layout(%w, %o, %b) : (!cute.swizzle<"S<2,3,3>">, <"?">, <"(8,8):(8,1)">) -> <"S<2,3,3> o ? o (8,8):(8,1)">
+    """  # noqa: E501
+
+    name = "cute.make_composed_layout"
+    inner = operand_def(INNER)
+    offset = operand_def(Kinds("int_tuple", stripped=True))
+    outer = operand_def(Kinds("layout", stripped=True))
+    result = result_def(Kinds("composed_layout", stripped=True))
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        inner: SSAValue | Operation,
+        offset: SSAValue | Operation,
+        outer: SSAValue | Operation,
+        result_type: Attribute | None = None,
+    ):
+        self.build_inferred([inner, offset, outer], result_types=result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, inner), (_, offset), (_, outer) = operands
+        return [Typed("composed_layout", ComposedLayout(inner, offset, outer))]
+
+
+@cute_op
+class MakeLayoutLikeOp(CuteOp):
+    """A compact layout of the same shape whose modes are ordered as those of a layout.
+
+    Syntax:
+        ``cute.make_layout_like(`` src ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        ``S : ordered(S', D)`` for ``S:D`` (the outer layout of a swizzled one), where ``S'`` is ``S`` with extent 1 where
+        the stride is static 0, and the strides themselves are the order: static ones by value, dynamic ones after
+        them, from left to right.  Basis strides and a composed layout whose inner part is a layout are rejected.
+
+    Example:
+        %l = cute.make_layout_like(%x) : !cute.layout<"(6,5,2):(0,2,20)"> -> !cute.layout<"(6,5,2):(0,1,5)">
+    """
+
+    name = "cute.make_layout_like"
+    FORM: ClassVar[str] = "arrow"
+    src = operand_def(ANY_LAYOUT)
+    result = result_def(LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, src: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([src], result_types=result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, src),) = operands
+        if isinstance(src, ComposedLayout):
+            if isinstance(src.inner, Layout):
+                raise AlgebraError(f"expects an inner part that is a swizzle, but got {payload_text(src.inner)}")
+            src = src.outer
+        return [Typed("layout", make_layout_like(src))]
+
+
+@cute_op
+class MakeOrderedLayoutOp(CuteOp):
+    """A compact layout whose modes follow a given order.
+
+    Syntax:
+        ``cute.make_ordered_layout(`` shape ``,`` order ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        ``S : ordered(S, order)``: the mode with the smallest order value has stride 1, equal values start alike.  The
+        order must be static and weakly congruent with the shape.
+
+    Example:
+        %l = cute.make_ordered_layout(%s, %o) : (!cute.shape<"(6,?,2)">, !cute.int_tuple<"(1,0,2)">) -> !cute.layout<"(6,?,2):(?,1,?)">
+    """  # noqa: E501
+
+    name = "cute.make_ordered_layout"
+    shape = operand_def(SHAPE)
+    order = operand_def(INT_TUPLE)
+    result = result_def(LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, shape: SSAValue | Operation, order: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([shape, order], result_types=result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, shape), (_, order) = operands
+        if dynamic_leaves(order):
+            raise AlgebraError(f"expects a static order, but got {payload_text(order)}")
+        if not weakly_congruent(order, shape):
+            raise AlgebraError(
+                f"expects an order weakly congruent with the shape {payload_text(shape)}, but got {payload_text(order)}"
+            )
+        return [Typed("layout", make_ordered_layout(shape, order))]
+
+
+@cute_op
+class MakeIdentityLayoutOp(CuteOp):
+    """The layout that maps every coordinate of a shape to itself.
+
+    Syntax:
+        ``cute.make_identity_layout(`` shape ``)`` attr-dict ``:`` type ``->`` type
+
+    Inference:
+        ``S : E(S)``: the leaf at path ``(p0,…,pk)`` gets the stride ``1@pk@…@p0``, a scalar shape the stride 1.
+
+    Example:
+        %l = cute.make_identity_layout(%s) : !cute.shape<"(6,(2,?))"> -> !cute.layout<"(6,(2,?)):(1@0,(1@0@1,1@1@1))">
+    """
+
+    name = "cute.make_identity_layout"
+    FORM: ClassVar[str] = "arrow"
+    shape = operand_def(SHAPE)
+    result = result_def(LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, shape: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([shape], result_types=result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, shape),) = operands
+        return [Typed("layout", make_identity_layout(shape))]
+
+
+OPS: list[type[CuteOp]] = [
+    StaticOp,
+    MakeIntTupleOp,
+    MakeShapeOp,
+    MakeStrideOp,
+    MakeCoordOp,
+    MakeTileOp,
+    MakeLayoutOp,
+    MakeComposedLayoutOp,
+    MakeLayoutLikeOp,
+    MakeOrderedLayoutOp,
+    MakeIdentityLayoutOp,
+]
+"""All ops of this module."""
