@@ -162,6 +162,8 @@ class Pass:
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    """The help text; without one, the docstring of the class is used."""
     anchor: ClassVar[tuple[str, ...] | None] = None
     Options: ClassVar[type[PassOptions]] = PassOptions
 
@@ -174,11 +176,11 @@ class Pass:
         return cls(cls.Options.from_text(options, cls.name))
 
     @classmethod
-    def description(cls) -> str:
-        """The help text: the docstring, without its indentation."""
+    def help_text(cls) -> str:
+        """The description, or the docstring, without its indentation."""
         from textwrap import dedent
 
-        first, _, rest = (cls.__doc__ or cls.summary).strip().partition("\n")
+        first, _, rest = (cls.description or cls.__doc__ or cls.summary).strip().partition("\n")
         return first + "\n" + dedent(rest) if rest else first
 
     def options_as(self, kind: type[OptionsT]) -> OptionsT:
@@ -241,6 +243,12 @@ def as_module_pass(pass_class: type[Pass]) -> type[ModulePass]:
     return make_dataclass(pass_class.__name__, members, bases=(ModulePass,), namespace=namespace, frozen=True)
 
 
+_TYPES: Mapping[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
+
+
 def _type(written: str) -> object:
     """The type that an annotation of an option names."""
-    return eval(written, {"__builtins__": {}}, {"int": int, "float": float, "bool": bool, "str": str, "tuple": tuple})
+    kind = written.removesuffix("| None").strip()
+    inner = kind.removeprefix("tuple[").split(",")[0].rstrip("]").strip()
+    found: object = tuple[_TYPES[inner], ...] if kind.startswith("tuple[") else _TYPES[kind]
+    return found | None if kind != written else found  # pyright: ignore[reportOperatorIssue]

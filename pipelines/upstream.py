@@ -238,10 +238,13 @@ class UpstreamModule:
         with _diagnostics(self._context, self._filename, f"pass pipeline failed: {_clip(pipeline, 120)}"):
             manager.run(self._module.operation)
 
-    def text(self, *, generic: bool = False, debuginfo: bool = False) -> str:
-        """The module as text."""
+    def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
+        """The module as text; ``local_scope`` writes every attribute in full, without aliases."""
         out = self._module.operation.get_asm(
-            print_generic_op_form=generic, enable_debug_info=debuginfo, large_elements_limit=None
+            print_generic_op_form=generic,
+            enable_debug_info=debuginfo,
+            use_local_scope=local_scope,
+            large_elements_limit=None,
         )
         return out if out.endswith("\n") else out + "\n"
 
@@ -263,6 +266,18 @@ class UpstreamModule:
     def ptx(self) -> dict[str, str]:
         """PTX of every compiled ``gpu.module``: name → text (of its last target).  Empty before ``emit-gpu-binary``."""
         return {o.module: o.data.decode() for o in self.objects() if o.format == "isa"}
+
+    def llvm_ir(self) -> dict[str, str]:
+        """LLVM IR as text after ``one-shot-convert-to-llvm``: one entry a ``gpu.module``, and ``""`` for host code."""
+        from mlir._mlir_libs import _mlirDialectsLLVM as llvm
+
+        out: dict[str, str] = {}
+        with _diagnostics(self._context, self._filename, "cannot translate to LLVM IR"):
+            for op in self._operations("gpu.module"):
+                out[_string(op.attributes["sym_name"])] = llvm.translate_module_to_llvmir(op)
+            if any(op.name == "llvm.func" for op in self._module.body.operations):
+                out[""] = llvm.translate_module_to_llvmir(self._module.operation)
+        return out
 
     def operation_names(self) -> set[str]:
         """Names of all operations in the module."""
@@ -388,13 +403,19 @@ def _diagnostics(context: ir.Context, filename: str, what: str) -> Iterator[None
     message, location = seen[0]
     extra = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
     line, col = _position(location)
-    raise UpstreamError(_clip(message) + extra, line, col, filename) from None
+    raise UpstreamError(_clip(message) + extra, line, col, _file(location) or filename) from None
 
 
 def _position(location: str) -> tuple[int, int]:
     """Line and column of the innermost ``"file":line:col`` in a printed location; zeros without one."""
     found = re.search(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)', location)
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+
+
+def _file(location: str) -> str:
+    """The file of that position; empty for the text that was handed over (upstream calls it ``-``)."""
+    found = re.search(r'"((?:[^"\\]|\\.)*)":\d+:\d+', location)
+    return found.group(1) if found and found.group(1) != "-" else ""
 
 
 def _clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:

@@ -1,0 +1,117 @@
+"""Every pass by name: what it is called, what it does, where its class is.  Nothing is imported to build the table.
+
+A pass without a class is one of upstream MLIR: it runs there (:mod:`cute_dialect.pipelines.runner`), after the hand-off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from cute_dialect.passes.base import Pass
+
+Scope: TypeAlias = Literal["cute", "base", "generic"]
+"""Which passes belong to ``--dialects=cute`` (cute, generic) and to ``--dialects=base`` (base, generic)."""
+
+
+class PassInfo(NamedTuple):
+    """One row: ``module`` is the name of a module in this package, empty for a pass that upstream MLIR runs.
+
+    ``both`` marks a pass that exists on either side of the hand-off: it runs where the IR is.
+    """
+
+    name: str
+    summary: str
+    scope: Scope
+    module: str = ""
+    class_name: str = ""
+    anchor: tuple[str, ...] | None = None
+    options: tuple[str, ...] | None = ()
+    """names of the options of an upstream pass; None: not known here, upstream checks them"""
+    both: bool = False
+
+    @property
+    def upstream(self) -> bool:
+        """Whether only upstream MLIR can run it."""
+        return not self.module
+
+
+_MODULE = ("builtin.module",)
+
+_ROWS: tuple[PassInfo, ...] = (
+    PassInfo("cute-fold-static", "make static layout values constants", "cute", "fold_static", "FoldStaticPass"),
+    PassInfo("cute-expand-ops", "expand algebra ops to scalar arithmetic", "cute", "expand_ops", "ExpandOpsPass"),
+    PassInfo(
+        "convert-cute-algo-to-arch",
+        "lower tiled copy, tiled mma and partitions to the atoms of an architecture",
+        "cute",
+        "algo_to_arch",
+        "AlgoToArchPass",
+    ),
+    PassInfo("cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", "to_base", "ToBasePass"),
+    PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
+    PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
+    PassInfo(
+        "attach-nvvm-target",
+        "add #nvvm.target to every gpu.module",
+        "base",
+        anchor=_MODULE,
+        options=("chip", "features", "opt-level"),
+    ),
+    PassInfo(
+        "emit-gpu-binary",
+        "compile every gpu.module: PTX, cubin or bitcode",
+        "base",
+        anchor=_MODULE,
+        options=("compilation-target",),
+    ),
+    PassInfo("canonicalize", "fold, simplify, remove dead ops", "generic", "generic", "CanonicalizePass", both=True),
+    PassInfo("cse", "eliminate common subexpressions", "generic", "generic", "CsePass", both=True),
+    PassInfo(
+        "loop-invariant-code-motion",
+        "hoist invariant ops out of loops",
+        "generic",
+        "generic",
+        "LoopInvariantCodeMotionPass",
+        both=True,
+    ),
+    PassInfo(
+        "reconcile-unrealized-casts",
+        "remove casts that cancel out",
+        "generic",
+        "generic",
+        "ReconcileUnrealizedCastsPass",
+        both=True,
+    ),
+    PassInfo("strip-debuginfo", "drop source locations", "generic", "generic", "StripDebugInfoPass", both=True),
+    PassInfo("control-flow-sink", "sink ops into the branch that uses them", "generic", options=None),
+    PassInfo("inline", "inline function calls", "generic", options=None),
+    PassInfo("mem2reg", "promote memory slots to values", "generic", options=None),
+    PassInfo("remove-dead-values", "remove arguments and results that nothing uses", "generic", options=None),
+    PassInfo("sccp", "propagate constants through control flow", "generic", options=None),
+    PassInfo("sroa", "split aggregates in memory into their scalars", "generic", options=None),
+    PassInfo("symbol-dce", "remove private symbols that nothing uses", "generic", options=None),
+)
+
+PASSES: Mapping[str, PassInfo] = {row.name: row for row in _ROWS}
+"""Name → row."""
+
+
+def in_scope(dialects: str) -> Iterable[PassInfo]:
+    """The passes that go with ``--dialects=cute|base|all``."""
+    return (row for row in _ROWS if dialects == "all" or row.scope in (dialects, "generic"))
+
+
+def load(name: str) -> type[Pass]:
+    """The class of a pass that runs here.  Raises KeyError if there is none of that name (or it is upstream's)."""
+    row = PASSES[name]
+    if row.upstream:
+        raise KeyError(name)
+    return getattr(import_module(f"cute_dialect.passes.{row.module}"), row.class_name)
+
+
+def option_names(row: PassInfo) -> tuple[str, ...] | None:
+    """The names of a pass's options; None if they are not known here."""
+    return row.options if row.upstream else load(row.name).Options.names()

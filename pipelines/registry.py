@@ -1,0 +1,109 @@
+"""The named pipelines: ``cute-opt --pipeline=NAME[=key=value,…]``.
+
+Each is a template of a textual pipeline with named holes.  ``nvptx`` goes from cute to PTX, ``host`` to LLVM for the CPU,
+``base`` stops where cute ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.passes.pipeline_text import Element, parse_pipeline
+
+
+class PipelineError(ValueError):
+    """No such pipeline, or an option that it does not have."""
+
+
+class PipelineOption(NamedTuple):
+    """An option of a named pipeline: its default and what it says."""
+
+    default: str
+    help: str
+
+
+class NamedPipeline(NamedTuple):
+    """A named pipeline; ``template`` holds ``<option>`` where an option's value goes."""
+
+    name: str
+    summary: str
+    template: str
+    options: Mapping[str, PipelineOption]
+
+    def text(self, options: Mapping[str, str] | None = None) -> str:
+        """The textual pipeline for these options.  Raises PipelineError.
+
+        >>> PIPELINES["base"].text()
+        'builtin.module(cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base)'
+        """
+        values = {key: option.default for key, option in self.options.items()}
+        for key, value in (options or {}).items():
+            if key not in values:
+                known = ", ".join(values) or "none"
+                raise PipelineError(
+                    f"pipeline '{self.name}' has no option '{key}'{did_you_mean(key, values)} (its options: {known})"
+                )
+            if re.search(r"[\s{}()\"']", value):
+                raise PipelineError(f"option '{key}' of pipeline '{self.name}': '{value}' holds a blank, brace or quote")
+            values[key] = value
+        return re.sub(r"<([\w-]+)>", lambda m: values[m.group(1)], self.template)
+
+    def elements(self, options: Mapping[str, str] | None = None) -> tuple[Element, ...]:
+        """The passes for these options.  Raises PipelineError."""
+        return parse_pipeline(self.text(options))
+
+
+_CUTE = "cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base"
+_ROWS = (
+    NamedPipeline(
+        "nvptx",
+        "cute to PTX for a GPU (the default)",
+        f"builtin.module({_CUTE},base-prepare,one-shot-convert-to-llvm,"
+        "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
+        "emit-gpu-binary{compilation-target=<compilation-target>})",
+        {
+            "chip": PipelineOption("sm_90a", "architecture"),
+            "features": PipelineOption("+ptx83", "PTX version; +ptx86 where an instruction needs it"),
+            "O": PipelineOption("3", "optimisation level of LLVM, 0 to 3"),
+            "compilation-target": PipelineOption("isa", "isa (PTX), bin (cubin), fatbin or llvm (bitcode)"),
+        },
+    ),
+    NamedPipeline(
+        "host",
+        "cute to LLVM for the CPU",
+        "builtin.module(cute-fold-static,cute-expand-ops,cute-to-base,base-prepare,one-shot-convert-to-llvm)",
+        {},
+    ),
+    NamedPipeline("base", "cute to base ops, nothing of upstream MLIR needed", f"builtin.module({_CUTE})", {}),
+)
+
+PIPELINES: Mapping[str, NamedPipeline] = {row.name: row for row in _ROWS}
+"""Name → pipeline."""
+
+DEFAULT = "nvptx"
+"""The pipeline that ``--pipeline`` alone means."""
+
+
+def named_pipeline(text: str) -> tuple[NamedPipeline, dict[str, str]]:
+    """A pipeline and options from ``NAME``, ``NAME=key=value,…`` or nothing.  Raises PipelineError.
+
+    A comma separates options only before ``key=``, so that ``features=+ptx83,+real`` is one.
+
+    >>> named_pipeline("nvptx=chip=sm_90a,features=+ptx86,O=2")[1]
+    {'chip': 'sm_90a', 'features': '+ptx86', 'O': '2'}
+    """
+    name, _, rest = text.strip().partition("=")
+    row = PIPELINES.get(name or DEFAULT)
+    if row is None:
+        known = ", ".join(PIPELINES)
+        raise PipelineError(f"unknown pipeline '{name}'{did_you_mean(name, PIPELINES)} (known: {known})")
+    options: dict[str, str] = {}
+    for part in re.split(r",(?=[\w-]+=)", rest) if rest else ():
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise PipelineError(f"pipeline '{row.name}': expected key=value, got '{part}'")
+        options[key] = value
+    return row, options
