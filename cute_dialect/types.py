@@ -79,14 +79,14 @@ class _Wrapper(Data[Payload]):
         return payload
 
     def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f'<"{text.to_text(self.data)}">')
+        printer.print_string(f'<"{text.to_text(self.data, self.kind)}">')
 
     def is_static(self) -> bool:
         """Whether everything is known from the type alone."""
         return _static(self.data)
 
     def __str__(self) -> str:
-        return f'!{self.name}<"{text.to_text(self.data)}">'
+        return f'!{self.name}<"{text.to_text(self.data, self.kind)}">'
 
 
 class CuteType(_Wrapper, TypeAttribute):
@@ -98,7 +98,7 @@ class CuteType(_Wrapper, TypeAttribute):
         try:
             _VERIFY[self.kind](self.data)
         except AlgebraError as e:
-            raise VerifyException(f"invalid {self.kind} '{text.to_text(self.data)}': {e}") from None
+            raise VerifyException(f"invalid {self.kind} '{text.to_text(self.data, self.kind)}': {e}") from None
 
     def value_attr(self) -> CuteAttr:
         """The attribute with the same payload; what a ``cute.static`` of this type folds to."""
@@ -111,7 +111,7 @@ class CuteAttr(_Wrapper):
     verified = False
 
     def __str__(self) -> str:
-        return f'#{self.name}<"{text.to_text(self.data)}">'
+        return f'#{self.name}<"{text.to_text(self.data, self.kind)}">'
 
 
 @irdl_attr_definition

@@ -10,7 +10,7 @@ its bit width, its divisibility and its bounds are known).  The same functions s
 
 Divisibility.  ``Dyn.div`` is 0 for a leaf that does not track it (the core dialect without ``div``) and a known
 divisor ``>= 1`` for one that does.  Untracked leaves only ever give untracked leaves, so a file without ``div`` gets
-exactly the core rules; see :func:`tracked` and :func:`untracked`.
+exactly the core rules; ``int_tuple.tracked`` and ``int_tuple.untracked`` switch a whole value.
 
 >>> mul(Dyn(div=4), 16)
 Dyn(?{div=64})
@@ -18,6 +18,8 @@ Dyn(?{div=64})
 (Dyn(?), Dyn(?), 0)
 >>> div(-7, 2), mod(-7, 2), ceil_div(-7, 2)
 (-3, -1, -3)
+
+Static results must fit in 64 bits, else AlgebraError.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Dyn:
     SSA value and where to emit, in lowering; ``None`` otherwise.  Equality looks at width and divisibility only.
     """
 
-    __slots__ = ("width", "div", "value", "emitter")
+    __slots__ = ("div", "emitter", "value", "width")
 
     def __init__(self, width: int = 32, div: int = 0, value: object = None, emitter: Emitter | None = None):
         self.width = width
@@ -108,6 +110,12 @@ def result_width(a: Leaf, b: Leaf) -> int:
     return max(width_of(a), width_of(b))
 
 
+def _fit(n: int) -> int:
+    if not -0x8000000000000000 <= n <= 0x7FFFFFFFFFFFFFFF:
+        raise AlgebraError(f"expected a result that fits in 64 bits, got {n}")
+    return n
+
+
 def _pow2_part(n: int) -> int:
     return (n & -n) if n else 0
 
@@ -129,16 +137,24 @@ def _binary(op: str, a: Leaf, b: Leaf, div: int) -> Dyn:
 
 
 def add(a: Leaf, b: Leaf) -> Leaf:
-    """``a + b``.  No short cut: even ``? + 0`` is a fresh dynamic leaf."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
+    """``a + b``.  ``? + 0`` is a dynamic leaf too, of 32 bits at least; it needs no instruction."""
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return _fit(a + b)
+        if a == 0 and b.width >= 32:
+            return b
+    elif isinstance(b, int) and b == 0 and a.width >= 32:
+        return a
     return _binary("add", a, b, gcd(divisibility(a), divisibility(b)) or 1)
 
 
 def sub(a: Leaf, b: Leaf) -> Leaf:
-    """``a - b``."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b
+    """``a - b``.  ``? - 0`` is a dynamic leaf too and needs no instruction."""
+    if isinstance(b, int):
+        if isinstance(a, int):
+            return _fit(a - b)
+        if b == 0 and a.width >= 32:
+            return a
     return _binary("sub", a, b, gcd(divisibility(a), divisibility(b)) or 1)
 
 
@@ -146,7 +162,7 @@ def mul(a: Leaf, b: Leaf) -> Leaf:
     """``a * b``; times static 0 is 0, times static 1 the same leaf."""
     if isinstance(a, int):
         if isinstance(b, int):
-            return a * b
+            return _fit(a * b)
         a, b = b, a
     if isinstance(b, int):
         if b == 0:
@@ -167,7 +183,7 @@ def div(a: Leaf, b: Leaf) -> Leaf:
             raise AlgebraError("division by zero")
         if isinstance(a, int):
             q = abs(a) // abs(b)
-            return q if (a < 0) == (b < 0) else -q
+            return _fit(q) if (a < 0) == (b < 0) else -q
         if b == 1:
             return a
         d = divisibility(a)
@@ -205,7 +221,7 @@ def ceil_div(a: Leaf, b: Leaf) -> Leaf:
         if b == 0:
             raise AlgebraError("division by zero")
         if isinstance(a, int):
-            return -(-a // b)
+            return _fit(-(-a // b))
         if b == 1:
             return a
         d = divisibility(a)
@@ -250,15 +266,29 @@ def absolute(a: Leaf) -> Leaf:
     return Dyn(a.width, a.div, value, a.emitter)
 
 
+def sign(a: Leaf) -> Leaf:
+    """1, 0 or -1."""
+    if isinstance(a, int):
+        return (a > 0) - (a < 0)
+    negative_or_zero = select(compare("slt", a, 0), -1, 0)
+    return select(compare("sgt", a, 0), 1, negative_or_zero)
+
+
 # ----------------------------------------------------------------------------------------------------------- bitwise
 
 
 def and_(a: Leaf, b: Leaf) -> Leaf:
-    """Bitwise and; with static 0 it is 0."""
+    """Bitwise and; with static 0 it is 0, and so is ``?{div=n} & m`` when all bits of ``m`` are below those of ``n``.
+
+    That is sound because a multiple of ``2^k`` has ``k`` zero bits at the end: ``?{div=64} & 0b111000`` is 0.
+    """
     if isinstance(a, int) and isinstance(b, int):
         return a & b
     if (isinstance(a, int) and a == 0) or (isinstance(b, int) and b == 0):
         return 0
+    for x, m in ((a, b), (b, a)):
+        if isinstance(x, Dyn) and isinstance(m, int) and 0 <= m < _pow2_part(x.div):
+            return 0
     return _binary("and", a, b, max(_pow2_part(divisibility(a)), _pow2_part(divisibility(b))))
 
 
@@ -286,7 +316,7 @@ def _or_like(op: str, a: Leaf, b: Leaf) -> Leaf:
 def shl(a: Leaf, by: int) -> Leaf:
     """Shift left by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
     if isinstance(a, int):
-        return a << by
+        return _fit(a << by)
     if by == 0:
         return a
     _check_shift(a, by)

@@ -1,0 +1,217 @@
+"""What makes a value of each kind legal; every function raises AlgebraError naming the first rule that is broken.
+
+The rules of the type verifiers: layouts are congruent with positive static extents, strides do not mix integers with
+basis elements, a composed layout is not a mere wrap and its parts fit.
+
+>>> verify_layout(Layout("(4,8):(1,4)"))
+>>> verify_stride((2, Basis(1, (0,))))
+Traceback (most recent call last):
+    ...
+cute_dialect.algebra.leaf.AlgebraError: expected integer strides or basis elements, not both; got 2 beside 1@0
+"""
+
+from __future__ import annotations
+
+import itertools
+from operator import index as to_int
+
+from cute_dialect.algebra.int_tuple import arithmetic_add, congruent, tree_leaves, weakly_congruent
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.values import (
+    UNDERSCORE,
+    Basis,
+    ComposedLayout,
+    IntTuple,
+    Layout,
+    Payload,
+    Stride,
+    Swizzle,
+    raw_layout,
+)
+
+
+def _text(value: Payload) -> str:
+    from cute_dialect.algebra.text import to_text
+
+    return to_text(value)
+
+
+def _verify_integers(tree: IntTuple, kind: str) -> None:
+    for x in tree_leaves(tree):
+        if type(x) is not int and not isinstance(x, Dyn):
+            raise AlgebraError(f"expected integers in the {kind}, got {x}")
+
+
+def verify_int_tuple(value: Payload) -> None:
+    """Leaves are integers or dynamic."""
+    _verify_integers(value, "int tuple")  # type: ignore[arg-type]
+
+
+def verify_shape(value: Payload) -> None:
+    """Leaves are integers or dynamic.  Extents <= 0 are legal here; they are not in a layout."""
+    _verify_integers(value, "shape")  # type: ignore[arg-type]
+
+
+def verify_coord(value: Payload) -> None:
+    """Leaves are integers, dynamic or ``_``."""
+    for x in tree_leaves(value):  # type: ignore[arg-type]
+        if type(x) is not int and not isinstance(x, Dyn) and x is not UNDERSCORE:
+            raise AlgebraError(f"expected integers or '_' in the coord, got {x}")
+
+
+def verify_stride(value: Payload) -> None:
+    """Leaves are integers and dynamic, or basis elements and static zeros; no path is a proper prefix of another."""
+    plain: object = None
+    basis: list[Basis] = []
+    for x in tree_leaves(value):  # type: ignore[arg-type]
+        if isinstance(x, Basis):
+            basis.append(x)
+        elif type(x) is int or isinstance(x, Dyn):
+            if plain is None and x != 0:
+                plain = x
+        else:
+            raise AlgebraError(f"expected integers or basis elements in the stride, got {x}")
+    if not basis:
+        return
+    if plain is not None:
+        raise AlgebraError(f"expected integer strides or basis elements, not both; got {plain} beside {basis[0]}")
+    # In lexicographic order a path stands right before the paths that it is a prefix of.
+    basis.sort(key=lambda b: b.path)
+    for a, b in itertools.pairwise(basis):
+        if len(a.path) < len(b.path) and b.path[: len(a.path)] == a.path:
+            raise AlgebraError(f"expected basis elements of one depth, got {b} inside the mode of {a}")
+
+
+def _verify_profile(layout: Layout) -> None:
+    if not congruent(layout.shape, layout.stride):
+        raise AlgebraError(
+            f"expected a stride congruent with the shape {_text(layout.shape)}, got {_text(layout.stride)}"
+        )
+
+
+def _verify_extents(layout: Layout) -> None:
+    _verify_integers(layout.shape, "shape of a layout")
+    for x in tree_leaves(layout.shape):
+        if type(x) is int and x <= 0:
+            raise AlgebraError(f"expected extents >= 1, got {x} in {_text(layout)}")
+
+
+def verify_layout(value: Payload) -> None:
+    """Shape and stride are congruent, static extents positive, and the stride is legal."""
+    if not isinstance(value, Layout):
+        raise AlgebraError(f"expected a layout, got {_text(value)}")
+    _verify_profile(value)
+    _verify_extents(value)
+    verify_stride(value.stride)
+
+
+def verify_tile(value: Payload) -> None:
+    """Slots are layouts or ``_``; their strides are legal.  Profile and extents count once a slot is used."""
+    for x in tree_leaves(value):  # type: ignore[arg-type]
+        if isinstance(x, Layout):
+            verify_stride(x.stride)
+        elif x is not UNDERSCORE:
+            raise AlgebraError(f"expected layouts or '_' in the tile, got {x}")
+
+
+def verify_swizzle(value: Payload) -> None:
+    """A swizzle is legal by construction."""
+    if not isinstance(value, Swizzle):
+        raise AlgebraError(f"expected a swizzle, got {_text(value)}")
+
+
+def is_trivial_wrap(inner: Layout | Swizzle, offset: IntTuple) -> bool:
+    """Whether ``inner o offset o B`` is just ``B``: a swizzle of no bits and a static offset of 0."""
+    return isinstance(inner, Swizzle) and inner.bits == 0 and type(offset) is int and offset == 0
+
+
+def verify_composed_layout(value: Payload) -> None:
+    """Not a trivial wrap, both layouts legal, and ``offset + outer(0)`` is something ``inner`` takes."""
+    if not isinstance(value, ComposedLayout):
+        raise AlgebraError(f"expected a composed layout, got the plain layout {_text(value)}")
+    inner, offset, outer = value.inner, value.offset, value.outer
+    _verify_integers(offset, "offset")
+    _verify_profile(outer)
+    if isinstance(inner, Layout):
+        _verify_profile(inner)
+    if is_trivial_wrap(inner, offset):
+        raise AlgebraError(f"expected a composed layout, got a trivial wrap of {_text(outer)}")
+    _verify_extents(outer)
+    if isinstance(inner, Layout):
+        _verify_extents(inner)
+    verify_stride(outer.stride)
+    if isinstance(inner, Layout):
+        verify_stride(inner.stride)
+    profile = stride_profile(outer.stride)
+    try:
+        index = arithmetic_add(offset, profile)
+    except AlgebraError:
+        raise AlgebraError(
+            f"expected an offset like the index values {_text(profile)} of the outer layout, got {_text(offset)}"
+        ) from None
+    if type(index) is not tuple:
+        return
+    if isinstance(inner, Swizzle):
+        raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {_text(index)}")
+    if not weakly_congruent(index, inner.shape):
+        raise AlgebraError(
+            f"expected a coordinate of the inner layout {_text(inner)}, got a tuple like {_text(index)}"
+        )
+
+
+def stride_profile(stride: Stride) -> IntTuple:
+    """The index value at coordinate 0: 0 for integer strides, the tuple of zeros that basis strides span otherwise.
+
+    >>> stride_profile((Basis(1, (1,)), Basis(2, (0, 1)))), stride_profile((4, 1)), stride_profile(())
+    (((0, 0), 0), 0, 0)
+    """
+    profile: IntTuple = 0
+    for x in tree_leaves(stride):
+        if isinstance(x, Basis):
+            zeros: IntTuple = 0
+            for i in reversed(x.path):
+                zeros = (0,) * i + (zeros,)
+            profile = arithmetic_add(profile, zeros)
+    return profile
+
+
+# ------------------------------------------------------------------------------------ what the constructor does
+
+
+def _normal(tree: object, what: str) -> object:
+    if type(tree) is tuple or type(tree) is list:
+        return tuple([_normal(t, what) for t in tree])
+    if type(tree) is int or isinstance(tree, Dyn | Basis):
+        return tree
+    try:
+        n = to_int(tree)  # type: ignore[arg-type]
+    except TypeError:
+        raise AlgebraError(f"expected a tree of integers as {what}, got {tree!r}") from None
+    return n
+
+
+def checked_layout(shape: object, stride: object = None) -> Layout:
+    """Builds a verified layout from trees, from lists, from the text of both parts or of the whole.
+
+    >>> checked_layout("(4,8)", "(8,1)"), checked_layout([4, 8])
+    (Layout("(4,8):(8,1)"), Layout("(4,8):(1,4)"))
+    """
+    from cute_dialect.algebra.int_tuple import column_major
+
+    if isinstance(shape, str):
+        from cute_dialect.algebra.text import parse_layout, parse_shape
+
+        if stride is None:
+            layout = parse_layout(shape)
+            verify_layout(layout)
+            return layout
+        shape = parse_shape(shape)
+    if isinstance(stride, str):
+        from cute_dialect.algebra.text import parse_stride
+
+        stride = parse_stride(stride)
+    extents: IntTuple = _normal(shape, "shape")  # type: ignore[assignment]
+    steps: Stride = column_major(extents) if stride is None else _normal(stride, "stride")  # type: ignore[assignment]
+    layout = raw_layout(extents, steps)
+    verify_layout(layout)
+    return layout
