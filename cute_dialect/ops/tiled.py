@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
 from cute_dialect.algebra.layout import Layout, size
@@ -27,9 +28,10 @@ from cute_dialect.memory_types import (
     TiledCopyType,
     element_bits,
 )
-from cute_dialect.ops.base import Properties, payload_text, tracked
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
-from cute_dialect.ops.memory import (
+from cute_dialect.ops.views import (
     MemoryOp,
     expect,
     expect_operands,
@@ -41,7 +43,7 @@ from cute_dialect.ops.memory import (
 from cute_dialect.types import CoordType
 
 
-@irdl_op_definition
+@cute_op
 class AtomOp(MemoryOp):
     """An atom value; everything about it is in its type.
 
@@ -59,8 +61,6 @@ class AtomOp(MemoryOp):
         super().__init__(result_types=[result_type])
 
     def verify_(self) -> None:
-        from xdsl.utils.exceptions import VerifyException
-
         if not isinstance(self.result.type, CopyAtomType):
             raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
 
@@ -68,7 +68,7 @@ class AtomOp(MemoryOp):
     print = print_result_form  # pyright: ignore
 
 
-@irdl_op_definition
+@cute_op
 class MakeTiledCopyOp(MemoryOp):
     """A tiled copy of an atom; the thread-value layout and the tile are in the type.
 
@@ -87,8 +87,6 @@ class MakeTiledCopyOp(MemoryOp):
         super().__init__(operands=[atom], result_types=[result_type])
 
     def verify_(self) -> None:
-        from xdsl.utils.exceptions import VerifyException
-
         t = self.result.type
         assert isinstance(t, TiledCopyType)
         if self.atom.type != t.data.atom:
@@ -128,7 +126,7 @@ def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object
     element = tensor.element if isinstance(tensor, MemRefType) else None
     atom = tc.data.atom
     assert isinstance(atom, CopyAtomType)
-    atom_element = atom.data.element  # pyright: ignore
+    atom_element = atom.element
     if element is not None and element_bits(element) != element_bits(atom_element):
         raise AlgebraError(
             f"expected a tensor of the atom's element width ({atom_element}: {element_bits(atom_element)} bits), "
@@ -138,7 +136,7 @@ def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object
     return thread_slice(thr_val, tracked(tid))
 
 
-@irdl_op_definition
+@cute_op
 class PartitionSOp(_PartitionOp):
     """A thread's part of a source tensor of a tiled copy.
 
@@ -164,7 +162,7 @@ class PartitionSOp(_PartitionOp):
         )
 
 
-@irdl_op_definition
+@cute_op
 class PartitionDOp(_PartitionOp):
     """A thread's part of a destination tensor of a tiled copy; see ``partition_S``."""
 
@@ -182,7 +180,7 @@ class PartitionDOp(_PartitionOp):
         )
 
 
-@irdl_op_definition
+@cute_op
 class CopyOp(MemoryOp):
     """Copy a tensor to one of equal size, at the widest access that both sides prove.
 
@@ -215,7 +213,8 @@ class CopyOp(MemoryOp):
         expect(destination, MemRefType, 2, "a !cute.memref")
         assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
         atom_type = atom.data.atom if isinstance(atom, TiledCopyType) else atom
-        element: Attribute = atom_type.data.element  # pyright: ignore
+        assert isinstance(atom_type, CopyAtomType)
+        element = atom_type.element
         shapes = [_shape(source), _shape(destination)]
         for i, (t, shape) in enumerate(zip((source, destination), shapes), 1):
             if not is_static(shape):
@@ -307,7 +306,7 @@ class _FillOp(MemoryOp):
         print_no_result(self, printer)
 
 
-@irdl_op_definition
+@cute_op
 class FillOp(_FillOp):
     """Set every element of a tensor with static shape.
 
@@ -335,7 +334,7 @@ class FillOp(_FillOp):
         return []
 
 
-@irdl_op_definition
+@cute_op
 class ClearOp(_FillOp):
     """Set every element of a tensor with static shape to zero.
 

@@ -1,0 +1,211 @@
+"""``cute-to-base`` of structured control flow: register tensors cross it as results and loop-carried values.
+
+A loop with static bounds whose body indexes a register tensor by a run-time value is unrolled: the induction variable
+is then a constant, and so is every index computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.memory_types import MemRefType, PtrType
+from cute_dialect.passes.lowering.folding import constant_of
+from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, NeedsMemory, Registers, changed
+from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.types import CoordType, IntTupleType
+
+MAX_UNROLL = 4096
+"""Trip counts above this are not unrolled, even if a register tensor is indexed by the loop."""
+
+
+def _is_rmem(value: SSAValue) -> bool:
+    t = value.type
+    return (isinstance(t, MemRefType) and t.space == "rmem") or (isinstance(t, PtrType) and t.data.space == "rmem")
+
+
+def indexes_registers(op: Operation) -> bool:
+    """Whether some op inside indexes a register tensor by a value that its type does not know."""
+    for inner in op.walk():
+        if inner.name in ("cute.memref.load", "cute.memref.store", "cute.add_offset") and _is_rmem(inner.operands[0]):
+            t = inner.operands[1].type
+            assert isinstance(t, CoordType | IntTupleType)
+            if not is_static(t.data):
+                return True
+    return False
+
+
+def _scf_for(l: Lowering, op: Operation) -> None:
+    lower, upper, step, *initial = op.operands
+    bounds = [constant_of(l.value(v)) for v in (lower, upper, step)]
+    if l.registers.cells and indexes_registers(op):
+        start, stop, by = bounds
+        if start is not None and stop is not None and by is not None and by > 0:
+            trips = range(start, stop, by)
+            if len(trips) <= MAX_UNROLL:
+                _unroll(l, op, trips, [l.value(v) for v in initial])
+                return
+    _rolled(l, op, initial)
+
+
+def _unroll(l: Lowering, op: Operation, trips: range, carried: list[SSAValue]) -> None:
+    body = op.regions[0].block
+    location = op.location
+    l.unrolling += 1
+    for i in trips:
+        l.build.location = location
+        iv, *args = body.args
+        l.values[iv] = l.build.constant(i, iv.type)
+        for a, v in zip(args, carried):
+            l.values[a] = v
+        for inner in body.ops:
+            if isinstance(inner, scf.YieldOp):
+                carried = [l.value(v) for v in inner.operands]
+            else:
+                l.lower(inner)
+    l.unrolling -= 1
+    for r, v in zip(op.results, carried):
+        l.values[r] = v
+
+
+def _written_fragments(l: Lowering, op: Operation) -> list[Fragment]:
+    """The live fragments that ``op`` may write: every one whose views reach a store inside."""
+    roots: dict[SSAValue, Fragment] = {v: view.fragment for v, view in l.views.items()}
+    written: dict[Fragment, None] = {}
+    for inner in op.walk():
+        if inner.name in ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter"):
+            root = roots.get(inner.operands[0])
+            if root is not None:
+                roots[inner.results[0]] = root
+        elif inner.name == "cute.memref.store" and inner.operands[0] in roots:
+            written[roots[inner.operands[0]]] = None
+        elif inner.name == "cute.memref.store_vec" and inner.operands[1] in roots:
+            written[roots[inner.operands[1]]] = None
+        elif inner.name.startswith("cute_nvgpu.arch."):
+            for o in inner.operands:
+                if o in roots:
+                    written[roots[o]] = None
+    return [f for f in l.registers.cells if f in written]
+
+
+def _rolled(l: Lowering, op: Operation, initial: list[SSAValue]) -> None:
+    fragments = _written_fragments(l, op)
+    carried = [(f, i) for f in fragments for i in range(f.n)]
+    extra = [l.registers.read(l.build, FragmentView(f, 0), i) for f, i in carried]
+    body = op.regions[0].block
+    iv, *args = body.args
+    types = [lowered(t) for t in op.result_types]
+    fresh = Block(arg_types=[lowered(iv.type), *types, *[v.type for v in extra]])
+    for old, new in zip(body.args, fresh.args):
+        new.name_hint = old.name_hint
+        l.values[old] = new
+    loop = type(op).create(
+        operands=[l.value(v) for v in (*op.operands[:3], *initial)] + extra,
+        result_types=[*types, *[v.type for v in extra]],
+        attributes=dict(op.attributes),
+        properties=dict(op.properties),
+        regions=[Region(fresh)],
+    )
+    l.build.add(loop)
+    for (f, i), value in zip(carried, fresh.args[1 + len(args) :]):
+        l.registers.cells[f][i] = value
+    inside = _branch(l, body, fresh, carried)
+    l.registers = inside
+    for (f, i), value in zip(carried, loop.results[len(op.results) :]):
+        l.registers.cells[f][i] = value
+    for r, v in zip(op.results, loop.results):
+        v.name_hint = r.name_hint
+        l.values[r] = v
+
+
+def _branch(l: Lowering, old: Block, new: Block, carried: list[tuple[Fragment, int]] | None) -> Registers:
+    """Lower a block under a snapshot of the registers; give the state at its end.
+
+    ``carried``: cells to yield beside the block's own yield; ``None`` leaves out the terminator.
+    """
+    saved_block, saved, location = l.build.block, l.registers, l.build.location
+    outer = set(saved.cells)
+    l.registers = saved.copy()
+    l.build.block = new
+    terminator = old.last_op
+    for inner in old.ops:
+        if inner is terminator and isinstance(inner, scf.YieldOp):
+            break
+        l.lower(inner)
+    if carried is not None:
+        yielded = [l.value(v) for v in terminator.operands] if terminator is not None else []
+        extra = [l.registers.read(l.build, FragmentView(f, 0), i) for f, i in carried]
+        l.build.add(scf.YieldOp(*yielded, *extra))
+    state = l.registers
+    for f in [f for f in state.cells if f not in outer]:
+        del state.cells[f]
+    l.registers, l.build.block, l.build.location = saved, saved_block, location
+    return state
+
+
+def _scf_if(l: Lowering, op: Operation) -> None:
+    condition = l.value(op.operands[0])
+    known = constant_of(condition) if l.unrolling else None
+    then_region, else_region = op.regions
+    if known is not None:
+        _inline(l, op, then_region if known & 1 else else_region)
+        return
+    before = l.registers
+    blocks: list[Block] = []
+    states: list[Registers] = []
+    for region in (then_region, else_region):
+        block = Block()
+        state = _branch(l, region.block, block, None) if region.blocks else before.copy()
+        blocks.append(block)
+        states.append(state)
+    cells = list(dict.fromkeys([*changed(before, states[0]), *changed(before, states[1])]))
+    for region, block, state in zip((then_region, else_region), blocks, states):
+        saved, l.registers, l.build.block = l.build.block, state, block
+        own = [l.value(v) for v in _yielded(region)]
+        extra = [l.registers.read(l.build, FragmentView(f, 0), i) for f, i in cells]
+        if region.blocks or extra:
+            l.build.add(scf.YieldOp(*own, *extra))
+        l.registers, l.build.block = before, saved
+    keep_else = else_region.blocks or cells
+    new = scf.IfOp.create(
+        operands=[condition],
+        result_types=[*[lowered(t) for t in op.result_types], *[f.element for f, _ in cells]],
+        attributes=dict(op.attributes),
+        regions=[Region(blocks[0]), Region(blocks[1]) if keep_else else Region()],
+    )
+    l.build.add(new)
+    for r, v in zip(op.results, new.results):
+        v.name_hint = r.name_hint
+        l.values[r] = v
+    for (f, i), value in zip(cells, new.results[len(op.results) :]):
+        l.registers.cells[f][i] = value
+
+
+def _yielded(region: Region) -> tuple[SSAValue, ...]:
+    last = region.block.last_op if region.blocks else None
+    return tuple(last.operands) if isinstance(last, scf.YieldOp) else ()
+
+
+def _inline(l: Lowering, op: Operation, region: Region) -> None:
+    if not region.blocks:
+        return
+    for inner in region.block.ops:
+        if isinstance(inner, scf.YieldOp):
+            for r, v in zip(op.results, inner.operands):
+                l.values[r] = l.value(v)
+        else:
+            l.lower(inner)
+
+
+def _scf_while(l: Lowering, op: Operation) -> None:
+    # The two regions of a while loop see different iterations: fragments that it writes go to memory.
+    for fragment in _written_fragments(l, op):
+        raise NeedsMemory(fragment.op, "it is written inside an scf.while loop")
+    l.clone(op)
+
+
+HANDLERS: Mapping[str, Handler] = {"scf.for": _scf_for, "scf.if": _scf_if, "scf.while": _scf_while}

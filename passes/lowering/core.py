@@ -1,0 +1,85 @@
+"""``cute-to-base`` of the ten core ops: structs are made and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from cute_dialect.ops.access import scalar_payloads
+from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.passes.lowering import printing
+from cute_dialect.passes.lowering.types import leaf_paths, lowered
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.types import CuteType, IntTupleType
+
+
+def _static(l: Lowering, op: Operation) -> None:
+    l.values[op.results[0]] = l.build.poison(lowered(op.results[0].type))
+
+
+def _get_scalars(l: Lowering, op: Operation) -> None:
+    operand = op.operands[0]
+    t = operand.type
+    assert isinstance(t, CuteType)
+    new = l.value(operand)
+    paths = iter(leaf_paths(t))
+    for scalar, result in zip(scalar_payloads(t.data, "only_dynamic" in op.properties), op.results):
+        if isinstance(scalar, int):
+            l.values[result] = l.build.constant(scalar, result.type)
+        else:
+            l.values[result] = l.build.extract(new, next(paths), result.type)
+
+
+def _make_leaves(l: Lowering, op: Operation) -> None:
+    """make_int_tuple, make_shape, make_stride, make_coord, make_tile."""
+    result = op.results[0]
+    t = result.type
+    target = lowered(t)
+    operands: list[SSAValue] = []
+    assert isinstance(t, CuteType)
+    for o, d in zip(op.operands, dynamic_leaves(t.data)):
+        known = o.type.data if isinstance(o.type, IntTupleType) else None
+        operands.append(l.build.constant(known, IntegerType(d.width)) if isinstance(known, int) else l.value(o))
+    paths = leaf_paths(t)
+    if paths == ((),):
+        l.values[result] = operands[0]
+        return
+    value = l.build.poison(target)
+    for o, p in zip(operands, paths):
+        value = l.build.insert(o, value, p)
+    l.values[result] = value
+
+
+def _make_parts(order: Sequence[int]) -> Handler:
+    """make_layout (shape, stride), make_composed_layout (outer, offset, inner): every part is inserted."""
+
+    def handler(l: Lowering, op: Operation) -> None:
+        value = l.build.poison(lowered(op.results[0].type))
+        for i, operand in enumerate(order):
+            value = l.build.insert(l.value(op.operands[operand]), value, (i,))
+        l.values[op.results[0]] = value
+
+    return handler
+
+
+def _print(l: Lowering, op: Operation) -> None:
+    t = op.operands[0].type
+    assert isinstance(t, CuteType)
+    values = l.leaves(op.operands[0], t.data, leaf_paths(t))
+    printing.lower_print(l.build, op, t, values, l.module, device=l.device)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "cute.static": _static,
+    "cute.get_scalars": _get_scalars,
+    "cute.make_int_tuple": _make_leaves,
+    "cute.make_shape": _make_leaves,
+    "cute.make_stride": _make_leaves,
+    "cute.make_coord": _make_leaves,
+    "cute.make_tile": _make_leaves,
+    "cute.make_layout": _make_parts((0, 1)),
+    "cute.make_composed_layout": _make_parts((2, 1, 0)),
+    "cute.print": _print,
+}

@@ -1,0 +1,85 @@
+"""Integer folding for unrolled loops: what an ``arith`` op gives for constant operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from cute_dialect.algebra import leaf
+
+_BINARY: dict[str, Callable[[int, int], int]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.andi": lambda a, b: a & b,
+    "arith.ori": lambda a, b: a | b,
+    "arith.xori": lambda a, b: a ^ b,
+    "arith.minsi": min,
+    "arith.maxsi": max,
+}
+_DIVISIONS: dict[str, Callable[[leaf.Leaf, leaf.Leaf], leaf.Leaf]] = {
+    "arith.divsi": leaf.div,
+    "arith.remsi": leaf.mod,
+    "arith.ceildivsi": leaf.ceil_div,
+}
+_COMPARE: tuple[Callable[[int, int], bool] | None, ...] = (
+    lambda a, b: a == b,
+    lambda a, b: a != b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+    None,
+    None,
+    None,
+    None,
+)
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The integer a value is known to be, if it is an integer constant."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _bits(value: SSAValue) -> int:
+    t = value.type
+    return 64 if isinstance(t, IndexType) else t.width.data if isinstance(t, IntegerType) else 0
+
+
+def _wrap(n: int, bits: int) -> int:
+    if bits == 1:
+        return n & 1
+    n &= (1 << bits) - 1
+    return n - (1 << bits) if n >> (bits - 1) else n
+
+
+def fold_integer(op: Operation, operands: Sequence[SSAValue]) -> int | None:
+    """The value of a one-result integer op with these operands, or ``None`` if it is not known."""
+    if not op.name.startswith("arith.") or len(op.results) != 1 or not operands:
+        return None
+    bits = _bits(op.results[0])
+    values = [constant_of(o) for o in operands]
+    if not bits or any(v is None for v in values):
+        return None
+    numbers = [v for v in values if v is not None]
+    if (f := _BINARY.get(op.name)) is not None:
+        return _wrap(f(*numbers), bits)
+    if (g := _DIVISIONS.get(op.name)) is not None:
+        q = g(*numbers) if numbers[1] else None
+        return _wrap(q, bits) if isinstance(q, int) else None
+    if isinstance(op, arith.CmpiOp):
+        test = _COMPARE[op.predicate.value.data]
+        return None if test is None else int(test(*numbers))
+    if isinstance(op, arith.SelectOp):
+        return numbers[1] if numbers[0] & 1 else numbers[2]
+    if isinstance(op, arith.ExtSIOp | arith.TruncIOp | arith.IndexCastOp):
+        return _wrap(numbers[0], bits)
+    if isinstance(op, arith.ExtUIOp):
+        return numbers[0] & ((1 << _bits(operands[0])) - 1)
+    return None

@@ -1,0 +1,171 @@
+"""``cute-to-base`` of functions and launches.
+
+``func.func`` keeps its form with lowered types; a device ``gpu.func`` becomes an ``llvm.func``.  A kernel gets
+``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` (from ``known_block_size``) and ``cute.args``, the types that its
+arguments had: the launcher checks arguments against them.  Arguments of a kernel that hold nothing are dropped (the
+NVPTX back end does not take empty structs), as are the operands that a launch passed for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FunctionType,
+    StringAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region
+
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.upstream import llvm
+
+_KEPT_ELSEWHERE = frozenset(
+    {"sym_name", "function_type", "kernel", "gpu.kernel", "arg_attrs", "res_attrs", "known_block_size",
+     "known_grid_size", "known_cluster_size", "workgroup_attributions", "sym_visibility"}
+)  # fmt: skip
+
+
+def _function_type(op: Operation) -> FunctionType:
+    t = op.properties["function_type"]
+    assert isinstance(t, FunctionType)
+    return t
+
+
+def _name(op: Operation) -> str:
+    name = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    assert isinstance(name, StringAttr)
+    return name.data
+
+
+def _cute_args(types: tuple[Attribute, ...]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(str(t)) for t in types])
+
+
+def _func(l: Lowering, op: Operation) -> None:
+    """``func.func`` and declarations."""
+    t = _function_type(op)
+    properties = {**op.properties, "function_type": lowered(t)}
+    attributes = dict(op.attributes)
+    if any(o.name == "gpu.launch_func" for o in op.walk()):
+        attributes["cute.args"] = _cute_args(t.inputs.data)
+    new = type(op).create(properties=properties, attributes=attributes, regions=[Region()])
+    l.build.add(new)
+    _body(l, op.regions[0], new.regions[0], dropped=())
+
+
+def _body(l: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> None:
+    if not old.blocks:
+        return
+    entry = Block()
+    first = old.blocks[0]
+    for i, a in enumerate(first.args):
+        if i in dropped:
+            continue
+        b = entry.insert_arg(lowered(a.type), len(entry.args))
+        b.name_hint = a.name_hint
+        l.values[a] = b
+    l.entry = entry
+    new.add_block(entry)
+    l.blocks[first] = entry
+    l.build.block = entry
+    for i in dropped:
+        a = first.args[i]
+        l.values[a] = l.build.poison(lowered(a.type))
+    l.rest_of_region(old, new, entry)
+
+
+def _gpu_func(l: Lowering, op: Operation) -> None:
+    """``gpu.func`` becomes ``llvm.func``."""
+    t = _function_type(op)
+    kernel = "gpu.kernel" in op.attributes or "kernel" in op.properties or "gpu.kernel" in op.properties
+    if len(op.regions[0].blocks) and len(op.regions[0].blocks[0].args) != len(t.inputs.data):
+        raise PassError("expected no workgroup or private attributions: use cute.memref.alloc_smem and alloca", op)
+    types = [lowered(x) for x in t.inputs]
+    dropped = tuple(i for i, x in enumerate(types) if kernel and is_empty(x))
+    kept = [x for i, x in enumerate(types) if i not in dropped]
+    outputs = [lowered(x) for x in t.outputs]
+    if kernel and outputs:
+        raise PassError(f"expected a kernel without results, got {len(outputs)}", op)
+    result = llvm.LLVMVoidType() if not outputs else outputs[0] if len(outputs) == 1 else llvm_struct(outputs)
+    attributes: dict[str, Attribute] = {
+        k: v for k, v in {**op.attributes, **op.properties}.items() if k not in _KEPT_ELSEWHERE
+    }
+    for old, new_name in (("known_block_size", "nvvm.reqntid"), ("known_cluster_size", "nvvm.cluster_dim")):
+        size = op.properties.get(old, op.attributes.get(old))
+        if isinstance(size, DenseArrayBase):
+            attributes[new_name] = size
+    if kernel:
+        attributes["gpu.kernel"] = UnitAttr()
+        attributes["nvvm.kernel"] = UnitAttr()
+        attributes["cute.args"] = _cute_args(t.inputs.data)
+    arg_attrs = op.properties.get("arg_attrs", op.attributes.get("arg_attrs"))
+    properties: dict[str, Attribute] = {
+        "sym_name": StringAttr(_name(op)),
+        "function_type": llvm.LLVMFunctionType(kept, result),
+        "linkage": llvm.LinkageAttr("external"),
+        "CConv": llvm.CallingConventionAttr("ccc"),
+        "visibility_": _default_visibility(),
+    }
+    if isinstance(arg_attrs, ArrayAttr):
+        properties["arg_attrs"] = ArrayAttr([a for i, a in enumerate(arg_attrs.data) if i not in dropped])
+    new = llvm.FuncOp.create(properties=properties, attributes=attributes, regions=[Region()])
+    l.build.add(new)
+    _body(l, op.regions[0], new.regions[0], dropped)
+
+
+def _default_visibility() -> Attribute:
+    from xdsl.dialects.builtin import IntegerAttr, i64
+
+    return IntegerAttr(0, i64)
+
+
+def llvm_struct(types: list[Attribute]) -> Attribute:
+    """Several results of a device function as one struct."""
+    from cute_dialect.passes.lowering.types import struct
+
+    return struct(types)
+
+
+def _gpu_return(l: Lowering, op: Operation) -> None:
+    values = [l.value(o) for o in op.operands]
+    if len(values) > 1:
+        packed = l.build.poison(llvm_struct([v.type for v in values]))
+        for i, v in enumerate(values):
+            packed = l.build.insert(v, packed, (i,))
+        values = [packed]
+    l.build.add(llvm.ReturnOp.create(operands=values))
+
+
+def _launch_func(l: Lowering, op: Operation) -> None:
+    """``gpu.launch_func``: operands are lowered; what the kernel does not take is not passed."""
+    from cute_dialect.upstream.gpu import LaunchFuncOp
+
+    assert isinstance(op, LaunchFuncOp)
+    arguments = list(op.kernel_operands)
+    kept = [a for a in arguments if not (is_cute(a.type) and is_empty(lowered(a.type)))]
+    others = [o for o in op.operands if o not in arguments]
+    new = LaunchFuncOp.create(
+        operands=[l.value(o) for o in op.operands if o not in arguments or o in kept],
+        result_types=list(op.result_types),
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    if len(kept) != len(arguments):
+        new.set_kernel_operand_count(len(kept))
+    assert len(new.operands) == len(others) + len(kept)
+    l.build.add(new)
+    for a, b in zip(op.results, new.results):
+        l.values[a] = b
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "func.func": _func,
+    "gpu.func": _gpu_func,
+    "gpu.return": _gpu_return,
+    "gpu.launch_func": _launch_func,
+}

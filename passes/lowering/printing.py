@@ -1,0 +1,155 @@
+"""``cute.print``: one line, the canonical text of the type with every ``?`` replaced by its run-time value.
+
+On the device a ``gpu.printf``; on the host a call of ``@printf`` on a format global of the enclosing module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Operation, Region, SSAValue
+
+from cute_dialect.algebra import text
+from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.build import BaseBuilder
+from cute_dialect.types import CuteType
+from cute_dialect.upstream import gpu, llvm
+
+_LEAF = re.compile(r"\?(\{[^}]*\})?")
+
+
+def format_string(t: CuteType) -> str:
+    """The ``printf`` format of a value of this type, newline included.
+
+    >>> # stride<"(?@0,1@1)">  ->  "(%d@0,1@1)\\n"
+    """
+
+    def spec(m: re.Match[str]) -> str:
+        return "%lld" if m.group(1) is not None and "i64" in m.group(1) else "%d"
+
+    return _LEAF.sub(spec, text.to_text(t.data).replace("%", "%%")) + "\n"
+
+
+def print_order(t: CuteType, values: Sequence[SSAValue]) -> list[SSAValue]:
+    """Leaf values from storage order (B, offset, A) to print order (A, offset, B)."""
+    payload = t.data
+    if not isinstance(payload, ComposedLayout):
+        return list(values)
+    b, o = len(dynamic_leaves(payload.outer)), len(dynamic_leaves(payload.offset))
+    return [*values[b + o :], *values[b : b + o], *values[:b]]
+
+
+def lower_print(
+    build: BaseBuilder,
+    op: Operation,
+    t: CuteType,
+    values: Sequence[SSAValue],
+    module: Operation | None,
+    *,
+    device: bool,
+) -> None:
+    """Emit the print of a value whose dynamic leaves are ``values`` (storage order)."""
+    arguments = [_promoted(build, v) for v in print_order(t, values)]
+    fmt = format_string(t)
+    if device or _inside_launch(op):
+        build.add(gpu.PrintfOp.create(operands=arguments, properties={"format": StringAttr(fmt)}))
+        return
+    if not isinstance(module, ModuleOp):
+        raise PassError("expected a module around a cute.print on the host", op)
+    _declare_printf(module)
+    name = _format_global(module, fmt)
+    address = build.emit(
+        llvm.AddressOfOp.create(
+            result_types=[llvm.LLVMPointerType()], properties={"global_name": SymbolRefAttr(name)}
+        )
+    )
+    pointer = build.emit(
+        llvm.GEPOp.create(
+            operands=[address],
+            result_types=[llvm.LLVMPointerType()],
+            properties={
+                "elem_type": llvm.LLVMArrayType.from_size_and_type(len(fmt) + 1, i8),
+                "rawConstantIndices": DenseArrayBase.from_list(i32, [0, 0]),
+                "noWrapFlags": IntegerAttr(0, i32),
+            },
+        )
+    )
+    build.add(llvm.variadic_call("printf", [pointer, *arguments], i32))
+
+
+def _promoted(build: BaseBuilder, value: SSAValue) -> SSAValue:
+    from xdsl.dialects import arith
+
+    assert isinstance(value.type, IntegerType)
+    return build.emit(arith.ExtSIOp(value, i32)) if value.type.width.data < 32 else value
+
+
+def _inside_launch(op: Operation) -> bool:
+    parent = op.parent_op()
+    while parent is not None:
+        if parent.name in ("gpu.module", "gpu.launch"):
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def _symbols(module: ModuleOp) -> set[str]:
+    names = (o.properties.get("sym_name", o.attributes.get("sym_name")) for o in module.body.block.ops)
+    return {n.data for n in names if isinstance(n, StringAttr)}
+
+
+def _declare_printf(module: ModuleOp) -> None:
+    if "printf" in _symbols(module):
+        return
+    function = llvm.declaration("printf", [llvm.LLVMPointerType()], i32, is_variadic=True)
+    _prepend(module, function)
+
+
+def _prepend(module: ModuleOp, op: Operation) -> None:
+    first = module.body.block.first_op
+    if first is None:
+        module.body.block.add_op(op)
+    else:
+        module.body.block.insert_op_before(op, first)
+
+
+def _format_global(module: ModuleOp, fmt: str) -> str:
+    taken = _symbols(module)
+    n = 0
+    while f"printfFormat_{n}" in taken:
+        n += 1
+    name = f"printfFormat_{n}"
+    _prepend(
+        module,
+        llvm.GlobalOp.create(
+            properties={
+                "global_type": llvm.LLVMArrayType.from_size_and_type(len(fmt) + 1, i8),
+                "sym_name": StringAttr(name),
+                "linkage": llvm.LinkageAttr("internal"),
+                "constant": UnitAttr(),
+                "value": StringAttr(fmt + "\0"),
+                "addr_space": IntegerAttr(0, i32),
+                "visibility_": IntegerAttr(0, i64),
+            },
+            regions=[Region()],
+        ),
+    )
+    return name
+
+
+__all__ = ["format_string", "lower_print", "print_order"]

@@ -1,0 +1,155 @@
+"""Lowered types: an SSA value of a cute type keeps just its dynamic leaves.
+
+``pack`` of one leaf is that leaf, of any other number a literal struct:
+
+>>> # shape<"(?,(8,?{i64}))">      !llvm.struct<(i32, i64)>
+>>> # layout<"(?,5):(5,1)">        !llvm.struct<(i32, struct<()>)>
+>>> # memref<f32, gmem, "(?,?):(?,1)">   !llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerType
+from xdsl.ir import Attribute
+
+from cute_dialect.algebra.int_tuple import leaves
+from cute_dialect.algebra.layout import Layout
+from cute_dialect.algebra.leaf import Dyn
+from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.memory_types import (
+    ADDRESS_SPACE,
+    ConstrainedIntType,
+    CoordTensorType,
+    CopyAtomType,
+    MemRefType,
+    PtrType,
+    TiledCopyType,
+)
+from cute_dialect.types import CuteType
+from cute_dialect.upstream.llvm import LLVMFunctionType, LLVMPointerType, LLVMStructType
+
+Path = tuple[int, ...]
+"""Where a leaf sits in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
+
+
+def struct(types: Sequence[Attribute]) -> LLVMStructType:
+    """A literal struct."""
+    return LLVMStructType.from_type_list(list(types))
+
+
+def pointer(space: str) -> LLVMPointerType:
+    """The pointer type of a memory space."""
+    return LLVMPointerType.in_address_space(ADDRESS_SPACE[space])
+
+
+def _dynamic(tree: object) -> list[Dyn]:
+    from cute_dialect.algebra.int_tuple import Basis
+
+    found: list[Dyn] = []
+    for leaf in leaves(tree):
+        value = leaf.value if isinstance(leaf, Basis) else leaf
+        if isinstance(value, Dyn):
+            found.append(value)
+    return found
+
+
+def _pack(types: list[Attribute]) -> Attribute:
+    return types[0] if len(types) == 1 else struct(types)
+
+
+def _tree(tree: object) -> Attribute:
+    return _pack([IntegerType(d.width) for d in _dynamic(tree)])
+
+
+def _value(payload: object) -> Attribute:
+    if isinstance(payload, Layout):
+        return struct([_tree(payload.shape), _tree(payload.stride)])
+    if isinstance(payload, ComposedLayout):
+        return struct([_value(payload.outer), _tree(payload.offset), _value(payload.inner)])
+    if isinstance(payload, Swizzle):
+        return struct([])
+    return _tree(payload)
+
+
+def _tile_layouts(tile: object) -> list[Layout]:
+    return [x for x in leaves(tile) if isinstance(x, Layout)]
+
+
+@lru_cache(maxsize=4096)
+def lowered(attribute: Attribute) -> Attribute:
+    """The type that a cute type becomes; other types are unchanged (function types are converted inside)."""
+    if isinstance(attribute, CuteType):
+        if attribute.kind == "tile":
+            return _pack([_value(layout) for layout in _tile_layouts(attribute.data)])
+        return _value(attribute.data)
+    if isinstance(attribute, ConstrainedIntType):
+        return IntegerType(attribute.width)
+    if isinstance(attribute, PtrType):
+        return pointer(attribute.data.space)
+    if isinstance(attribute, MemRefType):
+        return struct([pointer(attribute.space), _value(attribute.layout)])
+    if isinstance(attribute, CoordTensorType):
+        return struct([_tree(attribute.data.iter), _value(attribute.layout)])
+    if isinstance(attribute, TiledCopyType | CopyAtomType):
+        return struct([])
+    if isinstance(attribute, FunctionType):
+        return FunctionType.from_lists([lowered(t) for t in attribute.inputs], [lowered(t) for t in attribute.outputs])
+    if isinstance(attribute, LLVMFunctionType):
+        inputs = ArrayAttr([lowered(t) for t in attribute.inputs])
+        return LLVMFunctionType(inputs, lowered(attribute.output), attribute.is_variadic)
+    return attribute
+
+
+def is_cute(attribute: Attribute) -> bool:
+    """Whether the type belongs to the dialect."""
+    return attribute.name.startswith(("cute.", "cute_nvgpu."))
+
+
+def is_empty(attribute: Attribute) -> bool:
+    """Whether a lowered type holds nothing: an empty struct, or structs of such."""
+    return isinstance(attribute, LLVMStructType) and all(is_empty(t) for t in attribute.types.data)
+
+
+def _tree_paths(tree: object, prefix: Path) -> list[Path]:
+    n = len(_dynamic(tree))
+    return [prefix] if n == 1 else [(*prefix, i) for i in range(n)]
+
+
+def _value_paths(payload: object, prefix: Path) -> list[Path]:
+    if isinstance(payload, Layout):
+        return _tree_paths(payload.shape, (*prefix, 0)) + _tree_paths(payload.stride, (*prefix, 1))
+    if isinstance(payload, ComposedLayout):
+        return (
+            _value_paths(payload.outer, (*prefix, 0))
+            + _tree_paths(payload.offset, (*prefix, 1))
+            + _value_paths(payload.inner, (*prefix, 2))
+        )
+    if isinstance(payload, Swizzle):
+        return []
+    return _tree_paths(payload, prefix)
+
+
+@lru_cache(maxsize=4096)
+def leaf_paths(attribute: Attribute) -> tuple[Path, ...]:
+    """For each dynamic leaf of a cute value, in storage order, where it sits in the lowered value.
+
+    For tensors: the leaves of the iterator (coordinate tensors) and then those of the layout; the pointer of a memref
+    is at ``(0,)`` and not listed.
+    """
+    if isinstance(attribute, MemRefType):
+        return tuple(_value_paths(attribute.layout, (1,)))
+    if isinstance(attribute, CoordTensorType):
+        return tuple(_tree_paths(attribute.data.iter, (0,)) + _value_paths(attribute.layout, (1,)))
+    assert isinstance(attribute, CuteType)
+    if attribute.kind != "tile":
+        return tuple(_value_paths(attribute.data, ()))
+    layouts = _tile_layouts(attribute.data)
+    if len(layouts) == 1:
+        return tuple(_value_paths(layouts[0], ()))
+    return tuple(p for i, layout in enumerate(layouts) for p in _value_paths(layout, (i,)))
+
+
+TypeConverter = Callable[[Attribute], Attribute]

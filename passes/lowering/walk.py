@@ -1,0 +1,229 @@
+"""The walk of ``cute-to-base``: maps the values of one function to lowered ones, op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import IntegerType, f32, i32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
+
+from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.layout import Layout
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
+from cute_dialect.ops.kinds import bind, dynamic_leaves
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.emitter import ArithEmitter
+from cute_dialect.passes.lowering.build import BaseBuilder
+from cute_dialect.passes.lowering.folding import constant_of, fold_integer
+from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
+from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
+from cute_dialect.passes.lowering.widen import Widener
+from cute_dialect.types import CuteType
+from cute_dialect.upstream import llvm
+
+class Lowering:
+    """Lowers one function: a forward walk that maps old values to new ones."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        module: Operation | None,
+        device: bool,
+        in_memory: frozenset[Operation],
+    ):
+        self.handlers = handlers
+        self.module = module
+        self.device = device
+        self.in_memory = in_memory
+        self.build = BaseBuilder(Block())
+        self.emitter = ArithEmitter(self.build.add)
+        self.widener = Widener()
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.views: dict[SSAValue, FragmentView] = {}
+        self.registers = Registers()
+        self.blocks: dict[Block, Block] = {}
+        self.entry: Block | None = None
+        self.unrolling = 0
+
+    # -------------------------------------------------------------------------------------------------- the walk itself
+
+    def symbol(self, op: Operation) -> Operation:
+        """A new op in place of ``op`` (a function, a global, anything at module level)."""
+        holder = Block()
+        self.build.block = holder
+        self.lower(op)
+        new = holder.last_op
+        assert new is not None
+        new.detach()
+        return new
+
+    def lower(self, op: Operation) -> None:
+        self.build.location = op.location
+        handler = self.handlers.get(op.name)
+        try:
+            if handler is not None:
+                handler(self, op)
+            else:
+                self.clone(op)
+        except AlgebraError as e:
+            raise PassError(f"cannot lower '{op.name}': {e}", op) from None
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The lowered value."""
+        new = self.values.get(old)
+        if new is None:
+            if old in self.views:
+                view = self.views[old]
+                raise NeedsMemory(view.fragment.op, "its address is used by an op that needs memory")
+            raise PassError(f"a value of type {old.type} has no lowered form here", owner_op(old))
+        return new
+
+    def clone(self, op: Operation) -> Operation | None:
+        """The same op over lowered values and types; integer ops on constants are folded inside unrolled loops."""
+        if op.name.startswith(("cute.", "cute_nvgpu.")):
+            raise PassError(f"'{op.name}' cannot be lowered here; run the earlier cute passes first", op)
+        operands = [self.value(o) for o in op.operands]
+        if self.unrolling:
+            known = fold_integer(op, operands)
+            if known is not None:
+                self.values[op.results[0]] = self.build.constant(known, op.results[0].type)
+                return None
+        attributes = {k: lowered_attribute(v) for k, v in op.attributes.items()}
+        properties = {k: lowered_attribute(v) for k, v in op.properties.items()}
+        new = type(op).create(
+            operands=operands,
+            result_types=[lowered(t) for t in op.result_types],
+            properties=properties,
+            attributes=attributes,
+            successors=[self.blocks[b] for b in op.successors],
+            regions=[Region() for _ in op.regions],
+        )
+        self.build.add(new)
+        for old_region, new_region in zip(op.regions, new.regions):
+            self.region(old_region, new_region)
+        for old, fresh in zip(op.results, new.results):
+            fresh.name_hint = old.name_hint
+            self.values[old] = fresh
+        return new
+
+    def region(self, old: Region, new: Region) -> None:
+        """Lower all blocks of a region."""
+        self.rest_of_region(old, new, None)
+
+    def rest_of_region(self, old: Region, new: Region, entry: Block | None) -> None:
+        """Lower all blocks of a region; ``entry`` is the new first block if the caller has made it already."""
+        saved, location = self.build.block, self.build.location
+        for i, block in enumerate(old.blocks):
+            if i == 0 and entry is not None:
+                continue
+            fresh = Block(arg_types=[lowered(a.type) for a in block.args])
+            new.add_block(fresh)
+            self.blocks[block] = fresh
+            for a, b in zip(block.args, fresh.args):
+                b.name_hint = a.name_hint
+                self.values[a] = b
+        for i, block in enumerate(old.blocks):
+            if i:
+                self._forget_across_blocks()
+            self.block(block, self.blocks[block])
+        self.build.block, self.build.location = saved, location
+
+    def _forget_across_blocks(self) -> None:
+        # In a region with a control-flow graph a fragment's state is known within one block only.
+        for fragment in self.registers.cells:
+            raise NeedsMemory(fragment.op, "it lives across the blocks of a control-flow graph")
+
+    def block(self, old: Block, new: Block) -> None:
+        """Lower the ops of one block to the end of another."""
+        self.build.block = new
+        for op in old.ops:
+            self.lower(op)
+
+    # ----------------------------------------------------------------------------------------------------- leaves, offsets
+
+    def leaves(self, ssa: SSAValue, payload: object, paths: Sequence[Path]) -> list[SSAValue]:
+        """The dynamic leaves of ``payload``, taken out of the lowered value at ``paths``."""
+        new = self.value(ssa)
+        return [self.build.extract(new, p, IntegerType(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
+
+    def bound(self, ssa: SSAValue, payload: object = None, paths: Sequence[Path] | None = None) -> object:
+        """The payload of a value with its dynamic leaves bound to lowered values; constants become static.
+
+        For address computation only: no type depends on what comes out.
+        """
+        t = ssa.type
+        if payload is None:
+            assert isinstance(t, CuteType)
+            payload = t.data
+        found = dynamic_leaves(payload)
+        values = self.leaves(ssa, payload, leaf_paths(t) if paths is None else paths)
+        bound: list[Leaf] = []
+        for d, v in zip(found, values):
+            known = constant_of(v)
+            bound.append(Dyn(d.width, d.div or 1, v, self.emitter) if known is None else known)
+        return bind(payload, bound)
+
+    def ssa(self, leaf: Leaf, width: int = 32) -> SSAValue:
+        """A leaf as an SSA value."""
+        if isinstance(leaf, int):
+            return self.build.constant(leaf, IntegerType(width))
+        assert isinstance(leaf.value, SSAValue)
+        return leaf.value
+
+    def tensor_layout(self, tensor: SSAValue) -> Layout | ComposedLayout:
+        """The layout of a tensor operand, leaves bound."""
+        t = tensor.type
+        assert isinstance(t, MemRefType | CoordTensorType)
+        if is_static(t.layout):
+            return t.layout
+        paths = leaf_paths(t)
+        if isinstance(t, CoordTensorType):
+            paths = paths[len(dynamic_leaves(t.data.iter)) :]
+        layout = self.bound(tensor, t.layout, paths)
+        assert isinstance(layout, Layout | ComposedLayout)
+        return layout
+
+    def address(self, base: SSAValue, p: Ptr, offset: Leaf, *, small: bool) -> SSAValue:
+        """The pointer ``offset`` elements after ``base``; in 64 bits unless ``small`` proves that 32 do."""
+        bits = element_bits(p.element)
+        if bits < 8:
+            raise AlgebraError(f"elements of {bits} bits can only be addressed as whole bytes")
+        index: int | SSAValue
+        if isinstance(offset, int):
+            index = offset
+        else:
+            assert isinstance(offset.value, SSAValue)
+            index = offset.value if small or p.space != "gmem" else self.widener.twin(offset.value)
+        return self.build.gep(base, index, memory_type(p.element))
+
+    def swizzled(self, address: SSAValue, swizzle: Swizzle | None) -> SSAValue:
+        """The address that a swizzled pointer really means."""
+        if swizzle is None:
+            return address
+        number = self.build.emit(llvm.PtrToIntOp.create(operands=[address], result_types=[i32]))
+        moved = swizzle(Dyn(32, 1, number, self.emitter))
+        assert isinstance(moved, Dyn) and isinstance(moved.value, SSAValue)
+        return self.build.emit(llvm.IntToPtrOp.create(operands=[moved.value], result_types=[address.type]))
+
+
+def memory_type(element: Attribute) -> Attribute:
+    """How one element lies in memory: itself if LLVM has the type, else an integer of its width."""
+    name = element.name
+    if name in ("f16", "bf16", "f32", "f64"):
+        return element
+    return f32 if name == "tf32" else IntegerType(element_bits(element))
+
+
+def lowered_attribute(attribute: Attribute) -> Attribute:
+    """Type attributes are converted, others stay."""
+    return lowered(attribute) if isinstance(attribute, TypeAttribute) else attribute
+
+
+def owner_op(value: SSAValue) -> Operation | None:
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else owner.parent_op()
+
+
+Handler = Callable[[Lowering, Operation], None]

@@ -1,0 +1,99 @@
+"""``cute-to-base``: cute types become LLVM structs, pointers and scalars; nothing of the dialect is left.
+
+Input: the ten core ops that ``cute-expand-ops`` leaves, and the memory ops that ``convert-cute-algo-to-arch`` leaves.
+One forward walk with a value map.
+
+* A value keeps just its dynamic leaves (:mod:`.lowering.types`); making and taking apart become ``llvm.insertvalue``
+  and ``llvm.extractvalue``, which upstream's canonicalizer folds away.
+* A kernel (``gpu.func … kernel``) becomes an ``llvm.func`` with ``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` and
+  ``cute.args`` (the types its arguments had, which the launcher checks).
+* Offsets into memory are widened to 64 bits (:mod:`.lowering.widen`).
+* Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are
+  unrolled.
+
+Before::
+
+    func.func @h(%s: !cute.shape<"(?,6)">, %n: i32) -> !cute.layout<"(?,6):(6,?)"> {
+      %d = cute.make_stride(%n) : (i32) -> !cute.stride<"(6,?)">
+      %l = cute.make_layout(%s, %d) : (!cute.shape<"(?,6)">, !cute.stride<"(6,?)">) -> !cute.layout<"(?,6):(6,?)">
+      return %l : !cute.layout<"(?,6):(6,?)">
+    }
+
+After::
+
+    func.func @h(%s: i32, %n: i32) -> !llvm.struct<(i32, i32)> {
+      %p = ub.poison : !llvm.struct<(i32, i32)>
+      %0 = llvm.insertvalue %s, %p[0] : !llvm.struct<(i32, i32)>
+      %1 = llvm.insertvalue %n, %0[1] : !llvm.struct<(i32, i32)>
+      return %1 : !llvm.struct<(i32, i32)>
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, Region
+
+from cute_dialect.passes.base import Pass, PassContext
+from cute_dialect.passes.lowering import control, core, functions, memory
+from cute_dialect.passes.lowering.fragments import NeedsMemory
+from cute_dialect.passes.lowering.types import is_cute
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+
+HANDLERS: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
+"""Op name -> how it is lowered; every other op is kept, over lowered values and types."""
+
+
+class ToBasePass(Pass):
+    """Lower everything that is left of the dialect to base ops."""
+
+    name = "cute-to-base"
+    summary = "lower cute types to LLVM structs and pointers, the remaining cute ops to base ops"
+    description = __doc__ or ""
+
+    def run(self, op: Operation, ctx: PassContext) -> None:
+        module = op if isinstance(op, ModuleOp) else op.get_parent_of_type(ModuleOp)  # pyright: ignore
+        for region in op.regions:
+            _lower_region(region, module, ctx, device=op.name == "gpu.module")
+
+    def legal_after(self, op: Operation) -> Iterable[Operation]:
+        """Ops that still belong to the dialect or use its types."""
+        for o in op.walk():
+            types = [*o.result_types, *o.operand_types]
+            if o.name.startswith(("cute.", "cute_nvgpu.")) or any(is_cute(t) for t in types):
+                yield o
+
+
+def _lower_region(region: Region, module: Operation | None, ctx: PassContext, *, device: bool) -> None:
+    """Lower the symbols of a module in place, one by one."""
+    for block in region.blocks:
+        for op in list(block.ops):
+            if isinstance(op, ModuleOp) or op.name == "gpu.module":
+                inner = op if isinstance(op, ModuleOp) else module
+                for r in op.regions:
+                    _lower_region(r, inner, ctx, device=device or op.name == "gpu.module")
+                continue
+            new = _lower_symbol(op, module, ctx, device=device)
+            block.insert_op_before(new, op)
+            if not op.results:
+                block.erase_op(op, safe_erase=False)
+            else:  # an op at top level of a test module: its users follow
+                for old, fresh in zip(op.results, new.results):
+                    old.replace_all_uses_with(fresh)
+                block.erase_op(op)
+
+
+def _lower_symbol(op: Operation, module: Operation | None, ctx: PassContext, *, device: bool) -> Operation:
+    in_memory: dict[Operation, str] = {}
+    while True:
+        try:
+            new = Lowering(HANDLERS, module, device, frozenset(in_memory)).symbol(op)
+        except NeedsMemory as e:
+            assert e.op not in in_memory
+            in_memory[e.op] = e.reason
+            continue
+        for alloca, reason in in_memory.items():
+            ctx.remark(f"this register tensor is kept in local memory: {reason}", alloca)
+        return new
