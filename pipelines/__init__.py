@@ -1,0 +1,70 @@
+"""Named pipelines, the hand-off to upstream MLIR, machine code, and launches.
+
+    from cute_dialect.pipelines import compile, load
+
+    add = compile("add.mlir").kernel("add")
+    add(a, b, c)
+
+``compile`` needs the whole compiler; ``load`` and what it gives need the driver and numpy or torch only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pragma: no cover
+    import os
+
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.pipelines.launch import CompiledModule
+    from cute_dialect.pipelines.stages import Emit
+
+__all__ = ["compile", "load"]
+
+
+def compile(
+    source: str | os.PathLike[str] | ModuleOp,
+    *,
+    pipeline: str = "nvptx",
+    chip: str | None = None,
+    features: str | None = None,
+    opt_level: int | None = None,
+    emit: Emit = "auto",
+    filename: str | None = None,
+    keep_stages: bool = False,
+    save: str | os.PathLike[str] | None = None,
+) -> CompiledModule:
+    """Compile a module of cute or base IR.
+
+    ``source``: the text, the path of a file, or an xDSL module (which is left as it is).
+    ``pipeline``: a named pipeline with options, ``nvptx`` or ``nvptx=chip=sm_90a,O=2``; ``chip``, ``features`` (e.g.
+    ``+ptx86``) and ``opt_level`` override them.
+    ``emit``: ``auto`` (PTX, and a cubin if there is a ptxas), ``cubin``, ``ptx``, or ``base``, which stops before
+    upstream MLIR: such a module runs on the CPU interpreter only.
+    ``keep_stages`` keeps the IR after each stage; ``save`` also writes everything to a folder.
+    Raises ``CompileError``; its message shows file, line, column and the source line.
+
+    >>> compile("test/examples/elementwise_add.mlir").kernel("add")      # doctest: +SKIP
+    <kernel @add(a: !cute.memref<f32, gmem, "(?,?):(?,1)">, …)>
+    """
+    from cute_dialect.pipelines.stages import compile_module
+
+    return compile_module(
+        source,
+        pipeline=pipeline,
+        chip=chip,
+        features=features,
+        opt_level=opt_level,
+        emit=emit,
+        filename=filename,
+        keep_stages=keep_stages,
+        save=save,
+    )
+
+
+def load(folder: str | os.PathLike[str]) -> CompiledModule:
+    """Read a compiled module that ``CompiledModule.save`` or ``compile(save=…)`` wrote.  Raises ``ArtifactError``."""
+    from cute_dialect.pipelines.launch import load as load_folder
+
+    return load_folder(folder)

@@ -309,7 +309,7 @@ class UpstreamModule:
                 raise UpstreamError(
                     f"gpu.module @{_string(op.attributes['sym_name'])} holds wgmma and its target says O = 0, which "
                     "LLVM cannot compile correctly: set opt-level to 1, 2 or 3",
-                    *_position(str(op.location)),
+                    *_position(str(op.location))[1:],
                     filename=self._filename,
                 )
 
@@ -406,10 +406,10 @@ def _diagnostics(context: ir.Context, filename: str, what: str) -> Iterator[None
     raise UpstreamError(_clip(message) + extra, line, col, _file(location) or filename) from None
 
 
-def _position(location: str) -> tuple[int, int]:
-    """Line and column of the innermost ``"file":line:col`` in a printed location; zeros without one."""
-    found = re.search(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)', location)
-    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+def _position(location: str) -> tuple[str, int, int]:
+    """File, line and column of the first ``"file":line:col`` in a printed location; nothing and zeros without one."""
+    found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
+    return (found.group(1), int(found.group(2)), int(found.group(3))) if found else ("", 0, 0)
 
 
 def _file(location: str) -> str:
@@ -463,9 +463,9 @@ def _in_child(work: Callable[[], str], filename: str) -> str:
                 try:
                     reply = {"text": work()}
                 except UpstreamError as e:
-                    reply = {"message": e.message, "line": e.line, "col": e.col}
+                    reply = {"message": e.message, "line": e.line, "col": e.col, "file": e.filename}
                 except Exception as e:
-                    reply = {"message": f"{type(e).__name__}: {e}", "line": 0, "col": 0}
+                    reply = {"message": f"{type(e).__name__}: {e}", "line": 0, "col": 0, "file": filename}
                 with os.fdopen(write_end, "wb") as pipe:
                     pipe.write(json.dumps(reply).encode())
                 code = 0
@@ -482,7 +482,7 @@ def _in_child(work: Callable[[], str], filename: str) -> str:
     reply = json.loads(data)
     if "text" in reply:
         return str(reply["text"])
-    raise UpstreamError(str(reply["message"]), int(reply["line"]), int(reply["col"]), filename)
+    raise UpstreamError(str(reply["message"]), int(reply["line"]), int(reply["col"]), str(reply["file"]))
 
 
 def _abort_message(said: str, status: int) -> str:

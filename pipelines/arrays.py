@@ -1,0 +1,258 @@
+"""Array arguments of any library as one record: address, shape, strides in elements, element type, device.
+
+Torch, cupy (and whatever else speaks ``__cuda_array_interface__`` or DLPack) are read in place; numpy lives on the CPU.
+No library is imported here that the caller has not imported already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:  # pragma: no cover
+    import numpy as np
+
+__all__ = ["ArrayView", "NotAnArray", "accepts", "numpy_dtype", "stream_of", "view_of"]
+
+
+class NotAnArray(TypeError):
+    """The object is no array of a kind that is understood, or its element type is not."""
+
+
+class ArrayView(NamedTuple):
+    """Where an array lies.  ``strides`` in elements; ``device`` is the GPU's number, -1 for the CPU.
+
+    ``library`` says how it was read: ``torch``, ``numpy``, ``cuda`` (array interface) or ``dlpack``; ``keep`` must live
+    until the launch is queued.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    device: int
+    library: str
+    keep: object
+
+
+_NAMES: Mapping[str, str] = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e5m2": "f8E5M2",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint64": "ui64",
+    "uint32": "ui32",
+    "uint16": "ui16",
+    "uint8": "ui8",
+    "bool": "i1",
+}
+_DLPACK: Mapping[tuple[int, int], str] = {
+    **{(0, b): f"i{b}" for b in (8, 16, 32, 64)},
+    **{(1, b): f"ui{b}" for b in (8, 16, 32, 64)},
+    **{(2, b): f"f{b}" for b in (16, 32, 64)},
+    (4, 16): "bf16",
+    (6, 8): "i1",
+    (10, 8): "f8E4M3FN",
+    (12, 8): "f8E5M2",
+}
+
+
+def accepts(element: str, dtype: str) -> bool:
+    """Whether an array of ``dtype`` may be passed for a tensor of ``element``.
+
+    >>> accepts("i32", "ui32"), accepts("ui32", "i32"), accepts("tf32", "f32"), accepts("f16", "bf16")
+    (True, False, True, False)
+    """
+    if element == dtype or (element == "tf32" and dtype == "f32"):
+        return True
+    return element.startswith("i") and dtype == f"u{element}"
+
+
+def numpy_dtype(element: str) -> np.dtype[np.generic]:
+    """The numpy type that holds ``element`` (``ml_dtypes`` for bf16 and the 8-bit floats).
+
+    Raises :class:`NotAnArray` for an element numpy has none for.
+    """
+    import numpy as np
+
+    wanted = "f32" if element == "tf32" else element
+    name = next((n for n, e in _NAMES.items() if e == wanted), None)
+    if name is None:
+        raise NotAnArray(f"numpy has no type for elements of {element}")
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+    return np.dtype(name)
+
+
+def view_of(value: object, stream: int = 0) -> ArrayView:
+    """Read an array argument.  ``stream`` is the one the kernel will run on (for DLPack's hand-over).
+
+    Raises :class:`NotAnArray`.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _torch(value)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return _numpy(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        return _cuda(value)
+    if hasattr(value, "__dlpack__"):
+        return _dlpack(value, stream)
+    raise NotAnArray(
+        f"expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), "
+        f"got {type(value).__name__}"
+    )
+
+
+def _torch(value: object) -> ArrayView:
+    from typing import Any, cast
+
+    tensor = cast(Any, value)
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name not in _NAMES:
+        raise NotAnArray(f"torch tensors of {name} are not supported")
+    device = tensor.device
+    kind = device.type
+    if kind not in ("cuda", "cpu"):
+        raise NotAnArray(f"torch tensors on {kind} are not supported")
+    return ArrayView(
+        tensor.data_ptr(),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        _NAMES[name],
+        tensor.get_device() if kind == "cuda" else -1,
+        "torch",
+        tensor,
+    )
+
+
+def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayView:
+    name = value.dtype.name
+    if name not in _NAMES or not value.dtype.isnative:
+        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported")
+    size = value.dtype.itemsize
+    if any(s % size for s in value.strides):
+        raise NotAnArray(f"numpy array has strides {value.strides} bytes, not multiples of its element ({size} bytes)")
+    strides = tuple(s // size for s in value.strides)
+    return ArrayView(value.ctypes.data, value.shape, strides, _NAMES[name], -1, "numpy", value)
+
+
+def _cuda(value: object) -> ArrayView:
+    info: Mapping[str, object] = getattr(value, "__cuda_array_interface__")  # noqa: B009
+    shape: tuple[int, ...] = tuple(info["shape"])  # type: ignore[arg-type]
+    own = getattr(getattr(value, "dtype", None), "name", None)
+    typestr = str(info["typestr"])
+    name = _typestr_name(typestr) if own not in _NAMES else str(own)
+    size = int(typestr[2:])
+    given: tuple[int, ...] | None = info.get("strides")  # type: ignore[assignment]
+    strides = _row_major(shape) if given is None else tuple(s // size for s in given)
+    if given is not None and any(s % size for s in given):
+        raise NotAnArray(f"the array has strides {given} bytes, not multiples of its element ({size} bytes)")
+    device = getattr(getattr(value, "device", None), "id", None)
+    pointer: int = info["data"][0]  # type: ignore[index]
+    if device is None:
+        from cute_dialect.pipelines.driver import driver
+
+        device = (driver().pointer_device(pointer) or 0) if pointer else 0
+    return ArrayView(pointer, shape, strides, _NAMES[name], int(device), "cuda", value)
+
+
+def _typestr_name(typestr: str) -> str:
+    kinds = {"f": "float", "i": "int", "u": "uint", "b": "bool"}
+    name = "bool" if typestr[1] == "b" else f"{kinds.get(typestr[1], '?')}{8 * int(typestr[2:])}"
+    if name not in _NAMES or typestr[0] == ">":
+        raise NotAnArray(f"arrays of type {typestr!r} are not supported")
+    return name
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+# ------------------------------------------------------------------------------------------------------------ DLPack
+
+
+class _DLTensor(ctypes.Structure):
+    """DLTensor of dlpack.h (ABI versions 0 and 1)."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int),
+        ("device_id", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+def _dlpack(value: object, stream: int) -> ArrayView:
+    """Read a DLPack capsule in place; the capsule stays unconsumed and frees itself with the view."""
+    device_type, _ = getattr(value, "__dlpack_device__")()  # noqa: B009
+    export = getattr(value, "__dlpack__")  # noqa: B009
+    # CUDA: 1 is the legacy default stream, 0 is not allowed (array API standard, __dlpack__).
+    capsule: object = export(stream=stream or 1) if int(device_type) in (2, 13) else export()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype = ctypes.c_void_p
+    get.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    tensor = ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
+    name = _DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if name is None:
+        raise NotAnArray(f"DLPack type code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes is not supported")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _row_major(shape)
+    if tensor.device_type not in (1, 2, 3, 13):
+        raise NotAnArray(f"DLPack device type {tensor.device_type} is not supported")
+    device = tensor.device_id if tensor.device_type in (2, 13) else -1
+    return ArrayView((tensor.data or 0) + tensor.byte_offset, shape, strides, name, device, "dlpack", capsule)
+
+
+# ------------------------------------------------------------------------------------------------------------ streams
+
+StreamLike: TypeAlias = object
+"""A stream: an integer handle, or an object of torch, cupy or cuda-python; ``None`` is the library's current one."""
+
+
+def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
+    """The driver's handle of a stream; without one, the current stream of the library the arrays come from."""
+    if stream is None:
+        return _current_stream(views)
+    if isinstance(stream, int):
+        return stream
+    for attribute in ("cuda_stream", "ptr", "handle"):
+        found = getattr(stream, attribute, None)
+        if found is not None:
+            return int(found)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int((protocol() if callable(protocol) else protocol)[1])
+    raise TypeError(f"expected a stream of torch, cupy or cuda-python, or its handle, got {type(stream).__name__}")
+
+
+def _current_stream(views: tuple[ArrayView, ...]) -> int:
+    for view in views:
+        if view.library == "torch" and view.device >= 0:
+            return int(sys.modules["torch"].cuda.current_stream(view.device).cuda_stream)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and any(v.library == "cuda" and type(v.keep).__module__.startswith("cupy") for v in views):
+        return int(cupy.cuda.get_current_stream().ptr)
+    return 0

@@ -1,0 +1,411 @@
+"""Checks arguments against what the parameter types promise, and makes the bytes of the parameters.
+
+Two steps.  :func:`bind` takes one Python argument to the lowered value of a host parameter: mode *i* of the layout is
+dimension *i* of the array, static leaves are compared, dynamic ones filled in.  :func:`pack` takes the lowered values
+that a host function passes on to the bytes of one kernel's parameters, checking what that kernel's types promise (a
+variant with stronger types fails here, and the launcher goes on to the next).
+
+A mode with several leaves, ``(s0,s1):(d0,d1)``, describes one dimension of extent ``s0*s1`` and stride ``d``: the
+leaves run colexicographically, so ``d0 = d``, ``d1 = d*s0``.  At most one of its extents may be dynamic.
+
+The stride of a dimension of extent 1 (or 0) is never used; what the array says about it is not held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from cute_dialect.pipelines import abi
+from cute_dialect.pipelines.arrays import ArrayView, accepts
+from cute_dialect.pipelines.hostprog import Pointer, Value
+from cute_dialect.pipelines.signature import DynamicLeaf, Param, Tree, element_bits, leaves, scalar_paths
+
+__all__ = [
+    "AlignmentError",
+    "ArgumentError",
+    "DeviceError",
+    "DivisibilityError",
+    "DtypeError",
+    "LaunchError",
+    "MAX_EXTENT_I32",
+    "Packed",
+    "RangeError",
+    "ShapeError",
+    "StrideError",
+    "bind_array",
+    "bind_plain",
+    "pack",
+]
+
+MAX_EXTENT_I32 = (1 << 31) - (1 << 16)
+"""Largest extent in a 32-bit leaf: beyond it the coordinates of a partial tile could wrap."""
+
+
+class LaunchError(Exception):
+    """A launch that cannot be done as asked."""
+
+
+class ArgumentError(LaunchError):
+    """An argument contradicts its parameter; the message names the argument, expected and got."""
+
+
+class ShapeError(ArgumentError):
+    """Rank or extent contradicts the type."""
+
+
+class StrideError(ArgumentError):
+    """A stride contradicts the type."""
+
+
+class DivisibilityError(ArgumentError):
+    """A number is not the multiple that the type promises."""
+
+
+class DtypeError(ArgumentError):
+    """The wrong element type, or something that is no array."""
+
+
+class AlignmentError(ArgumentError):
+    """An address is less aligned than the type promises."""
+
+
+class RangeError(ArgumentError):
+    """A number does not fit its leaf."""
+
+
+class DeviceError(ArgumentError):
+    """An array is on another device than the launch."""
+
+
+# -------------------------------------------------------------------------------------------------------------- bind
+
+
+def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
+    """The lowered value of a memref or pointer parameter for an array; its pointer is ``Pointer(index, 0)``."""
+    element = param.get("element", "")
+    if param["kind"] == "pointer":
+        if param["type"].startswith("!cute.") and not accepts(element, view.dtype):
+            raise DtypeError(f"{label} expects a pointer to {element}, got an array of {view.dtype}")
+        return Pointer(index, 0)
+    if not accepts(element, view.dtype):
+        raise DtypeError(f"{label} expects elements of {element}, got {view.dtype} ({param['type']})")
+    shape = cast("list[Tree]", _modes(param["shape"]))  # type: ignore[typeddict-item]
+    stride = cast("list[Tree]", _modes(param["stride"]))  # type: ignore[typeddict-item]
+    if len(shape) != len(view.shape):
+        raise ShapeError(
+            f"{label} expects an array of rank {len(shape)}, got shape {_show(view.shape)} ({param['type']})"
+        )
+    numbers: dict[int, int] = {}
+    for i, (s, d) in enumerate(zip(shape, stride)):
+        extents = _bind_extents(s, view.shape[i], numbers, label, i, param)
+        _bind_strides(d, extents, view.shape[i], view.strides[i], numbers, label, i, param)
+    paths = scalar_paths(param)
+    scalars: dict[tuple[int, ...], object] = {paths[offset]: n for offset, n in numbers.items()}
+    scalars[paths[param.get("pointer", 0)]] = Pointer(index, 0)
+    return cast(Value, abi.nested(abi.parse_type(param["lowered"]), scalars))  # type: ignore[arg-type]
+
+
+def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
+    """The lowered value of a parameter that is no tensor: a number, or nested tuples of integers."""
+    kind = param["kind"]
+    if kind == "scalar":
+        return _bind_scalar(param, value, label)
+    if kind == "pointer":
+        if not isinstance(value, int):
+            raise DtypeError(f"{label} expects an array or an address, got {type(value).__name__}")
+        return Pointer(index, 0)
+    if kind == "tuple":
+        pairs = [("", param["shape"], value)]  # type: ignore[typeddict-item]
+    elif kind == "layout":
+        if not isinstance(value, (tuple, list)) or len(cast("Sequence[object]", value)) != 2:
+            raise DtypeError(f"{label} expects a pair (shape, stride) for {param['type']}, got {value!r}")
+        shape, stride = cast("Sequence[object]", value)
+        pairs = [("shape ", param["shape"], shape), ("stride ", param["stride"], stride)]  # type: ignore[typeddict-item]
+    else:
+        raise DtypeError(f"{label}: a parameter of type {param['type']} cannot be given from Python")
+    numbers: dict[int, int] = {}
+    for part, tree, given in pairs:
+        _bind_tree(tree, given, numbers, f"{label} {part}".strip(), param)
+    paths = scalar_paths(param)
+    return cast(
+        Value,
+        abi.nested(
+            abi.parse_type(param["lowered"]),
+            {paths[o]: n for o, n in numbers.items()},
+        ),
+    )
+
+
+def _modes(tree: Tree) -> list[Tree]:
+    return tree if isinstance(tree, list) else [tree]
+
+
+def _bind_extents(
+    tree: Tree, extent: int, numbers: dict[int, int], label: str, mode: int, param: Param
+) -> list[int]:
+    """Extents of the leaves of one mode whose size is ``extent``."""
+    flat = list(leaves(tree))
+    known = 1
+    dynamic: DynamicLeaf | None = None
+    for leaf in flat:
+        if isinstance(leaf, dict):
+            if dynamic is not None:
+                raise ShapeError(
+                    f"{label}, mode {mode}: the extents of {param['type']} cannot be derived from an array, "
+                    "this mode has more than one dynamic leaf"
+                )
+            dynamic = leaf
+        else:
+            known *= cast(int, leaf)
+    if dynamic is None:
+        if known != extent:
+            raise ShapeError(f"{label}, mode {mode}: expected extent {known}, got {extent} ({param['type']})")
+        return [cast(int, leaf) for leaf in flat]
+    if known == 0 or extent % known:
+        raise ShapeError(
+            f"{label}, mode {mode}: expected an extent that is a multiple of {known}, got {extent} ({param['type']})"
+        )
+    value = extent // known
+    _check_extent(dynamic, value, label, mode, param)
+    numbers[dynamic["offset"]] = value
+    return [value if isinstance(leaf, dict) else cast(int, leaf) for leaf in flat]
+
+
+def _check_extent(leaf: DynamicLeaf, value: int, label: str, mode: int, param: Param) -> None:
+    if value % leaf["div"]:
+        raise DivisibilityError(
+            f"{label}, mode {mode}: expected an extent that is a multiple of {leaf['div']}, got {value} ({param['type']})"
+        )
+    limit = MAX_EXTENT_I32 if leaf["width"] == 32 else (1 << (leaf["width"] - 1)) - 1
+    if value > limit:
+        raise RangeError(
+            f"{label}, mode {mode}: extent {value} does not fit a {leaf['width']}-bit leaf (at most {limit}); "
+            f"declare it ?{{i64}} in {param['type']}"
+        )
+
+
+def _bind_strides(
+    tree: Tree,
+    extents: Sequence[int],
+    extent: int,
+    stride: int,
+    numbers: dict[int, int],
+    label: str,
+    mode: int,
+    param: Param,
+) -> None:
+    """Strides of the leaves of one mode, against the array's stride for that dimension."""
+    step = stride
+    for leaf, size in zip(leaves(tree), extents):
+        free = extent <= 1 or size <= 1
+        if isinstance(leaf, dict):
+            value = step
+            if free and not _stride_fits(leaf, value):
+                value = 0
+            _check_stride(leaf, value, label, mode, param)
+            numbers[leaf["offset"]] = value
+        elif not free and leaf != step:
+            raise StrideError(f"{label}, mode {mode}: expected stride {leaf}, got {step} elements ({param['type']})")
+        step *= size
+
+
+def _stride_fits(leaf: DynamicLeaf, value: int) -> bool:
+    half = 1 << (leaf["width"] - 1)
+    return value % leaf["div"] == 0 and -half <= value < half
+
+
+def _check_stride(leaf: DynamicLeaf, value: int, label: str, mode: int, param: Param) -> None:
+    if value % leaf["div"]:
+        raise DivisibilityError(
+            f"{label}, mode {mode}: expected a stride that is a multiple of {leaf['div']} elements, got {value} "
+            f"({param['type']})"
+        )
+    if not _stride_fits(leaf, value):
+        raise RangeError(
+            f"{label}, mode {mode}: stride {value} does not fit a {leaf['width']}-bit leaf; declare it ?{{i64}} in "
+            f"{param['type']}"
+        )
+
+
+def _bind_scalar(param: Param, value: object, label: str) -> Value:
+    name = param.get("element", "i32")
+    item = getattr(value, "item", None)
+    if item is not None and not isinstance(value, (int, float)):
+        value = item()
+    if name.startswith(("f", "bf", "tf")):
+        if not isinstance(value, (int, float)):
+            raise DtypeError(f"{label} expects a number for {name}, got {type(value).__name__}")
+        try:
+            abi.pack_scalar(name, float(value))
+        except OverflowError as e:
+            raise RangeError(f"{label}: {value} does not fit {name}") from e
+        return float(value)
+    if not isinstance(value, int):
+        raise DtypeError(f"{label} expects an integer for {name}, got {type(value).__name__}")
+    width = 64 if name == "index" else int(name.removeprefix("i"))
+    if width == 1:
+        return int(bool(value))
+    if not -(1 << (width - 1)) <= value < (1 << (width - 1)):
+        raise RangeError(f"{label}: {value} does not fit {name}")
+    if value % param.get("div", 1):
+        raise DivisibilityError(f"{label}: expected a multiple of {param.get('div')}, got {value} ({param['type']})")
+    return value
+
+
+def _bind_tree(tree: Tree, given: object, numbers: dict[int, int], label: str, param: Param) -> None:
+    if isinstance(tree, list):
+        if not isinstance(given, (tuple, list)) or len(cast("Sequence[object]", given)) != len(tree):
+            raise ShapeError(f"{label} expects a tuple of {len(tree)} entries, got {given!r} ({param['type']})")
+        for t, g in zip(tree, cast("Sequence[object]", given)):
+            _bind_tree(t, g, numbers, label, param)
+        return
+    if tree is None:
+        if given is not None:
+            raise ShapeError(f"{label} expects None where {param['type']} has '_', got {given!r}")
+        return
+    if not isinstance(given, int):
+        raise ShapeError(f"{label} expects an integer, got {given!r} ({param['type']})")
+    if isinstance(tree, dict):
+        if given % tree["div"]:
+            raise DivisibilityError(f"{label}: expected a multiple of {tree['div']}, got {given} ({param['type']})")
+        if not _stride_fits(tree, given):
+            raise RangeError(f"{label}: {given} does not fit a {tree['width']}-bit leaf; declare it ?{{i64}}")
+        numbers[tree["offset"]] = given
+    elif tree != given:
+        raise ShapeError(f"{label}: expected {tree}, got {given} ({param['type']})")
+
+
+# -------------------------------------------------------------------------------------------------------------- pack
+
+
+class Packed(NamedTuple):
+    """Bytes of each kernel parameter, and where addresses go: (parameter, byte offset, array argument, add bytes)."""
+
+    buffers: tuple[bytes, ...]
+    patches: tuple[tuple[int, int, int, int], ...]
+
+
+def pack(
+    base: Sequence[Param],
+    chosen: Sequence[Param],
+    names: Sequence[str],
+    values: Sequence[Value],
+    addresses: Sequence[int],
+    offset_bits: int = 64,
+) -> Packed:
+    """Bytes of the parameters of a kernel whose types are ``chosen``.
+
+    ``values`` are the operands of the launch, in the lowered form of ``base`` (the kernel that the host function names;
+    ``chosen`` is it or a variant of it).  ``addresses[i]`` is the address of array argument ``i``.  ``offset_bits`` is
+    the width in which the kernel computes element offsets: with 32, a tensor that reaches further is refused.
+    Raises an :class:`ArgumentError` that says which promise of ``chosen`` does not hold.
+    """
+    buffers: list[bytes] = []
+    patches: list[tuple[int, int, int, int]] = []
+    for i, (b, c, value) in enumerate(zip(base, chosen, values)):
+        label = f"argument {names[i]}" if i < len(names) else f"argument {i}"
+        buffer = bytearray(c["size"])
+        scalars = {offset: _at(value, path) for offset, path in scalar_paths(b).items()} if b["kind"] != "tensormap" else {}
+        if c["kind"] in ("memref", "tuple", "layout"):
+            _pack_trees(b, c, scalars, buffer, label)
+            if c["kind"] == "memref":
+                _check_span(b, scalars, label, offset_bits)
+        elif c["kind"] == "scalar":
+            number = cast("int | float", scalars[0])
+            if isinstance(number, int) and number % c.get("div", 1):
+                raise DivisibilityError(f"{label}: expected a multiple of {c.get('div')}, got {number} ({c['type']})")
+            data = abi.pack_scalar(c.get("element", "i32"), number)
+            buffer[: len(data)] = data
+        elif c["kind"] == "opaque":
+            for slot, offset in abi.parse_type(c["lowered"]).scalars():
+                part = scalars[offset]
+                if isinstance(part, Pointer):
+                    patches.append((i, offset, part.argument, part.offset))
+                elif part is not None:
+                    data = abi.pack_scalar(slot.name, cast("int | float", part))
+                    buffer[offset : offset + len(data)] = data
+        elif c["kind"] == "tensormap":
+            raise LaunchError(f"{label}: tensor maps cannot be passed yet")
+        if c["kind"] in ("memref", "pointer"):
+            pointer = scalars[b.get("pointer", 0)]
+            if not isinstance(pointer, Pointer):
+                raise LaunchError(f"{label}: the host function passes no address for {c['type']}")
+            _check_alignment(c, addresses[pointer.argument] + pointer.offset, label)
+            patches.append((i, c.get("pointer", 0), pointer.argument, pointer.offset))
+        buffers.append(bytes(buffer))
+    return Packed(tuple(buffers), tuple(patches))
+
+
+def _at(value: Value, path: Sequence[int]) -> Value:
+    for i in path:
+        value = cast("tuple[Value, ...]", value)[i]
+    return value
+
+
+def _pack_trees(base: Param, chosen: Param, scalars: dict[int, Value], buffer: bytearray, label: str) -> None:
+    for part in ("shape", "stride"):
+        if part not in chosen:
+            continue
+        extents = [_number(leaf, scalars) for leaf in leaves(base["shape"])] if part == "stride" else []  # type: ignore[typeddict-item]
+        pairs = zip(leaves(base[part]), leaves(chosen[part]))  # type: ignore[literal-required]
+        for k, (b, c) in enumerate(pairs):
+            value = _number(b, scalars)
+            if value is None:
+                continue
+            what = f"{label}, {'extent' if part == 'shape' else 'stride'} of leaf {k}"
+            unused = part == "stride" and chosen["kind"] == "memref" and (extents[k] or 0) <= 1
+            if isinstance(c, dict):
+                if unused and not _stride_fits(c, value):
+                    value = 0
+                if value % c["div"]:
+                    raise DivisibilityError(
+                        f"{what}: expected a multiple of {c['div']} elements, got {value} ({chosen['type']})"
+                    )
+                if not _stride_fits(c, value):
+                    raise RangeError(f"{what}: {value} does not fit a {c['width']}-bit leaf ({chosen['type']})")
+                size = c["width"] // 8
+                buffer[c["offset"] : c["offset"] + size] = (value & ((1 << c["width"]) - 1)).to_bytes(size, "little")
+            elif c is not None and c != value and not unused:
+                error = ShapeError if part == "shape" else StrideError
+                raise error(f"{what}: expected {c}, got {value} ({chosen['type']})")
+
+
+def _number(leaf: int | DynamicLeaf | None, scalars: dict[int, Value]) -> int | None:
+    if isinstance(leaf, dict):
+        value = scalars[leaf["offset"]]
+        if not isinstance(value, int):
+            raise LaunchError("the host function passes a value that it never set")
+        return value
+    return leaf
+
+
+def _check_span(param: Param, scalars: dict[int, Value], label: str, offset_bits: int) -> None:
+    if offset_bits >= 64:
+        return
+    extents = [_number(leaf, scalars) or 0 for leaf in leaves(param["shape"])]  # type: ignore[typeddict-item]
+    strides = [_number(leaf, scalars) or 0 for leaf in leaves(param["stride"])]  # type: ignore[typeddict-item]
+    reach = sum(max(0, e - 1) * abs(d) for e, d in zip(extents, strides))
+    if reach >= 1 << (offset_bits - 1):
+        raise RangeError(
+            f"{label}: its last element is {reach} elements from the first, and this kernel computes offsets in "
+            f"{offset_bits} bits; declare a leaf ?{{i64}} in {param['type']}"
+        )
+
+
+def _check_alignment(param: Param, address: int, label: str) -> None:
+    wanted = param.get("alignment", 1)
+    if address % wanted:
+        raise AlignmentError(
+            f"{label}: expected an address that is a multiple of {wanted} bytes, got {address:#x}, which is "
+            f"{address % wanted} bytes past one ({param['type']})"
+        )
+
+
+def item_bytes(param: Param) -> int:
+    """Bytes of one element."""
+    return max(1, element_bits(param.get("element", "i8")) // 8)
+
+
+def _show(shape: Sequence[int]) -> str:
+    return "(" + ", ".join(str(s) for s in shape) + ")"

@@ -1,0 +1,381 @@
+"""Compiled modules and their kernels, ready to call.
+
+    module = load("build/add")                       # or compile(...)
+    add = module.kernel("add")
+    add(a, b, c)                                     # torch or cupy tensors, on their current stream
+    add(a, b, c, stream=s)                           # numpy arrays are copied to the GPU and back
+    add(a, b, c, device="cpu")                       # the interpreter; numpy arrays or CPU tensors
+
+A call binds the arguments to the host function's parameters, evaluates its program, takes the first variant whose
+types hold, and launches.  All that is kept per (shapes, strides, types, alignment): a second call with like arguments
+writes the addresses into prepared parameter buffers and launches.  Needs numpy or torch, and the driver; neither xDSL
+nor MLIR.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from cute_dialect.pipelines import driver as cuda
+from cute_dialect.pipelines.arrays import ArrayView, stream_of
+from cute_dialect.pipelines.artifact import Artifact, CodeObject, load_artifact, save_artifact
+from cute_dialect.pipelines.binding import DeviceError, LaunchError
+from cute_dialect.pipelines.manifest import Manifest, required_alignment
+from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
+from cute_dialect.pipelines.signature import Param
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["CompiledModule", "Kernel", "load"]
+
+_CACHE_LIMIT = 256
+
+
+class CompiledModule:
+    """Compiled kernels with what it takes to launch them.  Made by ``compile`` or :func:`load`."""
+
+    def __init__(self, artifact: Artifact, lowered: Callable[[], ModuleOp] | None = None):
+        self.artifact = artifact
+        self._lowered = lowered
+        self._functions: dict[tuple[int, str], int] = {}
+        self._modules: dict[tuple[int, str], int] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def manifest(self) -> Manifest:
+        """Kernels, parameters, host programs."""
+        return self.artifact.manifest
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return self.artifact.ptx
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the kernels."""
+        return [k["name"] for k in self.manifest["kernels"]]
+
+    @property
+    def report(self) -> str:
+        """What ptxas says (registers, spills, warnings); empty when no ptxas was there."""
+        return "\n".join(c.report for c in self.artifact.code if c.report)
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel ``name``, with its variants and its launch rule; or a host function by its name.
+
+        Raises :class:`LaunchError` for an unknown name.
+        """
+        return Kernel(self, find_target(self.manifest, name))
+
+    def save(self, folder: str | os.PathLike[str]) -> str:
+        """Write the module to a folder that :func:`load` reads; gives its path."""
+        return save_artifact(self.artifact, folder)
+
+    def lowered(self) -> ModuleOp:
+        """The module after ``cute-to-base``, for the interpreter.  Raises :class:`LaunchError` if it was not kept."""
+        if self._lowered is not None:
+            return self._lowered()
+        for stage in self.artifact.stages:
+            if stage.name == "cute-to-base":
+                from cute_dialect.pipelines.stages import parse_module
+
+                return parse_module(stage.text, "cute-to-base")
+        raise LaunchError("this compiled module was saved without its stages, so it cannot run on the CPU")
+
+    # ----------------------------------------------------------------------------------------------------- the GPU
+
+    def function(self, device: int, plan: Plan) -> int:
+        """The driver's handle of the planned kernel on ``device``; loads the code at first."""
+        key = (device, plan.kernel)
+        found = self._functions.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            gpu = cuda.driver()
+            where = (device, plan.module)
+            if where not in self._modules:
+                code = next(c for c in self.artifact.code if c.module == plan.module)
+                self._modules[where] = _load_code(gpu, code, self.manifest["chip"], device)
+            function = gpu.get_function(self._modules[where], plan.kernel)
+            entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
+            cluster = entry["cluster"] or plan.cluster
+            if cluster and cluster[0] * cluster[1] * cluster[2] > cuda.PORTABLE_CLUSTER:
+                gpu.allow_large_cluster(function)
+            self._functions[key] = function
+        return function
+
+
+def load(folder: str | os.PathLike[str]) -> CompiledModule:
+    """Read a compiled module from a folder.  Raises :class:`ArtifactError`."""
+    return CompiledModule(load_artifact(folder))
+
+
+def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> int:
+    """Load the cubin, else let the driver assemble the PTX; the context of ``device`` is current."""
+    first: cuda.CudaError | None = None
+    if code.cubin is not None:
+        try:
+            return gpu.load_module(code.cubin)
+        except cuda.CudaError as e:
+            first = e
+    try:
+        return gpu.load_module(code.ptx.encode() + b"\0")
+    except cuda.CudaError as e:
+        major, minor = gpu.capability(device)
+        also = f"; its cubin: {first}" if first else ""
+        raise LaunchError(
+            f"cannot load code for {chip} on {gpu.name(device)} (sm_{major}{minor}): {e}{also}; compile it for this "
+            "GPU's chip"
+        ) from e
+
+
+class _Ready:
+    """A prepared launch: function, configuration and parameter buffers; addresses are written in at each call."""
+
+    __slots__ = ("config", "function", "keep", "parameters", "plan", "slots")
+
+    def __init__(self, plan: Plan, function: int):
+        self.plan = plan
+        self.function = function
+        self.config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
+        buffers = plan.packed.buffers
+        offsets: list[int] = []
+        total = 0
+        for b in buffers:
+            offsets.append(total)
+            total += -(-len(b) // 64) * 64
+        memory = (ctypes.c_uint8 * (total + 64))()
+        base = -(-ctypes.addressof(memory) // 64) * 64 - ctypes.addressof(memory)
+        for offset, b in zip(offsets, buffers):
+            memory[base + offset : base + offset + len(b)] = b
+        start = ctypes.addressof(memory) + base
+        self.parameters = (ctypes.c_void_p * max(1, len(buffers)))(*[start + o for o in offsets])
+        self.slots = [
+            (ctypes.c_uint64.from_buffer(memory, base + offsets[p] + o), argument, add)
+            for p, o, argument, add in plan.packed.patches
+        ]
+        self.keep: list[object] = [memory]
+        if plan.cluster is not None:
+            attribute = cuda.cluster_attribute(plan.cluster)
+            self.keep.append(attribute)
+            self.config.attributes = ctypes.pointer(attribute)
+            self.config.attribute_count = 1
+
+
+class Kernel:
+    """One kernel of a module, callable.  Parameters are those of the host function that launches it, if there is one.
+
+    A kernel without host function takes its own parameters and needs ``grid`` (and ``block`` if it requires none).
+    """
+
+    def __init__(self, module: CompiledModule, target: Target):
+        self.module = module
+        self.target = target
+        self._mask = max(16, required_alignment((*target.variants, target.kernel))) - 1
+        self._ready: dict[object, _Ready] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Name the kernel was asked by."""
+        return self.target.name
+
+    @property
+    def params(self) -> list[Param]:
+        """What a call takes."""
+        return self.target.params
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{n}: {p['type']}" for n, p in zip(self.target.names, self.params))
+        return f"<kernel @{self.name}({takes})>"
+
+    def __call__(
+        self,
+        *args: object,
+        stream: object = None,
+        grid: Sequence[int] | None = None,
+        block: Sequence[int] | None = None,
+        smem: int | None = None,
+        device: str | int = "gpu",
+    ) -> None:
+        """Launch on ``args``.
+
+        ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
+        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
+        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter).
+        Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
+        ``CudaError``.
+        """
+        if device == "cpu":
+            from cute_dialect.pipelines.cpu import run_on_cpu
+
+            run_on_cpu(self.module, self.plan(*args, grid=grid, block=block, smem=smem), args, self.target)
+            return
+        gpu = cuda.driver()
+        raw = 0 if stream is None else stream_of(stream)
+        arguments = read_arguments(self.target, args, raw)
+        number, host = self._device(arguments, device)
+        if host:
+            self._call_with_copies(arguments, number, host, raw, grid, block, smem)
+            return
+        views = arguments.views
+        key = (
+            number,
+            tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
+            tuple([None if v else a for v, a in zip(views, arguments.values)]),
+            (grid and tuple(grid), block and tuple(block), smem),
+        )
+        context = gpu.primary_context(number)
+        previous = gpu.current_context()
+        if previous != context:
+            gpu.set_context(context)
+        try:
+            try:
+                ready = self._ready.get(key)
+            except TypeError:  # an argument that cannot be hashed: a list for a shape
+                ready, key = None, None
+            if ready is None:
+                ready = self._make_ready(arguments, number, grid, block, smem)
+                if key is not None:
+                    if len(self._ready) >= _CACHE_LIMIT:
+                        self._ready.clear()
+                    self._ready[key] = ready
+            if ready.plan.empty:
+                return
+            if stream is None:
+                raw = stream_of(None, tuple(v for v in views if v))
+            with self._lock:
+                for slot, argument, add in ready.slots:
+                    view = views[argument]
+                    slot.value = (view.pointer if view else cast(int, arguments.values[argument])) + add
+                ready.config.stream = raw
+                gpu.launch(ready.function, ready.config, ready.parameters)
+        finally:
+            if previous not in (context, 0):
+                gpu.set_context(previous)
+
+    def plan(
+        self,
+        *args: object,
+        grid: Sequence[int] | None = None,
+        block: Sequence[int] | None = None,
+        smem: int | None = None,
+    ) -> Plan:
+        """What a call would launch, without launching: kernel, grid, block, bytes, and why variants were passed over."""
+        arguments = read_arguments(self.target, args)
+        return prepare(
+            self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem
+        )
+
+    def _make_ready(
+        self,
+        arguments: Arguments,
+        device: int,
+        grid: Sequence[int] | None,
+        block: Sequence[int] | None,
+        smem: int | None,
+    ) -> _Ready:
+        plan = prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
+        if plan.empty:
+            return _Ready(plan, 0)
+        function = self.module.function(device, plan)
+        if plan.smem > cuda.SMEM_WITHOUT_OPT_IN:
+            gpu = cuda.driver()
+            limit = gpu.smem_limit(device)
+            if plan.smem > limit:
+                raise LaunchError(
+                    f"@{plan.kernel} asks for {plan.smem} bytes of dynamic shared memory, this GPU has {limit} a block"
+                )
+            gpu.allow_smem(function, plan.smem)
+        return _Ready(plan, function)
+
+    def _device(self, arguments: Arguments, device: str | int) -> tuple[int, list[int]]:
+        """The GPU to run on and the positions of the arrays that lie on the CPU (numpy only)."""
+        host: list[int] = []
+        number = _device_number(device)
+        for i, view in enumerate(arguments.views):
+            if view is None:
+                continue
+            name = self.target.names[i]
+            if view.device < 0:
+                if view.library != "numpy":
+                    raise DeviceError(
+                        f"argument {name}: expected a tensor on the GPU, got one on the CPU ({view.library}); move it "
+                        "there (.cuda()), pass a numpy array (it is copied), or use device='cpu'"
+                    )
+                host.append(i)
+            elif number is None:
+                number = view.device
+            elif view.device != number:
+                raise DeviceError(f"argument {name}: expected an array on GPU {number}, got one on GPU {view.device}")
+        return number or 0, host
+
+    def _call_with_copies(
+        self,
+        arguments: Arguments,
+        device: int,
+        host: list[int],
+        stream: int,
+        grid: Sequence[int] | None,
+        block: Sequence[int] | None,
+        smem: int | None,
+    ) -> None:
+        """Run with numpy arrays: the bytes from first to last element go to the GPU and the elements come back."""
+        from cute_dialect.pipelines.staging import Staged
+
+        gpu = cuda.driver()
+        context = gpu.primary_context(device)
+        previous = gpu.current_context()
+        if previous != context:
+            gpu.set_context(context)
+        staged: list[Staged] = []
+        try:
+            views: list[ArrayView | None] = list(arguments.views)
+            by_identity: dict[int, Staged] = {}
+            for i in host:
+                value = arguments.values[i]
+                copy = by_identity.get(id(value))
+                if copy is None:
+                    copy = Staged(gpu, cast(ArrayView, views[i]))
+                    by_identity[id(value)] = copy
+                    staged.append(copy)
+                views[i] = copy.view
+            ready = self._make_ready(Arguments(arguments.values, tuple(views)), device, grid, block, smem)
+            if ready.plan.empty:
+                return
+            for slot, argument, add in ready.slots:
+                view = views[argument]
+                slot.value = (view.pointer if view else cast(int, arguments.values[argument])) + add
+            ready.config.stream = stream
+            gpu.launch(ready.function, ready.config, ready.parameters)
+            gpu.synchronize(stream)
+            for copy in staged:
+                copy.back()
+        finally:
+            for copy in staged:
+                copy.free()
+            if previous not in (context, 0):
+                gpu.set_context(previous)
+
+
+def _device_number(device: str | int) -> int | None:
+    if isinstance(device, int):
+        return device
+    if device in ("gpu", "cuda"):
+        return None
+    if device.startswith("cuda:") and device[5:].isdigit():
+        return int(device[5:])
+    raise LaunchError(f"device expected 'gpu', 'cuda:N', a number or 'cpu', got {device!r}")
+
+
+def _dim3(value: Sequence[int] | None) -> Dim3 | None:
+    if value is None:
+        return None
+    x, y, z = (*[int(v) for v in value], 1, 1, 1)[:3]
+    return x, y, z
