@@ -1,0 +1,250 @@
+"""From the algebra to instructions, and back: emit scalar steps, bind leaves to scalars, rebuild values.
+
+Lowering runs the same algebra that inferred the types, over payloads whose dynamic leaves carry SSA values.  Three
+pieces make that work:
+
+* :class:`ArithEmitter` turns a scalar step that the short cuts do not settle into one instruction;
+* :func:`bind` puts the scalars of a value (as ``cute.get_scalars`` lists them) into the dynamic leaves of its payload;
+* :func:`rebuild` makes a value of a declared type from a payload whose leaves carry SSA values.
+
+Worked example, ``layout_eval`` of the coordinate ``(?,3)`` in ``(?,8):(8,1)``: the payloads are bound to ``%0`` and
+``%1``, the algebra computes ``%0 * 8 + 3``, and rebuilding gives::
+
+    %c8 = arith.constant 8 : i32
+    %2 = arith.muli %0, %c8 overflow<nsw> : i32
+    %c3 = arith.constant 3 : i32
+    %3 = arith.addi %2, %c3 overflow<nsw> : i32
+    %4 = cute.make_int_tuple(%3) : (i32) -> !cute.int_tuple<"?">
+
+Coordinates and extents are signed, and overflow is undefined behaviour (hence ``nsw``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.arith import IntegerOverflowAttr, IntegerOverflowFlag
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Emitter, Leaf
+from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
+from cute_dialect.ops import make
+from cute_dialect.ops.kinds import bind as bind_leaves
+from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.types import TYPES, CuteType, Payload
+
+NSW = {"overflowFlags": IntegerOverflowAttr([IntegerOverflowFlag.NSW])}
+"""Properties of an instruction whose signed overflow is undefined."""
+
+BINARY: Mapping[str, tuple[type[Operation], Mapping[str, Attribute]]] = {
+    "add": (arith.AddiOp, NSW),
+    "sub": (arith.SubiOp, NSW),
+    "mul": (arith.MuliOp, NSW),
+    "div": (arith.DivSIOp, {}),
+    "mod": (arith.RemSIOp, {}),
+    "ceil_div": (arith.CeilDivSIOp, {}),
+    "min": (arith.MinSIOp, {}),
+    "max": (arith.MaxSIOp, {}),
+    "and": (arith.AndIOp, {}),
+    "or": (arith.OrIOp, {}),
+    "xor": (arith.XOrIOp, {}),
+    "shr": (arith.ShRUIOp, {}),
+    "shl": (arith.ShLIOp, {"overflowFlags": IntegerOverflowAttr("none")}),
+}
+"""Scalar step of the algebra -> instruction and its properties."""
+
+PREDICATES: Mapping[str, IntegerAttr[IntegerType]] = {
+    name: IntegerAttr(number, i64)
+    for name, number in (("eq", 0), ("ne", 1), ("slt", 2), ("sle", 3), ("sgt", 4), ("sge", 5))
+}
+"""Comparison of the algebra -> ``predicate`` of ``arith.cmpi``."""
+
+
+@lru_cache(maxsize=8)
+def integer(width: int) -> IntegerType:
+    """The signless integer type of so many bits."""
+    return IntegerType(width)
+
+
+def constant(value: int, width: int) -> arith.ConstantOp:
+    """``arith.constant``"""
+    t = integer(width)
+    return arith.ConstantOp.create(result_types=[t], properties={"value": IntegerAttr(value, t)})
+
+
+class ArithEmitter(Emitter):
+    """Emits ``arith``, ``math`` and ``scf`` ops.
+
+    ``add`` puts an op where it belongs, gives it its location, and returns it.  ``make_constant`` gives a constant
+    (value, type) that may be shared; without it every use makes its own.
+    """
+
+    def __init__(
+        self,
+        add: Callable[[Operation], Operation],
+        make_constant: Callable[[int, Attribute], SSAValue] | None = None,
+    ):
+        self.add = add
+        self._make_constant = make_constant
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Add an op; gives its first result."""
+        self.add(op)
+        return op.results[0]
+
+    def constant(self, value: int, width: int) -> SSAValue:
+        """An integer constant."""
+        if self._make_constant is not None:
+            return self._make_constant(value, integer(width))
+        return self.emit(constant(value, width))
+
+    def value(self, leaf: Leaf, width: int) -> SSAValue:
+        """A leaf as an SSA value of ``width`` bits; a narrower one is extended."""
+        if isinstance(leaf, int):
+            return self.constant(leaf, width)
+        value = leaf.value
+        assert isinstance(value, SSAValue), f"leaf {leaf} carries no SSA value"
+        if leaf.width == width:
+            return value
+        assert leaf.width < width, f"{leaf} does not fit in {width} bits"
+        return self.emit(arith.ExtSIOp.create(operands=[value], result_types=[integer(width)]))
+
+    def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
+        op_class, properties = BINARY[op]
+        operands = [self.value(a, width), self.value(b, width)]
+        return self.emit(
+            op_class.create(operands=operands, result_types=[integer(width)], properties=dict(properties))
+        )
+
+    def unary(self, op: str, a: Leaf, width: int) -> SSAValue:
+        assert op == "abs", op
+        return self.emit(math.AbsIOp.create(operands=[self.value(a, width)], result_types=[integer(width)]))
+
+    def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
+        operands = [self.value(a, width), self.value(b, width)]
+        return self.emit(
+            arith.CmpiOp.create(
+                operands=operands, result_types=[i1], properties={"predicate": PREDICATES[predicate]}
+            )
+        )
+
+    def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> SSAValue:
+        assert isinstance(condition, SSAValue)
+        # The branches hold nothing but their yields: upstream's canonicalizer makes an arith.select of that.
+        chosen = [self.value(a, width), self.value(b, width)]
+        blocks = [Block([scf.YieldOp.create(operands=[x])]) for x in chosen]
+        op = scf.IfOp.create(
+            operands=[condition], result_types=[integer(width)], regions=[Region(block) for block in blocks]
+        )
+        value = self.emit(op)
+        for block in blocks:
+            assert block.last_op is not None
+            block.last_op.location = op.location
+        return value
+
+
+# ----------------------------------------------------------------------------------------------------- bind and rebuild
+
+
+def bind(payload: Payload, scalars: Sequence[SSAValue], emitter: Emitter) -> Payload:
+    """The payload with its dynamic leaves carrying ``scalars``: the results of ``cute.get_scalars<{only_dynamic}>``.
+
+    The order is that of storage: depth first, shape before stride, of ``A o off o B`` first ``B``, then the offset,
+    then ``A``.  Raises ValueError if there are not as many scalars as dynamic leaves.
+    """
+    found = dynamic_leaves(payload)
+    return bind_leaves(payload, [Dyn(d.width, d.div, v, emitter) for d, v in zip(found, scalars, strict=True)])
+
+
+MAKE: Mapping[str, type[make.MakeTreeOp]] = {
+    "int_tuple": make.MakeIntTupleOp,
+    "shape": make.MakeShapeOp,
+    "stride": make.MakeStrideOp,
+    "coord": make.MakeCoordOp,
+    "tile": make.MakeTileOp,
+}
+"""Kind of a tree -> the op that makes one from scalars."""
+
+
+@lru_cache(maxsize=4096)
+def value_type(kind: str, payload: Payload) -> CuteType:
+    """The type of a kind and payload; parts of a checked type are legal, so building it once is enough."""
+    return TYPES[kind](payload)
+
+
+def static(declared: CuteType, emitter: ArithEmitter) -> SSAValue:
+    """``cute.static`` of a type."""
+    return emitter.emit(make.StaticOp.create(result_types=[declared]))
+
+
+def rebuild(declared: CuteType, payload: Payload, emitter: ArithEmitter) -> SSAValue:
+    """A value of exactly the declared type, its dynamic leaves taken from ``payload``.
+
+    The payload has the structure of the type.  A leaf that the type declares with a divisibility is promised by
+    ``cute.assume``; where the type has a dynamic leaf and the payload a number, the number becomes a constant.
+    """
+    if declared.is_static():
+        return static(declared, emitter)
+    kind, written = declared.kind, declared.data
+    if kind == "layout":
+        assert isinstance(written, Layout) and isinstance(payload, Layout)
+        return _layout(declared, written, payload, emitter)
+    if kind == "composed_layout":
+        assert isinstance(written, ComposedLayout) and isinstance(payload, ComposedLayout)
+        outer = rebuild(value_type("layout", written.outer), payload.outer, emitter)
+        offset = _tree("int_tuple", written.offset, payload.offset, emitter)
+        inner_kind = "swizzle" if isinstance(written.inner, Swizzle) else "layout"
+        inner = rebuild(value_type(inner_kind, written.inner), payload.inner, emitter)
+        return emitter.emit(
+            make.MakeComposedLayoutOp.create(operands=[inner, offset, outer], result_types=[declared])
+        )
+    return _tree(kind, written, payload, emitter, declared)
+
+
+def _layout(declared: CuteType, written: Layout, payload: Layout, emitter: ArithEmitter) -> SSAValue:
+    shape = _tree("shape", written.shape, payload.shape, emitter)
+    stride = _tree("stride", written.stride, payload.stride, emitter)
+    return emitter.emit(make.MakeLayoutOp.create(operands=[shape, stride], result_types=[declared]))
+
+
+def _tree(
+    kind: str, written: Payload, payload: Payload, emitter: ArithEmitter, declared: CuteType | None = None
+) -> SSAValue:
+    scalars: list[SSAValue] = []
+    _fill(written, payload, emitter, scalars)
+    return emitter.emit(MAKE[kind].create(operands=scalars, result_types=[declared or value_type(kind, written)]))
+
+
+def _fill(written: Payload, payload: Payload, emitter: ArithEmitter, scalars: list[SSAValue]) -> None:
+    """Append the scalar for each dynamic leaf of ``written``; the trees must agree elsewhere."""
+    if isinstance(written, Dyn):
+        assert isinstance(payload, int | Dyn), f"expected a leaf for {written}, got {payload}"
+        scalars.append(_slot(written, payload, emitter))
+    elif isinstance(written, tuple):
+        assert isinstance(payload, tuple) and len(written) == len(payload), f"expected {written}, got {payload}"
+        for w, p in zip(written, payload):
+            _fill(w, p, emitter, scalars)
+    elif isinstance(written, Basis):
+        assert isinstance(payload, Basis) and written.path == payload.path, f"expected {written}, got {payload}"
+        _fill(written.value, payload.value, emitter, scalars)
+    elif isinstance(written, Layout):
+        assert isinstance(payload, Layout), f"expected {written}, got {payload}"
+        _fill(written.shape, payload.shape, emitter, scalars)
+        _fill(written.stride, payload.stride, emitter, scalars)
+    else:
+        assert written is UNDERSCORE or written == payload, f"expected {written}, got {payload}"
+
+
+def _slot(slot: Dyn, leaf: Leaf, emitter: ArithEmitter) -> SSAValue:
+    if slot.width not in (32, 64):
+        raise AlgebraError(f"expected dynamic leaves of 32 or 64 bits, got '{slot}'")
+    value = emitter.value(leaf, slot.width)
+    if slot.div <= 1:
+        return value
+    from cute_dialect.memory_types import constrained_int
+    from cute_dialect.ops.memory import AssumeOp
+
+    return emitter.emit(AssumeOp.create(operands=[value], result_types=[constrained_int(slot.width, slot.div)]))

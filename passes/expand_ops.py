@@ -1,0 +1,224 @@
+"""``cute-expand-ops``: every op of the layout algebra becomes scalars in, arithmetic, scalars out.
+
+One forward walk.  An op whose result types are static becomes ``cute.static``.  For any other, the dynamic leaves of
+its operands are bound to ``cute.get_scalars``, the op's own inference (the algebra that gave the result type) runs
+once more over the bound payloads and emits what it cannot decide, and the results are put together again.
+
+Before::
+
+    func.func @g(%a: !cute.layout<"(?,8):(8,1)">, %c: !cute.coord<"(?,3)">) -> !cute.int_tuple<"?"> {
+      %i = cute.layout_eval(%c, %a) : (!cute.coord<"(?,3)">, !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?">
+      return %i : !cute.int_tuple<"?">
+    }
+
+After::
+
+    func.func @g(%a: !cute.layout<"(?,8):(8,1)">, %c: !cute.coord<"(?,3)">) -> !cute.int_tuple<"?"> {
+      %0 = cute.get_scalars<{only_dynamic}> (%c) : !cute.coord<"(?,3)">
+      %1 = cute.get_scalars<{only_dynamic}> (%a) : !cute.layout<"(?,8):(8,1)">
+      %2 = arith.constant 8 : i32
+      %3 = arith.muli %0, %2 overflow<nsw> : i32
+      %4 = arith.constant 3 : i32
+      %5 = arith.addi %3, %4 overflow<nsw> : i32
+      %i = cute.make_int_tuple(%5) : (i32) -> !cute.int_tuple<"?">
+      return %i : !cute.int_tuple<"?">
+    }
+
+Of the core dialect ten ops survive (:data:`SURVIVING`); of the memory half those that :mod:`.expand_tensor` has no
+expansion for.  No type changes, so no signature does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
+from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
+from cute_dialect.ops.arith import ComparisonOp, EqualOp, skeleton
+from cute_dialect.ops.base import CuteOp, is_tensor
+from cute_dialect.ops.kinds import Typed, dynamic_leaves, track
+from cute_dialect.passes.base import Pass, PassContext, PassError
+from cute_dialect.passes.emitter import ArithEmitter, bind, constant, integer, rebuild, static
+from cute_dialect.passes.fold_static import comparison
+from cute_dialect.types import CuteType, Payload
+
+SURVIVING = frozenset(
+    f"cute.{name}"
+    for name in (
+        "static", "print", "get_scalars", "make_int_tuple", "make_shape", "make_stride", "make_coord", "make_tile",
+        "make_layout", "make_composed_layout",
+    )
+)  # fmt: skip
+"""The core ops that are left for ``cute-to-base``."""
+
+ONLY_DYNAMIC = {"only_dynamic": UnitAttr()}
+
+
+class ExpandOpsPass(Pass):
+    """Turn the ops of the layout algebra into arithmetic on scalars."""
+
+    name = "cute-expand-ops"
+    summary = "expand layout algebra and tensor ops into scalar arithmetic"
+    description = __doc__ or ""
+
+    def run(self, op: Operation, ctx: PassContext) -> None:
+        expand = ExpandContext(ctx)
+        for region in op.regions:
+            for block in region.blocks:
+                expand.block(block)
+
+    def legal_after(self, op: Operation) -> Iterable[Operation]:
+        """Core ops other than the ten, and tensor ops that have an expansion."""
+        table = expansions()
+        for o in op.walk():
+            if o is not op and type(o) in table:
+                yield o
+
+
+class ExpandContext:
+    """What an expansion works with: the op in hand, and where to put what replaces it."""
+
+    def __init__(self, ctx: PassContext):
+        self.pass_context = ctx
+        self.emitter = ArithEmitter(self.emit, self._constant)
+        self._op: Operation | None = None
+        self._block: Block | None = None
+        self._constants: dict[tuple[int, Attribute], SSAValue] = {}
+        self._scalars: dict[SSAValue, Sequence[SSAValue]] = {}
+        self._expansions = expansions()
+
+    def block(self, block: Block) -> None:
+        """Expand all ops of a block and of the regions in it, in order."""
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.block(inner)
+            handler = self._expansions.get(type(op))
+            if handler is not None:
+                self._op, self._block = op, block
+                self._constants.clear()
+                self._scalars.clear()
+                try:
+                    handler(op, self)
+                except AlgebraError as e:
+                    raise PassError(f"cannot expand '{op.name}': {e}", op) from None
+                self.pass_context.count("ops expanded")
+            op = following
+
+    # ------------------------------------------------------------------------------------------------- for expansions
+
+    def emit(self, op: Operation) -> Operation:
+        """Insert an op before the one that is being expanded, with its location."""
+        assert self._op is not None and self._block is not None
+        op.location = self._op.location
+        self._block.insert_op_before(op, self._op)
+        return op
+
+    def scalars_of(self, value: SSAValue) -> Payload:
+        """The payload of a value, its dynamic leaves bound to its scalars (``cute.get_scalars``, once an op)."""
+        value_type = value.type
+        assert isinstance(value_type, CuteType)
+        if value_type.is_static():
+            return value_type.data
+        scalars = self._scalars.get(value)
+        if scalars is None:
+            types = [integer(d.width) for d in dynamic_leaves(value_type.data)]
+            op = GetScalarsOp.create(operands=[value], result_types=types, properties=dict(ONLY_DYNAMIC))
+            scalars = self._scalars[value] = self.emit(op).results
+        return bind(value_type.data, scalars, self.emitter)
+
+    def rebuild(self, declared: CuteType, payload: Payload) -> SSAValue:
+        """A value of the declared type from a payload with bound leaves."""
+        return rebuild(declared, payload, self.emitter)
+
+    def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
+        """Put ``values``, of the same types, in the place of the results of ``op`` and erase it."""
+        for old, new in zip(op.results, values, strict=True):
+            assert old.type == new.type, f"{op.name}: expected {old.type}, got {new.type}"
+            if new.name_hint is None:
+                new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        block = op.parent
+        assert block is not None
+        block.erase_op(op)
+
+    def _constant(self, value: int, type: Attribute) -> SSAValue:
+        known = self._constants.get((value, type))
+        if known is None:
+            op = constant(value, type.width.data)  # pyright: ignore[reportAttributeAccessIssue]
+            known = self._constants[value, type] = self.emit(op).results[0]
+        return known
+
+
+Expansion = Callable[[Operation, ExpandContext], None]
+"""Replaces one op: emits before it, then calls :meth:`ExpandContext.replace`."""
+
+
+@cache
+def expansions() -> Mapping[type[Operation], Expansion]:
+    """Which ops are expanded, and how."""
+    from cute_dialect.dialect import core_ops
+    from cute_dialect.ops.access import ALIASES
+    from cute_dialect.passes.expand_tensor import EXPANSIONS
+
+    table: dict[type[Operation], Expansion] = dict(EXPANSIONS)
+    for op in (*core_ops(), *ALIASES):
+        if op.name not in SURVIVING:
+            table[op] = _expand_comparison if issubclass(op, ComparisonOp) else _expand_core
+    return table
+
+
+def _expand_core(op: Operation, ctx: ExpandContext) -> None:
+    assert isinstance(op, CuteOp)
+    if op.LIFT and is_tensor(op.operands[0].type):
+        from cute_dialect.passes.expand_tensor import EXPANSIONS
+
+        expansion = EXPANSIONS.get(type(op))
+        if expansion is None:
+            raise PassError(f"'{op.name}' of a tensor cannot be expanded", op)
+        expansion(op, ctx)
+        return
+    declared = [t for t in op.result_types if isinstance(t, CuteType)]
+    assert len(declared) == len(op.results)
+    if all(t.is_static() for t in declared):
+        ctx.replace(op, [static(t, ctx.emitter) for t in declared])
+        return
+    operands: list[Typed] = []
+    for value in op.operands:
+        assert isinstance(value.type, CuteType)
+        operands.append(Typed(value.type.kind, ctx.scalars_of(value)))
+    results = op.infer(track(operands), op.properties)
+    ctx.replace(op, [ctx.rebuild(t, r.payload) for t, r in zip(declared, results, strict=True)])
+
+
+def _expand_comparison(op: Operation, ctx: ExpandContext) -> None:
+    """All scalars of both sides, one comparison a pair, conjunctions from left to right."""
+    known = comparison(op)
+    lhs, rhs = op.operands
+    assert isinstance(lhs.type, CuteType) and isinstance(rhs.type, CuteType)
+    is_equal = isinstance(op, EqualOp)
+    if known is None and is_equal and skeleton(lhs.type.data) != skeleton(rhs.type.data):
+        known = False
+    if known is not None:
+        ctx.replace(op, [ctx.emitter.constant(int(known), 1)])
+        return
+    sides: list[list[Dyn]] = []
+    for value in (lhs, rhs):
+        assert isinstance(value.type, CuteType)
+        widths = [width_of(s) for s in scalar_payloads(value.type.data)]
+        scalars = ctx.emit(GetScalarsOp.create(operands=[value], result_types=[integer(w) for w in widths])).results
+        sides.append([Dyn(w, 0, s, ctx.emitter) for w, s in zip(widths, scalars, strict=True)])
+    answer: SSAValue | None = None
+    for a, b in zip(*sides, strict=True):
+        test = ctx.emitter.compare("eq" if is_equal else "slt", a, b, max(a.width, b.width))
+        if answer is None:
+            answer = test
+        else:
+            answer = ctx.emitter.binary("and", Dyn(1, 0, answer), Dyn(1, 0, test), 1)
+    ctx.replace(op, [ctx.emitter.constant(1, 1) if answer is None else answer])

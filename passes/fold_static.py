@@ -1,0 +1,155 @@
+"""``cute-fold-static``: values that their types describe completely become ``cute.static``; dead pure ops go.
+
+One walk against the order of execution (users before producers, nested regions before the op that holds them), so
+that a whole chain of ops disappears at once.
+
+Before::
+
+    func.func @f(%n: i32) -> (!cute.layout<"(6,5):(5,1)">, !cute.int_tuple<"?">) {
+      %s = cute.make_shape() : () -> !cute.shape<"(6,5)">
+      %d = cute.make_stride() : () -> !cute.stride<"(5,1)">
+      %l = cute.make_layout(%s, %d) : (!cute.shape<"(6,5)">, !cute.stride<"(5,1)">) -> !cute.layout<"(6,5):(5,1)">
+      %c = cute.make_coord(%n) : (i32) -> !cute.coord<"(?,2)">
+      %i = cute.layout_eval(%c, %l) : (!cute.coord<"(?,2)">, !cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"?">
+      return %l, %i : !cute.layout<"(6,5):(5,1)">, !cute.int_tuple<"?">
+    }
+
+After::
+
+    func.func @f(%n: i32) -> (!cute.layout<"(6,5):(5,1)">, !cute.int_tuple<"?">) {
+      %l = cute.static : !cute.layout<"(6,5):(5,1)">
+      %c = cute.make_coord(%n) : (i32) -> !cute.coord<"(?,2)">
+      %i = cute.layout_eval(%c, %l) : (!cute.coord<"(?,2)">, !cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"?">
+      return %l, %i : !cute.layout<"(6,5):(5,1)">, !cute.int_tuple<"?">
+    }
+
+Arguments of blocks and functions stay, whatever their type; a ``cute.static`` that is there already stays, used or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator, MemoryEffect, Pure
+
+from cute_dialect.ops.arith import ElemLessOp, EqualOp
+from cute_dialect.ops.kinds import typed
+from cute_dialect.ops.make import StaticOp
+from cute_dialect.ops.purity import is_pure
+from cute_dialect.passes.base import Pass, PassContext
+from cute_dialect.passes.emitter import constant
+from cute_dialect.types import is_static_type
+
+
+class FoldStaticPass(Pass):
+    """Make static values ``cute.static`` and remove unused ops without effects."""
+
+    name = "cute-fold-static"
+    summary = "replace values with static types by cute.static, remove dead pure ops"
+    description = __doc__ or ""
+
+    def run(self, op: Operation, ctx: PassContext) -> None:
+        purity = Purity()
+        folded = removed = 0
+        for block in blocks_of(op):
+            removed_here, folded_here = _fold_block(block, purity)
+            removed += removed_here
+            folded += folded_here
+        if folded:
+            ctx.count("values made static", folded)
+        if removed:
+            ctx.count("ops removed", removed)
+
+    def legal_after(self, op: Operation) -> Iterable[Operation]:
+        """Pure ops that are dead, or give a static value in use."""
+        purity = Purity()
+        for o in op.walk():
+            if o is op or o.name == StaticOp.name or not purity(o):
+                continue
+            used = [r for r in o.results if r.first_use is not None]
+            if not used or comparison(o) is not None or any(is_static_type(r.type) for r in used):
+                yield o
+
+
+def blocks_of(op: Operation) -> list[Block]:
+    """The blocks directly in an op, last first."""
+    return [block for region in reversed(op.regions) for block in reversed(region.blocks)]
+
+
+class Purity:
+    """:func:`~cute_dialect.ops.purity.is_pure`, which remembers the classes whose traits alone decide it."""
+
+    def __init__(self) -> None:
+        self._known: dict[type[Operation], bool] = {}
+
+    def __call__(self, op: Operation) -> bool:
+        kind = type(op)
+        known = self._known.get(kind)
+        if known is not None:
+            return known
+        if op.has_trait(IsTerminator, value_if_unregistered=True) or not op.get_traits_of_type(MemoryEffect):
+            self._known[kind] = False
+            return False
+        if op.has_trait(Pure):
+            self._known[kind] = True
+            return True
+        return is_pure(op)  # depends on the op: what it holds, what it divides by
+
+
+def comparison(op: Operation) -> bool | None:
+    """What a comparison of two static values gives; None for any other op.
+
+    ``equal`` compares types (structure and values), ``elem_less`` all leaves.
+    """
+    if op.name == EqualOp.name:
+        lhs, rhs = op.operand_types
+        return lhs == rhs if is_static_type(lhs) and is_static_type(rhs) else None
+    if op.name == ElemLessOp.name:
+        lhs, rhs = op.operand_types
+        if is_static_type(lhs) and is_static_type(rhs):
+            answer = ElemLessOp.infer_condition([typed(lhs), typed(rhs)])
+            assert isinstance(answer, bool)
+            return answer
+    return None
+
+
+def _fold_block(block: Block, purity: Purity) -> tuple[int, int]:
+    """Fold a block from its end; gives how many ops were removed and values folded."""
+    removed = folded = 0
+    op = block.last_op
+    while op is not None:
+        previous = op.prev_op
+        for inner in blocks_of(op):
+            removed_there, folded_there = _fold_block(inner, purity)
+            removed += removed_there
+            folded += folded_there
+        if op.name != StaticOp.name and purity(op):
+            folded += _fold(op, block)
+            if all(r.first_use is None for r in op.results):
+                block.erase_op(op)
+                removed += 1
+        op = previous
+    return removed, folded
+
+
+def _fold(op: Operation, block: Block) -> int:
+    """Give the users of an op's static results something static instead; how many results that were."""
+    answer = comparison(op)
+    if answer is not None:
+        if op.results[0].first_use is None:
+            return 0
+        return _replace(op.results[0], constant(int(answer), 1), op, block)
+    folded = 0
+    for result in op.results:
+        if result.first_use is not None and is_static_type(result.type):
+            folded += _replace(result, StaticOp.create(result_types=[result.type]), op, block)
+    return folded
+
+
+def _replace(old: SSAValue, new: Operation, op: Operation, block: Block) -> int:
+    new.location = op.location
+    new.results[0].name_hint = old.name_hint
+    block.insert_op_before(new, op)
+    old.replace_all_uses_with(new.results[0])
+    return 1
