@@ -250,18 +250,12 @@ class UpstreamModule:
 
     def objects(self) -> list[GpuObject]:
         """The objects of every ``gpu.binary``, in order."""
-        from mlir._mlir_libs import _mlirDialectsGPU as gpu  # not mlir.dialects.gpu: that imports 20 ms of op classes
-
-        found: list[GpuObject] = []
-        for op in self._operations("gpu.binary"):
-            name = _string(op.attributes["sym_name"])
-            for entry in op.attributes["objects"]:
-                obj = gpu.ObjectAttr(entry)
-                chip = re.search(r'chip = "([^"]*)"', str(obj.target))
-                data: bytes = obj.object
-                form = _OBJECT_FORMATS.get(int(obj.format), "unknown")
-                found.append(GpuObject(name, chip.group(1) if chip else "", form, data.rstrip(b"\0")))
-        return found
+        # Read from the attribute's text: reaching into it from Python would import 50 ms worth of op classes.
+        return [
+            GpuObject(_string(op.attributes["sym_name"]), chip, form, data)
+            for op in self._operations("gpu.binary")
+            for chip, form, data in _parse_objects(str(op.attributes["objects"]))
+        ]
 
     def ptx(self) -> dict[str, str]:
         """PTX of every compiled ``gpu.module``: name → text (of its last target).  Empty before ``emit-gpu-binary``."""
@@ -437,7 +431,32 @@ def _string(attribute: ir.Attribute) -> str:
     return str(attribute).strip('"')
 
 
-_OBJECT_FORMATS: Mapping[int, str] = {1: "llvm", 2: "isa", 3: "bin", 4: "fatbin"}
+_OBJECT = re.compile(
+    r'#gpu\.object<#nvvm\.target<((?:[^">]|"[^"]*")*)>'  # the target
+    r'(?:, properties = \{(?:[^"}]|"[^"]*")*\})?, (?:kernels = .*?, )?'
+    r'(?:(assembly|bin|offload) = )?"((?:[^"\\]|\\.)*)"',
+    re.S,
+)
+_FORMATS: Mapping[str | None, str] = {"assembly": "isa", "bin": "bin", "offload": "llvm", None: "fatbin"}
+
+
+def _parse_objects(text: str) -> Iterator[tuple[str, str, bytes]]:
+    """Chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
+
+    >>> list(_parse_objects(r'[#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "a\\0Ab\\22">]'))
+    [('sm_80', 'isa', b'a\\nb"')]
+    """
+    for target, form, escaped in _OBJECT.findall(text):
+        chip = re.search(r'chip = "([^"]*)"', target)
+        raw: bytes = escaped.encode()
+        data = re.sub(rb"\\([0-9A-Fa-f]{2}|\\)", _unescape, raw)
+        kind = _FORMATS[form or None]
+        yield chip.group(1) if chip else "", kind, data.rstrip(b"\0") if kind == "isa" else data
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    code = found.group(1)
+    return b"\\" if code == b"\\" else bytes([int(code, 16)])
 
 
 # ------------------------------------------------------------------------------------------------------ forked child
