@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr, i32
@@ -12,10 +12,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from cute_dialect.algebra.int_tuple import UNDERSCORE, Basis
-from cute_dialect.algebra.layout import Layout
+from cute_dialect.algebra.int_tuple import get, select, tile_layouts, tile_shape, tree_get, tree_leaves, tree_select
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, width_of
-from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
 from cute_dialect.ops.asm import mode_attr, mode_of, parse_mode, parse_operand_list, parse_type, print_mode
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.kinds import (
@@ -31,7 +30,7 @@ from cute_dialect.ops.kinds import (
     Kinds,
     Properties,
     Typed,
-    on_outer,
+    outer,
     payload_text,
     typed,
 )
@@ -72,16 +71,8 @@ class GetShapeOp(PartOp):
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
-        ((_, value),) = operands
-        return [Typed("shape", _shape_of(value))]
-
-
-def _shape_of(value: Payload) -> Payload:
-    if isinstance(value, tuple):
-        return tuple(map(_shape_of, value))
-    if value is UNDERSCORE:
-        raise AlgebraError("expects a tile of layouts, but got an underscore, which has no shape")
-    return value.outer.shape if isinstance(value, ComposedLayout) else value.shape
+        ((kind, value),) = operands
+        return [Typed("shape", tile_shape(value) if kind == "tile" else outer(value).shape)]
 
 
 @cute_op
@@ -192,15 +183,6 @@ class ComposedGetOuterOp(PartOp):
 
 
 # ---------------------------------------------------------------------------------------------------- leaves and scalars
-
-
-def tree_leaves(tree: Payload) -> Iterator[Payload]:
-    """The leaves of a tree, depth first; those of a tile are its layouts and underscores."""
-    if isinstance(tree, tuple):
-        for branch in tree:
-            yield from tree_leaves(branch)
-    else:
-        yield tree
 
 
 @cute_op
@@ -338,45 +320,6 @@ def _parse_only_dynamic(parser: Parser) -> dict[str, Attribute]:
 # ---------------------------------------------------------------------------------------------------------------- modes
 
 
-def get_mode(kind: str, value: Payload, path: Sequence[int]) -> Payload:
-    """The sub-value at a path of mode indices; a path acts on the outer part of a composed layout.
-
-    Raises AlgebraError for an index out of range or below a leaf.
-    """
-    if isinstance(value, ComposedLayout):
-        return on_outer(lambda layout: get_mode("layout", layout, path), value)
-    tree = value.shape if isinstance(value, Layout) and kind != "tile" else value
-    for depth, i in enumerate(path):
-        if depth and not isinstance(tree, tuple):
-            raise AlgebraError(
-                f"expects a mode path that ends at a leaf, but {list(path)} goes on at depth {depth} below "
-                f"'{payload_text(tree)}'"
-            )
-        rank = len(tree) if isinstance(tree, tuple) else 1
-        if not 0 <= i < rank:
-            raise AlgebraError(f"expects mode index in [0, {rank}) at depth {depth}, but got {i}")
-        tree = tree[i] if isinstance(tree, tuple) else tree
-    if isinstance(value, Layout) and kind != "tile":
-        stride = value.stride
-        for i in path:
-            stride = stride[i] if isinstance(stride, tuple) else stride
-        return Layout(tree, stride)
-    return tree
-
-
-def select_modes(kind: str, value: Payload, indices: Sequence[int]) -> Payload:
-    """The tuple of some top-level modes.  Raises AlgebraError for an index out of range."""
-    if isinstance(value, ComposedLayout):
-        return on_outer(lambda layout: select_modes("layout", layout, indices), value)
-    if isinstance(value, Layout) and kind != "tile":
-        return Layout(select_modes(kind, value.shape, indices), select_modes(kind, value.stride, indices))
-    modes = value if isinstance(value, tuple) else (value,)
-    for i in indices:
-        if not 0 <= i < len(modes):
-            raise AlgebraError(f"expects mode index in [0, {len(modes)}) at depth 0, but got {i}")
-    return tuple([modes[i] for i in indices])
-
-
 MODE = DenseArrayBase.constr(i32)
 
 
@@ -410,7 +353,7 @@ class GetOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((kind, value),) = operands
-        return [Typed(kind, get_mode(kind, value, mode_of(properties)))]
+        return [Typed(kind, (tree_get if kind == "tile" else get)(value, mode_of(properties)))]
 
     @classmethod
     def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
@@ -449,7 +392,7 @@ class SelectOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((kind, value),) = operands
-        return [Typed(kind, select_modes(kind, value, mode_of(properties)))]
+        return [Typed(kind, (tree_select if kind == "tile" else select)(value, mode_of(properties)))]
 
     @classmethod
     def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
@@ -485,10 +428,7 @@ class GetLayoutsFromTileOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, tile),) = operands
-        layouts = [Typed("layout", leaf) for leaf in tree_leaves(tile) if isinstance(leaf, Layout)]
-        if not layouts:
-            raise AlgebraError(f"expects a tile with a layout, but got '{payload_text(tile)}'")
-        return layouts
+        return [Typed("layout", layout) for layout in tile_layouts(tile)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- casts
@@ -517,7 +457,7 @@ class ToIntTupleOp(PartOp):
         ((kind, tree),) = operands
         for leaf in tree_leaves(tree):
             if not isinstance(leaf, int | Dyn):
-                raise AlgebraError(f"expects a {kind} of integers, but got the leaf '{payload_text(leaf)}'")
+                raise AlgebraError(f"expected a {kind} of integers, got the leaf '{payload_text(leaf)}'")
         return [Typed("int_tuple", tree)]
 
 

@@ -18,10 +18,10 @@ from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.int_tuple import Basis
-from cute_dialect.algebra.layout import Layout
+from cute_dialect.algebra.int_tuple import carries_divisor, implies, leaves, map_leaves, tracked
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
-from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
+from cute_dialect.algebra.verify import is_trivial_wrap
 from cute_dialect.types import TYPES, CuteType, Payload
 
 
@@ -99,55 +99,21 @@ COMPARABLE = Kinds("int_tuple", "shape", "coord", "stride", "layout")
 # ------------------------------------------------------------------------------------------------------------- walks
 
 
-def map_dynamic(f: Callable[[Dyn], Leaf], payload: Payload) -> Payload:
-    """The payload with every dynamic leaf ``d`` replaced by ``f(d)``, visited in storage order."""
-    if isinstance(payload, Dyn):
-        return f(payload)
-    if isinstance(payload, tuple):
-        return tuple([map_dynamic(f, x) for x in payload])
-    if isinstance(payload, Basis):
-        return Basis(f(payload.value), payload.path) if isinstance(payload.value, Dyn) else payload
-    if isinstance(payload, Layout):
-        shape = map_dynamic(f, payload.shape)
-        return Layout(shape, map_dynamic(f, payload.stride))
-    if isinstance(payload, ComposedLayout):
-        outer = map_dynamic(f, payload.outer)
-        offset = map_dynamic(f, payload.offset)
-        return ComposedLayout(map_dynamic(f, payload.inner), offset, outer)
-    return payload
-
-
 def dynamic_leaves(payload: Payload) -> list[Dyn]:
     """The dynamic leaves in storage order."""
-    found: list[Dyn] = []
-
-    def visit(leaf: Dyn) -> Dyn:
-        found.append(leaf)
-        return leaf
-
-    map_dynamic(visit, payload)
-    return found
+    values = [leaf.value if isinstance(leaf, Basis) else leaf for leaf in leaves(payload)]
+    return [v for v in values if isinstance(v, Dyn)]
 
 
-def bind(payload: Payload, leaves: Iterable[Leaf]) -> Payload:
-    """The payload with its dynamic leaves replaced, in storage order, by ``leaves`` (as many as there are)."""
-    source = iter(leaves)
-    return map_dynamic(lambda _: next(source), payload)
-
-
-def has_div(payload: Payload) -> bool:
-    """Whether some leaf carries a divisibility."""
-    return any(d.div > 1 for d in dynamic_leaves(payload))
-
-
-def tracked(payload: Payload) -> Payload:
-    """The same payload with divisibility tracking switched on: a plain ``?`` counts as a multiple of 1."""
-    return map_dynamic(lambda d: d if d.div else Dyn(d.width, 1, d.value, d.emitter), payload)
+def bind(payload: Payload, scalars: Iterable[Leaf]) -> Payload:
+    """The payload with its dynamic leaves replaced, in storage order, by ``scalars`` (as many as there are)."""
+    source = iter(scalars)
+    return map_leaves(lambda leaf: next(source) if isinstance(leaf, Dyn) else leaf, payload)
 
 
 def track(operands: list[Typed]) -> list[Typed]:
     """The operands of an op as its inference wants them: all tracked if any of them carries a divisibility."""
-    if any(has_div(p) for _, p in operands):
+    if any(carries_divisor(p) for _, p in operands):
         return [Typed(k, tracked(p)) for k, p in operands]
     return operands
 
@@ -170,35 +136,12 @@ def wrap(value: Typed) -> CuteType:
         raise AlgebraError(f"result: {e}") from None
 
 
-def weaker_or_equal(written: Payload, inferred: Payload) -> bool:
-    """Whether a written payload equals the inferred one up to weaker ``div`` annotations."""
-    if isinstance(written, Dyn):
-        if not isinstance(inferred, Dyn):
-            return False
-        return written.width == inferred.width and (inferred.div or 1) % (written.div or 1) == 0
-    if type(written) is not type(inferred):
-        return False
-    if isinstance(written, tuple) and isinstance(inferred, tuple):
-        return len(written) == len(inferred) and all(map(weaker_or_equal, written, inferred))
-    if isinstance(written, Basis) and isinstance(inferred, Basis):
-        return written.path == inferred.path and weaker_or_equal(written.value, inferred.value)
-    if isinstance(written, Layout) and isinstance(inferred, Layout):
-        return weaker_or_equal(written.shape, inferred.shape) and weaker_or_equal(written.stride, inferred.stride)
-    if isinstance(written, ComposedLayout) and isinstance(inferred, ComposedLayout):
-        return (
-            weaker_or_equal(written.inner, inferred.inner)
-            and weaker_or_equal(written.offset, inferred.offset)
-            and weaker_or_equal(written.outer, inferred.outer)
-        )
-    return written == inferred
-
-
 def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
     """Whether a written type is the inferred one up to weaker divisibility."""
     if written == inferred:
         return True
     if isinstance(written, CuteType) and isinstance(inferred, CuteType):
-        return written.kind == inferred.kind and weaker_or_equal(written.data, inferred.data)
+        return written.kind == inferred.kind and implies(inferred.data, written.data)
     if not (written.name.startswith("cute.") and inferred.name.startswith("cute.")):
         return False
     from cute_dialect.memory_types import tensor_weaker_or_equal
@@ -232,8 +175,7 @@ def on_outer(f: Callable[[Layout], Payload], payload: Payload) -> Payload:
 def layout_like(payload: Payload) -> Typed:
     """A layout or composed layout with its kind; a trivial wrap ``S<0,m,s> o 0 o B`` decays to ``B``."""
     if isinstance(payload, ComposedLayout):
-        inner, offset = payload.inner, payload.offset
-        if isinstance(inner, Swizzle) and inner.bits == 0 and isinstance(offset, int) and offset == 0:
+        if is_trivial_wrap(payload.inner, payload.offset):
             return Typed("layout", payload.outer)
         return Typed("composed_layout", payload)
     return Typed("layout", payload)

@@ -24,14 +24,9 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.int_tuple import congruent, weakly_congruent
-from cute_dialect.algebra.layout import (
-    Layout,
-    make_identity_layout,
-    make_layout_like,
-    make_ordered_layout,
-)
+from cute_dialect.algebra.layout import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
 from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
 from cute_dialect.ops.base import CuteOp, cute_op, is_tensor
 from cute_dialect.ops.kinds import (
@@ -313,9 +308,9 @@ class MakeLayoutOp(CuteOp):
         (_, shape), (_, stride) = operands
         if not congruent(shape, stride):
             raise AlgebraError(
-                f"expects congruent shape and stride, but got {payload_text(shape)} and {payload_text(stride)}"
+                f"expected congruent shape and stride, got {payload_text(shape)} and {payload_text(stride)}"
             )
-        return [Typed("layout", Layout(shape, stride))]
+        return [Typed("layout", raw_layout(shape, stride))]
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
@@ -407,7 +402,7 @@ class MakeLayoutLikeOp(CuteOp):
         ((_, src),) = operands
         if isinstance(src, ComposedLayout):
             if isinstance(src.inner, Layout):
-                raise AlgebraError(f"expects an inner part that is a swizzle, but got {payload_text(src.inner)}")
+                raise AlgebraError(f"expected an inner part that is a swizzle, got {payload_text(src.inner)}")
             src = src.outer
         return [Typed("layout", make_layout_like(src))]
 
@@ -440,10 +435,10 @@ class MakeOrderedLayoutOp(CuteOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (_, shape), (_, order) = operands
         if dynamic_leaves(order):
-            raise AlgebraError(f"expects a static order, but got {payload_text(order)}")
+            raise AlgebraError(f"expected a static order, got {payload_text(order)}")
         if not weakly_congruent(order, shape):
             raise AlgebraError(
-                f"expects an order weakly congruent with the shape {payload_text(shape)}, but got {payload_text(order)}"
+                f"expected an order weakly congruent with the shape {payload_text(shape)}, got {payload_text(order)}"
             )
         return [Typed("layout", make_ordered_layout(shape, order))]
 

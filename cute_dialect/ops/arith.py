@@ -1,0 +1,248 @@
+"""Arithmetic and comparison of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i1
+from xdsl.interfaces import ConditionallySpeculatableInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import EqAttrConstraint, operand_def, result_def, traits_def
+from xdsl.traits import NoMemoryEffect, Pure
+
+from cute_dialect.algebra.int_tuple import elem_less, equal, shape_div, tree_leaves, tuple_add, tuple_sub
+from cute_dialect.algebra.leaf import AlgebraError, Condition
+from cute_dialect.algebra.tiling import ceil_div
+from cute_dialect.ops.base import CuteOp, cute_op
+from cute_dialect.ops.kinds import (
+    ARITH,
+    COMPARABLE,
+    ORDERABLE,
+    SHAPE,
+    Kinds,
+    Properties,
+    Typed,
+    track,
+    typed,
+)
+from cute_dialect.types import CuteType
+
+
+class TupleArithOp(CuteOp):
+    """Base of the sum and the difference of two trees of one kind."""
+
+    lhs = operand_def(ARITH)
+    rhs = operand_def(ARITH)
+    result = result_def(ARITH)
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([lhs, rhs], result_types=result_type and [result_type])
+
+
+def check_same_kind(operands: Sequence[Typed]) -> None:
+    """Raise AlgebraError unless both operands are of the same kind."""
+    (lhs, _), (rhs, _) = operands
+    if lhs != rhs:
+        raise AlgebraError(f"expected operands of the same kind, got !cute.{lhs} and !cute.{rhs}")
+
+
+@cute_op
+class TupleAddOp(TupleArithOp):
+    """The sum of two trees.
+
+    Syntax:
+        ``cute.tuple_add(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        Leaf by leaf; surplus elements of the longer side are copied.  Both operands are of the same kind.  At the top
+        level a static 0 is neutral; any other scalar against a tuple is rejected.
+
+    Example:
+        %r = cute.tuple_add(%a, %b) : (!cute.shape<"(1,2,3)">, !cute.shape<"(4,5)">) -> !cute.shape<"(5,7,3)">
+    """
+
+    name = "cute.tuple_add"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        check_same_kind(operands)
+        (kind, lhs), (_, rhs) = operands
+        return [Typed(kind, tuple_add(lhs, rhs))]
+
+
+@cute_op
+class TupleSubOp(TupleArithOp):
+    """The difference of two trees.
+
+    Syntax:
+        ``cute.tuple_sub(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        Leaf by leaf; surplus elements of either side are copied, not negated.  Both operands are of the same kind.  At
+        the top level a static 0 on the right is neutral; any other scalar against a tuple is rejected.
+
+    Example:
+        %r = cute.tuple_sub(%a, %b) : (!cute.shape<"(7,8)">, !cute.shape<"(1,2,5)">) -> !cute.shape<"(6,6,5)">
+    """
+
+    name = "cute.tuple_sub"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        check_same_kind(operands)
+        (kind, lhs), (_, rhs) = operands
+        return [Typed(kind, tuple_sub(lhs, rhs))]
+
+
+# ------------------------------------------------------------------------------------------------------------- division
+
+
+class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
+    """Base of the divisions: no memory effect, but only a static divisor without a zero may be divided by early."""
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(
+        self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None
+    ):
+        self.build_inferred([first, second], result_types=result_type and [result_type])
+
+    def is_speculatable(self) -> bool:
+        divisor = self.operands[1].type
+        if not isinstance(divisor, CuteType) or divisor.kind == "tile":
+            return False
+        return all(isinstance(leaf, int) and leaf != 0 for leaf in tree_leaves(divisor.data))
+
+
+@cute_op
+class ShapeDivOp(DivisionOp):
+    """A shape divided by a shape, where one side of each pair must divide the other.
+
+    Syntax:
+        ``cute.shape_div(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        Mode by mode for two tuples.  A tuple by a scalar: each mode takes what it can of the divisor.  A scalar by a
+        tuple: by its product.  Scalars: the truncated quotient, or the product of the signs where that is 0.
+
+    Example:
+        %r = cute.shape_div(%a, %b) : (!cute.shape<"(6,4)">, !cute.shape<"12">) -> !cute.shape<"(1,2)">
+    """
+
+    name = "cute.shape_div"
+    lhs = operand_def(SHAPE)
+    rhs = operand_def(SHAPE)
+    result = result_def(SHAPE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, lhs), (_, rhs) = operands
+        return [Typed("shape", shape_div(lhs, rhs))]
+
+
+@cute_op
+class CeilDivOp(DivisionOp):
+    """How many tiles cover a shape.
+
+    Syntax:
+        ``cute.ceil_div(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        Quotients rounded up.  Mode by mode for two tuples, surplus modes of the input are copied.  A tuple by a scalar:
+        each mode takes what it can of the divisor.  A scalar by a tuple: by its product.  A tile is divided by mode by
+        mode; a layout in it gives the shape of its complement in the mode.  Underscores and static zeros are rejected.
+
+    Example:
+        %r = cute.ceil_div(%s, %t) : (!cute.shape<"(7,9,4)">, !cute.int_tuple<"(2,4)">) -> !cute.shape<"(4,3,4)">
+        %q = cute.ceil_div(%u, %v) : (!cute.shape<"(8,18)">, !cute.tile<"[2:1;4:1]">) -> !cute.shape<"(4,5)">
+    """
+
+    name = "cute.ceil_div"
+    input = operand_def(ARITH)
+    tiler = operand_def(Kinds("int_tuple", "shape", "tile"))
+    result = result_def(ARITH)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (kind, value), (_, tiler) = operands
+        return [Typed(kind, ceil_div(value, tiler))]
+
+
+# ----------------------------------------------------------------------------------------------------------- comparison
+
+
+class ComparisonOp(CuteOp):
+    """Base of the ops that give an ``i1``."""
+
+    result = result_def(EqAttrConstraint(i1))
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
+        self.build_inferred([lhs, rhs])
+
+    @classmethod
+    def infer_condition(cls, operands: Sequence[Typed]) -> Condition:
+        """The answer where the operands decide it, else an ``i1`` leaf.  Raises AlgebraError like ``infer``."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        cls.check_operand_kinds(operand_types)
+        cls.infer_condition(track([typed(t) for t in operand_types]))
+        return [i1]
+
+
+@cute_op
+class ElemLessOp(ComparisonOp):
+    """Whether every leaf of one tree is less than the matching leaf of another.
+
+    Syntax:
+        ``cute.elem_less(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        ``i1``; signed, true for ``()``.  The kinds of the operands may differ, the trees must be congruent, and a
+        coordinate must not contain ``_``.
+
+    Example:
+        %p = cute.elem_less(%c, %s) : (!cute.coord<"(?,3)">, !cute.shape<"(6,?)">) -> i1
+    """
+
+    name = "cute.elem_less"
+    lhs = operand_def(ORDERABLE)
+    rhs = operand_def(ORDERABLE)
+
+    @classmethod
+    def infer_condition(cls, operands: Sequence[Typed]) -> Condition:
+        (_, lhs), (_, rhs) = operands
+        return elem_less(lhs, rhs)
+
+
+@cute_op
+class EqualOp(ComparisonOp):
+    """Whether two values of one kind are the same.
+
+    Syntax:
+        ``cute.equal(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        ``i1``; false if the structures differ, else the conjunction over all scalars in the order of
+        ``cute.get_scalars``.
+
+    Example:
+        %p = cute.equal(%a, %b) : (!cute.layout<"(?,6):(6,1)">, !cute.layout<"(4,6):(6,1)">) -> i1
+    """
+
+    name = "cute.equal"
+    lhs = operand_def(COMPARABLE)
+    rhs = operand_def(COMPARABLE)
+
+    @classmethod
+    def infer_condition(cls, operands: Sequence[Typed]) -> Condition:
+        check_same_kind(operands)
+        (_, lhs), (_, rhs) = operands
+        return equal(lhs, rhs)
+
+
+OPS: list[type[CuteOp]] = [TupleAddOp, TupleSubOp, ShapeDivOp, CeilDivOp, ElemLessOp, EqualOp]
+"""All ops of this module."""

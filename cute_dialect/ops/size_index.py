@@ -1,0 +1,420 @@
+"""Size and index: extents, products, evaluation of layouts, coordinates and indices, rank padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from cute_dialect.algebra.int_tuple import congruent, get, product, product_each, tree_leaves, weakly_congruent
+from cute_dialect.algebra.layout import (
+    cosize,
+    crd2idx,
+    evaluate,
+    idx2crd,
+    increment_coord,
+    size,
+)
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, Layout, raw_layout
+from cute_dialect.ops.access import MODE
+from cute_dialect.ops.asm import (
+    int_property,
+    mode_attr,
+    mode_of,
+    parse_ints,
+    parse_mode,
+    print_ints,
+    print_mode,
+)
+from cute_dialect.ops.base import CuteOp, cute_op
+from cute_dialect.ops.kinds import (
+    ANY_LAYOUT,
+    ARITH,
+    COORD,
+    INT_TUPLE,
+    SHAPE,
+    TUPLE_OR_LAYOUT,
+    Kinds,
+    Properties,
+    Typed,
+    on_outer,
+    payload_text,
+)
+from cute_dialect.types import Payload
+
+# ----------------------------------------------------------------------------------------------------------------- size
+
+
+class SizeLikeOp(CuteOp):
+    """Base of ``size`` and ``cosize``: one operand and an optional mode path."""
+
+    SPACED: ClassVar[bool] = True
+    mode = opt_prop_def(MODE)
+    result = result_def(INT_TUPLE)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, mode: Sequence[int] = (), result_type: Attribute | None = None):
+        self.build_inferred([input], {"mode": mode_attr(mode)} if mode else {}, result_type and [result_type])
+
+    @classmethod
+    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
+        return parse_mode(parser, required=False)
+
+    def print_prefix(self, printer: Printer) -> None:
+        print_mode(printer, self.properties)
+
+
+@cute_op
+class SizeOp(SizeLikeOp):
+    """The number of elements.
+
+    Syntax:
+        ``cute.size`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        The product of the extents of the mode at the path (of the whole without one); a scalar int tuple.  The path is
+        checked as by ``cute.get``.
+
+    Example:
+        %n = cute.size<[1]> (%s) : (!cute.shape<"(6,(2,?))">) -> !cute.int_tuple<"?">
+    """
+
+    name = "cute.size"
+    LIFT: ClassVar[bool] = True
+    input = operand_def(Kinds("shape", "int_tuple", "layout", "composed_layout"))
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, value),) = operands
+        part = get(value, mode_of(properties))
+        return [Typed("int_tuple", size(part) if isinstance(part, Layout | ComposedLayout) else product(part))]
+
+
+@cute_op
+class CosizeOp(SizeLikeOp):
+    """One more than the largest index that a layout reaches.
+
+    Syntax:
+        ``cute.cosize`` [``<[`` i, j, … ``]>``] ``(`` input ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        ``|L|(size - 1) + 1`` with the magnitudes of the strides, of the mode at the path; for basis strides the product
+        over the components.  Of a composed layout that of the outer part, if the inner part is a swizzle.
+
+    Example:
+        %n = cute.cosize<[1]> (%l) : (!cute.layout<"(5,3):(1,7)">) -> !cute.int_tuple<"15">
+    """
+
+    name = "cute.cosize"
+    input = operand_def(ANY_LAYOUT)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((_, value),) = operands
+        if isinstance(value, ComposedLayout):
+            if isinstance(value.inner, Layout):
+                raise AlgebraError(f"expected an inner part that is a swizzle, got {payload_text(value.inner)}")
+            value = value.outer
+        return [Typed("int_tuple", cosize(get(value, mode_of(properties))))]
+
+
+class ArithUnaryOp(CuteOp):
+    """Base of the products of a tuple."""
+
+    input = operand_def(ARITH)
+    result = result_def(ARITH)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([input], result_types=result_type and [result_type])
+
+
+@cute_op
+class TupleProductOp(ArithUnaryOp):
+    """The product of all leaves.
+
+    Syntax:
+        ``cute.tuple_product(`` input ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        A scalar of the same kind.
+
+    Example:
+        %p = cute.tuple_product(%s) : (!cute.shape<"(6,(?,2))">) -> !cute.shape<"?">
+    """
+
+    name = "cute.tuple_product"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((kind, tree),) = operands
+        return [Typed(kind, product(tree))]
+
+
+@cute_op
+class TupleProductEachOp(ArithUnaryOp):
+    """The product of every top-level mode.
+
+    Syntax:
+        ``cute.tuple_product_each(`` input ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        A tuple of depth 1 of the same kind; a scalar gives a tuple of one.
+
+    Example:
+        %p = cute.tuple_product_each(%s) : (!cute.shape<"(6,(?,2),())">) -> !cute.shape<"(6,?,1)">
+    """
+
+    name = "cute.tuple_product_each"
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        ((kind, tree),) = operands
+        return [Typed(kind, product_each(tree))]
+
+
+# ----------------------------------------------------------------------------------------------- indices and coordinates
+
+
+class IndexOp(CuteOp):
+    """Base of the ops with two operands and an inferred result."""
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None
+    ):
+        self.build_inferred([first, second], result_types=result_type and [result_type])
+
+
+def evaluate_at(coord: Payload, layout: Payload) -> Typed:
+    """``layout(coord)`` as an int tuple; ``_`` counts as 0."""
+    return Typed("int_tuple", evaluate(coord, layout))
+
+
+@cute_op
+class LayoutEvalOp(IndexOp):
+    """A layout applied to a coordinate.
+
+    Syntax:
+        ``cute.layout_eval(`` coord ``,`` layout ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        The index, an arithmetic tuple if the strides are basis elements; ``A(offset + B(coord))`` for a composed layout.
+        ``_`` counts as 0, out-of-range coordinates are accepted, ranks must match.
+
+    Example:
+        %i = cute.layout_eval(%c, %l) : (!cute.coord<"(?,2)">, !cute.layout<"(6,5):(1@0,3@1)">) -> !cute.int_tuple<"(?,6)">
+    """  # noqa: E501
+
+    name = "cute.layout_eval"
+    coord = operand_def(COORD)
+    layout = operand_def(ANY_LAYOUT)
+    result = result_def(INT_TUPLE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, coord), (_, layout) = operands
+        return [evaluate_at(coord, layout)]
+
+
+@cute_op
+class Crd2IdxOp(IndexOp):
+    """The column-major index of a coordinate in a shape.
+
+    Syntax:
+        ``cute.crd2idx(`` coord ``,`` shape ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        ``coord`` under ``shape : column-major``; coordinates in modes of extent 1 are ignored.  The coordinate must be
+        weakly congruent with the shape.  With a layout in place of the shape it is ``cute.layout_eval``.
+
+    Example:
+        %i = cute.crd2idx(%c, %s) : (!cute.coord<"(1,(1,2))">, !cute.shape<"(2,(3,4))">) -> !cute.int_tuple<"15">
+    """
+
+    name = "cute.crd2idx"
+    coord = operand_def(COORD)
+    shape = operand_def(Kinds("shape", "layout", "composed_layout"))
+    result = result_def(INT_TUPLE)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, coord), (kind, shape) = operands
+        if kind != "shape":
+            return [evaluate_at(coord, shape)]
+        if not weakly_congruent(coord, shape):
+            raise AlgebraError(
+                f"expected a coord weakly congruent with the shape {payload_text(shape)}, got {payload_text(coord)}"
+            )
+        return [Typed("int_tuple", crd2idx(coord, shape))]
+
+
+@cute_op
+class Idx2CrdOp(IndexOp):
+    """The coordinate of a column-major index in a shape.
+
+    Syntax:
+        ``cute.idx2crd(`` index ``,`` shape ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        Mixed-radix digits, the last mode keeps the overflow; a tuple index element by element.
+
+    Example:
+        %c = cute.idx2crd(%i, %s) : (!cute.int_tuple<"20">, !cute.shape<"(6,3)">) -> !cute.coord<"(2,3)">
+    """
+
+    name = "cute.idx2crd"
+    index = operand_def(INT_TUPLE)
+    shape = operand_def(SHAPE)
+    result = result_def(COORD)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, index), (_, shape) = operands
+        return [Typed("coord", idx2crd(index, shape))]
+
+
+@cute_op
+class IncrementCoordOp(IndexOp):
+    """The next coordinate, first leaf fastest.
+
+    Syntax:
+        ``cute.increment_coord(`` coord ``,`` shape ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        An odometer step; the last leaf does not wrap.  A test that is not decided by the types makes the leaf dynamic.
+        Coordinate and shape must be congruent, without underscores.
+
+    Example:
+        %n = cute.increment_coord(%c, %s) : (!cute.coord<"(5,1)">, !cute.shape<"(6,3)">) -> !cute.coord<"(0,2)">
+    """
+
+    name = "cute.increment_coord"
+    coord = operand_def(COORD)
+    shape = operand_def(SHAPE)
+    result = result_def(COORD)
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (_, coord), (_, shape) = operands
+        if not congruent(coord, shape):
+            raise AlgebraError(
+                f"expected congruent coord and shape, got {payload_text(coord)} and {payload_text(shape)}"
+            )
+        if any(leaf is UNDERSCORE for leaf in tree_leaves(coord)):
+            raise AlgebraError(f"expected a coord without '_', got {payload_text(coord)}")
+        return [Typed("coord", increment_coord(coord, shape))]
+
+
+# ----------------------------------------------------------------------------------------------------------------- rank
+
+
+def pad_to_rank(value: Payload, element: Payload, rank: int, *, front: bool) -> Payload:
+    """The modes of a tree or layout with copies of ``element`` after (before) them, up to ``rank``.
+
+    >>> pad_to_rank((6, 2), (5, 5), 3, front=False)
+    (6, 2, (5, 5))
+    """
+    if isinstance(value, ComposedLayout):
+        return on_outer(lambda layout: pad_to_rank(layout, element, rank, front=front), value)
+    if isinstance(value, Layout) and isinstance(element, Layout):
+        shape = pad_to_rank(value.shape, element.shape, rank, front=front)
+        return raw_layout(shape, pad_to_rank(value.stride, element.stride, rank, front=front))
+    modes = value if isinstance(value, tuple) else (value,)
+    if len(modes) >= rank:
+        return value
+    padding = (element,) * (rank - len(modes))
+    return padding + modes if front else modes + padding
+
+
+class PadRankOp(CuteOp):
+    """Base of ``append_to_rank`` and ``prepend_to_rank``."""
+
+    FORM: ClassVar[str] = "inferred"
+    SPACED: ClassVar[bool] = True
+    FRONT: ClassVar[bool] = False
+    input = operand_def(TUPLE_OR_LAYOUT)
+    element = operand_def(TUPLE_OR_LAYOUT)
+    rank = prop_def(IntegerAttr.constr(i32))
+    result = result_def(TUPLE_OR_LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, element: SSAValue | Operation, rank: int):
+        self.build_inferred([input, element], {"rank": IntegerAttr(rank, i32)})
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (kind, value), (element_kind, element) = operands
+        wanted = "layout" if kind == "composed_layout" else kind
+        if element_kind != wanted:
+            raise AlgebraError(f"expected an element of kind {wanted}, got {element_kind}")
+        rank = int_property(properties, "rank")
+        if rank <= 0:
+            raise AlgebraError(f"expected a positive rank, got {rank}")
+        return [Typed(kind, pad_to_rank(value, element, rank, front=cls.FRONT))]
+
+    @classmethod
+    def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
+        return parse_ints(parser, "rank")
+
+    def print_prefix(self, printer: Printer) -> None:
+        print_ints(printer, self.properties, "rank")
+
+
+@cute_op
+class AppendToRankOp(PadRankOp):
+    """A value padded at its end to a rank.
+
+    Syntax:
+        ``cute.append_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
+
+    Inference:
+        The input if its rank is large enough, else its modes and then copies of the element.  The element is of the
+        same kind; a layout for a composed layout, whose outer part is padded.
+
+    Example:
+        %r = cute.append_to_rank<3> (%l, %e) : !cute.layout<"6:2">, !cute.layout<"1:0">
+    """
+
+    name = "cute.append_to_rank"
+
+
+@cute_op
+class PrependToRankOp(PadRankOp):
+    """A value padded at its front to a rank.
+
+    Syntax:
+        ``cute.prepend_to_rank<`` rank ``> (`` input ``,`` element ``)`` attr-dict ``:`` type ``,`` type
+
+    Inference:
+        As ``cute.append_to_rank``, with the copies before the modes.
+
+    Example:
+        %r = cute.prepend_to_rank<3> (%l, %e) : !cute.layout<"(6,2):(2,12)">, !cute.layout<"1:0">
+    """
+
+    name = "cute.prepend_to_rank"
+    FRONT: ClassVar[bool] = True
+
+
+OPS: list[type[CuteOp]] = [
+    SizeOp,
+    CosizeOp,
+    TupleProductOp,
+    TupleProductEachOp,
+    LayoutEvalOp,
+    Crd2IdxOp,
+    Idx2CrdOp,
+    IncrementCoordOp,
+    AppendToRankOp,
+    PrependToRankOp,
+]
+"""All ops of this module."""

@@ -1,0 +1,298 @@
+"""Products, divides and tilings of layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from cute_dialect.algebra import compose, tiling
+from cute_dialect.algebra.values import Layout
+from cute_dialect.ops.base import CuteOp, cute_op
+from cute_dialect.ops.kinds import (
+    ANY_LAYOUT,
+    DIVIDER,
+    INT_TUPLE,
+    LAYOUT,
+    SHAPE,
+    Properties,
+    Typed,
+    on_outer,
+)
+from cute_dialect.types import Payload
+
+# ------------------------------------------------------------------------------------------------------------- products
+
+
+class ProductOp(CuteOp):
+    """Base of the products: ``rhs`` says how often and where ``lhs`` is repeated."""
+
+    FUNCTION: ClassVar[str]
+    lhs = operand_def(ANY_LAYOUT)
+    rhs = operand_def(LAYOUT)
+    result = result_def(ANY_LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([lhs, rhs], None, result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (kind, lhs), (_, rhs) = operands
+        product: Callable[[Layout, Layout], Payload] = getattr(compose, cls.name.removeprefix("cute."))
+        return [Typed(kind, on_outer(lambda layout: product(layout, rhs), lhs))]
+
+
+@cute_op
+class LogicalProductOp(ProductOp):
+    """A layout repeated in the order and number of another: ``(lhs, repetitions)``.
+
+    Syntax:
+        ``cute.logical_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        ``(A, complement(A) o B)``.  ``lhs`` must be static, ``rhs`` without basis strides; the repetitions must fit the
+        gaps of ``lhs``.
+
+    Example:
+        %r = cute.logical_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,5),(3,4)):((5,1),(10,30))">
+    """  # noqa: E501
+
+    name = "cute.logical_product"
+
+
+@cute_op
+class ZippedProductOp(ProductOp):
+    """``(lhs, repetitions)``, both as one mode.
+
+    Syntax:
+        ``cute.zipped_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.logical_product``.
+
+    Example:
+        %r = cute.zipped_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,5),(3,4)):((5,1),(10,30))">
+    """  # noqa: E501
+
+    name = "cute.zipped_product"
+
+
+@cute_op
+class TiledProductOp(ProductOp):
+    """``(lhs, repetition, repetition, …)``.
+
+    Syntax:
+        ``cute.tiled_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.logical_product``, with the modes of the repetitions at the top level.
+
+    Example:
+        %r = cute.tiled_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,5),3,4):((5,1),10,30)">
+    """  # noqa: E501
+
+    name = "cute.tiled_product"
+
+
+@cute_op
+class FlatProductOp(ProductOp):
+    """All modes of the tile and of the repetitions side by side.
+
+    Syntax:
+        ``cute.flat_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.logical_product``, with the modes of both at the top level.
+
+    Example:
+        %r = cute.flat_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"(2,5,3,4):(5,1,10,30)">
+    """  # noqa: E501
+
+    name = "cute.flat_product"
+
+
+@cute_op
+class BlockedProductOp(ProductOp):
+    """Tile and repetitions paired mode by mode, the tile inside: blocks.
+
+    Syntax:
+        ``cute.blocked_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.logical_product`` of the operands padded to one rank; mode ``i`` of the result is
+        ``(lhs_i, repetitions_i)``.
+
+    Example:
+        %r = cute.blocked_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((2,3),(5,4)):((5,10),(1,30))">
+    """  # noqa: E501
+
+    name = "cute.blocked_product"
+
+
+@cute_op
+class RakedProductOp(ProductOp):
+    """Tile and repetitions paired mode by mode, the repetitions inside: interleaved.
+
+    Syntax:
+        ``cute.raked_product(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.blocked_product`` with the pairs the other way round, then coalesced mode by mode.
+
+    Example:
+        %r = cute.raked_product(%a, %b) : (!cute.layout<"(2,5):(5,1)">, !cute.layout<"(3,4):(1,3)">) -> !cute.layout<"((3,2),(4,5)):((10,5),(30,1))">
+    """  # noqa: E501
+
+    name = "cute.raked_product"
+
+
+# -------------------------------------------------------------------------------------------------------------- divides
+
+
+class DivideOp(CuteOp):
+    """Base of the divides: the input split into tiles and the rest."""
+
+    LIFT: ClassVar[bool] = True
+    input = operand_def(ANY_LAYOUT)
+    tiler = operand_def(DIVIDER)
+    result = result_def(ANY_LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(self, input: SSAValue | Operation, tiler: SSAValue | Operation, result_type: Attribute | None = None):
+        self.build_inferred([input, tiler], None, result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (kind, value), (_, tiler) = operands
+        divide: Callable[[Layout, Payload], Payload] = getattr(tiling, cls.name.removeprefix("cute."))
+        return [Typed(kind, on_outer(lambda layout: divide(layout, tiler), value))]
+
+
+@cute_op
+class LogicalDivideOp(DivideOp):
+    """Every mode split into ``(tile, rest)``.
+
+    Syntax:
+        ``cute.logical_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        By a layout ``T``: ``A o (T, complement(T, shape(A)))``.  By a tile: mode by mode; ``_`` keeps a mode, surplus
+        modes stay.  By a shape: as by the tile of ``n:1``, sizes that are no multiple are rounded up.
+
+    Example:
+        %r = cute.logical_divide(%l, %t) : (!cute.layout<"(12,10):(10,1)">, !cute.shape<"(4,5)">) -> !cute.layout<"((4,3),(5,2)):((10,40),(1,5))">
+    """  # noqa: E501
+
+    name = "cute.logical_divide"
+
+
+@cute_op
+class ZippedDivideOp(DivideOp):
+    """``((tiles), (rests))``.
+
+    Syntax:
+        ``cute.zipped_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.logical_divide`` with the tiles gathered in mode 0 and the rests, and surplus modes, in mode 1.  Every
+        divided mode must have rank 2.
+
+    Example:
+        %r = cute.zipped_divide(%l, %t) : (!cute.layout<"(?,?):(?,1)">, !cute.shape<"(16,128)">) -> !cute.layout<"((16,128),(?,?)):((?,1),(?,128))">
+    """  # noqa: E501
+
+    name = "cute.zipped_divide"
+
+
+@cute_op
+class TiledDivideOp(DivideOp):
+    """``((tiles), rest, rest, …)``.
+
+    Syntax:
+        ``cute.tiled_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.zipped_divide`` with the modes of the rest at the top level.
+
+    Example:
+        %r = cute.tiled_divide(%l, %t) : (!cute.layout<"(12,10,3):(10,1,120)">, !cute.shape<"(4,5)">) -> !cute.layout<"((4,5),3,2,3):((10,1),40,5,120)">
+    """  # noqa: E501
+
+    name = "cute.tiled_divide"
+
+
+@cute_op
+class FlatDivideOp(DivideOp):
+    """Tiles and rests side by side.
+
+    Syntax:
+        ``cute.flat_divide(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        As ``cute.zipped_divide`` with the modes of both at the top level.
+
+    Example:
+        %r = cute.flat_divide(%l, %t) : (!cute.layout<"(12,10,3):(10,1,120)">, !cute.shape<"(4,5)">) -> !cute.layout<"(4,5,3,2,3):(10,1,40,5,120)">
+    """  # noqa: E501
+
+    name = "cute.flat_divide"
+
+
+@cute_op
+class TileToShapeOp(CuteOp):
+    """A block repeated until it covers a shape.
+
+    Syntax:
+        ``cute.tile_to_shape(`` input ``,`` shape [``,`` order] ``)`` attr-dict ``:`` functional-type
+
+    Inference:
+        The blocked product with as many blocks a mode as cover the shape, laid out in the given order of the modes
+        (a static permutation; default first mode first).  The block's rank must not exceed that of the shape.
+
+    Example:
+        %r = cute.tile_to_shape(%b, %s, %o) : (!cute.layout<"(2,3):(3,1)">, !cute.shape<"(4,6)">, !cute.int_tuple<"(1,0)">) -> !cute.layout<"((2,2),(3,2)):((3,12),(1,6))">
+    """  # noqa: E501
+
+    name = "cute.tile_to_shape"
+    LIFT: ClassVar[bool] = True
+    input = operand_def(ANY_LAYOUT)
+    shape = operand_def(SHAPE)
+    order = opt_operand_def(INT_TUPLE)
+    result = result_def(ANY_LAYOUT)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        input: SSAValue | Operation,
+        shape: SSAValue | Operation,
+        order: SSAValue | Operation | None = None,
+        result_type: Attribute | None = None,
+    ):
+        operands = [input, shape] if order is None else [input, shape, order]
+        self.build_inferred(operands, None, result_type and [result_type])
+
+    @classmethod
+    def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
+        (kind, value), (_, shape) = operands[:2]
+        order = operands[2].payload if len(operands) > 2 else None
+        return [Typed(kind, on_outer(lambda layout: tiling.tile_to_shape(layout, shape, order), value))]
+
+
+OPS: list[type[CuteOp]] = [
+    LogicalProductOp,
+    ZippedProductOp,
+    TiledProductOp,
+    FlatProductOp,
+    BlockedProductOp,
+    RakedProductOp,
+    LogicalDivideOp,
+    ZippedDivideOp,
+    TiledDivideOp,
+    FlatDivideOp,
+    TileToShapeOp,
+]
+"""All ops of this module."""
