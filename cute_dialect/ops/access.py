@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -42,7 +41,7 @@ from cute_dialect.types import Payload
 class PartOp(CuteOp):
     """Base of the ops that give one part of their only operand."""
 
-    FORM: ClassVar[str] = "arrow"
+    FORM = "arrow"
     traits = traits_def(Pure())
 
     def __init__(self, input: SSAValue | Operation, result_type: Attribute | None = None):
@@ -65,7 +64,7 @@ class GetShapeOp(PartOp):
     """
 
     name = "cute.get_shape"
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     input = operand_def(Kinds("layout", "composed_layout", "tile"))
     result = result_def(SHAPE)
 
@@ -101,14 +100,15 @@ class GetStrideOp(PartOp):
 
 
 @cute_op
-class GetStridesOp(GetStrideOp):
-    """Another name of ``cute.get_stride``, accepted on input."""
+class GetStridesOp(PartOp):
+    """Another name of ``cute.get_stride``, accepted on input; what is read is a ``cute.get_stride``."""
 
     name = "cute.get_strides"
+    input = operand_def(Kinds("layout", stripped=True))
+    result = result_def(STRIDE)
 
     @classmethod
     def create(cls, **parts: object) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The op it stands for."""
         return GetStrideOp.create(**parts)  # pyright: ignore
 
 
@@ -200,7 +200,7 @@ class GetLeavesOp(CuteOp):
     """
 
     name = "cute.get_leaves"
-    FORM: ClassVar[str] = "inferred"
+    FORM = "inferred"
     input = operand_def(TUPLE_LIKE)
     leaves = var_result_def(Kinds("shape", "stride", "coord", "int_tuple", "tile", "layout"))
     traits = traits_def(Pure())
@@ -270,8 +270,8 @@ class GetScalarsOp(CuteOp):
     """
 
     name = "cute.get_scalars"
-    FORM: ClassVar[str] = "inferred"
-    SPACED: ClassVar[bool] = True
+    FORM = "inferred"
+    SPACED = True
     input = operand_def(ANY_CUTE)
     only_dynamic = opt_prop_def(UnitAttr)
     scalars = var_result_def(BaseAttr(IntegerType))
@@ -340,8 +340,8 @@ class GetOp(CuteOp):
     """
 
     name = "cute.get"
-    FORM: ClassVar[str] = "arrow"
-    SPACED: ClassVar[bool] = True
+    FORM = "arrow"
+    SPACED = True
     input = operand_def(INDEXABLE)
     mode = opt_prop_def(MODE)
     result = result_def(INDEXABLE)
@@ -378,9 +378,9 @@ class SelectOp(CuteOp):
     """
 
     name = "cute.select"
-    FORM: ClassVar[str] = "arrow"
-    SPACED: ClassVar[bool] = True
-    LIFT: ClassVar[bool] = True
+    FORM = "arrow"
+    SPACED = True
+    LIFT = True
     input = operand_def(INDEXABLE)
     mode = prop_def(MODE)
     result = result_def(INDEXABLE)
@@ -417,7 +417,7 @@ class GetLayoutsFromTileOp(CuteOp):
     """
 
     name = "cute.get_layouts_from_tile"
-    FORM: ClassVar[str] = "inferred"
+    FORM = "inferred"
     tile = operand_def(Kinds("tile", stripped=True))
     layouts = var_result_def(LAYOUT)
     traits = traits_def(Pure())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -62,7 +61,7 @@ class CompositionOp(CuteOp):
     """  # noqa: E501
 
     name = "cute.composition"
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     lhs = operand_def(ANY_LAYOUT)
     rhs = operand_def(Kinds("layout", "shape", "tile"))
     result = result_def(ANY_LAYOUT)
@@ -95,7 +94,7 @@ class CoalesceOp(CuteOp):
     """  # noqa: E501
 
     name = "cute.coalesce"
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     input = operand_def(ANY_LAYOUT)
     profile = opt_operand_def(COORD)
     result = result_def(ANY_LAYOUT)
@@ -132,7 +131,7 @@ class FlattenOp(CuteOp):
     """
 
     name = "cute.flatten"
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     input = operand_def(INDEXABLE)
     result = result_def(INDEXABLE)
     traits = traits_def(Pure())
@@ -211,8 +210,8 @@ class GroupModesOp(CuteOp):
     """
 
     name = "cute.group_modes"
-    SPACED: ClassVar[bool] = True
-    LIFT: ClassVar[bool] = True
+    SPACED = True
+    LIFT = True
     input = operand_def(ANY_LAYOUT)
     begin = prop_def(IntegerAttr.constr(i32))
     end = prop_def(IntegerAttr.constr(i32))
@@ -257,8 +256,8 @@ class RecastLayoutOp(CuteOp):
     """
 
     name = "cute.recast_layout"
-    FORM: ClassVar[str] = "arrow"
-    SPACED: ClassVar[bool] = True
+    FORM = "arrow"
+    SPACED = True
     src = operand_def(ANY_LAYOUT)
     new_type_bits = prop_def(IntegerAttr.constr(i32))
     old_type_bits = prop_def(IntegerAttr.constr(i32))
@@ -296,8 +295,8 @@ class RecastLayoutOp(CuteOp):
 class SliceLikeOp(CuteOp):
     """Base of ``slice`` and ``dice``."""
 
-    FORM: ClassVar[str] = "inferred"
-    LIFT: ClassVar[bool] = True
+    FORM = "inferred"
+    LIFT = True
     input = operand_def(SLICEABLE)
     coord = operand_def(COORD)
     result = result_def(SLICEABLE)

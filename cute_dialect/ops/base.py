@@ -47,6 +47,12 @@ class CuteOp(IRDLOperation):
     MAX_OPERANDS: ClassVar[int | None]
     RESULT_KINDS: ClassVar[tuple[Kinds | None, ...]]
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for constant in list(cls.__dict__):
+            if constant.isupper():  # xDSL takes a class variable without an annotation for a field of the op
+                cls.__annotations__.setdefault(constant, "ClassVar")
+
     # ------------------------------------------------------------------------------------------------ to be overridden
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.interfaces import HasFolderInterface
@@ -389,7 +389,7 @@ class MakeLayoutLikeOp(CuteOp):
     """
 
     name = "cute.make_layout_like"
-    FORM: ClassVar[str] = "arrow"
+    FORM = "arrow"
     src = operand_def(ANY_LAYOUT)
     result = result_def(LAYOUT)
     traits = traits_def(Pure())
@@ -458,7 +458,7 @@ class MakeIdentityLayoutOp(CuteOp):
     """
 
     name = "cute.make_identity_layout"
-    FORM: ClassVar[str] = "arrow"
+    FORM = "arrow"
     shape = operand_def(SHAPE)
     result = result_def(LAYOUT)
     traits = traits_def(Pure())

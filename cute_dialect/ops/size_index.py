@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -55,7 +54,7 @@ from cute_dialect.types import Payload
 class SizeLikeOp(CuteOp):
     """Base of ``size`` and ``cosize``: one operand and an optional mode path."""
 
-    SPACED: ClassVar[bool] = True
+    SPACED = True
     mode = opt_prop_def(MODE)
     result = result_def(INT_TUPLE)
     traits = traits_def(Pure())
@@ -87,7 +86,7 @@ class SizeOp(SizeLikeOp):
     """
 
     name = "cute.size"
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     input = operand_def(Kinds("shape", "int_tuple", "layout", "composed_layout"))
 
     @classmethod
@@ -338,9 +337,9 @@ def pad_to_rank(value: Payload, element: Payload, rank: int, *, front: bool) -> 
 class PadRankOp(CuteOp):
     """Base of ``append_to_rank`` and ``prepend_to_rank``."""
 
-    FORM: ClassVar[str] = "inferred"
-    SPACED: ClassVar[bool] = True
-    FRONT: ClassVar[bool] = False
+    FORM = "inferred"
+    SPACED = True
+    FRONT = False
     input = operand_def(TUPLE_OR_LAYOUT)
     element = operand_def(TUPLE_OR_LAYOUT)
     rank = prop_def(IntegerAttr.constr(i32))
@@ -402,7 +401,7 @@ class PrependToRankOp(PadRankOp):
     """
 
     name = "cute.prepend_to_rank"
-    FRONT: ClassVar[bool] = True
+    FRONT = True
 
 
 OPS: list[type[CuteOp]] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
@@ -30,7 +29,6 @@ from cute_dialect.types import Payload
 class ProductOp(CuteOp):
     """Base of the products: ``rhs`` says how often and where ``lhs`` is repeated."""
 
-    FUNCTION: ClassVar[str]
     lhs = operand_def(ANY_LAYOUT)
     rhs = operand_def(LAYOUT)
     result = result_def(ANY_LAYOUT)
@@ -156,7 +154,7 @@ class RakedProductOp(ProductOp):
 class DivideOp(CuteOp):
     """Base of the divides: the input split into tiles and the rest."""
 
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     input = operand_def(ANY_LAYOUT)
     tiler = operand_def(DIVIDER)
     result = result_def(ANY_LAYOUT)
@@ -258,7 +256,7 @@ class TileToShapeOp(CuteOp):
     """  # noqa: E501
 
     name = "cute.tile_to_shape"
-    LIFT: ClassVar[bool] = True
+    LIFT = True
     input = operand_def(ANY_LAYOUT)
     shape = operand_def(SHAPE)
     order = opt_operand_def(INT_TUPLE)
