@@ -38,7 +38,7 @@ class Lowering:
         self.device = device
         self.in_memory = in_memory
         self.build = BaseBuilder(Block())
-        self.emitter = ArithEmitter(self.build.add)
+        self.emitter = ArithEmitter(self.build.add, self.build.constant)
         self.widener = Widener()
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, FragmentView] = {}

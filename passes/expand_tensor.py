@@ -1,0 +1,118 @@
+"""``cute-expand-ops`` of layout ops applied to tensors: the layout changes, the iterator stays or moves.
+
+A slice is split into its layout part and its offset::
+
+    %b = cute.slice(%g, %c) : !g1, !cute.coord<"((_,_),?)">
+
+becomes::
+
+    %l  = cute.get_layout(%g) : !g1
+    %sl = cute.slice(%l, %c) : !cute.layout<"…">, !cute.coord<"((_,_),?)">
+    %ix = cute.crd2idx(%c, %l) : (!cute.coord<"((_,_),?)">, !cute.layout<"…">) -> !cute.int_tuple<"?{div=16}">
+    %it = cute.get_iter(%g) : !g1
+    %p  = cute.add_offset(%it, %ix) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?{div=16}">) -> !cute.ptr<f32, gmem>
+    %b  = cute.make_view(%p, %sl) : !g2
+
+The two ops on the layout stay until ``convert-cute-algo-to-arch``.  Every other op (divide, group, select, …) is run over
+the tensor's layout, divisibility tracked, and the result is a view through the new layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation, SSAValue
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import ComposedLayout, Layout
+from cute_dialect.dialect import core_ops
+from cute_dialect.memory_types import TensorType
+from cute_dialect.ops import algebra, size_index, views
+from cute_dialect.ops.base import CuteOp
+from cute_dialect.ops.kinds import Typed, tracked
+from cute_dialect.ops.lifted import slice_offset, tensor_with
+from cute_dialect.passes.emitter import rebuild
+from cute_dialect.types import CuteType, IntTupleType
+
+if TYPE_CHECKING:
+    from cute_dialect.passes.expand_ops import ExpandContext
+
+
+def _emit(ctx: ExpandContext, op: Operation) -> SSAValue:
+    return ctx.emit(op).results[0]
+
+
+def _slice(op: Operation, ctx: ExpandContext) -> None:
+    tensor, coord = op.operands
+    t, declared = tensor.type, op.results[0].type
+    assert isinstance(t, TensorType) and isinstance(declared, TensorType) and isinstance(coord.type, CuteType)
+    layout = _emit(ctx, views.GetLayoutOp(tensor))
+    if isinstance(t.layout, ComposedLayout):
+        bound = tracked(ctx.scalars_of(layout))
+        where = tracked(ctx.scalars_of(coord))
+        (result,) = algebra.SliceOp.infer([Typed("composed_layout", bound), Typed("coord", where)], {})
+        offset = slice_offset(bound, where)
+        part = rebuild(views.layout_type(declared.layout), result.payload, ctx.emitter)
+        index = rebuild(_offset_type(offset), offset, ctx.emitter)
+    else:
+        part = _emit(ctx, algebra.SliceOp(layout, coord))
+        index = _emit(ctx, size_index.Crd2IdxOp(coord, layout))
+        proven = _offset_type(slice_offset(tracked(t.layout), tracked(coord.type.data)))
+        if index.type != proven:
+            # The ops on plain layouts do not track divisibility unless their operands carry it; the tensor op does.
+            index = _emit(ctx, views.AssumeOp(index, proven))
+    moved = _emit(ctx, views.AddOffsetOp(_emit(ctx, views.GetIterOp(tensor)), index))
+    ctx.replace(op, [_emit(ctx, views.MakeViewOp(moved, part, declared))])
+
+
+def _offset_type(offset: object) -> IntTupleType:
+    from cute_dialect.algebra.int_tuple import map_leaves
+    from cute_dialect.algebra.leaf import Dyn
+
+    return IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))  # pyright: ignore
+
+
+def _lifted(op: Operation, ctx: ExpandContext) -> None:
+    assert isinstance(op, CuteOp)
+    tensor = op.operands[0]
+    t = tensor.type
+    assert isinstance(t, TensorType)
+    declared = op.results[0].type
+    if isinstance(declared, CuteType) and declared.is_static():
+        ctx.replace(op, [rebuild(declared, declared.data, ctx.emitter)])
+        return
+    layout = _emit(ctx, views.GetLayoutOp(tensor))
+    kind = "composed_layout" if isinstance(t.layout, ComposedLayout) else "layout"
+    operands = [Typed(kind, tracked(ctx.scalars_of(layout)))]
+    for o in op.operands[1:]:
+        assert isinstance(o.type, CuteType)
+        operands.append(Typed(o.type.kind, tracked(ctx.scalars_of(o))))
+    (result,) = op.infer(operands, op.properties)
+    if isinstance(declared, CuteType):
+        ctx.replace(op, [ctx.rebuild(declared, result.payload)])
+        return
+    assert isinstance(declared, TensorType)
+    if not isinstance(result.payload, Layout | ComposedLayout) or tensor_with(t, result.payload, None) is None:
+        raise AlgebraError(f"expected a layout, got {result.payload}")
+    part = ctx.rebuild(views.layout_type(declared.layout), result.payload)
+    it = _emit(ctx, views.GetIterOp(tensor))
+    ctx.replace(op, [_emit(ctx, views.MakeViewOp(it, part, declared))])
+
+
+EXPANSIONS: Mapping[type[Operation], Callable[[Operation, ExpandContext], None]] = {
+    **{op: _lifted for op in core_ops() if issubclass(op, CuteOp) and op.LIFT},
+    algebra.SliceOp: _slice,
+}
+"""What a layout op does when its first operand is a tensor."""
+
+
+def on_layout_of_tensor(op: Operation) -> bool:
+    """Whether ``op`` is one of the two ops on the layout of a tensor that a slice leaves behind."""
+    if op.name == "cute.slice":
+        layout = op.operands[0]
+    elif op.name == "cute.crd2idx":
+        layout = op.operands[1]
+    else:
+        return False
+    return isinstance(layout.owner, views.GetLayoutOp)

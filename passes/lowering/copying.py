@@ -1,0 +1,191 @@
+"""How ``cute.copy`` is carried out: which accesses, how wide, under which flags.
+
+Both sides (and the flags) are layouts over the same coordinates.  They are split into common modes
+``(extent, strides)``; copying is then a loop nest in which the order of modes is free.  The modes that are contiguous on
+every memory side form the vector, as wide as the limit (the atom's width, or 128 bits), the alignment of the pointers
+and the divisibility of the other strides prove; registers take any order.
+
+Worked example, a thread of the elementwise kernel: source ``((1,(4,4)),1,1):((0,(1,?{div=4})),0,0)`` of f32 aligned to
+16 bytes, destination ``((1,(4,4)),1,1):((0,(1,4)),0,0)`` in registers.  Common modes: ``4:(1,1)`` and ``4:(?,4)``.  The
+first is contiguous in memory, 4 elements are 16 bytes, the other stride is a multiple of 4: four accesses of 128 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd, prod
+from typing import NamedTuple
+
+from cute_dialect.algebra.int_tuple import leaves
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
+from cute_dialect.algebra.values import ComposedLayout, Layout, Payload
+from cute_dialect.memory_types import MemRefType, element_bits
+
+MAX_BITS = 128
+"""Widest access of a thread (PTX ISA, "Vectors": up to 128 bits for ``ld``/``st`` before sm_100)."""
+
+
+class Mode(NamedTuple):
+    """One loop of the copy: its extent and its stride on each side."""
+
+    extent: int
+    strides: tuple[Leaf, ...]
+
+
+class Side(NamedTuple):
+    """A side of the copy: its type and its layout, leaves bound."""
+
+    type: MemRefType
+    layout: Layout
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether elements are registers, which need no address."""
+        return self.type.space == "rmem"
+
+
+class Plan(NamedTuple):
+    """``vector``: the modes moved by one access; ``loops``: the others, first fastest; ``n``: number of layouts."""
+
+    vector: tuple[Mode, ...]
+    loops: tuple[Mode, ...]
+    n: int
+
+    @property
+    def width(self) -> int:
+        """Elements of one access."""
+        return prod(m.extent for m in self.vector)
+
+    def steps(self) -> Iterator[tuple[Leaf, ...]]:
+        """The offset of each access on each side (elements)."""
+        for index in product(*[range(m.extent) for m in reversed(self.loops)]):
+            offsets: list[Leaf] = [0] * self.n
+            for i, mode in zip(reversed(index), self.loops):
+                for side in range(self.n):
+                    offsets[side] = _plus(offsets[side], mul(mode.strides[side], i))
+            yield tuple(offsets)
+
+    def lanes(self) -> list[tuple[Leaf, ...]]:
+        """The offset of each element of an access, relative to the access."""
+        return list(Plan((), self.vector, self.n).steps())
+
+
+def _plus(a: Leaf, b: Leaf) -> Leaf:
+    if isinstance(a, int) and a == 0:
+        return b
+    if isinstance(b, int) and b == 0:
+        return a
+    return add(a, b)
+
+
+def _flat(layout: Layout) -> list[tuple[int, Leaf]]:
+    pairs: list[tuple[int, Leaf]] = []
+    for s, d in zip(leaves(layout.shape), leaves(layout.stride)):
+        assert isinstance(s, int)
+        if s != 1:
+            pairs.append((s, d))  # pyright: ignore[reportArgumentType]
+    return pairs
+
+
+def common_modes(layouts: Sequence[Layout]) -> list[Mode]:
+    """The modes of several layouts of equal size, split so that they agree.  Raises AlgebraError if they cannot."""
+    rows = [_flat(layout) for layout in layouts]
+    modes: list[Mode] = []
+    while any(rows):
+        extent = min(row[0][0] for row in rows if row)
+        if not all(rows) or any(row[0][0] % extent for row in rows):
+            shapes = ", ".join(str(layout) for layout in layouts)
+            raise AlgebraError(f"expected shapes that split into common modes, got {shapes}")
+        modes.append(Mode(extent, tuple(row[0][1] for row in rows)))
+        for row in rows:
+            s, d = row[0]
+            row[0:1] = [(s // extent, mul(d, extent))] if s != extent else []
+    return modes
+
+
+def broadcast_mode0(flags: Layout, like: Layout) -> Layout:
+    """A flag tensor with one flag for a whole mode 0, seen with the shape of ``like``."""
+    shape, stride = _tuple(flags.shape), _tuple(flags.stride)
+    target = _tuple(like.shape)
+    if size(shape[0]) == 1 and size(target[0]) != 1:  # pyright: ignore[reportArgumentType]
+        return Layout((size(target[0]), *shape[1:]), (0, *stride[1:]))  # pyright: ignore[reportArgumentType]
+    return flags
+
+
+def _tuple(tree: object) -> tuple[Payload, ...]:
+    return tree if isinstance(tree, tuple) else (tree,)  # pyright: ignore[reportReturnType]
+
+
+def plan(sides: Sequence[Side], flags: Layout | None, limit_bits: int) -> Plan:
+    """The widest accesses that all memory sides prove.  Raises AlgebraError for layouts that do not agree."""
+    layouts = [s.layout for s in sides] + ([flags] if flags is not None else [])
+    # A destination that repeats (stride 0) is written once.
+    modes = [m for m in common_modes(layouts) if not _is(m.strides[1], 0)]
+    memory = [i for i, s in enumerate(sides) if not s.in_registers]
+    bits = element_bits(sides[0].type.element)
+    if not memory or bits >= limit_bits:
+        return Plan((), tuple(modes), len(layouts))
+    vector: list[Mode] = []
+    rest = list(modes)
+    width, limit = 1, limit_bits // bits
+    while width < limit:
+        at = next((i for i, m in enumerate(rest) if all(_is(m.strides[k], width) for k in memory)), None)
+        if at is None:
+            break
+        mode = rest.pop(at)
+        take = _power_of_two(gcd(mode.extent, limit // width))
+        take = _provable(sides, memory, [*rest, *_tail(mode, take)], bits, width, take)
+        if take < mode.extent:
+            rest[at:at] = _tail(mode, take)
+        if take == 1:
+            break
+        vector.append(Mode(take, mode.strides))
+        width *= take
+        if take < mode.extent:
+            break
+    return Plan(tuple(vector), tuple(rest), len(layouts))
+
+
+def _tail(mode: Mode, take: int) -> list[Mode]:
+    if take == mode.extent:
+        return []
+    return [Mode(mode.extent // take, tuple(mul(d, take) for d in mode.strides))] if take > 1 else [mode]
+
+
+def _provable(sides: Sequence[Side], memory: Sequence[int], rest: Sequence[Mode], bits: int, width: int, take: int) -> int:
+    """The largest power of two up to ``take`` for which ``width * take`` elements are aligned on all memory sides."""
+    while take > 1:
+        n = width * take
+        n_bytes = n * bits // 8
+        if all(
+            sides[k].type.alignment % n_bytes == 0
+            and _swizzle_allows(sides[k].type, n_bytes)
+            and all(divisibility(m.strides[k]) % n == 0 for m in rest)
+            for k in memory
+        ):
+            return take
+        take //= 2
+    return 1
+
+
+def _swizzle_allows(t: MemRefType, n_bytes: int) -> bool:
+    swizzle = t.data.ptr.swizzle
+    return swizzle is None or n_bytes <= 1 << swizzle.base
+
+
+def _power_of_two(n: int) -> int:
+    return n & -n
+
+
+def _is(leaf: Leaf, n: int) -> bool:
+    return isinstance(leaf, int) and leaf == n
+
+
+def plain_layout(layout: object) -> Layout:
+    """A layout that is not composed.  Raises AlgebraError otherwise."""
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(f"expected a plain layout, got the composed layout {layout}")
+    assert isinstance(layout, Layout)
+    return layout

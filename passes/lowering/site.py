@@ -1,0 +1,96 @@
+"""A place to insert ops: before one op, or at the end of a nested block, with that op's location."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from cute_dialect.algebra.leaf import Dyn, Leaf
+from cute_dialect.ops.access import GetScalarsOp
+from cute_dialect.ops.kinds import bind, dynamic_leaves
+from cute_dialect.ops.make import StaticOp
+from cute_dialect.passes.emitter import ArithEmitter, rebuild
+from cute_dialect.types import CuteType, IntTupleType, Payload
+
+
+class Site:
+    """Inserts before ``anchor``; inside :meth:`block` at the end of that block."""
+
+    def __init__(self, anchor: Operation):
+        self.anchor = anchor
+        self._block: Block | None = None
+        self._constants: dict[tuple[Block | None, int, Attribute], SSAValue] = {}
+        self.emitter = ArithEmitter(self.add, self.constant)
+
+    def add(self, op: Operation) -> Operation:
+        """Insert an op."""
+        op.location = self.anchor.location
+        if self._block is not None:
+            self._block.add_op(op)
+        else:
+            parent = self.anchor.parent
+            assert parent is not None
+            parent.insert_op_before(op, self.anchor)
+        return op
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Insert an op; gives its first result."""
+        self.add(op)
+        return op.results[0]
+
+    def constant(self, value: int, type: Attribute) -> SSAValue:
+        """A constant, shared within this block."""
+        key = (self._block, value, type)
+        known = self._constants.get(key)
+        if known is None:
+            op = arith.ConstantOp.create(result_types=[type], properties={"value": IntegerAttr(value, type)})  # pyright: ignore
+            known = self._constants[key] = self.emit(op)
+        return known
+
+    def bound(self, ssa: SSAValue) -> Payload:
+        """The payload of a value, divisibility tracked, its dynamic leaves bound by ``cute.get_scalars``."""
+        t = ssa.type
+        assert isinstance(t, CuteType)
+        if t.is_static():
+            return t.data
+        scalars = GetScalarsOp(ssa, only_dynamic=True)
+        self.add(scalars)
+        leaves = dynamic_leaves(t.data)
+        bound = [Dyn(d.width, d.div or 1, v, self.emitter) for d, v in zip(leaves, scalars.results)]
+        return bind(t.data, bound)
+
+    def make(self, declared: CuteType, payload: Payload) -> SSAValue:
+        """A value of exactly this type."""
+        return rebuild(declared, payload, self.emitter)
+
+    def offset(self, leaf: Leaf) -> SSAValue:
+        """An offset as a depth-0 int tuple that says all that is known of its divisibility."""
+        t = IntTupleType(Dyn(leaf.width, leaf.div) if isinstance(leaf, Dyn) else leaf)
+        return self.emit(StaticOp(t)) if isinstance(leaf, int) else self.make(t, leaf)
+
+    @contextmanager
+    def block(self, block: Block) -> Iterator[None]:
+        """Insert at the end of ``block``."""
+        saved, self._block = self._block, block
+        try:
+            yield
+        finally:
+            self._block = saved
+
+    @contextmanager
+    def if_(self, condition: SSAValue) -> Iterator[Block]:
+        """``scf.if`` without results; inserts into its first block.  Gives the block of the other case."""
+        then, other = Block(), Block()
+        with self.block(then):
+            yield other
+            self.add(scf.YieldOp())
+        regions = [Region(then), Region()]
+        if other.ops:
+            with self.block(other):
+                self.add(scf.YieldOp())
+            regions[1] = Region(other)
+        self.add(scf.IfOp.create(operands=[condition], regions=regions))
