@@ -14,6 +14,7 @@ columns count Unicode code points; 0 means unknown.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation
 
 Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
+
+_WORD = re.compile(r'["%@!#^]?[\w.$]+"?')
+"""What is marked at a position without an end: the name of an op, of a value …"""
 
 _COLORS: Mapping[str, str] = {"error": "\33[1;31m", "warning": "\33[1;35m", "remark": "\33[1;34m", "note": "\33[1;30m"}
 
@@ -164,7 +168,9 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, Source] | None = None, 
     if text is not None and text.strip():
         lines.append(text)
         at = max(min(position.col - 1, len(text)), 0)
-        width = max(min(position.end - position.col, len(text) - at), 1)
+        word = _WORD.match(text, at)
+        end = position.end or (word.end() + 1 if word is not None else 0)
+        width = max(min(end - position.col, len(text) - at), 1)
         margin = "".join(c if c == "\t" else " " for c in text[:at])
         lines.append(margin + "^" + "~" * (width - 1))
     out = "\n".join(lines) + "\n"

@@ -1,0 +1,57 @@
+"""Which dialects a tool knows: made lazily, so that a file pays for the dialects it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from xdsl.context import Context
+from xdsl.ir import Dialect
+
+DialectScope: TypeAlias = Literal["cute", "base", "all"]
+
+_UPSTREAM: Mapping[str, tuple[str, ...]] = {
+    "cute": ("arith", "builtin", "func", "gpu", "llvm", "math", "scf", "ub"),
+    "base": ("arith", "builtin", "cf", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector"),
+    "all": ("arith", "builtin", "cf", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector"),
+}
+
+
+def make_context(dialects: DialectScope = "all", *, allow_unregistered: bool = False) -> Context:
+    """A context in which the dialects of a scope can be used.
+
+    ``cute`` is what a program is written in before it is lowered, ``base`` what is left after ``cute-to-base`` (so that
+    a cute op that leaked is an unregistered one), ``all`` both.
+    """
+    try:
+        from cute_dialect.upstream.registry import register
+    except ImportError:
+        register = _register_xdsl
+    context = Context(allow_unregistered=allow_unregistered)
+    register(context, _UPSTREAM[dialects])
+    if dialects != "base":
+        context.register_dialect("cute", _cute)
+        context.register_dialect("cute_nvgpu", _cute_nvgpu)
+    return context
+
+
+def _cute() -> Dialect:
+    from cute_dialect.dialect import get_cute_dialect
+
+    return get_cute_dialect()
+
+
+def _cute_nvgpu() -> Dialect:
+    from cute_dialect.dialect import get_cute_nvgpu_dialect
+
+    return get_cute_nvgpu_dialect()
+
+
+def _register_xdsl(context: Context, names: tuple[str, ...]) -> None:
+    from importlib import import_module
+
+    for name in names:
+        if name != "nvvm":
+            context.register_dialect(
+                name, lambda name=name: getattr(import_module(f"xdsl.dialects.{name}"), name.capitalize() if name not in ("gpu", "llvm") else name.upper() if name == "gpu" else "LLVM")
+            )

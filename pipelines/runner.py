@@ -1,0 +1,305 @@
+"""Runs passes over a module, on either side of the hand-off to upstream MLIR.
+
+A pipeline is a list of elements (:mod:`cute_dialect.passes.pipeline_text`).  :func:`resolve` checks it as a whole before
+anything runs and gives the steps; :class:`Runner` runs them::
+
+    steps = resolve(parse_pipeline("builtin.module(cute-fold-static,cute-to-base,base-prepare)"))
+    ir = IR(module)
+    ok = Runner(context, engine).run(ir, steps)
+    print(ir.text())
+
+The IR starts as an xDSL module.  At the first step that only upstream can run it is printed once, with its locations, and
+parsed by upstream MLIR in this process; it stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from time import perf_counter
+from typing import Protocol
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import DiagnosticException
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
+from cute_dialect.parsing import one_line, op_name
+from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionError, anchored, run_pass
+from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
+from cute_dialect.passes.registry import PASSES, PassInfo, in_scope, load
+from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+from cute_dialect.printing import ir_text
+from cute_dialect.verifier import verify
+
+HANDED_OVER = "<IR handed to upstream MLIR>"
+"""The file name in errors about the text of the hand-off itself."""
+
+
+class ResolveError(ValueError):
+    """A pipeline cannot be run as it stands; ``element`` is the one that is wrong."""
+
+    def __init__(self, message: str, element: Element):
+        super().__init__(message)
+        self.message = message
+        self.element = element
+
+
+class PassCrash(Exception):
+    """A pass raised what it should not: a bug of ours.  The cause is chained; ``steps`` is how many steps had begun."""
+
+    def __init__(self, pass_name: str, steps: int):
+        super().__init__(pass_name)
+        self.pass_name = pass_name
+        self.steps = steps
+
+
+class Step:
+    """One pass to run: ``path`` names the ops below the module that it runs on, ``instance`` is None if upstream's."""
+
+    def __init__(self, info: PassInfo, options: Mapping[str, str], path: tuple[str, ...], instance: Pass | None):
+        self.info = info
+        self.options = options
+        self.path = path
+        self.instance = instance
+
+    @property
+    def name(self) -> str:
+        """The pass's name."""
+        return self.info.name
+
+    def __str__(self) -> str:
+        """The step as a textual pipeline."""
+        text = str(PassElement(self.name, self.options))
+        for op in reversed(("builtin.module", *self.path)):
+            text = f"{op}({text})"
+        return text
+
+
+class IR:
+    """A module, wherever it is: an xDSL module, or (after the hand-off) one of upstream MLIR."""
+
+    def __init__(self, module: ModuleOp | None = None, upstream: UpstreamModule | None = None):
+        self.module = module
+        self.upstream = upstream
+
+    def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
+        """The IR as text."""
+        if self.upstream is not None:
+            return self.upstream.text(generic=generic, debuginfo=debuginfo, local_scope=local_scope)
+        assert self.module is not None
+        return ir_text(self.module, generic=generic, debuginfo=debuginfo)
+
+
+class Observer(Protocol):
+    """Told of every step; what prints IR and measures time."""
+
+    def before(self, step: Step, ir: IR) -> None:
+        """A step is about to run."""
+        ...
+
+    def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
+        """A step has run; ``seconds`` is without the verifier."""
+        ...
+
+
+def resolve(elements: Iterable[Element], dialects: str = "all") -> list[Step]:
+    """The steps of a pipeline.  Raises ResolveError: unknown pass, bad option, wrong nesting, xDSL after upstream."""
+    known = {row.name for row in in_scope(dialects)}
+    steps: list[Step] = []
+    _collect(elements, (), dialects, known, steps)
+    return steps
+
+
+def _collect(
+    elements: Iterable[Element], path: tuple[str, ...], dialects: str, known: set[str], steps: list[Step]
+) -> None:
+    for element in elements:
+        if isinstance(element, NestElement):
+            inner = path if element.op_name == "builtin.module" else (*path, element.op_name)
+            if "." not in element.op_name and element.op_name in known:
+                raise ResolveError(f"'{element.op_name}' is a pass: write its options in braces", element)
+            _collect(element.elements, inner, dialects, known, steps)
+            continue
+        info = PASSES.get(element.name)
+        if info is None:
+            raise ResolveError(f"unknown pass '{element.name}'{did_you_mean(element.name, sorted(known))}", element)
+        if element.name not in known:
+            raise ResolveError(f"pass '{element.name}' is not there under --dialects={dialects}", element)
+        if info.upstream and info.anchor and path:
+            raise ResolveError(f"pass '{element.name}' runs on {info.anchor[0]}, not on {path[-1]}", element)
+        after = next((s.name for s in steps if s.info.upstream), None)
+        if not info.upstream and not info.both and after is not None:
+            raise ResolveError(
+                f"pass '{element.name}' cannot run after '{after}': that one hands the IR to upstream MLIR, "
+                "from where it does not come back",
+                element,
+            )
+        steps.append(Step(info, element.options, path, _instance(element, info)))
+
+
+def _instance(element: PassElement, info: PassInfo) -> Pass | None:
+    if info.upstream:
+        for key in element.options:
+            if info.options is not None and key not in info.options:
+                names = ", ".join(info.options) or "none"
+                raise ResolveError(
+                    f"pass '{info.name}' has no option '{key}'{did_you_mean(key, info.options)} (its options: {names})",
+                    element,
+                )
+        return None
+    try:
+        return load(info.name).from_text(element.options)
+    except PassOptionError as e:
+        raise ResolveError(str(e), element) from None
+
+
+class Runner:
+    """Runs steps; what goes wrong is reported to ``engine``.
+
+    ``verify_each`` runs the verifier after each pass, ``legality`` also the pass's own statement of what is legal after it.
+    ``sources`` receives the text of the hand-off, so that errors about it can be shown.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        engine: DiagnosticEngine,
+        *,
+        verify_each: bool = True,
+        legality: bool = False,
+        observers: Sequence[Observer] = (),
+        sources: dict[str, Source] | None = None,
+    ):
+        self.pass_context = PassContext(context, engine)
+        self._engine = engine
+        self._verify_each = verify_each
+        self._legality = legality
+        self._observers = observers
+        self._sources = sources
+
+    def run(self, ir: IR, steps: Sequence[Step]) -> bool:
+        """Run the steps in order, up to the first that fails; give whether none did.  Raises PassCrash."""
+        for number, step in enumerate(steps, 1):
+            for observer in self._observers:
+                observer.before(step, ir)
+            start = perf_counter()
+            try:
+                ok = self._step(ir, step)
+                middle = perf_counter()
+                ok = ok and self._check(ir, step)
+            except (MemoryError, KeyboardInterrupt):
+                raise
+            except Exception as e:
+                raise PassCrash(step.name, number) from e
+            end = perf_counter()
+            for observer in self._observers:
+                observer.after(step, ir, ok, middle - start, end - middle)
+            if not ok:
+                return False
+        return True
+
+    def _step(self, ir: IR, step: Step) -> bool:
+        if ir.upstream is not None or step.instance is None:
+            return self._upstream_step(ir, step)
+        assert ir.module is not None
+        targets: list[Operation] = [ir.module]
+        for name in step.path:
+            targets = [found for target in targets for found in anchored(target, (name,))]
+        before = self._engine.errors
+        for target in targets:
+            context = (self._engine.note(f"while running pass '{step.name}'", target, context=True),)
+            try:
+                run_pass(step.instance, target, self.pass_context)
+            except PassError as e:
+                self._engine.error(one_line(e.message), e.op if e.op is not None else target, (*e.notes, *context))
+                return False
+            except (DiagnosticException, AlgebraError) as e:
+                self._engine.error(one_line(str(e)), target, context)
+                return False
+        return self._engine.errors == before
+
+    def _check(self, ir: IR, step: Step) -> bool:
+        if ir.module is None or step.instance is None or ir.upstream is not None:
+            return True
+        if self._verify_each and not verify(ir.module, self._engine, show_op=True):
+            return False
+        if not self._legality:
+            return True
+        shown = 0
+        for op in step.instance.legal_after(ir.module):
+            self._engine.error(f"'{op_name(op)}' op is not legal after pass '{step.name}'", op)
+            shown += 1
+            if shown == 10:
+                break
+        return shown == 0
+
+    # ------------------------------------------------------------------------------------------------------- upstream
+
+    def _upstream_step(self, ir: IR, step: Step) -> bool:
+        if ir.upstream is None and not self._hand_over(ir, step):
+            return False
+        assert ir.upstream is not None
+        try:
+            if step.path:
+                ir.upstream.run_pipeline(str(step))
+            else:
+                ir.upstream.run(step.name, dict(step.options))
+        except UpstreamError as e:
+            self.report(e, step.name)
+            return False
+        return True
+
+    def _hand_over(self, ir: IR, step: Step) -> bool:
+        assert ir.module is not None
+        left = next((op for op in ir.module.walk() if _is_cute(op)), None)
+        if left is not None:
+            self._engine.error(
+                f"pass '{step.name}' runs in upstream MLIR, which does not know '{op_name(left)}'"
+                + ("" if left.name.startswith("cute") else " with cute types")
+                + ": lower it first, with cute-to-base",
+                left,
+            )
+            return False
+        text = ir_text(ir.module, generic=True, debuginfo=True)
+        if self._sources is not None:
+            self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
+        try:
+            ir.upstream = UpstreamModule.from_text(text, HANDED_OVER)
+        except UpstreamError as e:
+            self.report(e, step.name)
+            return False
+        ir.module = None
+        return True
+
+    def report(self, error: UpstreamError, pass_name: str, line_offset: int = 0) -> None:
+        """Report what upstream refused."""
+        known = error.line > 0 and (error.filename != HANDED_OVER or self._sources is not None)
+        at = Position(error.filename, error.line + line_offset, error.col) if known else None
+        note = self._engine.note(f"while running pass '{pass_name}' in upstream MLIR", at, context=True)
+        self._engine.error(one_line(error.message), at, (note,))
+
+
+def _is_cute(op: Operation) -> bool:
+    """Whether an op is one of the dialects that upstream does not know, or has values of their types."""
+    if op.name.startswith(("cute.", "cute_nvgpu.")):
+        return True
+    if any(t.name.startswith("cute") for t in (*op.result_types, *op.operand_types)):
+        return True
+    return any(a.type.name.startswith("cute") for r in op.regions for b in r.blocks for a in b.args)
+
+
+def steps_text(steps: Iterable[Step]) -> str:
+    """The steps as command line flags, for a command that reproduces a run."""
+    out: list[str] = []
+    for step in steps:
+        if step.path:
+            return "--pass-pipeline='builtin.module(" + ",".join(_element_text(s) for s in steps) + ")'"
+        out.append(f"--{step.name}" + (f"={options_text(step.options)}" if step.options else ""))
+    return " ".join(f"'{flag}'" if " " in flag else flag for flag in out)
+
+
+def _element_text(step: Step) -> str:
+    text = str(step)
+    return text.removeprefix("builtin.module(").removesuffix(")")

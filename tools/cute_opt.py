@@ -1,0 +1,410 @@
+"""``cute-opt``: reads MLIR with cute ops, runs passes, prints the result.  ``cute-opt --help`` says more.
+
+This file is the flow: read, split, and for each piece parse, verify, run, print.  The command line is in
+:mod:`.opt_options`, prints and times in :mod:`.opt_watch`, the passes run in :mod:`cute_dialect.pipelines.runner`.
+Imports are made where they are needed: on a small file most of the time goes into them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, StreamHandler, did_you_mean, render
+from cute_dialect.tools.opt_options import (
+    CommandLineError,
+    OptOptions,
+    PassFlag,
+    PipelineFlag,
+    help_text,
+    parse_arguments,
+    pass_help,
+)
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+
+    from cute_dialect.pipelines.runner import Step
+    from cute_dialect.tools.opt_watch import IRPrinter, Timing
+
+SEPARATOR = "// -----"
+STDIN = "<stdin>"
+REPORT_TO = "this is a bug of cute-opt, please report it with the file and the command above"
+
+
+class Failure(Exception):
+    """The command as a whole cannot be carried out; the diagnostic says why."""
+
+    def __init__(self, diagnostic: Diagnostic, source: Source | None = None):
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+        self.source = source
+
+
+class Chunk(NamedTuple):
+    """A piece of the input: its text, how many lines stand before it, its number from 1 (None: the input is whole)."""
+
+    text: str
+    line_offset: int
+    number: int | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``cute-opt`` with these arguments (default: those of the process); give the exit status."""
+    start = perf_counter()
+    as_program = arguments is None
+    if as_program:
+        gc.disable()  # nothing that imports make is garbage
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words or "-debug" in words or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
+    try:
+        status = _command(parse_arguments(words), words, start, as_program)
+        sys.stdout.flush()
+    except CommandLineError as e:
+        sys.stderr.write(f"cute-opt: error: {e}\nTry 'cute-opt --help'.\n")
+        status = 1
+    except Failure as e:
+        sources = {e.source.name: e.source} if e.source is not None else {}
+        sys.stderr.write(render(e.diagnostic, sources, _color()))
+        status = 1
+    except BrokenPipeError:
+        sys.stdout = None  # nobody reads: say nothing more, not even at exit
+        status = 1
+    except KeyboardInterrupt:
+        sys.stderr.write("cute-opt: interrupted\n")
+        status = 130
+    except Exception as e:
+        if debug:
+            raise
+        sys.stderr.write(
+            f"cute-opt: internal error: {type(e).__name__}: {e}\ncute-opt: note: {REPORT_TO} (--debug shows where)\n"
+        )
+        status = 1
+    if as_program:
+        _leave(status)
+    return status
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process at once: taking xDSL's and MLIR's objects apart would cost a tenth of a short run."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except BrokenPipeError:
+            status = 1
+    os._exit(status)
+
+
+def _command(options: OptOptions, words: Sequence[str], start: float, as_program: bool) -> int:
+    if "help" in options.values:
+        topic = options.value("help")
+        sys.stdout.write(pass_help(topic) if topic else help_text())
+        return 0
+    for name in ("version", "list-passes", "list-pipelines"):
+        if options.flag(name):
+            sys.stdout.write({"version": _version, "list-passes": _passes, "list-pipelines": _pipelines}[name]())
+            return 0
+    job = Job(options, words, start)
+    if as_program:
+        gc.freeze()
+        gc.set_threshold(100_000, 20, 20)
+        gc.enable()
+    if options.flag("show-dialects"):
+        sys.stdout.write("Available Dialects: " + ", ".join(sorted(job.context().registered_dialect_names)) + "\n")
+        return 0
+    return job.run()
+
+
+class Job:
+    """One command: options, and what all pieces of the input share."""
+
+    def __init__(self, options: OptOptions, words: Sequence[str], start: float):
+        import cute_dialect.context  # noqa: F401  (what takes long is imported here, to be timed)
+        import cute_dialect.parsing  # noqa: F401
+
+        self.options = options
+        self.words = words
+        self.emit = options.value("emit", "mlir")
+        self.debug = options.flag("debug") or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
+        self.timing: Timing | None = None
+        self.printer: IRPrinter | None = None
+        self.statistics: dict[str, int] = {}
+        if options.flag("mlir-timing"):
+            from cute_dialect.tools.opt_watch import Timing
+
+            self.timing = Timing(start)
+        if any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values)):
+            from cute_dialect.tools.opt_watch import IRPrinter
+
+            self.printer = IRPrinter(options)
+        self.steps = self._steps()
+        self._lap("import", start)
+
+    def run(self) -> int:
+        """Read the input, process its pieces, write what came out."""
+        name, text = self._read()
+        whole = Source(name, text)
+        ok = True
+        outputs: list[str | bytes] = []
+        out_file = self.options.value("o")
+        quiet = self.options.flag("verify-diagnostics") and not out_file
+        for chunk in self._chunks(text):
+            result = self.chunk(chunk, name, whole)
+            ok &= result is not None
+            if result is None or quiet:
+                continue
+            if out_file and out_file != "-":
+                outputs.append(result)
+            else:
+                _write_stdout(result, outputs)
+                outputs.append(b"")
+        if self.timing is not None:
+            sys.stderr.write(self.timing.table())
+        if self.options.flag("mlir-pass-statistics"):
+            from cute_dialect.tools.opt_watch import statistics_text
+
+            sys.stderr.write(statistics_text(self.statistics))
+        if ok and out_file and out_file != "-":
+            _write_file(out_file, outputs)
+        return 0 if ok else 1
+
+    def chunk(self, chunk: Chunk, name: str, whole: Source) -> str | bytes | None:
+        """Process one piece; what it prints to, or None if something was wrong with it."""
+        sources = {name: whole}
+        shown = StreamHandler(sys.stderr, sources, _color())
+        expecting = self.options.flag("verify-diagnostics")
+        engine = DiagnosticEngine(None if expecting else shown, name)
+        source = Source(name, chunk.text, chunk.line_offset) if chunk.line_offset or chunk.number else whole
+        from cute_dialect.tools.opt_chunk import process
+
+        try:
+            result = process(self, engine, source, sources, chunk)
+        except Exception as e:
+            if self.debug:
+                raise
+            self._internal_error(e, chunk, engine, shown)
+            return None
+        if not expecting:
+            return result
+        from cute_dialect.tools.verify_diagnostics import compare
+
+        problems = compare(chunk.text, name, engine.seen, chunk.line_offset)
+        for problem in problems:
+            shown(problem)
+        return None if problems else (result if result is not None else "")
+
+    def context(self) -> Context:
+        """A fresh context with the dialects asked for."""
+        from cute_dialect.context import make_context
+
+        return make_context(
+            self.options.value("dialects", "all"),  # pyright: ignore[reportArgumentType]  (checked by parse_arguments)
+            allow_unregistered=self.options.flag("allow-unregistered-dialect"),
+        )
+
+    # ---------------------------------------------------------------------------------------------------------- input
+
+    def _read(self) -> tuple[str, str]:
+        """Name and text of the input."""
+        path = self.options.input
+        name = STDIN if path == "-" else path
+        try:
+            if path == "-":
+                data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+            else:
+                with open(path, "rb") as f:
+                    data = f.read()
+        except OSError as e:
+            hint = ""
+            if isinstance(e, FileNotFoundError):
+                folder = os.path.dirname(path) or "."
+                hint = did_you_mean(os.path.basename(path), os.listdir(folder) if os.path.isdir(folder) else ())
+            raise Failure(_error(name, f"cannot open the input file: {e.strerror}{hint}")) from None
+        try:
+            return name, data.decode("utf-8")
+        except UnicodeDecodeError as e:
+            line = data.count(b"\n", 0, e.start) + 1
+            column = e.start - (data.rfind(b"\n", 0, e.start) + 1) + 1
+            message = f"the input is not UTF-8: byte 0x{data[e.start]:02x}"
+            raise Failure(Diagnostic("error", message, Position(name, line, column))) from None
+
+    def _chunks(self, text: str) -> list[Chunk]:
+        if not self.options.flag("split-input-file"):
+            return [Chunk(text, 0, None)]
+        chunks: list[Chunk] = []
+        piece: list[str] = []
+        start = 0
+        lines = text.split("\n")
+        for number, line in enumerate(lines):
+            if line.rstrip() == SEPARATOR:
+                chunks.append(Chunk("\n".join([*piece, ""]), start, len(chunks) + 1))
+                piece = []
+                start = number + 1
+            else:
+                piece.append(line)
+        chunks.append(Chunk("\n".join(piece), start, len(chunks) + 1))
+        return chunks
+
+    # ----------------------------------------------------------------------------------------------------------- steps
+
+    def _steps(self) -> list[Step]:
+        """The passes to run, checked.  Raises Failure with a position in the pipeline's text."""
+        run = list(self.options.run)
+        if not run and self.emit != "mlir":
+            run.append(PipelineFlag(True, "nvptx"))
+        if not run:
+            return []
+        from cute_dialect.passes.pipeline_text import PassElement, PipelineTextError, parse_options, parse_pipeline
+        from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+        from cute_dialect.pipelines.runner import ResolveError, resolve
+
+        elements = []
+        for item in run:
+            label = f"<--{item.name}>" if isinstance(item, PassFlag) else "<--pass-pipeline>"
+            text = item.options if isinstance(item, PassFlag) else item.text
+            try:
+                if isinstance(item, PassFlag):
+                    elements.append((PassElement(item.name, parse_options(item.options)), None))
+                elif item.named:
+                    row, values = named_pipeline(item.text)
+                    elements += [(element, None) for element in row.elements(values)]
+                else:
+                    source = Source(label, item.text)
+                    elements += [(element, source) for element in parse_pipeline(item.text)]
+            except PipelineTextError as e:
+                source = Source(label, text)
+                raise Failure(Diagnostic("error", e.message, source.position(e.offset)), source) from None
+            except PipelineError as e:
+                raise CommandLineError(str(e)) from None
+        try:
+            steps = resolve([element for element, _ in elements], self.options.value("dialects", "all"))
+        except ResolveError as e:
+            source = next((s for s in (s for _, s in elements) if s is not None), None)
+            if source is None:
+                raise CommandLineError(e.message) from None
+            raise Failure(Diagnostic("error", e.message, source.position(e.element.offset)), source) from None
+        if self.emit == "llvm" and not self.options.run:
+            last = next((i for i, s in enumerate(steps) if s.name == "attach-nvvm-target"), len(steps))
+            steps = steps[:last]
+        return steps
+
+    # ------------------------------------------------------------------------------------------------------------ rest
+
+    def _lap(self, name: str, since: float) -> float:
+        return self.timing.lap(name, since) if self.timing is not None else since
+
+    def _internal_error(self, e: Exception, chunk: Chunk, engine: DiagnosticEngine, shown: StreamHandler) -> None:
+        """Report a bug of ours: what, where the input lies, and the command that shows it again."""
+        import tempfile
+
+        what = ""
+        command = [word for word in self.words if word != self.options.input]
+        cause: BaseException = e
+        from cute_dialect.pipelines.runner import PassCrash, steps_text
+
+        if isinstance(e, PassCrash):
+            what = f" in pass '{e.pass_name}'"
+            cause = e.__cause__ or e
+            flags = {w for w in command if w.lstrip("-").startswith(("allow-unregistered-dialect", "dialects", "core-only"))}
+            command = [*sorted(flags), steps_text(self.steps[: e.steps])]
+        else:
+            command = [_quote(word) for word in command]
+        handle, path = tempfile.mkstemp(prefix="cute-opt-", suffix=".mlir")
+        with os.fdopen(handle, "w", encoding="utf-8") as f:
+            f.write(chunk.text)
+        message = f"internal error{what}: {type(cause).__name__}: {str(cause).strip() or 'no message'}"
+        notes = (
+            Diagnostic("note", f"the input was written to {path}; to see it again: cute-opt {path} {' '.join(command)}", engine.position(None)),
+            Diagnostic("note", f"{REPORT_TO} (--debug shows where)", engine.position(None)),
+        )
+        shown(Diagnostic("error", message, engine.position(None), notes))
+
+
+def _quote(word: str) -> str:
+    return f"'{word}'" if any(c in word for c in " ()*|<>;&$") else word
+
+
+def _error(name: str, message: str) -> Diagnostic:
+    return Diagnostic("error", message, Position(name))
+
+
+def _color() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _write_stdout(result: str | bytes, before: Sequence[str | bytes]) -> None:
+    if isinstance(result, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(result)
+        return
+    if before:
+        sys.stdout.write(SEPARATOR + "\n")
+    sys.stdout.write(result)
+
+
+def _write_file(path: str, outputs: Sequence[str | bytes]) -> None:
+    """Write a file under a temporary name and rename it.  Raises Failure."""
+    import tempfile
+
+    separator = (SEPARATOR + "\n").encode()
+    data = separator.join(o.encode() if isinstance(o, str) else o for o in outputs)
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=".cute-opt-", dir=os.path.dirname(path) or ".")
+        with os.fdopen(handle, "wb") as f:
+            f.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as e:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise Failure(_error(path, f"cannot write the output file: {e.strerror}")) from None
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    out: list[str] = []
+    for what, packages in (
+        ("cute-opt", ("cute-dialect",)),
+        ("xDSL", ("xdsl",)),
+        ("upstream MLIR", ("xtc-mlir-python-bindings", "mlir-python-bindings", "mlir")),
+    ):
+        found = "not installed"
+        for package in packages:
+            try:
+                found = version(package)
+                break
+            except PackageNotFoundError:
+                continue
+        out.append(f"{what} {found}")
+    return "\n".join([*out, ""])
+
+
+def _passes() -> str:
+    from cute_dialect.passes.registry import PASSES
+
+    return "".join(f"{row.name:<28} {row.summary}\n" for row in PASSES.values())
+
+
+def _pipelines() -> str:
+    from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
+
+    out: list[str] = []
+    for row in PIPELINES.values():
+        out.append(f"{row.name:<28} {row.summary}")
+        out += [f"  {key + '=' + o.default:<26} {o.help}" for key, o in row.options.items()]
+        out.append(f"  {row.text()}")
+    out.append(f"--pipeline alone means {DEFAULT}.")
+    return "\n".join([*out, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

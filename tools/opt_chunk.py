@@ -1,0 +1,199 @@
+"""One piece of the input of ``cute-opt``, from text to text: parse, verify, run the passes, print."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+
+from cute_dialect.diagnostics import DiagnosticEngine, Position, Source
+from cute_dialect.parsing import parse_module
+from cute_dialect.printing import ir_text
+from cute_dialect.verifier import verify
+
+if TYPE_CHECKING:
+    from cute_dialect.pipelines.runner import IR, Runner
+    from cute_dialect.tools.cute_opt import Chunk, Job
+
+
+def process(
+    job: Job, engine: DiagnosticEngine, source: Source, sources: dict[str, Source], chunk: Chunk
+) -> str | bytes | None:
+    """What a piece prints to; None if something was reported to ``engine``."""
+    options = job.options
+    now = perf_counter()
+    if not job.steps and job.printer is None:
+        module = _parse(job, engine, source)
+        if module is None:
+            return None
+        now = perf_counter()
+        text = ir_text(
+            module, generic=options.flag("mlir-print-op-generic"), debuginfo=options.flag("mlir-print-debuginfo")
+        )
+        _lap(job, "print", now)
+        return text
+
+    from cute_dialect.pipelines.runner import IR, Runner
+
+    context = job.context()
+    observers = [o for o in (job.printer, job.timing) if o is not None]
+    runner = Runner(
+        context,
+        engine,
+        verify_each=options.flag("verify-each", True),
+        legality=options.flag("verify-legality"),
+        observers=observers,
+        sources=sources,
+    )
+    if job.steps and job.steps[0].info.upstream and not _mentions_cute(source.text) and _may_skip_xdsl(job):
+        ir = _parse_upstream(runner, source)
+        now = _lap(job, "parse", now)
+    else:
+        module = _parse(job, engine, source)
+        ir = IR(module) if module is not None else None
+    if ir is None:
+        return None
+    if job.printer is not None:
+        job.printer.start(ir, chunk.number)
+    ok = runner.run(ir, job.steps)
+    for name, count in runner.pass_context.statistics.items():
+        job.statistics[name] = job.statistics.get(name, 0) + count
+    if not ok:
+        return None
+    now = perf_counter()
+    result = _emit(job, engine, ir)
+    _lap(job, "print", now)
+    return result
+
+
+def _lap(job: Job, name: str, since: float) -> float:
+    return job.timing.lap(name, since) if job.timing is not None else since
+
+
+def _parse(job: Job, engine: DiagnosticEngine, source: Source) -> ModuleOp | None:
+    """Parse and verify here, in xDSL."""
+    now = perf_counter()
+    core_only = job.options.flag("core-only")
+    module = parse_module(job.context(), source, engine, core_only=core_only)
+    now = _lap(job, "parse", now)
+    if module is None:
+        return None
+    ok = verify(module, engine)
+    _lap(job, "verify", now)
+    if not ok:
+        return None
+    if job.options.flag("verify-roundtrip") and not _roundtrip(job, engine, module, source.name):
+        return None
+    return module
+
+
+# ----------------------------------------------------------------------------------------------- straight to upstream
+
+
+def _mentions_cute(text: str) -> bool:
+    return "cute." in text or "cute_nvgpu" in text or "<cute" in text
+
+
+def _may_skip_xdsl(job: Job) -> bool:
+    """Whether upstream may parse the file: only if nothing asks for what xDSL's side does."""
+    options = job.options
+    plain = not (options.flag("allow-unregistered-dialect") or options.flag("verify-roundtrip"))
+    return plain and options.value("dialects", "all") != "cute"
+
+
+def _parse_upstream(runner: Runner, source: Source) -> IR | None:
+    """Base ops only and all passes upstream's: upstream parses the file itself, which is faster and knows all its ops."""
+    from cute_dialect.pipelines.runner import IR
+    from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+
+    try:
+        return IR(upstream=UpstreamModule.from_text(source.text, source.name))
+    except UpstreamError as e:
+        runner.report(e, "parse", source.line_offset)
+        return None
+
+
+# ------------------------------------------------------------------------------------------------------------ roundtrip
+
+
+def _roundtrip(job: Job, engine: DiagnosticEngine, module: ModuleOp, name: str) -> bool:
+    """``print(parse(print(M))) == print(M)``, and the generic form parses to an equal module."""
+    at = Position(name)
+    custom = ir_text(module)
+    for form, text in (("custom", custom), ("generic", ir_text(module, generic=True))):
+        inner = DiagnosticEngine()
+        again = parse_module(job.context(), Source(f"<{form} form>", text), inner)
+        if again is None:
+            first = inner.seen[0]
+            line = Source("", text).line(first.position.line) or ""
+            engine.error(f"roundtrip: the {form} form does not parse: {first.message}, in: {line.strip()}", at)
+            return False
+        printed = ir_text(again)
+        if printed != custom:
+            old, new = next(
+                (pair for pair in zip(custom.split("\n"), printed.split("\n")) if pair[0] != pair[1]), ("", "")
+            )
+            engine.error(f"roundtrip: the {form} form reads back as something else", at, _difference(engine, old, new))
+            return False
+        if not again.is_structurally_equivalent(module):
+            engine.error(f"roundtrip: the {form} form reads back as a module that is not equal", at)
+            return False
+    return True
+
+
+def _difference(engine: DiagnosticEngine, old: str, new: str) -> tuple:  # pyright: ignore
+    return (engine.note(f"printed: {old.strip()}"), engine.note(f"read back: {new.strip()}"))
+
+
+# ----------------------------------------------------------------------------------------------------------------- emit
+
+
+def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
+    """The module in the form that ``--emit`` asks for."""
+    options = job.options
+    if job.emit == "mlir":
+        return ir.text(
+            generic=options.flag("mlir-print-op-generic"),
+            debuginfo=options.flag("mlir-print-debuginfo"),
+            local_scope=options.flag("mlir-print-local-scope"),
+        )
+    if ir.upstream is None:
+        engine.error(f"--emit={job.emit} needs passes that go to upstream MLIR: add --pipeline, or leave all passes away")
+        return None
+    from cute_dialect.pipelines.upstream import UpstreamError
+
+    try:
+        if job.emit == "llvm":
+            parts = ir.upstream.llvm_ir()
+            if not parts:
+                engine.error("--emit=llvm: the module holds no code in the llvm dialect: end with one-shot-convert-to-llvm")
+                return None
+            return "\n".join(parts.values())
+        objects = ir.upstream.objects()
+    except UpstreamError as e:
+        engine.error(e.message)
+        return None
+    if not objects:
+        engine.error(f"--emit={job.emit}: the module holds no gpu.binary: it needs a gpu.module, and emit-gpu-binary last")
+        return None
+    if job.emit == "ptx":
+        texts = [o.data.decode() for o in objects if o.format == "isa"]
+        if not texts:
+            engine.error("--emit=ptx: emit-gpu-binary made no PTX: use compilation-target=isa")
+            return None
+        return "\n".join(texts)
+    if len(objects) != 1:
+        names = ", ".join("@" + o.module for o in objects)
+        engine.error(f"--emit=cubin: one file holds one cubin, but there are {len(objects)} gpu.modules: {names}")
+        return None
+    (only,) = objects
+    if only.format == "bin":
+        return only.data
+    from cute_dialect.pipelines.ptxas import PtxasError, assemble
+
+    try:
+        return assemble(only.data.decode(), only.chip).cubin
+    except PtxasError as e:
+        engine.error(str(e))
+        return None

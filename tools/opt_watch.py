@@ -1,0 +1,124 @@
+"""What watches a run of ``cute-opt``: prints of the IR between passes, times, statistics."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from cute_dialect.tools.opt_options import OptOptions
+
+if TYPE_CHECKING:
+    from cute_dialect.pipelines.runner import IR, Step
+
+
+class IRPrinter:
+    """Prints the IR before and after passes, to standard error, or each into a file of its own.
+
+    Files are ``DIR/<number>-<pass>.mlir`` (``<number>-before-<pass>.mlir``), where the number counts passes from 1 and
+    ``00-input.mlir`` is the module as parsed; of a split input, piece ``k`` has the folder ``DIR/chunk-k``.
+    """
+
+    def __init__(self, options: OptOptions):
+        self._generic = options.flag("mlir-print-op-generic")
+        self._debuginfo = options.flag("mlir-print-debuginfo")
+        self._local = options.flag("mlir-print-local-scope")
+        self._folder = options.value("mlir-print-ir-tree-dir")
+        self._before = _selected(options, "before")
+        self._after = _selected(options, "after")
+        self._failure = options.flag("mlir-print-ir-after-failure")
+        if self._folder and self._before == () and self._after == () and not self._failure:
+            self._after = None
+        self._chunk = ""
+        self._number = 0
+
+    @staticmethod
+    def wanted(options: OptOptions) -> bool:
+        """Whether any option asks for such prints."""
+        return any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values))
+
+    def start(self, ir: IR, chunk: int | None) -> None:
+        """A module has been parsed; ``chunk`` counts the pieces of a split input from 1."""
+        self._chunk = "" if chunk is None else f"chunk-{chunk}"
+        self._number = 0
+        if self._folder:
+            self._show(ir, "00-input", "")
+
+    def before(self, step: Step, ir: IR) -> None:
+        """Called before each pass."""
+        self._number += 1
+        if self._before is None or step.name in self._before:
+            self._show(ir, f"{self._number:02d}-before-{step.name}", f"IR Dump Before {step.name}")
+
+    def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
+        """Called after each pass."""
+        if not ok and (self._failure or self._after is None or step.name in self._after):
+            self._show(ir, f"{self._number:02d}-{step.name}-failed", f"IR Dump After {step.name} Failed")
+        elif ok and (self._after is None or step.name in self._after):
+            self._show(ir, f"{self._number:02d}-{step.name}", f"IR Dump After {step.name}")
+
+    def _show(self, ir: IR, file: str, title: str) -> None:
+        text = ir.text(generic=self._generic, debuginfo=self._debuginfo, local_scope=self._local)
+        if not self._folder:
+            sys.stderr.write(f"// -----// {title} //----- //\n{text}\n")
+            return
+        folder = os.path.join(self._folder, self._chunk)
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, file + ".mlir"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+
+def _selected(options: OptOptions, when: str) -> tuple[str, ...] | None:
+    """The passes to print around; None: all of them."""
+    if options.flag(f"mlir-print-ir-{when}-all"):
+        return None
+    return tuple(name.strip() for name in options.value(f"mlir-print-ir-{when}").split(",") if name.strip())
+
+
+class Timing:
+    """Adds up wall time by what it was spent on, and shows it as a table (``--mlir-timing``)."""
+
+    def __init__(self, start: float):
+        self._start = start
+        self._rows: dict[str, float] = {}
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add to a row."""
+        self._rows[name] = self._rows.get(name, 0.0) + seconds
+
+    def lap(self, name: str, since: float) -> float:
+        """Add the time since ``since`` to a row; give the time now."""
+        now = perf_counter()
+        self.add(name, now - since)
+        return now
+
+    def before(self, step: Step, ir: IR) -> None:
+        """An observer's; nothing to do."""
+
+    def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
+        """An observer's: a pass has run."""
+        self.add(step.name, seconds)
+        if verify_seconds > 1e-5:
+            self.add("verify", verify_seconds)
+
+    def table(self) -> str:
+        """The table: wall seconds, share of the total, name."""
+        total = perf_counter() - self._start
+        rows = dict(self._rows)
+        rows["rest"] = max(total - sum(rows.values()), 0.0)
+        lines = ["===-- execution time report (wall) --===", f"  {'seconds':>9}  {'share':>6}  name"]
+        lines += [_row(seconds, total, name) for name, seconds in rows.items()]
+        return "\n".join([*lines, _row(total, total, "total"), ""])
+
+
+def _row(seconds: float, total: float, name: str) -> str:
+    return f"  {seconds:9.4f}  {100 * seconds / total if total else 0:5.1f}%  {name}"
+
+
+def statistics_text(statistics: Mapping[str, int]) -> str:
+    """What passes counted (``--mlir-pass-statistics``)."""
+    lines = ["===-- pass statistics --==="]
+    lines += [f"  {count:9d}  {name}" for name, count in sorted(statistics.items())]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,200 @@
+"""Check expressions of ``cute-run``: ``c == a + b``, ``allclose(c, a @ b.T, rtol=1e-3)``.
+
+A small language of numpy expressions, read with :mod:`ast` and evaluated node by node; nothing else of Python can be
+reached.  A name is an argument after the run; ``in_NAME`` is what it held before.  ``==`` compares element by element
+and bit by bit in the arguments' own type (NaN equals NaN); comparisons of arrays must hold everywhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+if TYPE_CHECKING:  # pragma: no cover
+    from numpy.typing import NDArray
+
+__all__ = ["CheckError", "CheckResult", "check", "references"]
+
+Number: TypeAlias = "NDArray[np.generic] | np.generic | int | float | bool"
+
+
+class CheckError(ValueError):
+    """The expression cannot be read or evaluated."""
+
+
+class CheckResult(NamedTuple):
+    """Whether it holds, and one line that says more: how many elements, where the first difference is."""
+
+    ok: bool
+    detail: str
+
+
+_BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.MatMult: operator.matmul,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_COMPARE: Mapping[type[ast.cmpop], Callable[[object, object], object]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "where": np.where,
+    "sum": np.sum,
+    "max": np.max,
+    "min": np.min,
+    "mean": np.mean,
+    "isnan": np.isnan,
+    "transpose": np.transpose,
+    "allclose": np.allclose,
+    "array_equal": np.array_equal,
+    "f32": lambda x: np.asarray(x).astype(np.float32),
+    "f64": lambda x: np.asarray(x).astype(np.float64),
+    "like": lambda x, y: np.asarray(x).astype(np.asarray(y).dtype),
+}
+_KEYWORDS = {"rtol", "atol", "axis", "equal_nan"}
+_REFERENCES: Mapping[str, tuple[int, str]] = {
+    "copy": (2, "{1} == {0}"),
+    "add": (3, "{2} == {0} + {1}"),
+    "sub": (3, "{2} == {0} - {1}"),
+    "mul": (3, "{2} == {0} * {1}"),
+    "gemm": (3, "allclose(f32({2}), f32({0}) @ transpose(f32({1})), rtol=1e-2, atol=1e-2)"),
+}
+
+
+def references() -> Sequence[str]:
+    """Names that may stand for an expression: ``add`` is ``c == a + b`` over the tensors in order."""
+    return tuple(_REFERENCES)
+
+
+def check(expression: str, values: Mapping[str, object], tensors: Sequence[str]) -> CheckResult:
+    """Evaluate ``expression`` (or the name of a reference) over ``values``.
+
+    ``tensors`` are the names of the array arguments, in order.  Raises :class:`CheckError`.
+
+    >>> check("c == a + 1", {"a": np.arange(3), "c": np.array([1, 2, 4])}, ["a", "c"])
+    CheckResult(ok=False, detail='1 of 3 elements differ, the first at (2,): got 4, expected 3')
+    """
+    if expression in _REFERENCES:
+        count, template = _REFERENCES[expression]
+        if len(tensors) < count:
+            raise CheckError(f"reference {expression!r} needs {count} tensors, the kernel has {len(tensors)}")
+        expression = template.format(*tensors)
+    if len(expression) > 2000:
+        raise CheckError("the expression is too long")
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        raise CheckError(f"cannot read the expression {expression!r}: {getattr(e, 'msg', e)}") from e
+    try:
+        with np.errstate(all="ignore"):
+            return _verdict(tree, values)
+    except CheckError:
+        raise
+    except RecursionError as e:
+        raise CheckError("the expression is nested too deeply") from e
+    except Exception as e:  # what numpy says of shapes and types
+        raise CheckError(f"{expression}: {e}") from e
+
+
+def _verdict(tree: ast.expr, values: Mapping[str, object]) -> CheckResult:
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
+        results = [_verdict(t, values) for t in tree.values]
+        bad = [r for r in results if not r.ok]
+        return bad[0] if bad else CheckResult(True, "; ".join(r.detail for r in results))
+    if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq):
+        got, want = np.asarray(_value(tree.left, values)), np.asarray(_value(tree.comparators[0], values))
+        return _equal(got, want)
+    value = np.asarray(_value(tree, values))
+    if value.dtype != np.bool_:
+        raise CheckError("the expression is no comparison: write for example 'c == a + b'")
+    bad_count = int(value.size - np.count_nonzero(value))
+    if bad_count:
+        first = tuple(int(i) for i in np.argwhere(~value)[0])
+        return CheckResult(False, f"fails for {bad_count} of {value.size} elements, the first at {first}")
+    return CheckResult(True, f"holds for {value.size} element{'s' if value.size != 1 else ''}")
+
+
+def _equal(got: NDArray[np.generic], want: NDArray[np.generic]) -> CheckResult:
+    if got.shape != want.shape and want.shape != ():
+        return CheckResult(False, f"shapes differ: {got.shape} and {want.shape}")
+    want = np.broadcast_to(want, got.shape)
+    both_nan = np.zeros(got.shape, dtype=bool)
+    if got.dtype.kind in "fV" and want.dtype.kind in "fV":
+        both_nan = np.not_equal(got, got) & np.not_equal(want, want)
+    differ = ~(np.equal(got, want) | both_nan)
+    count = int(np.count_nonzero(differ))
+    if count:
+        first = tuple(int(i) for i in np.argwhere(differ)[0])
+        return CheckResult(
+            False,
+            f"{count} of {got.size} elements differ, the first at {first}: got {got[first]}, expected {want[first]}",
+        )
+    return CheckResult(True, f"{got.size} elements equal")
+
+
+def _value(tree: ast.expr, values: Mapping[str, object]) -> object:
+    if isinstance(tree, ast.Name):
+        if tree.id not in values:
+            raise CheckError(f"no argument is called {tree.id!r} (there are: {', '.join(values)})")
+        return values[tree.id]
+    if isinstance(tree, ast.Constant):
+        if isinstance(tree.value, (bool, int, float)) and abs(tree.value) < 2**63:
+            return tree.value
+        raise CheckError(f"{tree.value!r} is not allowed in an expression")
+    if isinstance(tree, ast.BinOp) and type(tree.op) in _BINARY:
+        return _BINARY[type(tree.op)](_value(tree.left, values), _value(tree.right, values))
+    if isinstance(tree, ast.UnaryOp):
+        value = _value(tree.operand, values)
+        if isinstance(tree.op, ast.USub):
+            return operator.neg(cast("int", value))
+        if isinstance(tree.op, (ast.Invert, ast.Not)):
+            return np.logical_not(cast("NDArray[np.generic]", value))
+    if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and type(tree.ops[0]) in _COMPARE:
+        return _COMPARE[type(tree.ops[0])](_value(tree.left, values), _value(tree.comparators[0], values))
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+        function = _FUNCTIONS.get(tree.func.id)
+        if function is None:
+            raise CheckError(f"unknown function {tree.func.id!r} (known: {', '.join(_FUNCTIONS)})")
+        keywords: dict[str, object] = {}
+        for k in tree.keywords:
+            if k.arg not in _KEYWORDS:
+                raise CheckError(f"unknown keyword {k.arg!r} of {tree.func.id} (known: {', '.join(sorted(_KEYWORDS))})")
+            keywords[k.arg] = _value(k.value, values)
+        return function(*[_value(a, values) for a in tree.args], **keywords)
+    if isinstance(tree, ast.Attribute) and tree.attr == "T":
+        return np.transpose(cast("NDArray[np.generic]", _value(tree.value, values)))
+    if isinstance(tree, ast.Subscript):
+        return np.asarray(_value(tree.value, values))[cast("slice", _index(tree.slice, values))]
+    raise CheckError(f"{ast.unparse(tree)!r} is not allowed in an expression")
+
+
+def _index(tree: ast.expr, values: Mapping[str, object]) -> object:
+    if isinstance(tree, ast.Tuple):
+        return tuple(_index(e, values) for e in tree.elts)
+    if isinstance(tree, ast.Slice):
+        low, high, step = (None if e is None else _value(e, values) for e in (tree.lower, tree.upper, tree.step))
+        return slice(low, high, step)
+    return _value(tree, values)

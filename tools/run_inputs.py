@@ -1,0 +1,252 @@
+"""Arguments of ``cute-run`` from short texts: ``64x4096xf32:randn:ld=4100``.
+
+=====================  ==============================================================================================
+``64x4096xf32``        an array; without the type, the parameter's own; ``x`` between extents, ``1`` element: ``1xf32``
+``:randn`` …           what it holds: ``randn rand randint zeros ones arange poison const=3.5``; default: random for the
+                       arrays that are given, poison (all bits set: NaN) for those that are not
+``:ld=4100``           elements from one row to the next (the dimension before the last); the padding is poisoned
+``:strides=1,64``      all strides, in elements
+``:offset=3``          the first element lies so many elements after an aligned address
+``data.npy``           a file; strides and offset may follow
+``42``, ``(3,4)``      a number or a tuple, for a parameter that is no tensor
+=====================  ==============================================================================================
+
+``NAME=SPEC`` gives the parameter by name.  Parameters beyond the given ones take the shape of the last array.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cute_dialect.pipelines.arrays import NotAnArray, numpy_dtype
+from cute_dialect.pipelines.signature import Param
+
+if TYPE_CHECKING:  # pragma: no cover
+    from numpy.typing import NDArray
+
+__all__ = ["SpecError", "Tensor", "make_arguments"]
+
+_GUARD = 256  # bytes before and after each array, poisoned: they show a kernel that writes outside
+_INITS = ("randn", "rand", "randint", "zeros", "ones", "arange", "poison", "const")
+
+AnyArray: TypeAlias = "NDArray[np.generic]"
+
+
+class SpecError(ValueError):
+    """An argument text that cannot be read, or does not suit its parameter."""
+
+
+class Tensor(NamedTuple):
+    """An array argument: ``array`` lies with its strides inside ``storage`` (flat, with padding and guards)."""
+
+    name: str
+    array: AnyArray
+    storage: AnyArray
+    before: AnyArray
+    """a copy of the elements before the run"""
+    storage_before: NDArray[np.uint8]
+    init: str
+
+    def outside_written(self) -> int:
+        """How many bytes that belong to no element have changed."""
+        now = self.storage.view(np.uint8)
+        mine = np.zeros(len(self.storage), dtype=bool)
+        start = (self.array.ctypes.data - self.storage.ctypes.data) // self.array.itemsize
+        strides = tuple(s // self.array.itemsize for s in self.array.strides)
+        np.lib.stride_tricks.as_strided(mine[start:], self.array.shape, strides)[...] = True
+        changed = (now != self.storage_before).reshape(len(mine), -1).any(axis=1)
+        return int(np.count_nonzero(changed & ~mine)) * self.array.itemsize
+
+
+class _Spec(NamedTuple):
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    path: str | None
+    init: str | None
+    constant: float
+    ld: int | None
+    strides: tuple[int, ...] | None
+    offset: int
+    text: str
+
+
+def make_arguments(
+    params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int
+) -> list[Tensor | int | float | tuple[object, ...]]:
+    """The arguments for ``params`` from texts.  Raises :class:`SpecError`."""
+    by_index = _assign(names, given)
+    rng = np.random.default_rng(seed)
+    last: _Spec | None = None
+    out: list[Tensor | int | float | tuple[object, ...]] = []
+    for i, (param, name) in enumerate(zip(params, names)):
+        text = by_index.get(i)
+        if param["kind"] not in ("memref", "pointer"):
+            if text is None:
+                raise SpecError(f"parameter {name} ({param['type']}) needs a value: --in {name}=VALUE")
+            out.append(_plain(text, name, param))
+            continue
+        if text is None:
+            if last is None:
+                raise SpecError(f"parameter {name} ({param['type']}) needs an array: --in {name}=64x128")
+            spec = _Spec(last.shape, None, None, "poison", 0.0, None, None, 0, last.text)
+        else:
+            spec = _parse(text, name)
+        tensor = _make(spec, param, name, rng)
+        last = spec._replace(shape=tensor.array.shape)
+        out.append(tensor)
+    return out
+
+
+def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
+    out: dict[int, str] = {}
+    position = 0
+    for text in given:
+        found = re.match(r"([A-Za-z_]\w*)=(?!$)", text)
+        if found and found.group(1) in names:
+            index, text = names.index(found.group(1)), text[found.end() :]
+        elif found and found.group(1) not in _INITS:
+            raise SpecError(f"no parameter is called {found.group(1)!r} (they are: {', '.join(names) or 'none'})")
+        else:
+            while position in out:
+                position += 1
+            index = position
+        if index >= len(names):
+            raise SpecError(f"{len(given)} arguments given, the kernel takes {len(names)} ({', '.join(names) or 'none'})")
+        if index in out:
+            raise SpecError(f"parameter {names[index]} is given twice")
+        out[index] = text
+    return out
+
+
+def _plain(text: str, name: str, param: Param) -> int | float | tuple[object, ...]:
+    try:
+        value: object = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as e:
+        raise SpecError(f"parameter {name} ({param['type']}): expected a number or a tuple, got {text!r}") from e
+    if isinstance(value, (int, float, tuple)):
+        return value
+    raise SpecError(f"parameter {name} ({param['type']}): expected a number or a tuple, got {text!r}")
+
+
+def _parse(text: str, name: str) -> _Spec:
+    head, *options = text.split(":")
+    spec = _Spec(None, None, None, None, 0.0, None, None, 0, text)
+    if head.endswith(".npy"):
+        spec = spec._replace(path=head)
+    else:
+        found = re.fullmatch(r"(\d+(?:x\d+)*)(?:x([a-zA-Z]\w*))?", head)
+        if found is None:
+            raise SpecError(f"parameter {name}: expected a shape like 64x4096xf32 or a .npy file, got {head!r}")
+        spec = spec._replace(shape=tuple(int(n) for n in found.group(1).split("x")), dtype=found.group(2))
+    for option in options:
+        key, equals, value = option.partition("=")
+        try:
+            if key in _INITS and (key == "const") == bool(equals):
+                spec = spec._replace(init=key, constant=float(value) if value else 0.0)
+            elif key == "ld":
+                spec = spec._replace(ld=int(value))
+            elif key == "strides":
+                spec = spec._replace(strides=tuple(int(v) for v in value.split(",")))
+            elif key == "offset":
+                spec = spec._replace(offset=int(value))
+            else:
+                raise SpecError(
+                    f"parameter {name}: unknown option {option!r} (known: {' '.join(_INITS)}=X ld=N strides=N,N offset=N)"
+                )
+        except ValueError as e:
+            if isinstance(e, SpecError):
+                raise
+            raise SpecError(f"parameter {name}: cannot read {option!r}") from e
+    return spec
+
+
+def _make(spec: _Spec, param: Param, name: str, rng: np.random.Generator) -> Tensor:
+    data: AnyArray | None = None
+    if spec.path is not None:
+        data = _load(spec.path, name)
+        spec = spec._replace(shape=data.shape, init=spec.init or "file")
+    assert spec.shape is not None
+    if spec.dtype is not None:
+        try:
+            dtype = numpy_dtype(spec.dtype)
+        except NotAnArray as e:
+            raise SpecError(f"parameter {name}: {e}") from e
+    elif data is not None:
+        dtype = data.dtype
+    else:
+        dtype = numpy_dtype(param.get("element", "f32"))
+    strides = spec.strides or _strides(spec, name)
+    if len(strides) != len(spec.shape):
+        raise SpecError(f"parameter {name}: {len(strides)} strides for {len(spec.shape)} dimensions")
+    if any(s < 0 for s in strides) or spec.offset < 0:
+        raise SpecError(f"parameter {name}: strides and offset must not be negative")
+    reach = sum((e - 1) * s for e, s in zip(spec.shape, strides)) + 1 if 0 not in spec.shape else 0
+    guard = max(1, _GUARD // dtype.itemsize)
+    total = 2 * guard + spec.offset + reach
+    if total * dtype.itemsize > 1 << 37:
+        raise SpecError(f"parameter {name}: {total * dtype.itemsize >> 30} GiB is too much")
+    raw = np.empty(total * dtype.itemsize + _GUARD, dtype=np.uint8)
+    shift = -raw.ctypes.data % _GUARD
+    storage = raw[shift : shift + total * dtype.itemsize].view(dtype)
+    storage.view(np.uint8)[...] = 0xFF
+    byte_strides = tuple(s * dtype.itemsize for s in strides)
+    array: AnyArray = np.lib.stride_tricks.as_strided(storage[guard + spec.offset :], spec.shape, byte_strides)
+    _fill(array, spec, data, rng, name)
+    return Tensor(name, array, storage, array.copy(), storage.view(np.uint8).copy(), spec.init or "random")
+
+
+def _strides(spec: _Spec, name: str) -> tuple[int, ...]:
+    assert spec.shape is not None
+    out: list[int] = []
+    step = 1
+    for i, extent in enumerate(reversed(spec.shape)):
+        if i == 1 and spec.ld is not None:
+            if spec.ld < step:
+                raise SpecError(f"parameter {name}: ld={spec.ld} is less than the row of {step}")
+            step = spec.ld
+        out.append(step)
+        step *= extent
+    if spec.ld is not None and len(spec.shape) < 2:
+        raise SpecError(f"parameter {name}: ld= is for arrays of two dimensions or more")
+    return tuple(reversed(out))
+
+
+def _load(path: str, name: str) -> AnyArray:
+    try:
+        data = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as e:
+        raise SpecError(f"parameter {name}: cannot read {path}: {e}") from e
+    if not isinstance(data, np.ndarray):
+        raise SpecError(f"parameter {name}: {path} holds no single array")
+    return data
+
+
+def _fill(array: AnyArray, spec: _Spec, data: AnyArray | None, rng: np.random.Generator, name: str) -> None:
+    if data is not None:
+        if spec.dtype is not None and data.dtype.itemsize == array.dtype.itemsize and data.dtype.kind == "V":
+            data = data.view(array.dtype)  # .npy stores bf16 as raw bytes
+        array[...] = data.astype(array.dtype)
+        return
+    integer = array.dtype.kind in "iub"
+    init = spec.init or ("randint" if integer else "randn")
+    size = array.shape
+    if init == "poison":
+        return
+    if init == "randn" and not integer:
+        array[...] = rng.standard_normal(size, dtype=np.float32).astype(array.dtype)
+    elif init == "rand" and not integer:
+        array[...] = rng.random(size, dtype=np.float32).astype(array.dtype)
+    elif init in ("randint", "randn", "rand"):
+        low = 0 if array.dtype.kind in "ub" else -10
+        array[...] = rng.integers(low, 2 if array.dtype.kind == "b" else 10, size).astype(array.dtype)
+    elif init == "arange":
+        array[...] = np.arange(array.size).reshape(size).astype(array.dtype)
+    else:
+        array[...] = np.asarray({"zeros": 0.0, "ones": 1.0}.get(init, spec.constant)).astype(array.dtype)
+
+
