@@ -1,0 +1,69 @@
+# make help lists the targets.  Everything lives in .venv, made from the project's files alone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := out/elementwise_add
+
+.PHONY: help demo test unit lit lint types check gpu slow docs clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+# cuda-bindings and ptxas: only where there is a GPU to use them on.
+$(VENV)/.cuda: $(VENV)/.core
+	@if command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1; then \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[cuda]'; fi
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.cuda  ## compile a kernel from text to PTX and run it (GPU, or the CPU interpreter), show the result
+	@mkdir -p $(OUT)
+	$(BIN)/cute-opt test/examples/elementwise_add.mlir --pipeline=nvptx=chip=sm_90a --mlir-print-ir-tree-dir=$(OUT)/stages --emit=ptx -o $(OUT)/add.ptx
+	$(BIN)/cute-run test/examples/elementwise_add.mlir --kernel add --device=auto --in 123x517xf32=randn --in 123x517xf32=randn --out-arg 123x517xf32=poison --check 'c == a + b' --keep $(OUT)/artifact
+	@echo "PTX: $(OUT)/add.ptx    IR after each pass: $(OUT)/stages    compiled kernel: $(OUT)/artifact"
+
+test: $(VENV)/.test  ## install the test extras, run lit and pytest
+	$(BIN)/lit -q test
+	$(BIN)/python -m pytest -q test
+
+unit: $(VENV)/.test  ## pytest only
+	$(BIN)/python -m pytest -q test
+
+lit: $(VENV)/.test  ## lit only
+	$(BIN)/lit -v test
+
+lint: $(VENV)/.dev  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## pyright, strict
+	$(BIN)/pyright
+
+check: lint types test  ## all that a commit must pass
+
+gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
+	$(BIN)/python -m pytest -q test/gpu
+
+slow: $(VENV)/.test  ## millions of random cases against independent oracles, fuzzing
+	$(BIN)/python -m test.oracle
+
+docs: $(VENV)/.test  ## regenerate docs/dialect.md
+	$(BIN)/python -m cute_dialect.tools.gen_docs
+
+clean:  ## remove .venv and everything built
+	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
