@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import tuple_add
-from cute_dialect.algebra.layout import Layout, evaluate
+from cute_dialect.algebra.layout import Layout, slice_and_offset
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.swizzle import ComposedLayout
 from cute_dialect.memory_types import (
@@ -54,11 +54,7 @@ def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properti
 
 def slice_offset(layout: object, coord: object) -> object:
     """What ``slice`` adds to the iterator of a tensor with this layout.  Raises AlgebraError."""
-    if isinstance(layout, ComposedLayout):
-        from cute_dialect.algebra.swizzle import slice_pointer_offset
-
-        return slice_pointer_offset(coord, layout)
-    return evaluate(coord, layout)  # pyright: ignore[reportArgumentType]
+    return slice_and_offset(coord, layout)[1]  # pyright: ignore[reportArgumentType]
 
 
 def tensor_with(tensor: TensorType, layout: object, offset: object) -> Attribute:
