@@ -199,6 +199,25 @@ class Driver:
         """Wait for a stream."""
         self._call("cuStreamSynchronize", c_void_p(stream))
 
+    def new_event(self) -> int:
+        """An event for timing."""
+        out = c_void_p()
+        self._call("cuEventCreate", byref(out), c_uint(0))
+        return out.value or 0
+
+    def record(self, event: int, stream: int = 0) -> None:
+        """Record an event in a stream."""
+        self._call("cuEventRecord", c_void_p(event), c_void_p(stream))
+
+    def elapsed(self, start: int, end: int) -> float:
+        """Microseconds from one event to another; waits for the second."""
+        from ctypes import c_float
+
+        self._call("cuEventSynchronize", c_void_p(end))
+        out = c_float()
+        self._call("cuEventElapsedTime", byref(out), c_void_p(start), c_void_p(end))
+        return 1000.0 * out.value
+
     def pointer_device(self, pointer: int) -> int | None:
         """The device that an address belongs to; ``None`` for memory the driver does not know."""
         out = c_int()

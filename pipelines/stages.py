@@ -3,7 +3,8 @@
     text ─parse─▶ xDSL module ─cute passes─▶ base IR ─text─▶ upstream MLIR ─▶ PTX ─ptxas─▶ cubin
                                                 └─▶ manifest (parameters, host programs)
 
-:func:`compile_module` is what ``cute_dialect.pipelines.compile`` calls.
+:func:`compile_module` is what ``cute_dialect.pipelines.compile`` calls.  The passes are run by
+:mod:`cute_dialect.pipelines.runner`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from cute_dialect.pipelines.launch import CompiledModule
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.diagnostics import Diagnostic, Source
-    from cute_dialect.passes.pipeline_text import PassElement
+    from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Source
+    from cute_dialect.passes.pipeline_text import Element, PassElement
     from cute_dialect.pipelines.manifest import Manifest
-    from cute_dialect.pipelines.upstream import UpstreamModule
+    from cute_dialect.pipelines.runner import IR, Step
 
-__all__ = ["CompileError", "Emit", "compile_module", "parse_module"]
+__all__ = ["CompileError", "Emit", "Timing", "compile_module", "lower_to_base", "parse_module"]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
 """How far: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas, ``auto`` uses one
@@ -59,64 +60,44 @@ def compile_module(
     save: str | os.PathLike[str] | None = None,
     timings: list[Timing] | None = None,
 ) -> CompiledModule:
-    """Compile cute or base IR; see ``cute_dialect.pipelines.compile``."""
+    """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took."""
     from cute_dialect.pipelines.manifest import ManifestError, build_manifest
-    from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 
-    clock = _Clock(timings)
-    try:
-        row, options = named_pipeline(pipeline)
-        given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
-        options |= {k: v for k, v in given.items() if v is not None}
-        elements = row.elements(options)
-    except PipelineError as e:
-        raise CompileError(str(e)) from e
-    passes = [(e.name, dict(e.options)) for e in _flat(elements)]
-    target = next((o for n, o in passes if n == "attach-nvvm-target"), {})
-    stages: list[Stage] | None = [] if keep_stages or save is not None else None
-
-    module, name, text = _read(source, filename)
-    clock.tick("parse")
+    given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
+    work = _Work(pipeline, {k: v for k, v in given.items() if v is not None}, timings)
+    stages = work.stages if keep_stages or save is not None else None
+    module, text = work.read(source, filename)
     if stages is not None:
         stages.append(Stage("input", text if text is not None else _text(module)))
-    module = _run_cute_passes(module, [(n, o) for n, o in passes if not _is_upstream(n)], stages, clock, name, text)
+    module = work.run_cute(module, stages)
     try:
         manifest = build_manifest(
             module,
-            chip=target.get("chip", "sm_90a"),
-            features=target.get("features", ""),
-            opt_level=int(target.get("opt-level", "3")),
+            chip=work.option("attach-nvvm-target", "chip", "sm_90a"),
+            features=work.option("attach-nvvm-target", "features", ""),
+            opt_level=int(work.option("attach-nvvm-target", "opt-level", "3")),
         )
     except ManifestError as e:
-        raise CompileError(str(e)) from e
-    clock.tick("manifest")
-    code: tuple[CodeObject, ...] = ()
-    if emit != "base":
-        code = _to_code(module, manifest, [(n, o) for n, o in passes if _is_upstream(n)], emit, stages, clock, name)
+        raise CompileError(f"{work.name}: error: {e}") from e
+    work.tick("manifest")
+    code = work.to_code(module, manifest, emit, stages) if emit != "base" else ()
     artifact = Artifact(manifest, code, tuple(stages or ()))
     if save is not None:
         save_artifact(artifact, save)
-        clock.tick("save")
+        work.tick("save")
     return CompiledModule(artifact, lowered=_constant(module))
 
 
-def _constant(module: ModuleOp) -> Callable[[], ModuleOp]:
-    return lambda: module
+def lower_to_base(
+    source: str | os.PathLike[str] | ModuleOp, *, pipeline: str = "host", filename: str | None = None
+) -> str:
+    """The base IR of a module as generic text, ready for upstream: the passes of ``pipeline`` up to the hand-off.
 
-
-class _Clock:
-    def __init__(self, timings: list[Timing] | None):
-        self._timings = timings
-        self._last = perf_counter()
-
-    def tick(self, stage: str) -> None:
-        now = perf_counter()
-        if self._timings is not None:
-            self._timings.append(Timing(stage, now - self._last))
-        self._last = now
-
-
-# ------------------------------------------------------------------------------------------------------ xDSL's part
+    Raises :class:`CompileError`.
+    """
+    work = _Work(pipeline, {}, None)
+    module, _ = work.read(source, filename)
+    return _text(work.run_cute(module, None), generic=True)
 
 
 def parse_module(text: str, filename: str = "-") -> ModuleOp:
@@ -124,22 +105,181 @@ def parse_module(text: str, filename: str = "-") -> ModuleOp:
 
     Raises :class:`CompileError` with positions.
     """
-    from cute_dialect.context import make_context
-    from cute_dialect.diagnostics import DiagnosticEngine, Source
-    from cute_dialect.parsing import parse_module as parse
+    work = _Work("base", {}, None)
+    return work.parse(text, filename)
 
-    context = make_context("all", allow_unregistered=True)
-    source = Source(filename, text)
-    engine = DiagnosticEngine(file=filename)
-    module = parse(context, source, engine)
-    if module is not None and not engine.errors:
+
+def _constant(module: ModuleOp) -> Callable[[], ModuleOp]:
+    return lambda: module
+
+
+class _Work:
+    """One compilation: its steps, its diagnostics, its clock."""
+
+    def __init__(self, pipeline: str, options: dict[str, str], timings: list[Timing] | None):
+        self._timings = timings
+        self._last = perf_counter()
+        from cute_dialect.context import make_context
+        from cute_dialect.diagnostics import DiagnosticEngine
+        from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+
+        try:
+            row, chosen = named_pipeline(pipeline)
+            self._passes = _flat(row.elements(chosen | options))
+        except PipelineError as e:
+            raise CompileError(f"error: {e}") from e
+        self.context = make_context("all", allow_unregistered=True)
+        self.engine: DiagnosticEngine = DiagnosticEngine()
+        self.sources: dict[str, Source] = {}
+        self.stages: list[Stage] = []
+        self.name = "-"
+        self.tick("start")
+
+    def tick(self, stage: str) -> None:
+        """Note the time since the last one."""
+        now = perf_counter()
+        if self._timings is not None:
+            self._timings.append(Timing(stage, now - self._last))
+        self._last = now
+
+    def option(self, pass_name: str, key: str, default: str) -> str:
+        """An option that the pipeline gives to a pass."""
+        return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
+
+    def _steps(self, *, upstream: bool) -> list[Step]:
+        """The steps on one side of the hand-off; what is on the other is not even imported."""
+        from cute_dialect.passes.registry import PASSES
+        from cute_dialect.pipelines.runner import ResolveError, resolve
+
+        try:
+            return resolve([e for e in self._passes if (e.name not in PASSES or PASSES[e.name].upstream) == upstream])
+        except ResolveError as e:
+            raise CompileError(f"error: {e}") from e
+
+    def failure(self) -> CompileError:
+        """All errors so far, with their source lines."""
+        from cute_dialect.diagnostics import render
+
+        errors = [d for d in self.engine.seen if d.severity == "error"]
+        return CompileError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    def read(self, source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[ModuleOp, str | None]:
+        """The module, and its text if it came as text."""
+        if isinstance(source, str) and ("\n" in source or "{" in source or source.lstrip().startswith('"')):
+            text = source
+            self.name = filename or "-"
+        elif isinstance(source, (str, os.PathLike)):
+            path = os.fspath(source)
+            self.name = filename or path
+            try:
+                with open(path, encoding="utf-8") as f:
+                    text = f.read()
+            except OSError as e:
+                raise CompileError(f"{path}: error: cannot read it: {e.strerror}") from e
+            except UnicodeDecodeError as e:
+                raise CompileError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
+        else:
+            self.name = filename or "-"
+            return source.clone(), None  # the passes work in place
+        module = self.parse(text, self.name)
+        self.tick("parse")
+        return module, text
+
+    def parse(self, text: str, name: str) -> ModuleOp:
+        """Parse and verify."""
+        from cute_dialect.diagnostics import DiagnosticEngine, Source
+        from cute_dialect.parsing import parse_module as parse
+        from cute_dialect.verifier import verify
+
+        self.engine = DiagnosticEngine(file=name)
+        self.sources[name] = Source(name, text)
+        module = parse(self.context, self.sources[name], self.engine)
+        if module is None:
+            retold = _through_upstream(text)
+            quiet = DiagnosticEngine(file=name)
+            module = parse(self.context, Source(name, retold), quiet) if retold is not None else None
+            if module is None:
+                raise self.failure()
+            self.engine = DiagnosticEngine(file=name)
+        if not verify(module, self.engine):
+            raise self.failure()
         return module
-    retold = _through_upstream(text)
-    if retold is not None:
-        again = parse(context, Source(filename, retold), DiagnosticEngine(file=filename))
-        if again is not None:
-            return again
-    raise _failure(engine, source)
+
+    # ------------------------------------------------------------------------------------------------------- passes
+
+    def run_cute(self, module: ModuleOp, stages: list[Stage] | None) -> ModuleOp:
+        """Run the passes of ours, in place; base IR has nothing for them to do."""
+        from cute_dialect.pipelines.runner import IR
+
+        if not _has_cute(module):
+            if stages is not None:
+                stages.append(Stage("cute-to-base", _text(module, generic=True)))
+            return module
+        self._run(IR(module), self._steps(upstream=False), stages)
+        return module
+
+    def to_code(
+        self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None
+    ) -> tuple[CodeObject, ...]:
+        """The hand-off, PTX and cubin."""
+        from cute_dialect.pipelines.runner import IR
+        from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
+
+        if not is_available():
+            raise CompileError(f"error: {UpstreamMissing.HINT}")
+        ir = IR(module)
+        self._run(ir, self._steps(upstream=True), stages)
+        if ir.upstream is None:
+            return ()
+        ptx = ir.upstream.ptx()
+        return tuple(
+            self._assemble(name, ptx[name], manifest["chip"], emit) for name in manifest["modules"] if name in ptx
+        )
+
+    def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None) -> None:
+        from cute_dialect.pipelines.runner import Runner
+
+        runner = Runner(
+            self.context, self.engine, verify_each=False, observers=(_Keep(self, stages),), sources=self.sources
+        )
+        if not runner.run(ir, steps):
+            raise self.failure()
+
+    def _assemble(self, module: str, ptx: str, chip: str, emit: Emit) -> CodeObject:
+        from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble
+
+        if emit == "ptx":
+            return CodeObject(module, ptx, None, None, "")
+        try:
+            done = assemble(ptx, chip)
+        except PtxasMissing as e:
+            if emit == "cubin":
+                raise CompileError(f"error: {e}") from e
+            return CodeObject(module, ptx, None, None, f"not assembled: {e}\n")
+        except PtxasError as e:
+            raise CompileError(f"{self.name}: error: {e}") from e
+        self.tick("ptxas")
+        return CodeObject(module, ptx, done.cubin, done.to_json(), done.report())
+
+
+class _Keep:
+    """Observes the runner: times each pass and keeps the IR after it."""
+
+    def __init__(self, work: _Work, stages: list[Stage] | None):
+        self._work = work
+        self._stages = stages
+
+    def before(self, step: Step, ir: IR) -> None:
+        """Nothing to do."""
+
+    def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
+        """Note the time; keep the IR, generic where it must be read again."""
+        self._work.tick(step.name)
+        if ok and self._stages is not None and step.name != "emit-gpu-binary":
+            self._stages.append(Stage(step.name, ir.text(generic=step.name == "cute-to-base")))
+            self._work.tick("print")
 
 
 def _through_upstream(text: str) -> str | None:
@@ -154,75 +294,6 @@ def _through_upstream(text: str) -> str | None:
         return None
 
 
-def _failure(engine: object, source: Source | None) -> CompileError:
-    from cute_dialect.diagnostics import DiagnosticEngine, render
-
-    assert isinstance(engine, DiagnosticEngine)
-    errors = [d for d in engine.seen if d.severity == "error"]
-    sources = {source.name: source} if source is not None else {}
-    return CompileError("".join(render(d, sources) for d in errors).rstrip("\n"), errors)
-
-
-def _read(source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[ModuleOp, str, str | None]:
-    """The module, the name of its file, its text if it came as text."""
-    if isinstance(source, str) and ("\n" in source or "{" in source or source.lstrip().startswith('"')):
-        name = filename or "-"
-        return parse_module(source, name), name, source
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        try:
-            with open(path, encoding="utf-8") as f:
-                text = f.read()
-        except OSError as e:
-            raise CompileError(f"{path}: cannot read it: {e.strerror}") from e
-        except UnicodeDecodeError as e:
-            raise CompileError(f"{path}: not UTF-8 text (byte {e.start})") from e
-        return parse_module(text, filename or path), filename or path, text
-    return source.clone(), filename or "-", None  # the passes work in place
-
-
-def _run_cute_passes(
-    module: ModuleOp,
-    passes: list[tuple[str, dict[str, str]]],
-    stages: list[Stage] | None,
-    clock: _Clock,
-    name: str,
-    text: str | None,
-) -> ModuleOp:
-    """Verify and run the passes that xDSL runs; base IR has nothing for them to do."""
-    from cute_dialect.context import make_context
-    from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Source, op_position
-    from cute_dialect.passes import registry
-    from cute_dialect.passes.base import PassContext, PassError, run_pass
-
-    if not _has_cute(module):
-        if stages is not None:
-            stages.append(Stage("cute-to-base", _text(module, generic=True)))
-        return module
-    from cute_dialect.verifier import verify
-
-    source = Source(name, text) if text is not None else None
-    engine = DiagnosticEngine(file=name)
-    verify(module, engine)
-    clock.tick("verify")
-    if engine.errors:
-        raise _failure(engine, source)
-    context = PassContext(make_context("all", allow_unregistered=True), engine)
-    for pass_name, options in passes:
-        try:
-            run_pass(registry.load(pass_name).from_text(options), module, context)
-        except PassError as e:
-            position = op_position(e.op) if e.op is not None else None
-            engine.emit(Diagnostic("error", e.message, engine.position(position), e.notes))
-        clock.tick(pass_name)
-        if engine.errors:
-            raise _failure(engine, source)
-        if stages is not None:
-            stages.append(Stage(pass_name, _text(module, generic=pass_name == "cute-to-base")))
-            clock.tick("print")
-    return module
-
-
 def _has_cute(module: ModuleOp) -> bool:
     for op in module.walk():
         if op.name.startswith(("cute.", "cute_nvgpu.")):
@@ -233,106 +304,17 @@ def _has_cute(module: ModuleOp) -> bool:
     return False
 
 
-def _text(module: ModuleOp, *, generic: bool = False, debuginfo: bool = False) -> str:
-    from cute_dialect.printing import ir_text
-
-    return ir_text(module, generic=generic, debuginfo=debuginfo)
-
-
-# --------------------------------------------------------------------------------------------------- upstream's part
-
-
-def _is_upstream(pass_name: str) -> bool:
-    from cute_dialect.passes.registry import PASSES
-
-    return pass_name not in PASSES or PASSES[pass_name].upstream
-
-
-def _flat(elements: Sequence[object]) -> list[PassElement]:
-    from cute_dialect.passes.pipeline_text import NestElement, PassElement
+def _flat(elements: Sequence[Element]) -> list[PassElement]:
+    """The passes of a named pipeline, which nests in ``builtin.module`` only."""
+    from cute_dialect.passes.pipeline_text import PassElement
 
     out: list[PassElement] = []
     for e in elements:
-        if isinstance(e, PassElement):
-            out.append(e)
-        elif isinstance(e, NestElement):
-            out += _flat(e.elements)
+        out += [e] if isinstance(e, PassElement) else _flat(e.elements)
     return out
 
 
-def _to_code(
-    module: ModuleOp,
-    manifest: Manifest,
-    passes: list[tuple[str, dict[str, str]]],
-    emit: Emit,
-    stages: list[Stage] | None,
-    clock: _Clock,
-    name: str,
-) -> tuple[CodeObject, ...]:
-    """The hand-off, PTX and cubin.  Raises :class:`CompileError`, with the place in the source if it is known."""
-    from cute_dialect.pipelines.upstream import UpstreamError, UpstreamMissing
+def _text(module: ModuleOp, *, generic: bool = False) -> str:
+    from cute_dialect.printing import ir_text
 
-    text = _text(module, generic=True)
-    clock.tick("print")
-    try:
-        upstream = _run_upstream(text, passes, stages, clock, name)
-    except UpstreamMissing as e:
-        raise CompileError(str(e)) from e
-    except UpstreamError as e:
-        raise _located(module, passes, name, e) from e
-    ptx = upstream.ptx()
-    clock.tick("ptx")
-    return tuple(_assemble(m, ptx[m], manifest["chip"], emit, clock) for m in manifest["modules"] if m in ptx)
-
-
-def _run_upstream(
-    text: str,
-    passes: list[tuple[str, dict[str, str]]],
-    stages: list[Stage] | None,
-    clock: _Clock,
-    name: str,
-) -> UpstreamModule:
-    from cute_dialect.pipelines.upstream import UpstreamModule
-
-    upstream = UpstreamModule.from_text(text, name)
-    clock.tick("hand-off")
-    for pass_name, options in passes:
-        upstream.run(pass_name, options)
-        clock.tick(pass_name)
-        if stages is not None and pass_name != "emit-gpu-binary":
-            stages.append(Stage(pass_name, upstream.text()))
-    return upstream
-
-
-def _located(
-    module: ModuleOp, passes: list[tuple[str, dict[str, str]]], name: str, error: Exception
-) -> CompileError:
-    """The error of upstream with a place in the user's source: say it again, with locations in the text."""
-    from cute_dialect.diagnostics import Diagnostic, Position
-    from cute_dialect.pipelines.upstream import UpstreamError
-
-    assert isinstance(error, UpstreamError)
-    try:
-        _run_upstream(_text(module, generic=True, debuginfo=True), passes, None, _Clock(None), name)
-    except UpstreamError as e:
-        position = Position(e.filename if e.line else name, e.line, e.col)
-        diagnostic = Diagnostic("error", f"upstream MLIR: {e.message}", position)
-        return CompileError(f"{position}: error: {diagnostic.message}", [diagnostic])
-    return CompileError(f"{name}: error: upstream MLIR: {error.message}")
-
-
-def _assemble(module: str, ptx: str, chip: str, emit: Emit, clock: _Clock) -> CodeObject:
-    from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble
-
-    if emit == "ptx":
-        return CodeObject(module, ptx, None, None, "")
-    try:
-        done = assemble(ptx, chip)
-    except PtxasMissing as e:
-        if emit == "cubin":
-            raise CompileError(str(e)) from e
-        return CodeObject(module, ptx, None, None, f"not assembled: {e}\n")
-    except PtxasError as e:
-        raise CompileError(str(e)) from e
-    clock.tick("ptxas")
-    return CodeObject(module, ptx, done.cubin, done.to_json(), done.report())
+    return ir_text(module, generic=generic)

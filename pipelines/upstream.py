@@ -79,6 +79,8 @@ class UpstreamError(Exception):
 class UpstreamMissing(UpstreamError):
     """The ``mlir`` package is not installed; the message says what to install."""
 
+    HINT = INSTALL_HINT
+
 
 class GpuObject(NamedTuple):
     """One compiled object: the ``gpu.module`` it came from, its target's chip, its format (``isa``, ``bin`` …), bytes."""
@@ -396,20 +398,15 @@ def _diagnostics(context: ir.Context, filename: str, what: str) -> Iterator[None
         raise UpstreamError(f"{what}: {_clip(str(failure))}", filename=filename) from None
     message, location = seen[0]
     extra = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
-    line, col = _position(location)
-    raise UpstreamError(_clip(message) + extra, line, col, _file(location) or filename) from None
+    file, line, col = _position(location)
+    where = filename if file in ("", "-") else file
+    raise UpstreamError(_clip(message) + extra, line, col, where) from None
 
 
 def _position(location: str) -> tuple[str, int, int]:
     """File, line and column of the first ``"file":line:col`` in a printed location; nothing and zeros without one."""
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
     return (found.group(1), int(found.group(2)), int(found.group(3))) if found else ("", 0, 0)
-
-
-def _file(location: str) -> str:
-    """The file of that position; empty for the text that was handed over (upstream calls it ``-``)."""
-    found = re.search(r'"((?:[^"\\]|\\.)*)":\d+:\d+', location)
-    return found.group(1) if found and found.group(1) != "-" else ""
 
 
 def _clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:

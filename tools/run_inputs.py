@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,7 +42,8 @@ class SpecError(ValueError):
     """An argument text that cannot be read, or does not suit its parameter."""
 
 
-class Tensor(NamedTuple):
+@dataclass(frozen=True)
+class Tensor:
     """An array argument: ``array`` lies with its strides inside ``storage`` (flat, with padding and guards)."""
 
     name: str

@@ -1,0 +1,419 @@
+"""``cute-run``: compile a file, run one of its kernels, say what happened.
+
+    cute-run add.mlir --kernel add --in 64x4096 --in 64x4096 --check 'c == a + b'
+    cute-run add.mlir --kernel add --device cpu --in a=a.npy --in b=b.npy --out c=c.npy
+    cute-run build/add --kernel add --in 12345x4321:ld=4400 --repeat 50          (a compiled folder)
+    cute-run host.mlir --host                                                    (runs @main on the CPU)
+
+Exit status: 0 when it ran and the check held, 1 otherwise.  Every error is one message, ``file:line:col`` first where
+there is a place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # pragma: no cover
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cute_dialect.pipelines.launch import CompiledModule, Kernel
+    from cute_dialect.pipelines.prepare import Plan
+    from cute_dialect.tools.run_inputs import Tensor
+
+__all__ = ["main"]
+
+_EPILOG = """\
+argument texts (--in, in the order of the parameters or as NAME=TEXT):
+  64x4096xf32      an array; without the type, the parameter's; followed by any of
+    :randn :rand :randint :zeros :ones :arange :poison :const=3.5     what it holds
+    :ld=4100         elements from one row to the next      :strides=1,64   all strides
+    :offset=3        start so many elements after an aligned address
+  data.npy         a file          42 or (3,4)    for a parameter that is no tensor
+Arrays that are not given take the shape of the last one and hold poison (NaN).
+"""
+
+
+class RunError(Exception):
+    """What a user did wrong, as one message."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="cute-run",
+        description="Compile a file of cute or base IR and run one of its kernels on the GPU or on the CPU interpreter.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("file", help="a .mlir file, or a folder that was compiled before")
+    p.add_argument("--kernel", metavar="NAME", help="kernel or host function; may be left out if there is one only")
+    p.add_argument("--list", action="store_true", help="list the kernels and what they take")
+    p.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help="auto: the GPU where there is one")
+    p.add_argument("--in", "--arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument")
+    p.add_argument("--out", action="append", default=[], metavar="NAME=FILE.npy", help="save an argument after the run")
+    p.add_argument("--check", action="append", default=[], metavar="EXPR", help="e.g. 'c == a + b', or: add copy gemm")
+    p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
+    p.add_argument("--block", metavar="X,Y,Z")
+    p.add_argument("--smem", type=int, metavar="BYTES", help="dynamic shared memory")
+    p.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    p.add_argument("--repeat", type=int, default=0, metavar="N", help="launch N more times and print the median time")
+    p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
+    p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
+    p.add_argument("--chip", help="GPU architecture (default: sm_90a)")
+    p.add_argument("--host", nargs="?", const="main", metavar="FUNC", help="run a host function (default: main) instead")
+    p.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    options = build_parser().parse_args(argv)
+    try:
+        return _run(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as e:
+        text = _user_message(e)
+        if text is None:
+            raise
+        print(text, file=sys.stderr)
+        return 1
+
+
+def _user_message(error: Exception) -> str | None:
+    """The message of an error that a user can do something about; ``None`` for a bug of ours."""
+    from cute_dialect.pipelines.artifact import ArtifactError
+    from cute_dialect.pipelines.binding import LaunchError
+    from cute_dialect.pipelines.driver import CudaError
+    from cute_dialect.pipelines.stages import CompileError
+    from cute_dialect.pipelines.upstream import UpstreamError
+
+    if isinstance(error, CompileError):
+        return str(error)
+    if isinstance(error, UpstreamError) and error.line:
+        return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
+    known: tuple[type[Exception], ...] = (RunError, ArtifactError, LaunchError, CudaError, UpstreamError, MemoryError)
+    if isinstance(error, known):
+        return f"cute-run: error: {error}"
+    if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
+        return f"cute-run: error: {error}"
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------- the run
+
+
+def _run(options: argparse.Namespace) -> int:
+    say = _silent if options.quiet else print
+    if options.host is not None:
+        _run_host(options)
+        return 0
+    started = time.perf_counter()
+    module = _open(options)
+    compiled = time.perf_counter() - started
+    if options.list:
+        _list(module)
+        return 0
+    kernel = module.kernel(options.kernel or _only_kernel(module))
+    device = _device(options.device)
+    arguments = _arguments(kernel, options)
+    tensors = [a for a in arguments if not isinstance(a, (int, float, tuple))]
+    outs = _outs(options.out, [t.name for t in tensors])
+    values = [a if isinstance(a, (int, float, tuple)) else a.array for a in arguments]
+    shape = {"grid": _triple(options.grid, "--grid"), "block": _triple(options.block, "--block"), "smem": options.smem}
+    plan = kernel.plan(*values, **shape)
+    result = (_run_gpu if device == "gpu" else _run_cpu)(kernel, arguments, shape, options.repeat)
+    _summary(say, options, module, plan, result, compiled)
+    ok = _report_tensors(say, tensors)
+    ok = _checks(say, options.check, tensors, arguments, kernel) and ok
+    for tensor in tensors:
+        if tensor.name in outs:
+            _save(outs[tensor.name], tensor.array)
+            say(f"  saved   {tensor.name} to {outs[tensor.name]}")
+    if options.keep:
+        say(f"  stages  {options.keep}")
+    return 0 if ok else 1
+
+
+def _silent(*_: object) -> None:
+    return
+
+
+def _open(options: argparse.Namespace) -> CompiledModule:
+    from cute_dialect.pipelines.launch import load
+    from cute_dialect.pipelines.upstream import is_available
+
+    if os.path.isdir(options.file):
+        return load(options.file)
+    from cute_dialect.pipelines.stages import compile_module
+
+    emit = "auto"
+    if options.device == "cpu" and not options.keep and not is_available():
+        emit = "base"
+    return compile_module(
+        os.fspath(_Path(options.file)), pipeline=options.pipeline, chip=options.chip, emit=emit, save=options.keep
+    )
+
+
+class _Path(os.PathLike[str]):
+    """A file name that is never mistaken for source text."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __fspath__(self) -> str:
+        return self._name
+
+
+def _only_kernel(module: CompiledModule) -> str:
+    hosts = [h["name"] for h in module.manifest["hosts"]]
+    names = module.names
+    if len(names) == 1:
+        return names[0]
+    if len(hosts) == 1:
+        return hosts[0]
+    raise RunError(f"say which kernel with --kernel (there are: {', '.join([*names, *hosts]) or 'none'})")
+
+
+def _list(module: CompiledModule) -> None:
+    for name in [*module.names, *(h["name"] for h in module.manifest["hosts"])]:
+        kernel = module.kernel(name)
+        print(f"@{name}" + (f"  (launched by @{kernel.target.host['name']})" if kernel.target.host else ""))
+        for variant in kernel.target.variants:
+            print(f"    tried first: @{variant['name']}")
+        for parameter, param in zip(kernel.target.names, kernel.params):
+            print(f"    {parameter}: {param['type']}")
+
+
+def _device(wanted: str) -> str:
+    from cute_dialect.pipelines.driver import NoGpuError, driver
+
+    if wanted == "cpu":
+        return "cpu"
+    try:
+        driver()
+    except NoGpuError:
+        if wanted == "gpu":
+            raise
+        return "cpu"
+    return "gpu"
+
+
+def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Tensor | int | float | tuple[object, ...]]:
+    from cute_dialect.tools.run_inputs import SpecError, make_arguments
+
+    try:
+        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed)
+    except SpecError as e:
+        raise RunError(str(e)) from e
+
+
+def _triple(text: str | None, option: str) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(v) for v in text.replace("x", ",").split(","))
+    except ValueError as e:
+        raise RunError(f"{option} expects up to three numbers like 8,1,1, got {text!r}") from e
+
+
+def _outs(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or name not in names:
+            raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(names) or 'none'}, got {text!r}")
+        out[name] = path
+    return out
+
+
+class Result(NamedTuple):
+    """Where it ran and how long: microseconds of the first launch or the median of the repeats."""
+
+    where: str
+    microseconds: float
+    repeats: int
+
+
+def _run_cpu(
+    kernel: Kernel,
+    arguments: Sequence[Tensor | int | float | tuple[object, ...]],
+    shape: dict[str, object],
+    repeat: int,
+) -> Result:
+    values = [a if isinstance(a, (int, float, tuple)) else a.array for a in arguments]
+    started = time.perf_counter()
+    kernel(*values, device="cpu", **shape)  # type: ignore[arg-type]
+    return Result("the CPU interpreter", 1e6 * (time.perf_counter() - started), 0)
+
+
+def _run_gpu(
+    kernel: Kernel,
+    arguments: Sequence[Tensor | int | float | tuple[object, ...]],
+    shape: dict[str, object],
+    repeat: int,
+) -> Result:
+    """Run on copies of the whole storages (padding and guards too), so that a stray write shows."""
+    import statistics
+
+    from cute_dialect.pipelines.arrays import view_of
+    from cute_dialect.pipelines.driver import driver
+    from cute_dialect.pipelines.staging import Staged
+
+    gpu = driver()
+    gpu.set_context(gpu.primary_context(0))
+    staged: list[Staged] = []
+    values: list[object] = []
+    try:
+        for a in arguments:
+            if isinstance(a, (int, float, tuple)):
+                values.append(a)
+                continue
+            copy = Staged(gpu, view_of(a.storage))
+            staged.append(copy)
+            pointer = copy.view.pointer + (a.array.ctypes.data - a.storage.ctypes.data)
+            values.append(view_of(a.array)._replace(pointer=pointer, device=0, library="staged"))
+        start, end = gpu.new_event(), gpu.new_event()
+
+        def once() -> float:
+            gpu.record(start)
+            kernel(*values, stream=0, **shape)  # type: ignore[arg-type]
+            gpu.record(end)
+            return gpu.elapsed(start, end)
+
+        first = once()
+        for copy in staged:
+            copy.back()
+        times = [once() for _ in range(repeat)]
+        return Result(gpu.name(0), statistics.median(times) if times else first, len(times))
+    finally:
+        for copy in staged:
+            copy.free()
+
+
+# ------------------------------------------------------------------------------------------------------------ report
+
+
+def _summary(
+    say: object, options: argparse.Namespace, module: CompiledModule, plan: Plan, result: Result, seconds: float
+) -> None:
+    assert callable(say)
+    chip = f" for {module.manifest['chip']}" if result.where != "the CPU interpreter" else ""
+    say(f"@{plan.kernel} of {options.file}{chip} on {result.where}")
+    say(f"  grid    {_dims(plan.grid)}, block {_dims(plan.block)}, {plan.smem} bytes of dynamic shared memory")
+    for line in plan.rejected:
+        say(f"  passed over {line}")
+    for code in module.artifact.code:
+        for entry in _kernel_reports(code.ptxas):
+            if entry["name"] == plan.kernel:
+                spills = int(str(entry["spill_stores"])) + int(str(entry["spill_loads"]))
+                say(f"  ptxas   {entry['registers']} registers, {spills} bytes spilled, {entry['smem']} bytes shared")
+    if plan.empty:
+        say("  time    nothing to do: no elements")
+        return
+    what = f"median of {result.repeats} launches" if result.repeats else "one launch"
+    unit = f"{result.microseconds:.1f} us" if result.microseconds < 1e5 else f"{result.microseconds / 1e6:.2f} s"
+    say(f"  time    {unit} ({what}); {'loaded' if os.path.isdir(options.file) else 'compiled'} in {seconds:.2f} s")
+
+
+def _kernel_reports(report: dict[str, object] | None) -> list[dict[str, object]]:
+    kernels = report.get("kernels") if report else None
+    return kernels if isinstance(kernels, list) else []
+
+
+def _dims(values: Sequence[int]) -> str:
+    return "(" + ", ".join(str(v) for v in values) + ")"
+
+
+def _report_tensors(say: object, tensors: Sequence[Tensor]) -> bool:
+    """One line a tensor; tells whether all padding is untouched."""
+    import numpy as np
+
+    assert callable(say)
+    clean = True
+    for t in tensors:
+        changed = not np.array_equal(
+            np.ascontiguousarray(t.array).view(np.uint8), np.ascontiguousarray(t.before).view(np.uint8)
+        )
+        strides = tuple(s // t.array.itemsize for s in t.array.strides)
+        state = "written" if changed else "read"
+        say(f"  {t.name:7} {_dims(t.array.shape)}:{_dims(strides)} {t.array.dtype.name}, {state}; {_stats(t.array)}")
+        outside = t.outside_written()
+        if outside:
+            clean = False
+            print(f"cute-run: error: {outside} bytes outside of {t.name} were written", file=sys.stderr)
+    return clean
+
+
+def _stats(array: NDArray[np.generic]) -> str:
+    import numpy as np
+
+    if array.size == 0:
+        return "no elements"
+    values = array.astype(np.float64) if array.dtype.kind != "f" or array.dtype.itemsize < 8 else array
+    nans = int(np.count_nonzero(np.isnan(values)))
+    if nans == values.size:
+        return "all NaN"
+    text = f"min {np.nanmin(values):.6g}, max {np.nanmax(values):.6g}, mean {np.nanmean(values):.6g}"
+    return text + (f", {nans} NaN" if nans else "")
+
+
+def _checks(
+    say: object,
+    expressions: Sequence[str],
+    tensors: Sequence[Tensor],
+    arguments: Sequence[object],
+    kernel: Kernel,
+) -> bool:
+    from cute_dialect.tools.run_check import CheckError, check
+
+    assert callable(say)
+    values: dict[str, object] = {n: a for n, a in zip(kernel.target.names, arguments) if isinstance(a, (int, float))}
+    for t in tensors:
+        values[t.name] = t.array
+        values[f"in_{t.name}"] = t.before
+    ok = True
+    for expression in expressions:
+        try:
+            result = check(expression, values, [t.name for t in tensors])
+        except CheckError as e:
+            raise RunError(f"--check: {e}") from e
+        if result.ok:
+            say(f"  check   {expression}: ok, {result.detail}")
+        else:
+            ok = False
+            print(f"cute-run: error: check {expression!r} failed: {result.detail}", file=sys.stderr)
+    return ok
+
+
+def _save(path: str, array: NDArray[np.generic]) -> None:
+    import numpy as np
+
+    try:
+        np.save(path, np.ascontiguousarray(array))
+    except OSError as e:
+        raise RunError(f"cannot write {path}: {e.strerror}") from e
+
+
+# -------------------------------------------------------------------------------------------------------------- host
+
+
+def _run_host(options: argparse.Namespace) -> None:
+    from cute_dialect.pipelines.stages import lower_to_base
+    from cute_dialect.pipelines.upstream import run_host
+
+    if os.path.isdir(options.file):
+        raise RunError("--host runs a .mlir file, not a compiled folder")
+    text = lower_to_base(_Path(options.file), pipeline="host")
+    run_host(text, options.host, options.file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
