@@ -1,0 +1,152 @@
+"""Attributes of the upstream dialects: enums and structures that keep upstream's spelling.
+
+Every attribute class is made from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`. The value is the text between the
+brackets, blanks normalised, so that what upstream prints comes back unchanged:
+
+    #nvvm.mma_layout<row>            style `<>`     MmaLayout("row")
+    #nvvm<shfl_kind bfly>            style `bare`   (a format without brackets is spelled in the opaque form)
+    #llvm.overflow<nsw, nuw>         style `<>,`    a bit enum, cases joined by the separator
+    #nvvm.shape<m = 16, n = 8>       style `text`   anything, `.fields()` gives {"m": "16", "n": "8"}
+    #nvvm.target, #nvvm.target<...>  style `maybe`
+"""
+
+import re
+from typing import ClassVar, cast
+
+from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from cute_dialect.upstream.tables import table
+
+_BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
+
+
+def normalise(text: str) -> str:
+    """`text` with every run of blanks outside string literals made one blank, none at the ends."""
+    return _BLANKS.sub(lambda m: m.group(1) or " ", text).strip()
+
+
+def raw_body(parser: AttrParser) -> str:
+    """The text between a `<` (the current token) and its matching `>`, both consumed."""
+    return normalise(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
+
+
+def at_punctuation(parser: AttrParser, text: str) -> bool:
+    """Whether the current token starts with `text`; nothing is consumed."""
+    return parser.lexer.input.content.startswith(text, parser.pos)
+
+
+class TextAttr(Data[str]):
+    """An attribute whose parameters are kept as text."""
+
+    style: ClassVar[str] = "text"
+    cases: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def text(self) -> str:
+        """The parameters, without the brackets: `row` in `#nvvm.mma_layout<row>`."""
+        return self.data
+
+    def fields(self) -> dict[str, str]:
+        """`{"m": "16", "n": "8"}` for `<m = 16, n = 8>`; values that hold a comma at the top level are not split further."""
+        found: dict[str, str] = {}
+        depth, start, quoted = 0, 0, False
+        for i, char in enumerate(self.data + ","):
+            if char == '"':
+                quoted = not quoted
+            elif quoted:
+                continue
+            elif char in "<([{":
+                depth += 1
+            elif char in ">)]}":
+                depth -= 1
+            elif char == "," and depth == 0:
+                key, _, value = self.data[start:i].partition("=")
+                found[key.strip()] = value.strip()
+                start = i + 1
+        return found
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        match cls.style:
+            case "text":
+                if not at_punctuation(parser, "<"):
+                    parser.raise_error(f"expected '<' after '#{cls.name}'")
+                return raw_body(parser)
+            case "maybe":
+                return raw_body(parser) if at_punctuation(parser, "<") else ""
+            case "bare" | "raw":
+                return cls.parse_case(parser)
+            case _:
+                parser.parse_punctuation("<", f" after '#{cls.name}'")
+                text = cls.parse_case(parser)
+                parser.parse_punctuation(">", f" after the value of '#{cls.name}'")
+                return text
+
+    @classmethod
+    def parse_case(cls, parser: AttrParser) -> str:
+        """A case of an enum; for a bit enum, cases joined by its separator."""
+        separator = cls.style[-1] if cls.style[-1] in ",|" else ""
+        found = [cls._one_case(parser)]
+        while separator and parser.parse_optional_punctuation(cast("str", separator)) is not None:  # pyright: ignore
+            found.append(cls._one_case(parser))
+        return (", " if separator == "," else separator).join(found)
+
+    @classmethod
+    def _one_case(cls, parser: AttrParser) -> str:
+        pos = parser.pos
+        word = parser.parse_optional_keyword_in(cls.cases) if cls.cases else parser.parse_optional_identifier_or_str_literal()
+        if word is None and cls.cases:
+            word = parser.parse_optional_str_literal()
+        if word is None or cls.cases and word not in cls.cases:
+            parser.raise_error(f"expected one of {', '.join(cls.cases)} for '#{cls.name}'", pos)
+        return word
+
+    def print_parameter(self, printer: Printer) -> None:
+        if self.style in ("bare", "raw"):
+            printer.print_string(self.data)
+        elif self.data or self.style != "maybe":
+            printer.print_string(f"<{self.data}>")
+
+
+class OpaqueTextAttr(TextAttr, SpacedOpaqueSyntaxAttribute):
+    """A `TextAttr` that upstream spells in the opaque form: `#nvvm<shfl_kind bfly>`."""
+
+
+def make_attrs(dialect: str) -> dict[str, type[TextAttr]]:
+    """The attribute classes of `dialect` by mnemonic, made anew: call `attrs` for the shared ones."""
+    made: dict[str, type[TextAttr]] = {}
+    for mnemonic, style, cases in table(dialect).ATTRS:
+        base = OpaqueTextAttr if style.startswith(("bare", "raw")) else TextAttr
+        camel = "".join(part.capitalize() for part in mnemonic.replace(".", "_").split("_"))
+        body = {"name": f"{dialect}.{mnemonic}", "style": style, "cases": tuple(cases.split()), "__module__": __name__}
+        made[mnemonic] = cast("type[TextAttr]", type(camel + "Attr", (base,), body))
+    return made
+
+
+class _Cache:
+    """Attribute classes by dialect, made on first use."""
+
+    by_dialect: ClassVar[dict[str, dict[str, type[TextAttr]]]] = {}
+
+
+def attrs(dialect: str) -> dict[str, type[TextAttr]]:
+    """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`."""
+    if dialect not in _Cache.by_dialect:
+        _Cache.by_dialect[dialect] = make_attrs(dialect)
+    return _Cache.by_dialect[dialect]
+
+
+def attr(name: str, text: str = "") -> Attribute:
+    """The attribute `#name<text>`: `attr("nvvm.mma_layout", "row")`, `attr("llvm.linkage", "internal")`.
+
+    Raises ValueError when upstream has no such attribute or the enum no such case.
+    """
+    dialect, _, mnemonic = name.partition(".")
+    cls = attrs(dialect).get(mnemonic)
+    if cls is None:
+        raise ValueError(f"expected an attribute of the {dialect} dialect, got '#{name}'")
+    if cls.cases and any(part.strip() not in cls.cases for part in re.split(r"[,|]", text)):
+        raise ValueError(f"expected one of {', '.join(cls.cases)} for '#{name}', got '{text}'")
+    return cls(normalise(text))

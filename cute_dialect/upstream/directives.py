@@ -1,0 +1,366 @@
+"""The `custom<…>` directives of upstream's assembly formats: one reader and one printer each, in `_DIRECTIVES`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerType,
+    TensorType,
+    UnitAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.parser import UnresolvedOperand
+
+from cute_dialect.upstream.asm import ParseState, PrintState, operand_list, parse_optional_attr
+from cute_dialect.upstream.attrs import at_punctuation
+from cute_dialect.upstream.fmt import Custom
+from cute_dialect.upstream.infer import container_element
+from cute_dialect.upstream.opaque_types import AsyncTokenType
+
+Args = Sequence[str]
+_I32 = IntegerType(32)
+_I64 = IntegerType(64)
+GEP_DYNAMIC = -(2**31)
+"""The place holder of a dynamic index in `rawConstantIndices` of `llvm.getelementptr`."""
+
+
+def parse_custom(state: ParseState, element: Custom) -> bool:
+    """Reads a directive; whether it was there."""
+    found = _DIRECTIVES.get(element.name)
+    if found is None:
+        state.parser.raise_error(f"the custom form of '{state.spec.name}' is not supported, write it in generic form")
+    return found[0](state, [name for _, name in element.args])
+
+
+def print_custom(state: PrintState, element: Custom) -> None:
+    """Prints a directive."""
+    _DIRECTIVES[element.name][1](state, [name for _, name in element.args])
+
+
+# llvm
+
+
+def _parse_element_type(state: ParseState, args: Args) -> bool:
+    element, container, position = args
+    given = state.props[position]
+    assert isinstance(given, DenseArrayBase)
+    outer = state.types[container][0]
+    inner = container_element(outer, cast("tuple[int, ...]", given.get_values()))
+    if inner is None:
+        state.parser.raise_error(f"{outer} has no element at {list(given.get_values())}", state.start)
+    state.types[element] = [inner]
+    return True
+
+
+def _parse_shuffle_type(state: ParseState, args: Args) -> bool:
+    vector, result, mask = state.types[args[0]][0], args[1], state.props[args[2]]
+    if not isinstance(vector, VectorType) or not isinstance(mask, DenseArrayBase):
+        state.parser.raise_error(f"expected a vector type, got {vector}", state.start)
+    state.types[result] = [VectorType(vector.element_type, [len(mask)], vector.scalable_dims)]
+    return True
+
+
+def _nothing(state: PrintState, args: Args) -> None:
+    pass
+
+
+def _parse_gep_indices(state: ParseState, args: Args) -> bool:
+    parser = state.parser
+    dynamic, constant = list[UnresolvedOperand](), list[int]()
+    while not at_punctuation(parser, "]"):
+        number = parser.parse_optional_integer(allow_boolean=False)
+        if number is None:
+            dynamic.append(parser.parse_unresolved_operand("expected an integer or an operand as index"))
+            number = GEP_DYNAMIC
+        constant.append(number)
+        if parser.parse_optional_punctuation(",") is None:
+            break
+    state.operands[args[0]] = dynamic
+    state.props[args[1]] = DenseArrayBase.from_list(_I32, constant)
+    return True
+
+
+def _print_gep_indices(state: PrintState, args: Args) -> None:
+    raw = state.op.properties[args[1]]
+    assert isinstance(raw, DenseArrayBase)
+    _print_mixed(state, cast("Sequence[int]", raw.get_values()), state.op.group(args[0]), GEP_DYNAMIC)
+    state.space, state.punctuation = True, False
+
+
+def _print_mixed(state: PrintState, numbers: Sequence[int], values: Sequence[SSAValue], dynamic: int) -> None:
+    left = iter(values)
+    printer = state.printer
+    printer.print_list(
+        numbers, lambda n: cast("None", printer.print_ssa_value(next(left)) and None) if n == dynamic else printer.print_string(str(n))
+    )
+
+
+def _parse_linkage(state: ParseState, args: Args) -> bool:
+    attr = state.spec.attrs[args[0]]
+    cls = attr.attr_class
+    assert cls is not None
+    word = state.parser.parse_optional_keyword_in(LINKAGES)
+    state.props[args[0]] = cls(word or "external")
+    return True
+
+
+def _print_linkage(state: PrintState, args: Args) -> None:
+    state.blank()
+    state.printer.print_string(getattr(state.op.properties.get(args[0]), "data", "external"))
+
+
+LINKAGES = (
+    "private", "internal", "available_externally", "linkonce", "weak", "common", "appending", "extern_weak",
+    "linkonce_odr", "weak_odr", "external",
+)  # fmt: skip
+
+
+def _parse_switch_cases(state: ParseState, args: Args) -> bool:
+    """`[ 42: ^bb1(%x : i32), 43: ^bb2 ]`; for cf.switch the brackets belong to the format, and a default comes first."""
+    parser = state.parser
+    cf = len(args) == 8
+    if cf:
+        flag, default, default_operands, _, values, blocks, operands, _ = args
+        parser.parse_keyword("default")
+        parser.parse_punctuation(":")
+        state.successors[default] = [parser.parse_successor()]
+        found, types = _block_operands(state)
+        state.operands[default_operands], state.types[default_operands] = found, types
+        more = parser.parse_optional_punctuation(",") is not None
+    else:
+        flag, values, blocks, operands, _ = args
+        parser.parse_punctuation("[")
+        more = not at_punctuation(parser, "]")
+    numbers, sizes = list[int](), list[int]()
+    state.successors[blocks], state.operands[operands], state.types[operands] = [], [], []
+    while more:
+        numbers.append(parser.parse_integer())
+        parser.parse_punctuation(":")
+        state.successors[blocks].append(parser.parse_successor())
+        found, types = _block_operands(state)
+        sizes.append(len(found))
+        state.operands[operands] += found
+        state.types[operands] += types
+        more = parser.parse_optional_punctuation(",") is not None
+    if not cf:
+        parser.parse_punctuation("]")
+    state.props["case_operand_segments"] = DenseArrayBase.from_list(_I32, sizes)
+    if numbers:
+        type_ = VectorType(state.types[flag][0], [len(numbers)])
+        state.props[values] = DenseIntOrFPElementsAttr.from_list(type_, numbers)  # pyright: ignore
+    return True
+
+
+def _block_operands(state: ParseState) -> tuple[list[UnresolvedOperand], list[Attribute]]:
+    """`(%a, %b : i32, f32)`, maybe absent."""
+    parser = state.parser
+    if parser.parse_optional_punctuation("(") is None:
+        return [], []
+    values = operand_list(parser)
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+    parser.parse_punctuation(")")
+    return values, list(types)
+
+
+def _print_switch_cases(state: PrintState, args: Args) -> None:
+    op, printer = state.op, state.printer
+    _, values, blocks, operands, _ = args[-5:]
+    numbers: Sequence[int] = ()
+    if isinstance(given := op.properties.get(values), DenseIntOrFPElementsAttr):
+        numbers = cast("Sequence[int]", given.get_values())
+    sizes = cast("DenseArrayBase", op.properties["case_operand_segments"]).get_values()
+    targets = list(op.successors)[-len(numbers) :] if numbers else []
+    rest = op.group(operands)
+    printer.print_string(" [")
+    start = 0
+    for i, (number, target, size) in enumerate(zip(numbers, targets, sizes)):
+        printer.print_string(("," if i else "") + f"\n      {number}: ")
+        printer.print_block_name(target)
+        group = rest[start : start + size]
+        start += size
+        if group:
+            with printer.in_parens():
+                printer.print_list(group, printer.print_ssa_value)
+                printer.print_string(" : ")
+                printer.print_list([v.type for v in group], printer.print_attribute)
+    printer.print_string("\n    ]" if numbers else "]")
+    state.space, state.punctuation = True, False
+
+
+# gpu
+
+
+def _parse_async(state: ParseState, args: Args) -> bool:
+    """`async [%t0, %t1]`: `async` adds a token result, the list are the tokens waited for."""
+    parser = state.parser
+    if parser.parse_optional_keyword("async") is not None:
+        state.types[args[0]] = [AsyncTokenType()]
+    found = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+    state.operands[args[1]] = found or []
+    return True
+
+
+def _print_async(state: PrintState, args: Args) -> None:
+    printer, op = state.printer, state.op
+    if op.results and isinstance(op.results[-1].type, AsyncTokenType):
+        printer.print_string(" async")
+    if values := op.group(args[1]):
+        printer.print_string(" [")
+        printer.print_list(values, printer.print_ssa_value)
+        printer.print_string("]")
+    state.space, state.punctuation = True, False
+
+
+def _parse_all_reduce(state: ParseState, args: Args) -> bool:
+    found = parse_optional_attr(state.parser, state.spec.attrs[args[0]])
+    if found is not None:
+        state.props[args[0]] = found
+    return True
+
+
+def _print_all_reduce(state: PrintState, args: Args) -> None:
+    if (value := state.op.properties.get(args[0])) is not None:
+        state.blank()
+        state.printer.print_string(getattr(value, "data", ""))
+
+
+def _parse_handler(state: ParseState, args: Args) -> bool:
+    parser = state.parser
+    if parser.parse_optional_punctuation("<") is not None:
+        state.props[args[0]] = parser.parse_attribute()
+        parser.parse_punctuation(">")
+    return True
+
+
+def _print_handler(state: PrintState, args: Args) -> None:
+    value = state.op.properties.get(args[0])
+    if value is not None and getattr(value, "name", "") != "gpu.select_object":
+        state.printer.print_string(" <")
+        state.printer.print_attribute(value)
+        state.printer.print_string(">")
+
+
+def _parse_dim_type(state: ParseState, args: Args) -> bool:
+    parser = state.parser
+    type_ = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else IndexType()
+    state.types[args[0]] = [type_]
+    if state.operands.get(args[1]):
+        for name in args[2:]:
+            state.types[name] = [type_]
+    return True
+
+
+def _print_dim_type(state: PrintState, args: Args) -> None:
+    type_ = state.op.group(args[0])[0].type
+    if not isinstance(type_, IndexType):
+        state.printer.print_string(" : ")
+        state.printer.print_attribute(type_)
+
+
+def _parse_launch_operands(state: ParseState, args: Args) -> bool:
+    parser = state.parser
+    state.operands[args[0]], state.types[args[0]] = [], []
+    if parser.parse_optional_keyword("args") is not None:
+
+        def one() -> None:
+            state.operands[args[0]].append(parser.parse_unresolved_operand())
+            parser.parse_punctuation(":")
+            state.types[args[0]].append(parser.parse_type())
+
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
+    return True
+
+
+def _print_launch_operands(state: PrintState, args: Args) -> None:
+    printer = state.printer
+    if not (values := state.op.group(args[0])):
+        return
+
+    def one(value: SSAValue) -> None:
+        printer.print_ssa_value(value)
+        printer.print_string(" : ")
+        printer.print_attribute(value.type)
+
+    printer.print_string(" args(")
+    printer.print_list(values, one)
+    printer.print_string(")")
+
+
+# vector, memref
+
+
+def _parse_index_list(state: ParseState, args: Args) -> bool:
+    parser = state.parser
+    dynamic, static = list[UnresolvedOperand](), list[int]()
+
+    def one() -> None:
+        number = parser.parse_optional_integer(allow_boolean=False)
+        if number is None:
+            dynamic.append(parser.parse_unresolved_operand("expected an integer or an operand"))
+            number = DYNAMIC_INDEX
+        static.append(number)
+
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, one)
+    state.operands[args[0]] = dynamic
+    state.props[args[1]] = DenseArrayBase.from_list(_I64, static)
+    return True
+
+
+def _print_index_list(state: PrintState, args: Args) -> None:
+    raw = state.op.properties[args[1]]
+    assert isinstance(raw, DenseArrayBase)
+    if state.space:
+        state.printer.print_string(" ")
+    with state.printer.in_square_brackets():
+        _print_mixed(state, cast("Sequence[int]", raw.get_values()), state.op.group(args[0]), DYNAMIC_INDEX)
+    state.space, state.punctuation = True, False
+
+
+def _parse_global_memref(state: ParseState, args: Args) -> bool:
+    parser = state.parser
+    type_ = parser.parse_type()
+    state.props[args[0]] = type_
+    if parser.parse_optional_punctuation("=") is not None:
+        if parser.parse_optional_keyword("uninitialized") is not None:
+            state.props[args[1]] = UnitAttr()
+        else:
+            shape, element = getattr(type_, "get_shape")(), getattr(type_, "element_type")  # noqa: B009
+            state.props[args[1]] = parser.parse_dense_int_or_fp_elements_attr(TensorType(element, shape))
+    return True
+
+
+def _print_global_memref(state: PrintState, args: Args) -> None:
+    printer, op = state.printer, state.op
+    state.blank()
+    printer.print_attribute(op.properties[args[0]])
+    value = op.properties.get(args[1])
+    if isinstance(value, UnitAttr):
+        printer.print_string(" = uninitialized")
+    elif isinstance(value, DenseIntOrFPElementsAttr):
+        printer.print_string(" = ")
+        value.print_without_type(printer)
+    state.space, state.punctuation = True, False
+
+
+_Reader = Callable[[ParseState, Args], bool]
+_Printer = Callable[[PrintState, Args], None]
+_DIRECTIVES: Mapping[str, tuple[_Reader, _Printer]] = {
+    "InsertExtractValueElementType": (_parse_element_type, _nothing),
+    "ShuffleType": (_parse_shuffle_type, _nothing),
+    "GEPIndices": (_parse_gep_indices, _print_gep_indices),
+    "LLVMLinkage": (_parse_linkage, _print_linkage),
+    "SwitchOpCases": (_parse_switch_cases, _print_switch_cases),
+    "AsyncDependencies": (_parse_async, _print_async),
+    "AllReduceOperation": (_parse_all_reduce, _print_all_reduce),
+    "OffloadingHandler": (_parse_handler, _print_handler),
+    "LaunchDimType": (_parse_dim_type, _print_dim_type),
+    "LaunchFuncOperands": (_parse_launch_operands, _print_launch_operands),
+    "DynamicIndexList": (_parse_index_list, _print_index_list),
+    "GlobalMemrefOpTypeAndInitialValue": (_parse_global_memref, _print_global_memref),
+}

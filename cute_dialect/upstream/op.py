@@ -1,0 +1,318 @@
+"""Ops of the upstream dialects as light classes: `TableOp` reads its shape from a table row when it is first used.
+
+    tid = nvvm.ThreadIdXOp()                                        result type i32, the only one
+    sum = nvvm.ShflSyncOp(mask, v, off, clamp, kind="bfly")         result type of v: no rule says so, hence result_types=[f32]
+    ld = llvm.LoadOp(p, result_types=[vec], alignment=16)
+    op.mask, op.kind, op.res                                        operands, attributes and results by upstream's names
+
+A class costs some microseconds to make, against a fraction of a millisecond for an IRDL class, and there are 800 of them.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import ClassVar, Self, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
+from xdsl.ir import Attribute, Block, Operation, OpResult, OpTrait, OpTraits, Region, SSAValue
+from xdsl.irdl import IRDLOperation  # noqa: F401  (loaded by the parser anyway)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    ConstantLike,
+    IsolatedFromAbove,
+    IsTerminator,
+    NoMemoryEffect,
+    NoTerminator,
+    Pure,
+    SymbolOpInterface,
+    SymbolTable,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
+from cute_dialect.upstream.tables import OpRow, table
+
+Operand = SSAValue | Operation | Sequence[SSAValue | Operation] | None
+"""What an operand of a `TableOp` may be given as: a value, an op with one result, several, or nothing."""
+
+PropertyValue = Attribute | int | str | bool | Sequence[int] | Sequence[Attribute] | None
+"""What an attribute of a `TableOp` may be given as; see `AttrSpec.convert`."""
+
+_I32 = IntegerType(32)
+
+
+class _Traits:
+    """Trait sets by the letters of a table row."""
+
+    one: ClassVar[Mapping[str, OpTrait]] = {
+        "P": Pure(),
+        "E": NoMemoryEffect(),
+        "T": IsTerminator(),
+        "I": IsolatedFromAbove(),
+        "N": NoTerminator(),
+        "B": SymbolTable(),
+        "S": SymbolOpInterface(),
+        "C": ConstantLike(),
+    }
+    sets: ClassVar[dict[str, OpTraits]] = {}
+
+    @classmethod
+    def of(cls, letters: str) -> OpTraits:
+        letters = "".join(c for c in letters if c in cls.one)
+        if letters not in cls.sets:
+            cls.sets[letters] = OpTraits(lambda: tuple(cls.one[c] for c in letters))
+        return cls.sets[letters]
+
+
+def row_traits(other: str) -> OpTraits:
+    """The traits that the fifth column of a table row lists."""
+    start = other.find("traits=")
+    return _Traits.of(other[start + 7 :].split(" ", 1)[0] if start >= 0 else "")
+
+
+class TableOp(Operation):
+    """An op declared by a row of a table; printed in generic form unless a subclass has a custom one."""
+
+    dialect: ClassVar[str]
+    row: ClassVar[OpRow]
+    _spec: ClassVar[OpSpec | None] = None
+
+    def __init__(
+        self,
+        *operands: Operand,
+        result_types: Sequence[Attribute] | None = None,
+        successors: Sequence[Block] = (),
+        regions: Sequence[Region] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+        **properties: PropertyValue,
+    ) -> None:
+        """An op from its operands (one argument an operand of upstream's declaration), attributes by name and result types.
+
+        `result_types` may be left out where upstream's type rules determine them. `attributes` holds discardable ones.
+        Raises TypeError for an unknown attribute or missing result types.
+        """
+        spec = self.spec()
+        groups: list[list[SSAValue]] = []
+        for group in operands:
+            if group is None:
+                groups.append([])
+            elif isinstance(group, SSAValue | Operation):
+                groups.append([SSAValue.get(group)])
+            else:
+                groups.append([SSAValue.get(value) for value in group])
+        groups += [[] for _ in range(len(spec.operands) - len(groups))]
+        if len(groups) > len(spec.operands):
+            raise TypeError(f"'{self.name}' takes {len(spec.operands)} operands, got {len(groups)}")
+        props: dict[str, Attribute] = {}
+        for name, value in properties.items():
+            if name not in spec.attrs:
+                raise TypeError(f"'{self.name}' has no attribute '{name}', expected one of {', '.join(spec.attrs)}")
+            if value is not None and value is not False or spec.attrs[name].kind in ("bool", "i1") and value is not None:
+                props[name] = spec.attrs[name].convert(value)
+        if result_types is None:
+            types: Types = {}
+            for arg, group in zip(spec.operands, groups):
+                types[arg.name] = tuple(v.type for v in group)
+            result_types = infer_results(spec, types, props)
+        if "o" in spec.traits:
+            props["operandSegmentSizes"] = DenseArrayBase.from_list(_I32, [len(g) for g in groups])
+        Operation.__init__(
+            self,
+            operands=[value for group in groups for value in group],
+            result_types=result_types,
+            properties=props,
+            attributes=attributes or {},
+            successors=successors,
+            regions=regions or [Region() for r in spec.regions if not r.endswith("*")],
+        )
+
+    @classmethod
+    def create(  # pyright: ignore[reportIncompatibleMethodOverride]
+        cls,
+        *,
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+        **others: object,
+    ) -> Self:
+        """As `Operation.create`; inherent attributes found among `attributes` become properties, as upstream does."""
+        props, attrs = dict(properties or {}), dict(attributes or {})
+        if attrs:
+            spec = cls.spec()
+            for name in list(attrs):
+                if (name in spec.attrs or name in SEGMENTS) and name not in props:
+                    props[name] = attrs.pop(name)
+        op = cls.__new__(cls)
+        Operation.__init__(
+            op, operands=operands, result_types=result_types, properties=props, attributes=attrs, **others  # pyright: ignore
+        )
+        return op
+
+    @classmethod
+    def spec(cls) -> OpSpec:
+        """The declaration, parsed once."""
+        found = cls.__dict__.get("_spec")
+        if found is None:
+            found = cls._spec = OpSpec(cls.dialect, cls.row)
+        return cast("OpSpec", found)
+
+    @property
+    def result(self) -> OpResult:
+        """The only result."""
+        if len(self.results) != 1:
+            raise ValueError(f"'{self.name}' has {len(self.results)} results, not one")
+        return self.results[0]
+
+    def segments(self, which: str) -> Sequence[int] | None:
+        """The segment sizes property `which` (`operandSegmentSizes` or `resultSegmentSizes`) as numbers, None when absent."""
+        sizes = self.properties.get(which)
+        return cast("Sequence[int]", sizes.get_values()) if isinstance(sizes, DenseArrayBase) else None
+
+    def group(self, name: str) -> list[SSAValue]:
+        """The values of operand or result `name`: one, none or several."""
+        spec = self.spec()
+        for args, values, sizes in (
+            (spec.operands, self._operands, lambda: spec.operand_sizes(len(self._operands), self.segments(SEGMENTS[0]))),
+            (spec.results, self.results, lambda: spec.result_sizes(len(self.results), self.segments(SEGMENTS[1]))),
+        ):
+            start = 0
+            if any(arg.name == name for arg in args):
+                for arg, size in zip(args, sizes()):
+                    if arg.name == name:
+                        return list(values[start : start + size])
+                    start += size
+        raise AttributeError(f"'{self.name}' has no operand or result '{name}'")
+
+    def __getattr__(
+        self, name: str
+    ) -> "Attribute | SSAValue | Sequence[SSAValue] | Region | Block | Sequence[Region] | Sequence[Block] | None":
+        """Operand, result, attribute, region or successor by upstream's name; None for an absent optional one."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        spec = self.spec()
+        if name in spec.attrs:
+            return self.properties.get(name)
+        for arg in (*spec.operands, *spec.results):
+            if arg.name == name:
+                values = self.group(name)
+                return _one_or_all(arg, values)
+        for names, values in ((spec.regions, self.regions), (spec.successors, self._successors)):
+            for i, item in enumerate(names):
+                if item.rstrip("*") == name:
+                    return values[i:] if item.endswith("*") else values[i]
+        raise AttributeError(f"'{self.name}' has no '{name}'")
+
+    def verify_(self) -> None:
+        """Checks the number of values, the only-possible types and the kinds of the attributes; then `verify_op`."""
+        spec = self.spec()
+        try:
+            self._verify_values(spec.operands, self._operands, spec.operand_sizes, SEGMENTS[0], "o")
+            self._verify_values(spec.results, self.results, spec.result_sizes, SEGMENTS[1], "r")
+        except ValueError as err:
+            raise VerifyException(str(err)) from err
+        for attr in spec.attrs.values():
+            value = self.properties.get(attr.name)
+            if value is None:
+                if not attr.optional:
+                    raise VerifyException(f"'{self.name}' requires attribute '{attr.name}'")
+            elif (wrong := attr.wrong(value)) is not None:
+                raise VerifyException(f"attribute '{attr.name}' of '{self.name}': {wrong}")
+        least = sum(not r.endswith("*") for r in spec.regions)
+        if len(self.regions) < least or least == len(spec.regions) and len(self.regions) > least:
+            raise VerifyException(f"'{self.name}' expects {least} regions, got {len(self.regions)}")
+
+    def _verify_values(self, args: list[ArgSpec], values: Sequence[SSAValue], sizes: object, which: str, key: str) -> None:
+        given = self.segments(which)
+        if key in self.spec().traits and given is None:
+            raise VerifyException(f"'{self.name}' requires attribute '{which}'")
+        start = 0
+        for arg, size in zip(args, sizes(len(values), given if key in self.spec().traits else None)):  # pyright: ignore
+            only = arg.type
+            for value in values[start : start + size]:
+                if only is not None and value.type != only:
+                    raise VerifyException(f"'{arg.name}' of '{self.name}': expected type {only}, got {value.type}")
+            start += size
+
+
+SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+
+
+def _one_or_all(arg: ArgSpec, values: list[SSAValue]) -> SSAValue | Sequence[SSAValue] | None:
+    if arg.arity == "":
+        return values[0]
+    if arg.arity == "?":
+        return values[0] if values else None
+    return values
+
+
+def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) -> list[Attribute]:
+    """The result types that upstream's rules give for operand `types` and `props`. Raises TypeError when they give none."""
+    known = {name: group for name, group in types.items() if group}
+    spec.infer(known, {name: len(group) for name, group in types.items()})
+    from cute_dialect.upstream.infer import special_results
+
+    special = special_results(spec.name, known, props)
+    if special is not None:
+        return special
+    found: list[Attribute] = []
+    for res in spec.results:
+        if res.name not in known and res.arity == "":
+            raise TypeError(f"'{spec.name}' needs result_types: nothing determines the type of '{res.name}'")
+        found.extend(known.get(res.name, ()))
+    return found
+
+
+class FormatOp(TableOp):
+    """A `TableOp` with upstream's declarative assembly format."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        from cute_dialect.upstream.asm import parse_op
+
+        return parse_op(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        from cute_dialect.upstream.asm import print_op
+
+        print_op(self, printer)
+
+
+class CustomOp(TableOp):
+    """A `TableOp` whose custom form is written in C++ upstream and not read here; it is written in generic form."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        parser.raise_error(f"the custom form of '{cls.name}' is not supported, write it in generic form: \"{cls.name}\"(…) …")
+
+
+def class_name(mnemonic: str) -> str:
+    """`shfl.sync` → `ShflSyncOp`, `mlir.poison` → `PoisonOp`."""
+    words = mnemonic.removeprefix("mlir.").replace(".", "_").split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Op"
+
+
+def make_ops(
+    dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = ()
+) -> dict[str, type[Operation]]:
+    """The op classes of `dialect` by name without dialect: those of its table, and `own` in place of theirs; none of `without`.
+
+    An own class needs no more than `name`; its row and traits come from the table.
+    """
+    found: dict[str, type[Operation]] = {}
+    mine = {cls.name.split(".", 1)[1]: cls for cls in own}
+    for row in table(dialect).OPS:
+        if row[0] in without:
+            continue
+        cls = mine.pop(row[0], None)
+        if cls is None:
+            base = FormatOp if row[5] not in (None, "custom") else CustomOp
+            cls = cast(
+                "type[Operation]",
+                type(class_name(row[0]), (base,), {"name": f"{dialect}.{row[0]}", "row": row, "dialect": dialect}),
+            )
+        elif issubclass(cls, TableOp):
+            cls.row, cls.dialect = row, dialect
+        if issubclass(cls, TableOp):
+            cls.traits = row_traits(row[4])
+        found[row[0]] = cls
+    return found | mine

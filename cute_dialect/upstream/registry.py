@@ -1,0 +1,56 @@
+"""Which dialects of upstream MLIR the tools know: name and lazy factory. Nothing is imported until a dialect is met.
+
+    ctx = Context(); register(ctx)          every dialect
+    register(ctx, ["func", "arith"])        some
+
+llvm, gpu, nvvm, nvgpu, vector, index and ub are ours (xDSL's lack ops or spell them otherwise); arith, cf, func, math, memref and
+scf are xDSL's, completed with the ops that xDSL lacks.
+"""
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.ir import Dialect
+
+
+def _own(module: str, name: str) -> Callable[[], Dialect]:
+    def load() -> Dialect:
+        return cast("Dialect", getattr(import_module(f"cute_dialect.upstream.{module}"), name))
+
+    return load
+
+
+def _builtin() -> Dialect:
+    from xdsl.dialects.builtin import Builtin
+
+    return Builtin
+
+
+BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
+    "builtin": _builtin,
+    "arith": _own("completed", "ARITH"),
+    "cf": _own("completed", "CF"),
+    "func": _own("completed", "FUNC"),
+    "gpu": _own("gpu", "GPU"),
+    "index": _own("small", "INDEX"),
+    "llvm": _own("llvm", "LLVM"),
+    "math": _own("completed", "MATH"),
+    "memref": _own("completed", "MEMREF"),
+    "nvgpu": _own("small", "NVGPU"),
+    "nvvm": _own("nvvm", "NVVM"),
+    "scf": _own("completed", "SCF"),
+    "ub": _own("small", "UB"),
+    "vector": _own("small", "VECTOR"),
+}
+"""The factory of each dialect, by name."""
+
+
+def register(ctx: Context, names: Iterable[str] | None = None) -> None:
+    """Registers the dialects `names` (all when None) with `ctx`; each is loaded when an op or attribute of it is first parsed.
+
+    Raises KeyError for a name that is not in `BASE_DIALECTS`.
+    """
+    for name in BASE_DIALECTS if names is None else names:
+        ctx.register_dialect(name, BASE_DIALECTS[name])

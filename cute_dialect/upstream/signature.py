@@ -1,0 +1,126 @@
+"""Function signatures with attributes, `(%a: i32 {llvm.noundef}, ...) -> (f32 {llvm.signext})`, for llvm.func, llvm.call and gpu.func."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, BlockArgument
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from cute_dialect.upstream.attrs import at_punctuation
+
+Argument = Parser.Argument
+
+
+class Signature:
+    """What was read: `names` are the entry block's arguments, empty for a declaration."""
+
+    def __init__(self) -> None:
+        self.names: list[Argument] = []
+        self.inputs: list[Attribute] = []
+        self.outputs: list[Attribute] = []
+        self.arg_attrs: list[dict[str, Attribute]] = []
+        self.res_attrs: list[dict[str, Attribute]] = []
+        self.variadic = False
+
+    def properties(self) -> dict[str, Attribute]:
+        """`arg_attrs` and `res_attrs`, each there when one of its dictionaries holds something."""
+        found: dict[str, Attribute] = {}
+        for name, dicts in (("arg_attrs", self.arg_attrs), ("res_attrs", self.res_attrs)):
+            if any(dicts):
+                found[name] = ArrayAttr([DictionaryAttr(d) for d in dicts])
+        return found
+
+
+def parse_signature(parser: Parser, *, allow_variadic: bool) -> Signature:
+    """A signature after the function's name. Named and unnamed arguments do not mix; `...` comes last."""
+    found = Signature()
+
+    def argument() -> None:
+        if found.variadic:
+            parser.raise_error("'...' must be the last argument")
+        if allow_variadic and parser.parse_optional_punctuation("...") is not None:
+            found.variadic = True
+            return
+        pos = parser.pos
+        named = parser.parse_optional_argument()
+        if bool(found.inputs) and (named is not None) != bool(found.names):
+            parser.raise_error("expected either all arguments with names or none", pos)
+        if named is None:
+            found.inputs.append(parser.parse_type())
+        else:
+            found.names.append(named)
+            found.inputs.append(named.type)
+        found.arg_attrs.append(parser.parse_optional_attr_dict())
+        if (location := parser.parse_optional_location()) is not None and named is not None:
+            named.location = location
+
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
+    if parser.parse_optional_punctuation("->") is not None:
+        parse_types(parser, found.outputs, found.res_attrs)
+    return found
+
+
+def parse_types(parser: Parser, types: list[Attribute], dicts: list[dict[str, Attribute]]) -> None:
+    """`T`, or `(T {attrs}, …)`; a function type in parentheses counts as a list."""
+
+    def one() -> None:
+        types.append(parser.parse_type())
+        dicts.append(parser.parse_optional_attr_dict())
+
+    if at_punctuation(parser, "("):
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
+    else:
+        types.append(parser.parse_type())
+        dicts.append({})
+
+
+def dicts_of(attr: Attribute | None, count: int) -> Sequence[dict[str, Attribute]]:
+    """The dictionaries of `arg_attrs` or `res_attrs`, empty ones when absent."""
+    if isinstance(attr, ArrayAttr):
+        return [dict(d.data) if isinstance(d, DictionaryAttr) else {} for d in attr]  # pyright: ignore
+    return [{}] * count
+
+
+def print_typed(printer: Printer, type_: Attribute, attrs: dict[str, Attribute]) -> None:
+    """`T {attrs}`"""
+    printer.print_attribute(type_)
+    if attrs:
+        printer.print_string(" ")
+        printer.print_attr_dict(attrs)
+
+
+def print_inputs(
+    printer: Printer, args: Sequence[BlockArgument | Attribute], attrs: Attribute | None, variadic: bool = False
+) -> None:
+    """`(%a: T {attrs}, …, ...)`; types alone for a declaration."""
+    printer.print_string("(")
+    for i, (arg, dictionary) in enumerate(zip(args, dicts_of(attrs, len(args)))):
+        if i:
+            printer.print_string(", ")
+        if isinstance(arg, BlockArgument):
+            printer.print_ssa_value(arg)
+            printer.print_string(": ")
+            print_typed(printer, arg.type, dictionary)
+            if printer.print_debuginfo:
+                printer.print_string(" ")
+                printer.print_attribute(arg.location)
+        else:
+            print_typed(printer, arg, dictionary)
+    if variadic:
+        printer.print_string(", ..." if args else "...")
+    printer.print_string(")")
+
+
+def print_outputs(printer: Printer, types: Sequence[Attribute], attrs: Attribute | None) -> None:
+    """` -> T` or ` -> (T {attrs}, …)`, nothing without results."""
+    if not types:
+        return
+    printer.print_string(" -> ")
+    dicts = dicts_of(attrs, len(types))
+    if len(types) == 1 and not dicts[0]:
+        printer.print_attribute(types[0])
+        return
+    printer.print_string("(")
+    printer.print_list(list(zip(types, dicts)), lambda pair: print_typed(printer, *pair))
+    printer.print_string(")")

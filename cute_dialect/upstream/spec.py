@@ -1,0 +1,349 @@
+"""What an upstream op looks like: operands, results, attributes, traits and the rules that tie types together.
+
+`OpSpec` reads one row of `tables/<dialect>.py`; it is made when the op is first met.
+
+    NVVM row   ('vote.sync', 'mask:i32 pred:i1', 'res', 'kind:@nvvm.vote_sync_kind', '', '$kind $mask `,` …')
+    spec       operands mask (always i32), pred (always i1); result res; attribute kind, an enum of the dialect
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    ContainerType,
+    DenseArrayBase,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ShapedType,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    VectorType,
+    f32,
+    i1,
+)
+from xdsl.ir import Attribute, TypeAttribute
+
+from cute_dialect.upstream.attrs import TextAttr, attrs
+from cute_dialect.upstream.llvm_types import LLVMPointerType, LLVMStructType, LLVMTokenType
+from cute_dialect.upstream.tables import OpRow, table
+
+Types = dict[str, tuple[Attribute, ...]]
+"""Types known so far, by operand or result name; variadic ones have several, absent optional ones none."""
+
+
+class ArgSpec:
+    """One operand or result of an op.
+
+    `arity` is "" (one), "?" (optional), "*" (variadic) or "**" (variadic of variadics); `type_text` is its only possible type, or
+    empty; `stripped` says that the declarative format prints its type without `!dialect.mnemonic`.
+    """
+
+    __slots__ = ("arity", "name", "stripped", "type_text")
+
+    def __init__(self, item: str) -> None:
+        item, _, code = item.partition(":")
+        if not code and item.endswith("^"):
+            item, code = item[:-1], "^"
+        self.name = item.rstrip("*?")
+        self.arity = item[len(self.name) :]
+        self.stripped = code[:-1] if code.endswith("^") else ""
+        code = code.removesuffix("^")
+        is_type = code.startswith(("!", "i", "f32", "vector"))
+        self.type_text = code if is_type else ""
+        if code.startswith("!llvm.ptr"):
+            self.stripped = "llvm.ptr"
+
+    @property
+    def type(self) -> Attribute | None:
+        """The only type that this operand or result can have."""
+        return buildable_type(self.type_text) if self.type_text else None
+
+
+class AttrSpec:
+    """One inherent attribute (a property) of an op.
+
+    `kind`: unit, bool, i1 … i64, index, f64 (typed numbers), sym (`@name`), ref (`@a::@b`), str, type, array, dense.i32, dense.i64,
+    map, any, `@dialect.mnemonic` (a `TextAttr`), `enum.i64.NAME` (an integer spelled as a word), `prop.MNEMONIC.NAME` (LLVM flags).
+    """
+
+    __slots__ = ("default", "dialect", "kind", "name", "optional")
+
+    def __init__(self, item: str, dialect: str) -> None:
+        item, _, self.default = item.partition("=")
+        item, _, self.kind = item.partition(":")
+        self.optional = item.endswith("?") or bool(self.default)
+        self.name = item.rstrip("?")
+        self.dialect = dialect
+
+    @property
+    def attr_class(self) -> type[TextAttr] | None:
+        """The class of an attribute `@dialect.mnemonic`."""
+        if self.kind.startswith("@"):
+            dialect, _, mnemonic = self.kind[1:].partition(".")
+            return attrs(dialect).get(mnemonic)
+        if self.kind.startswith("prop.") and not self.kind.startswith("prop.-"):
+            return attrs(self.dialect)[self.kind.split(".")[1]]
+        return None
+
+    @property
+    def cases(self) -> dict[str, int]:
+        """The words of an integer-valued enum, and their values."""
+        return enum_cases(self.dialect, self.kind.rpartition(".")[2])
+
+    @property
+    def default_attr(self) -> Attribute | None:
+        """The value that upstream gives the attribute when it is not written."""
+        if not self.default:
+            return None
+        return self.convert(int(self.default) if self.default.isdigit() else _BOOLS.get(self.default, self.default))
+
+    def convert(self, value: "Attribute | int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
+        """The attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit attribute, [0, 1] for a list.
+
+        Raises TypeError when the kind of the attribute has no such value.
+        """
+        if isinstance(value, Attribute):
+            return value
+        kind = self.kind
+        if (cls := self.attr_class) is not None and isinstance(value, str):
+            return cls(value)
+        if isinstance(value, bool):
+            return UnitAttr() if kind == "unit" else IntegerAttr(int(value), i1)
+        if isinstance(value, int):
+            if kind in NUMBER_TYPES:
+                return IntegerAttr(value, cast("IntegerType | IndexType", NUMBER_TYPES[kind]))
+            if kind.startswith("prop.-"):
+                return IntegerAttr(value, IntegerType(32))
+        elif isinstance(value, str):
+            if kind.startswith("enum."):
+                return IntegerAttr(self.cases[value], NUMBER_TYPES[kind.split(".")[1]])  # pyright: ignore
+            if kind == "ref":
+                return SymbolRefAttr(value)
+            return StringAttr(value)
+        elif kind.startswith("dense."):
+            element = cast("IntegerType", NUMBER_TYPES[kind.removeprefix("dense.")])
+            return DenseArrayBase.from_list(element, cast("Sequence[int]", value))
+        elif kind == "array":
+            return ArrayAttr(cast("Sequence[Attribute]", value))
+        raise TypeError(f"attribute '{self.name}' of kind {kind} takes no {value!r}")
+
+    def wrong(self, value: Attribute) -> str | None:
+        """What is wrong with `value`: "expected …", or None when it fits."""
+        kind = self.kind
+        if (cls := self.attr_class) is not None:
+            fits, wanted = isinstance(value, cls), f"#{cls.name}"
+        elif kind.startswith(("enum.", "prop.")):
+            fits, wanted = isinstance(value, IntegerAttr), "an integer attribute"
+        elif kind in NUMBER_TYPES and kind != "f64":
+            fits = isinstance(value, IntegerAttr) and value.type == NUMBER_TYPES[kind]
+            wanted = f"an attribute of type {kind}"
+        elif kind in _CLASSES:
+            wanted_class, wanted = _CLASSES[kind]
+            fits = isinstance(value, wanted_class)
+        else:
+            return None
+        return None if fits else f"expected {wanted}, got {value}"
+
+
+_BOOLS = {"true": True, "false": False}
+NUMBER_TYPES: Mapping[str, Attribute] = {
+    "bool": i1,
+    "i1": i1,
+    "i8": IntegerType(8),
+    "i16": IntegerType(16),
+    "i32": IntegerType(32),
+    "i64": IntegerType(64),
+    "index": IndexType(),
+    "f64": Float64Type(),
+}
+_CLASSES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "unit": (UnitAttr, "a unit attribute"),
+    "f64": (FloatAttr, "a 64-bit float attribute"),
+    "sym": (StringAttr, "a string"),
+    "ref": (SymbolRefAttr, "a symbol reference"),
+    "str": (StringAttr, "a string"),
+    "type": (TypeAttribute, "a type"),
+    "array": (ArrayAttr, "an array attribute"),
+    "dense.i32": (DenseArrayBase, "an i32 dense array"),
+    "dense.i64": (DenseArrayBase, "an i64 dense array"),
+    "map": (AffineMapAttr, "an affine map"),
+}
+
+
+class Rule:
+    """A rule of the types: `name(arg, …)`, e.g. `all(lhs,rhs)` or `element(memref,result)`."""
+
+    __slots__ = ("args", "name")
+
+    def __init__(self, text: str) -> None:
+        self.name, _, args = text.partition("(")
+        self.args = tuple(a for a in args.removesuffix(")").split(",") if a)
+
+
+class OpSpec:
+    """The declaration of one op, read from its table row."""
+
+    __slots__ = (
+        "attrs", "dialect", "format", "name", "operands", "regions", "results", "rules", "successors", "traits"
+    )  # fmt: skip
+
+    def __init__(self, dialect: str, row: OpRow) -> None:
+        name, operands, results, attributes, other, self.format = row
+        self.dialect = dialect
+        self.name = f"{dialect}.{name}"
+        self.operands = [ArgSpec(item) for item in operands.split()]
+        self.results = [ArgSpec(item) for item in results.split()]
+        specs = [AttrSpec(item, dialect) for item in attributes.split()]
+        self.attrs = {spec.name: spec for spec in specs}
+        fields = dict(item.split("=", 1) for item in other.split())
+        self.regions = [r for r in fields.get("regions", "").split(",") if r]
+        self.successors = [s for s in fields.get("succ", "").split(",") if s]
+        self.traits = fields.get("traits", "")
+        self.rules = [Rule(text) for text in fields.get("same", "").split(";") if text]
+
+    def operand_sizes(self, count: int, given: Sequence[int] | None) -> list[int]:
+        """How many values each operand has, of `count` in all; `given` are the segment sizes if the op carries them.
+
+        Raises ValueError when the counts do not fit.
+        """
+        return _sizes(self.operands, count, given, f"'{self.name}' expects {{}} operands, got {{}}")
+
+    def result_sizes(self, count: int, given: Sequence[int] | None) -> list[int]:
+        """How many values each result has, of `count` in all."""
+        return _sizes(self.results, count, given, f"'{self.name}' expects {{}} results, got {{}}")
+
+    def infer(self, types: Types, counts: Mapping[str, int]) -> None:
+        """Adds to `types` what the rules and the only-possible types give; `counts` are the numbers of operands by name."""
+        everything = [arg.name for arg in self.operands] + [arg.name for arg in self.results]
+        for arg in (*self.operands, *self.results):
+            if arg.name not in types and (only := arg.type) is not None:
+                if arg.name in counts:
+                    types[arg.name] = (only,) * counts[arg.name]
+                elif arg.arity == "":
+                    types[arg.name] = (only,)
+        for _ in range(2):
+            for rule in self.rules:
+                args = rule.args
+                if rule.name == "everything":
+                    args = everything
+                elif rule.name == "operands":
+                    args = everything[: len(self.operands)]
+                if rule.name in ("everything", "operands", "all"):
+                    known = next((types[a][0] for a in args if types.get(a)), None)
+                    if known is not None:
+                        for a in args:
+                            if a not in types:
+                                types[a] = (known,) * counts.get(a, 1)
+                elif rule.args[0] in types and rule.args[1] not in types and types[rule.args[0]]:
+                    source = types[rule.args[0]][0]
+                    types[rule.args[1]] = _RULES[rule.name](source)
+        for arg in self.operands:
+            if arg.name not in types and counts.get(arg.name) == 0:
+                types[arg.name] = ()
+
+
+def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, message: str) -> list[int]:
+    if given is not None:
+        if len(given) != len(args) or sum(given) != count:
+            raise ValueError(message.format(f"segments that add up to {sum(given)}", count))
+        for arg, size in zip(args, given):
+            if arg.arity == "" and size != 1 or arg.arity == "?" and size > 1:
+                raise ValueError(message.format(f"one value for '{arg.name}'", size))
+        return list(given)
+    loose = [arg for arg in args if arg.arity]
+    spare = count - (len(args) - len(loose))
+    if spare < 0 or not loose and spare or len(loose) == 1 and loose[0].arity == "?" and spare > 1:
+        raise ValueError(message.format(f"{'at least ' if loose else ''}{len(args) - len(loose)}", count))
+    if len(loose) <= 1:
+        return [spare if arg.arity else 1 for arg in args]
+    each, rest = divmod(spare, len(loose))
+    if rest:
+        raise ValueError(message.format("a multiple of " + str(len(loose)), count))
+    return [each if arg.arity else 1 for arg in args]
+
+
+def _element(t: Attribute) -> tuple[Attribute, ...]:
+    return (t.get_element_type(),) if isinstance(t, ContainerType) else ()
+
+
+def _i1_shape(t: Attribute) -> tuple[Attribute, ...]:
+    return (VectorType(i1, t.get_shape(), t.scalable_dims),) if isinstance(t, VectorType) else (i1,)
+
+
+def _last_dim(num: int, den: int) -> Callable[[Attribute], tuple[Attribute, ...]]:
+    def scaled(t: Attribute) -> tuple[Attribute, ...]:
+        assert isinstance(t, VectorType)
+        shape = t.get_shape() or (1,)
+        return (VectorType(t.element_type, (*shape[:-1], shape[-1] * num // den)),)
+
+    return scaled
+
+
+def _elements(t: Attribute) -> tuple[Attribute, ...]:
+    if not isinstance(t, ShapedType) or not isinstance(t, ContainerType):
+        return ()
+    count = 1
+    for dim in t.get_shape():
+        count *= dim
+    return (t.get_element_type(),) * count
+
+
+_RULES: Mapping[str, Callable[[Attribute], tuple[Attribute, ...]]] = {
+    "same": lambda t: (t,),
+    "element": _element,
+    "i1_shape": _i1_shape,
+    "val_bool_struct": lambda t: (LLVMStructType([t, i1]),),
+    "half_last": _last_dim(1, 2),
+    "twice_last": _last_dim(2, 1),
+    "elements": _elements,
+    "inputs": lambda t: t.inputs.data if isinstance(t, FunctionType) else (),
+    "outputs": lambda t: t.outputs.data if isinstance(t, FunctionType) else (),
+    "mma_element": lambda t: (),
+}
+
+
+class _Cache:
+    """Parsed table text, filled on first use."""
+
+    types: ClassVar[dict[str, Attribute]] = {}
+    enums: ClassVar[dict[str, dict[str, int]]] = {}
+
+
+def buildable_type(text: str) -> Attribute:
+    """The type that a table names: `i32`, `index`, `!llvm.ptr<3>`, `!gpu.async.token` …"""
+    if text not in _Cache.types:
+        _Cache.types[text] = _make_type(text)
+    return _Cache.types[text]
+
+
+def _make_type(text: str) -> Attribute:
+    if text in NUMBER_TYPES:
+        return NUMBER_TYPES[text]
+    if text == "f32":
+        return f32
+    if text.startswith("i"):
+        return IntegerType(int(text[1:]))
+    if text.startswith("!llvm.ptr"):
+        return LLVMPointerType(int(text[10:-1] or 0))
+    if text == "!llvm.token":
+        return LLVMTokenType()
+    if text == "vector<2xi16>":
+        return VectorType(IntegerType(16), [2])
+    from cute_dialect.upstream.opaque_types import opaque_type
+
+    return opaque_type(text[1:])
+
+
+def enum_cases(dialect: str, name: str) -> dict[str, int]:
+    """The cases of an integer-valued enum of `dialect`."""
+    if name not in _Cache.enums:
+        pairs = (item.rpartition("=") for item in table(dialect).ENUMS[name].split())
+        _Cache.enums[name] = {word: int(value) for word, _, value in pairs}
+    return _Cache.enums[name]

@@ -1,0 +1,25 @@
+"""What upstream MLIR declares, one module a dialect, made by `upstream/generate.py`."""
+
+from importlib import import_module
+from typing import Protocol, cast
+
+OpRow = tuple[str, str, str, str, str, str | None]
+"""Name without dialect, operands, results, attributes, traits and type rules, assembly format ("custom": C++; None: generic only)."""
+
+
+class Table(Protocol):
+    """One module of this package."""
+
+    OPS: tuple[OpRow, ...]
+    ATTRS: tuple[tuple[str, str, str], ...]
+    ENUMS: dict[str, str]
+
+
+def table(dialect: str) -> Table:
+    """The table of `dialect`."""
+    return cast("Table", import_module(f"cute_dialect.upstream.tables.{dialect}"))
+
+
+def has_table(dialect: str) -> bool:
+    """Whether upstream's declarations of `dialect` are here."""
+    return dialect in ("arith", "cf", "gpu", "index", "llvm", "math", "memref", "nvgpu", "nvvm", "ub", "vector")

@@ -1,0 +1,51 @@
+"""Ops and attributes of the vector dialect of upstream MLIR 22.1.8, made by `upstream/generate.py`."""
+
+# ruff: noqa: E501
+OPS = (
+    ('bitcast', 'source', 'result', '', 'traits=P', '$source attr-dict `:` type($source) `to` type($result)'),
+    ('broadcast', 'source', 'vector', '', 'traits=P', '$source attr-dict `:` type($source) `to` type($vector)'),
+    ('compressstore', 'base indices*:index mask valueToStore', '', 'alignment?:i64', '', '$base `[` $indices `]` `,` $mask `,` $valueToStore attr-dict `:` type($base) `,` type($mask) `,` type($valueToStore)'),
+    ('constant_mask', '', 'res0', 'mask_dim_sizes:dense.i64', 'traits=P', '$mask_dim_sizes attr-dict `:` type(results)'),
+    ('contract', 'lhs rhs acc', 'res0', 'indexing_maps:array iterator_types:array kind:@vector.kind=add', 'traits=P', 'custom'),
+    ('create_mask', 'operands*:index', 'res0', '', 'traits=P', '$operands attr-dict `:` type(results)'),
+    ('deinterleave', 'source', 'res1 res2', '', 'traits=P same=half_last(source,res1);all(res1,res2)', '$source attr-dict `:` type($source) `->` type($res1)'),
+    ('expandload', 'base indices*:index mask pass_thru', 'result', 'alignment?:i64', '', '$base `[` $indices `]` `,` $mask `,` $pass_thru attr-dict `:` type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)'),
+    ('extract', 'source dynamic_position*:index', 'result', 'static_position:dense.i64', 'traits=P', '$source `` custom<DynamicIndexList>($dynamic_position, $static_position) attr-dict `:` type($result) `from` type($source)'),
+    ('extract_strided_slice', 'source', 'res0', 'offsets:array sizes:array strides:array', 'traits=P', '$source attr-dict `:` type($source) `to` type(results)'),
+    ('fma', 'lhs rhs acc', 'result', '', 'traits=P same=all(lhs,rhs,acc,result)', '$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)'),
+    ('from_elements', 'elements*', 'dest', '', 'traits=P same=elements(dest,elements)', '$elements attr-dict `:` type($dest)'),
+    ('gather', 'base offsets*:index indices mask pass_thru', 'result', 'alignment?:i64', '', '$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $pass_thru attr-dict `:` type($base) `,` type($indices) `,` type($mask) `,` type($pass_thru) `into` type($result)'),
+    ('insert', 'valueToStore dest dynamic_position*:index', 'result', 'static_position:dense.i64', 'traits=P same=all(dest,result)', '$valueToStore `,` $dest custom<DynamicIndexList>($dynamic_position, $static_position) attr-dict `:` type($valueToStore) `into` type($dest)'),
+    ('insert_strided_slice', 'valueToStore dest', 'result', 'offsets:array strides:array', 'traits=P same=all(dest,result)', '$valueToStore `,` $dest attr-dict `:` type($valueToStore) `into` type($dest)'),
+    ('interleave', 'lhs rhs', 'result', '', 'traits=P same=all(lhs,rhs);twice_last(lhs,result)', '$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)'),
+    ('load', 'base indices*:index', 'result', 'nontemporal?:bool=false alignment?:i64', '', '$base `[` $indices `]` attr-dict `:` type($base) `,` type($result)'),
+    ('mask', 'mask passthru?', 'results*', '', 'regions=maskRegion', 'custom'),
+    ('maskedload', 'base indices*:index mask pass_thru', 'result', 'alignment?:i64', '', '$base `[` $indices `]` `,` $mask `,` $pass_thru attr-dict `:` type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)'),
+    ('maskedstore', 'base indices*:index mask valueToStore', '', 'alignment?:i64', '', '$base `[` $indices `]` `,` $mask `,` $valueToStore attr-dict `:` type($base) `,` type($mask) `,` type($valueToStore)'),
+    ('multi_reduction', 'source acc', 'dest', 'kind:@vector.kind reduction_dims:dense.i64', 'traits=P same=all(dest,acc)', '$kind `,` $source `,` $acc attr-dict $reduction_dims `:` type($source) `to` type($dest)'),
+    ('outerproduct', 'lhs rhs acc?', 'res0', 'kind:@vector.kind=add', 'traits=P', 'custom'),
+    ('print', 'source?', '', 'punctuation:@vector.punctuation=newline stringLiteral?:str', '', '($source^ `:` type($source))? oilist( `str` $stringLiteral | `punctuation` $punctuation) attr-dict'),
+    ('reduction', 'vector acc?', 'dest', 'kind:@vector.kind fastmath:@arith.fastmath=none', 'traits=P same=same(dest,acc)', '$kind `,` $vector (`,` $acc^)? (`fastmath` `` $fastmath^)? attr-dict `:` type($vector) `into` type($dest)'),
+    ('scalable.extract', 'source', 'result', 'pos:i64', 'traits=P', '$source `[` $pos `]` attr-dict `:` type($result) `from` type($source)'),
+    ('scalable.insert', 'valueToStore dest', 'result', 'pos:i64', 'traits=P same=all(dest,result)', '$valueToStore `,` $dest `[` $pos `]` attr-dict `:` type($valueToStore) `into` type($dest)'),
+    ('scan', 'source initial_value', 'dest accumulated_value', 'kind:@vector.kind reduction_dim:i64 inclusive:bool', 'traits=P same=all(source,dest);all(initial_value,accumulated_value)', '$kind `,` $source `,` $initial_value attr-dict `:` type($source) `,` type($initial_value)'),
+    ('scatter', 'base offsets*:index indices mask valueToStore', 'result?', 'alignment?:i64', '', '$base `[` $offsets `]` `[` $indices `]` `,` $mask `,` $valueToStore attr-dict `:` type($base) `,` type($indices) `,` type($mask) `,` type($valueToStore) (`->` type($result)^)?'),
+    ('shape_cast', 'source', 'result', '', 'traits=P', '$source attr-dict `:` type($source) `to` type($result)'),
+    ('shuffle', 'v1 v2', 'vector', 'mask:dense.i64', 'traits=P', 'operands $mask attr-dict `:` type(operands)'),
+    ('step', '', 'result', '', 'traits=P', 'attr-dict `:` type($result)'),
+    ('store', 'valueToStore base indices*:index', '', 'nontemporal?:bool=false alignment?:i64', '', '$valueToStore `,` $base `[` $indices `]` attr-dict `:` type($base) `,` type($valueToStore)'),
+    ('to_elements', 'source', 'elements*', '', 'traits=P same=elements(source,elements)', '$source attr-dict `:` type($source)'),
+    ('transfer_read', 'base indices*:index padding mask?', 'vector', 'permutation_map:map in_bounds:array', 'traits=o', 'custom'),
+    ('transfer_write', 'valueToStore base indices*:index mask?', 'result?', 'permutation_map:map in_bounds:array', 'traits=o', 'custom'),
+    ('transpose', 'vector', 'result', 'permutation:dense.i64', 'traits=P', '$vector `,` $permutation attr-dict `:` type($vector) `to` type($result)'),
+    ('type_cast', 'memref', 'result', '', 'traits=P', '$memref attr-dict `:` type($memref) `to` type($result)'),
+    ('vscale', '', 'res:index', '', 'traits=P', 'attr-dict'),
+    ('yield', 'operands*', '', '', 'traits=PT', 'attr-dict ($operands^ `:` type($operands))?'),
+)
+ATTRS = (
+    ('iterator_type', '<>', 'parallel reduction'),
+    ('kind', '<>', 'add mul minui minsi minnumf maxui maxsi maxnumf and or xor maximumf minimumf'),
+    ('punctuation', '<>', 'no_punctuation newline comma open close'),
+)
+ENUMS = {
+}
