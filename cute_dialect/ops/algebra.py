@@ -12,18 +12,15 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.compose import complement, composition, left_inverse, right_inverse
-from cute_dialect.algebra.int_tuple import is_static, weakly_congruent
-from cute_dialect.algebra.int_tuple import flatten as flatten_tree
+from cute_dialect.algebra.int_tuple import flatten, is_static, tree_flatten
 from cute_dialect.algebra.layout import (
     coalesce,
     dice,
-    flatten,
     group_modes,
     recast_layout,
     slice_,
 )
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.ops.asm import int_property, parse_ints, print_ints
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.kinds import (
@@ -35,10 +32,7 @@ from cute_dialect.ops.kinds import (
     Kinds,
     Properties,
     Typed,
-    dynamic_leaves,
     layout_like,
-    on_outer,
-    outer,
     payload_text,
 )
 
@@ -73,7 +67,7 @@ class CompositionOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (_, lhs), (_, rhs) = operands
-        return [layout_like(on_outer(lambda layout: composition(layout, rhs), lhs))]
+        return [layout_like(composition(lhs, rhs))]
 
 
 @cute_op
@@ -112,7 +106,7 @@ class CoalesceOp(CuteOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         _, value = operands[0]
         profile = operands[1].payload if len(operands) > 1 else None
-        return [layout_like(on_outer(lambda layout: coalesce(layout, profile), value))]
+        return [layout_like(coalesce(value, profile))]
 
 
 @cute_op
@@ -142,9 +136,7 @@ class FlattenOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((kind, value),) = operands
-        if kind in ("layout", "composed_layout"):
-            return [Typed(kind, on_outer(flatten, value))]
-        return [Typed(kind, flatten_tree(value))]
+        return [Typed(kind, (tree_flatten if kind == "tile" else flatten)(value))]
 
 
 @cute_op
@@ -162,7 +154,7 @@ class ComplementOp(CuteOp):
     Example:
         %r = cute.complement(%l) : (!cute.layout<"(2,3):(4,12)">) -> !cute.layout<"(4,1):(1,36)">
         %q = cute.complement(%l, %m) : (!cute.layout<"(2,3):(4,12)">, !cute.shape<"48">) -> !cute.layout<"(4,2):(1,36)">
-    """  # noqa: E501
+    """
 
     name = "cute.complement"
     input = operand_def(LAYOUT)
@@ -182,16 +174,10 @@ class ComplementOp(CuteOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         _, layout = operands[0]
         if len(operands) > 1:
-            _, cotarget = operands[1]
-            return [Typed("layout", complement(layout, outer(cotarget).shape if cotarget_is_layout(cotarget) else cotarget))]
+            return [Typed("layout", complement(layout, operands[1].payload))]
         if not is_static(layout):
-            raise AlgebraError(f"expected a static layout when there is no cotarget, got {payload_text(layout)}")
+            raise AlgebraError(f"expected a static layout where there is no cotarget, got {payload_text(layout)}")
         return [Typed("layout", complement(layout))]
-
-
-def cotarget_is_layout(cotarget: object) -> bool:
-    """Whether a cotarget is given by a layout."""
-    return isinstance(cotarget, Layout)
 
 
 @cute_op
@@ -226,11 +212,7 @@ class GroupModesOp(CuteOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((kind, value),) = operands
         begin, end = int_property(properties, "begin"), int_property(properties, "end")
-        shape = outer(value).shape
-        rank = len(shape) if isinstance(shape, tuple) else 1
-        if not 0 <= begin < end <= rank:
-            raise AlgebraError(f"expected 0 <= begin < end <= {rank}, got begin {begin} and end {end}")
-        return [Typed(kind, on_outer(lambda layout: group_modes(layout, begin, end), value))]
+        return [Typed(kind, group_modes(value, begin, end))]
 
     @classmethod
     def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:
@@ -277,8 +259,6 @@ class RecastLayoutOp(CuteOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, src),) = operands
         new, old = int_property(properties, "new_type_bits"), int_property(properties, "old_type_bits")
-        if new <= 0 or old <= 0:
-            raise AlgebraError(f"expected positive widths, got {new} and {old} bits")
         return [layout_like(recast_layout(src, new, old))]
 
     @classmethod
@@ -289,7 +269,7 @@ class RecastLayoutOp(CuteOp):
         print_ints(printer, self.properties, "new_type_bits", "old_type_bits")
 
 
-# -------------------------------------------------------------------------------------------------------------- slicing
+# ------------------------------------------------------------------------------------------------------------- slicing
 
 
 class SliceLikeOp(CuteOp):
@@ -304,15 +284,6 @@ class SliceLikeOp(CuteOp):
 
     def __init__(self, input: SSAValue | Operation, coord: SSAValue | Operation, result_type: Attribute | None = None):
         self.build_inferred([input, coord], None, result_type and [result_type])
-
-    @classmethod
-    def check_coord(cls, value: object, coord: object) -> None:
-        """Raise AlgebraError unless the coordinate is weakly congruent with the value (with its shape)."""
-        tree = outer(value).shape if isinstance(value, Layout | ComposedLayout) else value
-        if not weakly_congruent(coord, tree):
-            raise AlgebraError(
-                f"expected a coord weakly congruent with {payload_text(tree)}, got {payload_text(coord)}"
-            )
 
 
 @cute_op
@@ -336,13 +307,8 @@ class SliceOp(SliceLikeOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, value), (_, coord) = operands
-        cls.check_coord(value, coord)
-        if kind not in ("layout", "composed_layout"):
-            return [Typed(kind, slice_(coord, value))]
-        if isinstance(value, ComposedLayout) and isinstance(value.inner, Swizzle):
-            if not is_static(value.outer):
-                raise AlgebraError(f"expected a static swizzled layout, got {payload_text(value)}")
-        return [layout_like(slice_(coord, value))]
+        part = slice_(coord, value)
+        return [layout_like(part) if kind == "composed_layout" else Typed(kind, part)]
 
 
 @cute_op
@@ -365,15 +331,10 @@ class DiceOp(SliceLikeOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, value), (_, coord) = operands
-        if dynamic_leaves(coord):
-            raise AlgebraError(f"expected a static coord, got {payload_text(coord)}")
-        cls.check_coord(value, coord)
-        if kind in ("layout", "composed_layout"):
-            return [Typed(kind, on_outer(lambda layout: dice(coord, layout), value))]
         return [Typed(kind, dice(coord, value))]
 
 
-# ------------------------------------------------------------------------------------------------------------- inverses
+# ------------------------------------------------------------------------------------------------------------ inverses
 
 
 class InverseOp(CuteOp):

@@ -95,7 +95,7 @@ class TupleSubOp(TupleArithOp):
         return [Typed(kind, tuple_sub(lhs, rhs))]
 
 
-# ------------------------------------------------------------------------------------------------------------- division
+# ------------------------------------------------------------------------------------------------------------ division
 
 
 class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
@@ -103,9 +103,7 @@ class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
 
     traits = traits_def(NoMemoryEffect())
 
-    def __init__(
-        self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None
-    ):
+    def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None):
         self.build_inferred([first, second], result_types=result_type and [result_type])
 
     def is_speculatable(self) -> bool:
@@ -169,7 +167,7 @@ class CeilDivOp(DivisionOp):
         return [Typed(kind, ceil_div(value, tiler))]
 
 
-# ----------------------------------------------------------------------------------------------------------- comparison
+# ---------------------------------------------------------------------------------------------------------- comparison
 
 
 class ComparisonOp(CuteOp):

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, OptionalDef, RangeOf, VariadicDef, irdl_op_definition
+from xdsl.irdl import IRDLOperation, OptionalDef, RangeLengthConstraint, RangeOf, VariadicDef, irdl_op_definition
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.ops.asm import (
-    defined_type,
     parse_operand_list,
     parse_signature,
     print_operand_list,
@@ -182,8 +181,10 @@ def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
 
 
 def _kinds_of(constraint: object) -> Kinds | None:
+    while isinstance(constraint, RangeLengthConstraint):
+        constraint = constraint.constraint  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if isinstance(constraint, RangeOf):
-        constraint = constraint.constr  # pyright: ignore
+        constraint = constraint.constr  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return constraint if isinstance(constraint, Kinds) else None
 
 

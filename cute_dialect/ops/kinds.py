@@ -42,7 +42,7 @@ class Kinds(AttrConstraint[Attribute]):
     ``stripped``: the position prints as ``<"…">``, without the name of its (only) type.
     """
 
-    __slots__ = ("kinds", "is_stripped")
+    __slots__ = ("is_stripped", "kinds")
 
     def __init__(self, *kinds: str, stripped: bool = False):
         self.kinds = frozenset(kinds)
@@ -96,7 +96,7 @@ ORDERABLE = Kinds("int_tuple", "shape", "coord")
 COMPARABLE = Kinds("int_tuple", "shape", "coord", "stride", "layout")
 
 
-# ------------------------------------------------------------------------------------------------------------- walks
+# --------------------------------------------------------------------------------------------------------------- walks
 
 
 def dynamic_leaves(payload: Payload) -> list[Dyn]:
@@ -118,7 +118,7 @@ def track(operands: list[Typed]) -> list[Typed]:
     return operands
 
 
-# ------------------------------------------------------------------------------------------------------------- types
+# --------------------------------------------------------------------------------------------------------------- types
 
 
 def typed(attribute: Attribute) -> Typed:
@@ -154,7 +154,7 @@ def payload_text(payload: Payload) -> str:
     return text.to_text(payload)
 
 
-# ----------------------------------------------------------------------------------------------------------- layouts
+# ------------------------------------------------------------------------------------------------------------- layouts
 
 
 def outer(payload: Payload) -> Layout:

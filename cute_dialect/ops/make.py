@@ -23,10 +23,10 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import congruent, weakly_congruent
+from cute_dialect.algebra.int_tuple import congruent
 from cute_dialect.algebra.layout import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
+from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
 from cute_dialect.ops.base import CuteOp, cute_op, is_tensor
 from cute_dialect.ops.kinds import (
@@ -100,7 +100,7 @@ class StaticOp(CuteOp, HasFolderInterface):
         printer.print_attribute(self.results[0].type)
 
 
-# ------------------------------------------------------------------------------------------------- trees from scalars
+# -------------------------------------------------------------------------------------------------- trees from scalars
 
 
 class ScalarInt(AttrConstraint[Attribute]):
@@ -171,7 +171,7 @@ class MakeTreeOp(CuteOp):
         assert isinstance(result, CuteType)
         slots = dynamic_leaves(result.data)
         if len(slots) != len(self.operands):
-            raise AlgebraError(f"expected {len(slots)} operands, one for each '?' of {result}, got {len(self.operands)}")
+            raise AlgebraError(f"expected {len(slots)} operands, one a '?' of {result}, got {len(self.operands)}")
         for i, (slot, operand) in enumerate(zip(slots, self.operands)):
             scalar = scalar_int(operand.type)
             if scalar is None:
@@ -274,7 +274,7 @@ class MakeTileOp(MakeTreeOp):
     result = result_def(TILE)
 
 
-# ---------------------------------------------------------------------------------------------- layouts from their parts
+# -------------------------------------------------------------------------------------------- layouts from their parts
 
 
 @cute_op
@@ -298,9 +298,7 @@ class MakeLayoutOp(CuteOp):
     result = result_def(LAYOUT)
     traits = traits_def(Pure())
 
-    def __init__(
-        self, shape: SSAValue | Operation, stride: SSAValue | Operation, result_type: Attribute | None = None
-    ):
+    def __init__(self, shape: SSAValue | Operation, stride: SSAValue | Operation, result_type: Attribute | None = None):
         self.build_inferred([shape, stride], result_types=result_type and [result_type])
 
     @classmethod
@@ -327,9 +325,7 @@ class MakeLayoutOp(CuteOp):
             parser.parse_punctuation(")")
             parser.parse_punctuation("->")
             if len(operand_types) != len(operands):
-                parser.raise_error(
-                    f"expected {len(operands)} operand types, got {len(operand_types)}", at, parser.pos
-                )
+                parser.raise_error(f"expected {len(operands)} operand types, got {len(operand_types)}", at, parser.pos)
         result = parse_type(parser, LAYOUT)
         values = [parser.resolve_operand(o, t) for o, t in zip(operands, operand_types)]
         return cls.create(operands=values, result_types=[result], attributes=attributes)
@@ -380,9 +376,9 @@ class MakeLayoutLikeOp(CuteOp):
         ``cute.make_layout_like(`` src ``)`` attr-dict ``:`` type ``->`` type
 
     Inference:
-        ``S : ordered(S', D)`` for ``S:D`` (the outer layout of a swizzled one), where ``S'`` is ``S`` with extent 1 where
-        the stride is static 0, and the strides themselves are the order: static ones by value, dynamic ones after
-        them, from left to right.  Basis strides and a composed layout whose inner part is a layout are rejected.
+        ``S : ordered(S', D)`` for ``S:D`` (the outer layout of a swizzled one), where ``S'`` is ``S`` with extent 1
+        where the stride is static 0, and the strides are the order: static ones by value, dynamic ones after them,
+        from left to right.  Basis strides and a composed layout whose inner part is a layout are rejected.
 
     Example:
         %l = cute.make_layout_like(%x) : !cute.layout<"(6,5,2):(0,2,20)"> -> !cute.layout<"(6,5,2):(0,1,5)">
@@ -400,10 +396,6 @@ class MakeLayoutLikeOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, src),) = operands
-        if isinstance(src, ComposedLayout):
-            if isinstance(src.inner, Layout):
-                raise AlgebraError(f"expected an inner part that is a swizzle, got {payload_text(src.inner)}")
-            src = src.outer
         return [Typed("layout", make_layout_like(src))]
 
 
@@ -434,12 +426,6 @@ class MakeOrderedLayoutOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (_, shape), (_, order) = operands
-        if dynamic_leaves(order):
-            raise AlgebraError(f"expected a static order, got {payload_text(order)}")
-        if not weakly_congruent(order, shape):
-            raise AlgebraError(
-                f"expected an order weakly congruent with the shape {payload_text(shape)}, got {payload_text(order)}"
-            )
         return [Typed("layout", make_ordered_layout(shape, order))]
 
 

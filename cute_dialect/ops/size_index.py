@@ -11,17 +11,18 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from cute_dialect.algebra.int_tuple import congruent, get, product, product_each, tree_leaves, weakly_congruent
+from cute_dialect.algebra.int_tuple import get, product, product_each
 from cute_dialect.algebra.layout import (
+    append_to_rank,
     cosize,
     crd2idx,
     evaluate,
     idx2crd,
     increment_coord,
+    prepend_to_rank,
     size,
 )
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, Layout, raw_layout
 from cute_dialect.ops.access import MODE
 from cute_dialect.ops.asm import (
     int_property,
@@ -43,12 +44,10 @@ from cute_dialect.ops.kinds import (
     Kinds,
     Properties,
     Typed,
-    on_outer,
-    payload_text,
 )
 from cute_dialect.types import Payload
 
-# ----------------------------------------------------------------------------------------------------------------- size
+# ---------------------------------------------------------------------------------------------------------------- size
 
 
 class SizeLikeOp(CuteOp):
@@ -92,8 +91,7 @@ class SizeOp(SizeLikeOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, value),) = operands
-        part = get(value, mode_of(properties))
-        return [Typed("int_tuple", size(part) if isinstance(part, Layout | ComposedLayout) else product(part))]
+        return [Typed("int_tuple", size(get(value, mode_of(properties))))]
 
 
 @cute_op
@@ -117,10 +115,6 @@ class CosizeOp(SizeLikeOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, value),) = operands
-        if isinstance(value, ComposedLayout):
-            if isinstance(value.inner, Layout):
-                raise AlgebraError(f"expected an inner part that is a swizzle, got {payload_text(value.inner)}")
-            value = value.outer
         return [Typed("int_tuple", cosize(get(value, mode_of(properties))))]
 
 
@@ -179,7 +173,7 @@ class TupleProductEachOp(ArithUnaryOp):
         return [Typed(kind, product_each(tree))]
 
 
-# ----------------------------------------------------------------------------------------------- indices and coordinates
+# --------------------------------------------------------------------------------------------- indices and coordinates
 
 
 class IndexOp(CuteOp):
@@ -187,9 +181,7 @@ class IndexOp(CuteOp):
 
     traits = traits_def(Pure())
 
-    def __init__(
-        self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None
-    ):
+    def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, result_type: Attribute | None = None):
         self.build_inferred([first, second], result_types=result_type and [result_type])
 
 
@@ -249,10 +241,6 @@ class Crd2IdxOp(IndexOp):
         (_, coord), (kind, shape) = operands
         if kind != "shape":
             return [evaluate_at(coord, shape)]
-        if not weakly_congruent(coord, shape):
-            raise AlgebraError(
-                f"expected a coord weakly congruent with the shape {payload_text(shape)}, got {payload_text(coord)}"
-            )
         return [Typed("int_tuple", crd2idx(coord, shape))]
 
 
@@ -304,34 +292,10 @@ class IncrementCoordOp(IndexOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (_, coord), (_, shape) = operands
-        if not congruent(coord, shape):
-            raise AlgebraError(
-                f"expected congruent coord and shape, got {payload_text(coord)} and {payload_text(shape)}"
-            )
-        if any(leaf is UNDERSCORE for leaf in tree_leaves(coord)):
-            raise AlgebraError(f"expected a coord without '_', got {payload_text(coord)}")
         return [Typed("coord", increment_coord(coord, shape))]
 
 
-# ----------------------------------------------------------------------------------------------------------------- rank
-
-
-def pad_to_rank(value: Payload, element: Payload, rank: int, *, front: bool) -> Payload:
-    """The modes of a tree or layout with copies of ``element`` after (before) them, up to ``rank``.
-
-    >>> pad_to_rank((6, 2), (5, 5), 3, front=False)
-    (6, 2, (5, 5))
-    """
-    if isinstance(value, ComposedLayout):
-        return on_outer(lambda layout: pad_to_rank(layout, element, rank, front=front), value)
-    if isinstance(value, Layout) and isinstance(element, Layout):
-        shape = pad_to_rank(value.shape, element.shape, rank, front=front)
-        return raw_layout(shape, pad_to_rank(value.stride, element.stride, rank, front=front))
-    modes = value if isinstance(value, tuple) else (value,)
-    if len(modes) >= rank:
-        return value
-    padding = (element,) * (rank - len(modes))
-    return padding + modes if front else modes + padding
+# ---------------------------------------------------------------------------------------------------------------- rank
 
 
 class PadRankOp(CuteOp):
@@ -355,10 +319,8 @@ class PadRankOp(CuteOp):
         wanted = "layout" if kind == "composed_layout" else kind
         if element_kind != wanted:
             raise AlgebraError(f"expected an element of kind {wanted}, got {element_kind}")
-        rank = int_property(properties, "rank")
-        if rank <= 0:
-            raise AlgebraError(f"expected a positive rank, got {rank}")
-        return [Typed(kind, pad_to_rank(value, element, rank, front=cls.FRONT))]
+        pad = prepend_to_rank if cls.FRONT else append_to_rank
+        return [Typed(kind, pad(value, element, int_property(properties, "rank")))]
 
     @classmethod
     def parse_prefix(cls, parser: Parser) -> dict[str, Attribute]:

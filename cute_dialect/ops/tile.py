@@ -8,8 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from cute_dialect.algebra import compose, tiling
-from cute_dialect.algebra.values import Layout
+from cute_dialect.algebra import tiling
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.kinds import (
     ANY_LAYOUT,
@@ -19,11 +18,10 @@ from cute_dialect.ops.kinds import (
     SHAPE,
     Properties,
     Typed,
-    on_outer,
 )
 from cute_dialect.types import Payload
 
-# ------------------------------------------------------------------------------------------------------------- products
+# ------------------------------------------------------------------------------------------------------------ products
 
 
 class ProductOp(CuteOp):
@@ -40,8 +38,8 @@ class ProductOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, lhs), (_, rhs) = operands
-        product: Callable[[Layout, Layout], Payload] = getattr(compose, cls.name.removeprefix("cute."))
-        return [Typed(kind, on_outer(lambda layout: product(layout, rhs), lhs))]
+        product: Callable[[Payload, Payload], Payload] = getattr(tiling, cls.name.removeprefix("cute."))
+        return [Typed(kind, product(lhs, rhs))]
 
 
 @cute_op
@@ -148,7 +146,7 @@ class RakedProductOp(ProductOp):
     name = "cute.raked_product"
 
 
-# -------------------------------------------------------------------------------------------------------------- divides
+# ------------------------------------------------------------------------------------------------------------- divides
 
 
 class DivideOp(CuteOp):
@@ -166,8 +164,8 @@ class DivideOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, value), (_, tiler) = operands
-        divide: Callable[[Layout, Payload], Payload] = getattr(tiling, cls.name.removeprefix("cute."))
-        return [Typed(kind, on_outer(lambda layout: divide(layout, tiler), value))]
+        divide: Callable[[Payload, Payload], Payload] = getattr(tiling, cls.name.removeprefix("cute."))
+        return [Typed(kind, divide(value, tiler))]
 
 
 @cute_op
@@ -277,7 +275,7 @@ class TileToShapeOp(CuteOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, value), (_, shape) = operands[:2]
         order = operands[2].payload if len(operands) > 2 else None
-        return [Typed(kind, on_outer(lambda layout: tiling.tile_to_shape(layout, shape, order), value))]
+        return [Typed(kind, tiling.tile_to_shape(value, shape, order))]
 
 
 OPS: list[type[CuteOp]] = [

@@ -29,7 +29,7 @@ CONTEXT = context()
 
 
 def type_of(text: str) -> Attribute:
-    """``"layout (6,5):(5,1)"`` is ``!cute.layout<"(6,5):(5,1)">``; anything with ``!`` or without a blank is verbatim."""
+    """``"layout (6,5):(5,1)"`` is ``!cute.layout<"(6,5):(5,1)">``; what has a ``!`` or no blank is verbatim."""
     kind, blank, payload = text.partition(" ")
     if blank and not text.startswith("!"):
         text = f'!cute.{kind}<"{payload}">'

@@ -195,12 +195,20 @@ def test_function_signature_round_trips() -> None:
     module = verified(text)
     again = Parser(CONTEXT, printed(module)).parse_module()
     assert printed(again) == printed(module)
-    for piece in ("(?,(3,?{i64}))", "(0,(1@0,?@1))", "(_,(2,?))", "[(2,4):(4,1);_;[3:1;?:2]]", "S<2,4,3> o ? o (16,8):(8,1)"):
+    for piece in (
+        "(?,(3,?{i64}))",
+        "(0,(1@0,?@1))",
+        "(_,(2,?))",
+        "[(2,4):(4,1);_;[3:1;?:2]]",
+        "S<2,4,3> o ? o (16,8):(8,1)",
+    ):
         assert f'<"{piece}">' in printed(module)
 
 
 def test_attributes_on_any_op() -> None:
-    (line,) = round_trip('%s = cute.static {hint = #cute.shape<"( 8,8 )">, note = #cute.tile<"[4;_]">} : !cute.shape<"4">')
+    (line,) = round_trip(
+        '%s = cute.static {hint = #cute.shape<"( 8,8 )">, note = #cute.tile<"[4;_]">} : !cute.shape<"4">'
+    )
     assert line == '%s = cute.static {hint = #cute.shape<"(8,8)">, note = #cute.tile<"[4:1;_]">} : !cute.shape<"4">'
 
 
