@@ -84,7 +84,7 @@ def _leaves(value: object, out: list[object]) -> None:
     t = type(value)
     if t is tuple:
         for v in value:  # type: ignore[attr-defined]
-            if type(v) is tuple:
+            if type(v) is tuple or type(v) is Layout:  # a layout here is the slot of a tile
                 _leaves(v, out)
             else:
                 out.append(v)
