@@ -1,28 +1,50 @@
-"""Layouts: evaluation, index and coordinate conversions, coalescing, grouping, slicing, construction.
+"""Layouts: coalescing, grouping, padding, recasting, slicing.  Evaluation and construction are re-exported.
 
->>> L = Layout("(3,(2,4)):(8,(4,1))")
->>> evaluate((1, 2), L), evaluate(7, L), size(L), cosize(L)
-(9, 9, 24, 24)
 >>> coalesce(Layout("(2,(1,6)):(1,(6,2))"))
 Layout("12:1")
+>>> slice_((UNDERSCORE, 2), Layout("(6,5):(5,1)")), evaluate((UNDERSCORE, 2), Layout("(6,5):(5,1)"))
+(Layout("(6):(5)"), 2)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import gcd
 from typing import TypeVar
 
+from cute_dialect.algebra.evaluation import (
+    coshape,
+    cosize,
+    crd2idx,
+    evaluate,
+    idx2crd,
+    increment_coord,
+    scale,
+    size,
+)
 from cute_dialect.algebra.int_tuple import (
+    _text,
     arithmetic_add,
     check_range,
+    flatten,
+    get,
+    is_static,
     product,
+    select,
+    shape_div_leaf,
+    tree_leaves,
+    weakly_congruent,
 )
-from cute_dialect.algebra.leaf import (
-    AlgebraError,
-    Leaf,
-    mul,
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, ceil_div, mul
+from cute_dialect.algebra.make import (
+    basis_like,
+    concat,
+    make_identity_layout,
+    make_layout,
+    make_layout_like,
+    make_ordered_layout,
+    ordered_stride,
 )
-from cute_dialect.algebra.leaf import div as leaf_div
-from cute_dialect.algebra.leaf import mod as leaf_mod
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,
@@ -33,136 +55,419 @@ from cute_dialect.algebra.values import (
     Layout,
     Stride,
     Swizzle,
+    layout_modes,
+    raw_layout,
 )
 
 A = TypeVar("A", Layout, ComposedLayout)
+T = TypeVar("T")
+
+# -------------------------------------------------------------------------------------------------- flat modes
 
 
-def _text(value: object) -> str:
-    from cute_dialect.algebra.text import to_text
-
-    return to_text(value)  # type: ignore[arg-type]
-
-
-def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
-    """``n`` steps of a stride leaf: a product, or a basis element with the value multiplied."""
-    if type(stride) is int and type(n) is int:
-        return n * stride
-    if isinstance(stride, Basis):
-        return Basis(mul(n, stride.value), stride.path)
-    return mul(n, stride)
-
-
-# ---------------------------------------------------------------------------------------------------- evaluation
-
-
-def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
-    """The index value at a coordinate; ``_`` counts as 0, nothing is bounds-checked.
-
-    An integer for integer strides, an arithmetic tuple for basis strides, ``()`` for the empty layout.  For a composed
-    layout ``A o off o B`` it is ``A(off + B(coord))``.  Raises AlgebraError when the coordinate does not fit the shape.
-
-    >>> evaluate(20, Layout("(4,4):(4,1)")), evaluate((1, 2), Layout("(4,8):(1@1,2@0)"))
-    (5, (4, 1))
-    """
-    if type(layout) is Layout:
-        return _evaluate(coord, layout.shape, layout.stride)
-    assert isinstance(layout, ComposedLayout)
-    outer = layout.outer
-    index = arithmetic_add(layout.offset, _evaluate(coord, outer.shape, outer.stride))
-    if isinstance(layout.inner, Swizzle):
-        from cute_dialect.algebra.swizzle import apply_swizzle
-
-        if type(index) is tuple:
-            raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {_text(index)}")
-        return apply_swizzle(layout.inner, index)
-    return evaluate(index, layout.inner)
-
-
-def _evaluate(c: Coord, s: IntTuple, d: Stride) -> IntTuple:
+def flat_modes(layout: Layout) -> tuple[list[Leaf], list[Leaf | Basis]]:
+    """The leaves of the shape and, in step, those of the stride."""
+    s, d = layout.shape, layout.stride
     if type(s) is not tuple:
-        if type(c) is int and type(d) is int:
-            return check_range(c * d)
-        return _evaluate_leaf(c, d)  # type: ignore[arg-type]
-    if type(c) is int:
-        if c >= 0:
-            total, rest, step = _evaluate_static(c, s, d)  # type: ignore[arg-type]
-            if step is not None:
-                # What is left runs on along the last leaf, which has no upper end.
-                return check_range(total + rest * step)
-        return _evaluate_linear(c, s, d)  # type: ignore[arg-type]
-    if type(c) is not tuple:
-        return _evaluate_linear(0 if c is UNDERSCORE else c, s, d)  # type: ignore[arg-type]
-    if not s:
-        return ()
-    if len(c) != len(s):
-        raise AlgebraError(f"expected a coordinate of rank {len(s)} for the shape {_text(s)}, got {_text(c)}")
-    total = None
-    for ci, si, di in zip(c, s, d):  # type: ignore[arg-type]
-        v: IntTuple = ci * di if type(ci) is int and type(di) is int else _evaluate(ci, si, di)  # type: ignore
-        if total is None:
-            total = v
-        elif type(total) is int and type(v) is int:
-            total += v
-        else:
-            total = arithmetic_add(total, v)
-    if type(total) is int:
-        check_range(total)
-    return total  # type: ignore[return-value]
+        return [s], [d]  # type: ignore[list-item]
+    extents: list[Leaf] = []
+    strides: list[Leaf | Basis] = []
+    _flat(s, d, extents, strides)  # type: ignore[arg-type]
+    return extents, strides
 
 
-def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[int, int, int | None]:
-    # Sum over the leaves with the digits of c, what remains of c, and the step of one more round of the last leaf.
-    # None as the step: there are no leaves, or some are not plain integers.
-    total = 0
-    step: int | None = None
+def _flat(s: tuple[IntTuple, ...], d: tuple[Stride, ...], S: list[Leaf], D: list[Leaf | Basis]) -> None:
     for si, di in zip(s, d):
-        if type(si) is int and type(di) is int:
-            if c >= si:
-                q = c // si
-                total += (c - q * si) * di
-                c = q
-            else:
-                total += c * di
-                c = 0
-            step = si * di
-        elif type(si) is tuple:
-            part, c, step = _evaluate_static(c, si, di)  # type: ignore[arg-type]
-            if step is None:
-                return 0, 0, None
-            total += part
+        if type(si) is tuple:
+            _flat(si, di, S, D)  # type: ignore[arg-type]
         else:
-            return 0, 0, None
-    return total, c, step
+            S.append(si)  # type: ignore[arg-type]
+            D.append(di)  # type: ignore[arg-type]
 
 
-def _evaluate_leaf(c: Coord, d: Leaf | Basis) -> IntTuple:
-    if c is UNDERSCORE:
-        c = 0
-    if type(c) is tuple:
-        raise AlgebraError(f"expected an integer coordinate for a scalar mode, got {_text(c)}")
-    if isinstance(d, Basis):
-        result: IntTuple = mul(c, d.value)  # type: ignore[arg-type]
-        for i in reversed(d.path):
-            result = (0,) * i + (result,)
-        return result
-    return mul(c, d)  # type: ignore[arg-type]
+def fold_modes(
+    extents: list[Leaf], strides: list[Leaf | Basis], keep_last: bool
+) -> tuple[list[Leaf], list[Leaf | Basis]]:
+    """Merges flat modes from left to right where both are static and the second continues the first.
+
+    Extents 1 vanish, but for one at the very end: ``keep_last`` keeps it unless it continues what is before it (its
+    stride is where a repetition would start); without it, it stays only if there is nothing else.
+    Dynamic modes are never merged, whatever is known of their divisors.
+    """
+    S: list[Leaf] = []
+    D: list[Leaf | Basis] = []
+    ps: Leaf = 0
+    pd: Leaf | Basis = 0
+    for s, d in zip(extents, strides):
+        if s == 1:
+            continue
+        if type(s) is int and type(d) is int and type(ps) is int and type(pd) is int:
+            if ps and d == ps * pd:
+                S[-1] = ps = check_range(ps * s)
+                continue
+        elif S and _continues(ps, pd, s, d):
+            S[-1] = ps = check_range(ps * s)  # type: ignore[operator]
+            continue
+        S.append(s)
+        D.append(d)
+        ps = s
+        pd = d
+    if extents and extents[-1] == 1 and (not S or (keep_last and not _continues(ps, pd, 1, strides[-1]))):
+        S.append(1)
+        D.append(strides[-1])
+    return S, D
 
 
-def _evaluate_linear(c: Leaf, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> IntTuple:
-    if not s:
-        return ()
-    total: IntTuple = ()
-    last = len(s) - 1
-    for i in range(last):
-        if type(c) is int and c == 0:
-            # Quotient and remainder of 0 are 0 whatever the extent, so it need not be multiplied out.
-            r: Leaf = 0
-        else:
-            extent = product(s[i])
-            q, r = leaf_div(c, extent), leaf_mod(c, extent)
-            c = q
-        total = arithmetic_add(total, _evaluate(r, s[i], d[i]))
-    return arithmetic_add(total, _evaluate(c, s[last], d[last]))
+def _continues(ps: Leaf, pd: Leaf | Basis, s: Leaf, d: Leaf | Basis) -> bool:
+    if type(ps) is not int or type(s) is not int:
+        return False
+    if type(pd) is int:
+        return type(d) is int and d == ps * pd
+    if isinstance(pd, Basis) and isinstance(d, Basis) and pd.path == d.path:
+        return type(pd.value) is int and type(d.value) is int and d.value == ps * pd.value
+    return False
 
 
+def from_modes(extents: list[Leaf], strides: list[Leaf | Basis]) -> Layout:
+    """The flat layout of these modes; a single mode becomes a scalar layout."""
+    if len(extents) == 1:
+        return raw_layout(extents[0], strides[0])
+    return raw_layout(tuple(extents), tuple(strides))
+
+
+# ----------------------------------------------------------------------------------------------------- coalesce
+
+
+def coalesce(layout: A, profile: Coord | None = None) -> A:
+    """The same function of the linear index with as few modes as possible.
+
+    With a ``profile`` (only its structure counts) the modes under its leaves are coalesced one by one and surplus modes
+    stay as they are.  A composed layout is coalesced in its outer layout.  Raises AlgebraError when the profile has a
+    larger rank than what it stands for.
+
+    >>> coalesce(Layout("(1,4,1,2):(9,2,5,8)")), coalesce(Layout("(5,(4,2)):(1,(5,20))"), (1, 1))
+    (Layout("8:2"), Layout("(5,8):(1,5)"))
+    """
+    if isinstance(layout, ComposedLayout):
+        return ComposedLayout(layout.inner, layout.offset, coalesce(layout.outer, profile))
+    return _coalesce(layout, 0 if profile is None else profile, False)
+
+
+def coalesce_keeping(layout: Layout, profile: Coord = 0) -> Layout:
+    """Like :func:`coalesce`, but a last mode of extent 1 that continues nothing stays."""
+    return _coalesce(layout, profile, True)
+
+
+def _coalesce(layout: Layout, profile: Coord, keep_last: bool) -> Layout:
+    if type(profile) is tuple:
+        modes = layout_modes(layout)
+        if len(profile) > len(modes):
+            raise AlgebraError(
+                f"expected a profile of rank at most {len(modes)} for {_text(layout)}, got {_text(profile)}"
+            )
+        parts = [_coalesce(m, p, keep_last) for m, p in zip(modes, profile)] + modes[len(profile) :]
+        return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
+    if type(layout.shape) is not tuple:
+        return layout
+    extents, strides = flat_modes(layout)
+    return from_modes(*fold_modes(extents, strides, keep_last))
+
+
+# --------------------------------------------------------------------------------------------- grouping, padding
+
+
+def group_modes(layout: A, begin: int, end: int) -> A:
+    """Wraps the modes ``begin … end-1`` into one.  A scalar layout counts as one mode.
+
+    Raises AlgebraError unless ``0 <= begin < end <= rank``.
+
+    >>> group_modes(Layout("(4,5,6):(1,4,20)"), 1, 3), group_modes(Layout("5:2"), 0, 1)
+    (Layout("(4,(5,6)):(1,(4,20))"), Layout("(5):(2)"))
+    """
+    if isinstance(layout, ComposedLayout):
+        return ComposedLayout(layout.inner, layout.offset, group_modes(layout.outer, begin, end))
+    s, d = layout.shape, layout.stride
+    rank = len(s) if type(s) is tuple else 1
+    if not 0 <= begin < end <= rank:
+        raise AlgebraError(f"expected 0 <= begin < end <= {rank}, got begin {begin} and end {end}")
+    if type(s) is not tuple or type(d) is not tuple:
+        return raw_layout((s,), (d,))
+    return raw_layout(
+        (*s[:begin], s[begin:end], *s[end:]),
+        (*d[:begin], d[begin:end], *d[end:]),
+    )
+
+
+def append_to_rank(value: T, element: T | Layout, rank: int) -> T:
+    """The value with copies of ``element`` behind its modes until it has ``rank`` of them.
+
+    A value of enough modes stays as it is.  ``value``: tree or layout, ``element`` of the same kind; a composed layout
+    takes a layout.  Raises AlgebraError for ``rank < 1``.
+
+    >>> append_to_rank(Layout("6:2"), Layout("1:0"), 3), append_to_rank((6, 2), (5, 5), 3)
+    (Layout("(6,1,1):(2,0,0)"), (6, 2, (5, 5)))
+    """
+    return _pad(value, element, rank, True)
+
+
+def prepend_to_rank(value: T, element: T | Layout, rank: int) -> T:
+    """Like :func:`append_to_rank`, with the copies before the modes.
+
+    >>> prepend_to_rank(Layout("(6,2):(2,12)"), Layout("1:0"), 3)
+    Layout("(1,6,2):(0,2,12)")
+    """
+    return _pad(value, element, rank, False)
+
+
+def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
+    if rank < 1:
+        raise AlgebraError(f"expected a rank >= 1, got {rank}")
+    if isinstance(value, ComposedLayout):
+        outer = _pad(value.outer, element, rank, behind)  # type: ignore[arg-type]
+        return ComposedLayout(value.inner, value.offset, outer)  # type: ignore[return-value]
+    if isinstance(value, Layout):
+        if not isinstance(element, Layout):
+            raise AlgebraError(f"expected a layout to pad a layout with, got {_text(element)}")
+        if type(value.shape) is not tuple and rank == 1:
+            return value
+        shape = _pad(value.shape, element.shape, rank, behind)
+        return raw_layout(shape, _pad(value.stride, element.stride, rank, behind))  # type: ignore[return-value]
+    modes = value if type(value) is tuple else (value,)
+    if len(modes) >= rank:
+        return value
+    more = (element,) * (rank - len(modes))
+    return modes + more if behind else more + modes  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------------------- recast
+
+
+def recast_layout(layout: A, new_bits: int, old_bits: int) -> A:
+    """A layout of ``old_bits``-wide elements in units of ``new_bits``-wide ones.
+
+    Wider elements divide strides and extents (rounding up), narrower ones multiply them.  With divisibility a stride
+    ``?{div=8}`` divides exactly.  In a composed layout the static offset and the inner part are recast too.  Raises
+    AlgebraError for widths below 1, basis strides, an offset that does not divide, and a swizzle whose base does not
+    allow it.
+
+    >>> recast_layout(Layout("(10,3):(1,10)"), 16, 8), recast_layout(Layout("(9,5):(1,9)"), 24, 16)
+    (Layout("(5,3):(1,5)"), Layout("(6,5):(1,6)"))
+    >>> recast_layout(ComposedLayout(Swizzle(3, 4, 3), 0, Layout("(64,8):(1,64)")), 32, 8)
+    ComposedLayout("S<3,2,3> o 0 o (16,8):(1,16)")
+    """
+    if new_bits <= 0 or old_bits <= 0:
+        raise AlgebraError(f"expected positive element widths, got {new_bits} and {old_bits} bits")
+    common = gcd(new_bits, old_bits)
+    up, down = new_bits // common, old_bits // common
+    if up > 1:
+        layout = upcast(layout, up)
+    return downcast(layout, down) if down > 1 else layout if up > 1 else _integer_strides(layout)
+
+
+def _integer_strides(layout: A) -> A:
+    plain = layout.outer if isinstance(layout, ComposedLayout) else layout
+    for d in tree_leaves(plain.stride):
+        if isinstance(d, Basis):
+            raise AlgebraError(f"expected integer strides to recast, got the basis element {d}")
+    return layout
+
+
+def upcast(layout: A, n: int) -> A:
+    """Units of elements ``n`` times as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    if isinstance(layout, ComposedLayout):
+        inner, offset = layout.inner, layout.offset
+        if type(offset) is not int:
+            raise AlgebraError(f"expected a static integer offset to recast, got {_text(offset)}")
+        if offset % n:
+            raise AlgebraError(f"expected an offset divisible by {n}, got {offset}")
+        part = _swizzle_base(inner, -_log2(n)) if isinstance(inner, Swizzle) else upcast(inner, n)
+        return ComposedLayout(part, offset // n, upcast(layout.outer, n))
+    return _per_leaf(layout, lambda s, d: _upcast_leaf(s, d, n))
+
+
+def downcast(layout: A, n: int) -> A:
+    """Units of elements ``1/n`` as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    if isinstance(layout, ComposedLayout):
+        inner, offset = layout.inner, layout.offset
+        if type(offset) is not int:
+            raise AlgebraError(f"expected a static integer offset to recast, got {_text(offset)}")
+        part = _swizzle_base(inner, _log2(n)) if isinstance(inner, Swizzle) else downcast(inner, n)
+        return ComposedLayout(part, check_range(offset * n), downcast(layout.outer, n))
+    return _per_leaf(layout, lambda s, d: _downcast_leaf(s, d, n))
+
+
+def _per_leaf(layout: Layout, f: Callable[[Leaf, Leaf], tuple[Leaf, Leaf]]) -> Layout:
+    def walk(s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]:
+        if type(s) is tuple:
+            parts = [walk(x, y) for x, y in zip(s, d)]  # type: ignore[arg-type]
+            return tuple([p[0] for p in parts]), tuple([p[1] for p in parts])
+        if isinstance(d, Basis):
+            raise AlgebraError(f"expected integer strides to recast, got the basis element {d}")
+        return f(s, d)  # type: ignore[arg-type]
+
+    return raw_layout(*walk(layout.shape, layout.stride))
+
+
+def _upcast_leaf(s: Leaf, d: Leaf, n: int) -> tuple[Leaf, Leaf]:
+    if not isinstance(d, int):
+        return s, shape_div_leaf(d, n)
+    if d == 0:
+        return s, 0
+    covered = -(-n // abs(d))
+    stride = -(-abs(d) // n)
+    return ceil_div(s, covered), stride if d > 0 else -stride
+
+
+def _downcast_leaf(s: Leaf, d: Leaf, n: int) -> tuple[Leaf, Leaf]:
+    if isinstance(d, int) and d in (1, -1):
+        return mul(s, n), d
+    return s, mul(d, n)
+
+
+def _log2(n: int) -> int:
+    if n & (n - 1):
+        raise AlgebraError(f"expected a power of two as the ratio of the widths of swizzled elements, got {n}")
+    return n.bit_length() - 1
+
+
+def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
+    if swizzle.base + by < 0:
+        raise AlgebraError(f"expected a swizzle of base >= {-by} to widen the elements, got {swizzle}")
+    return Swizzle(swizzle.bits, swizzle.base + by, swizzle.shift)
+
+
+# -------------------------------------------------------------------------------------------------- slice, dice
+
+
+def tree_slice(coord: Coord, tree: T) -> T:
+    """What stands where the coordinate has ``_``; kept pieces inside a tuple are spliced into its level.
+
+    >>> tree_slice((3, (UNDERSCORE, 0)), (1, (2, 3))), tree_slice((1, UNDERSCORE), (2, (3, 4)))
+    ((2,), ((3, 4),))
+    """
+    if coord is UNDERSCORE:
+        return tree
+    return tuple(_pick(coord, tree, True)) if type(coord) is tuple else ()  # type: ignore[return-value]
+
+
+def tree_dice(coord: Coord, tree: T) -> T:
+    """What stands where the coordinate has an integer: the mirror of :func:`tree_slice`.
+
+    >>> tree_dice((3, (UNDERSCORE, 0)), (1, (2, 3)))
+    (1, 3)
+    """
+    if coord is UNDERSCORE:
+        return ()  # type: ignore[return-value]
+    return tuple(_pick(coord, tree, False)) if type(coord) is tuple else tree  # type: ignore[return-value]
+
+
+def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
+    out: list[object] = []
+    for c, t in zip(coord, tree):  # type: ignore[call-overload]
+        if type(c) is tuple:
+            out += _pick(c, t, free)
+        elif (c is UNDERSCORE) is free:
+            out.append(t)
+    return out
+
+
+def slice_(coord: Coord, value: T) -> T:
+    """The part of a tree or layout that the ``_`` of a coordinate leave free.
+
+    Of a layout the offset that the integers contribute is not part of the result: it is ``evaluate(coord, layout)``.
+    In a composed layout it goes into the offset where it must; with a swizzle the result may be a plain layout, see
+    :func:`cute_dialect.algebra.swizzle.slice_swizzled`.  Raises AlgebraError for a coordinate that is not weakly
+    congruent with the value.
+
+    >>> slice_((UNDERSCORE, 2, (UNDERSCORE, 0)), Layout("(3,5,(2,4)):(40,8,(4,1))"))
+    Layout("(3,2):(40,4)")
+    """
+    return slice_and_offset(coord, value)[0]
+
+
+def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
+    """:func:`slice_`, and what a tensor with this layout must add to its pointer or iterator.
+
+    For a plain layout the offset is ``evaluate(coord, layout)``; for trees it is 0.
+    """
+    plain = value.outer if isinstance(value, ComposedLayout) else value
+    tree = plain.shape if isinstance(plain, Layout) else plain
+    if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
+        raise AlgebraError(f"expected a coordinate that fits {_text(tree)}, got {_text(coord)}")
+    if isinstance(value, Layout):
+        part = raw_layout(tree_slice(coord, value.shape), tree_slice(coord, value.stride))
+        return part, evaluate(coord, value)  # type: ignore[return-value]
+    if isinstance(value, ComposedLayout):
+        inner, offset, outer = value.inner, value.offset, value.outer
+        if isinstance(inner, Swizzle):
+            from cute_dialect.algebra.swizzle import slice_swizzled
+
+            return slice_swizzled(coord, value)  # type: ignore[return-value]
+        part, fixed = slice_and_offset(coord, outer)
+        return ComposedLayout(inner, arithmetic_add(offset, fixed), part), 0  # type: ignore[return-value]
+    return tree_slice(coord, value), 0
+
+
+def dice(coord: Coord, value: T) -> T:
+    """The part of a tree or layout that the integers of a static coordinate fix.
+
+    Of a composed layout the outer layout is diced, the offset stays.  Raises AlgebraError for a dynamic coordinate and
+    for one that is not weakly congruent with the value.
+
+    >>> dice(((1, UNDERSCORE), UNDERSCORE), Layout("((3,2),5):((2,1),6)"))
+    Layout("(3):(2)")
+    """
+    if isinstance(value, ComposedLayout):
+        return ComposedLayout(value.inner, value.offset, dice(coord, value.outer))  # type: ignore[return-value]
+    if not is_static(coord):
+        raise AlgebraError(f"expected a static coordinate, got {_text(coord)}")
+    tree = value.shape if isinstance(value, Layout) else value
+    if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
+        raise AlgebraError(f"expected a coordinate that fits {_text(tree)}, got {_text(coord)}")
+    if isinstance(value, Layout):
+        return raw_layout(tree_dice(coord, value.shape), tree_dice(coord, value.stride))  # type: ignore[return-value]
+    return tree_dice(coord, value)
+
+
+__all__ = [
+    "UNDERSCORE",
+    "AnyLayout",
+    "Dyn",
+    "Layout",
+    "append_to_rank",
+    "basis_like",
+    "coalesce",
+    "coalesce_keeping",
+    "concat",
+    "coshape",
+    "cosize",
+    "crd2idx",
+    "dice",
+    "downcast",
+    "evaluate",
+    "flat_modes",
+    "flatten",
+    "fold_modes",
+    "from_modes",
+    "get",
+    "group_modes",
+    "idx2crd",
+    "increment_coord",
+    "layout_modes",
+    "make_identity_layout",
+    "make_layout",
+    "make_layout_like",
+    "make_ordered_layout",
+    "ordered_stride",
+    "prepend_to_rank",
+    "product",
+    "recast_layout",
+    "scale",
+    "select",
+    "size",
+    "slice_",
+    "slice_and_offset",
+    "tree_dice",
+    "tree_slice",
+    "upcast",
+]

@@ -1,0 +1,300 @@
+"""Evaluation of layouts: coordinates to indices and back, sizes.
+
+>>> L = Layout("(3,(2,4)):(8,(4,1))")
+>>> evaluate((1, 2), L), evaluate(7, L), size(L), cosize(L)
+(9, 9, 24, 24)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cute_dialect.algebra.int_tuple import (
+    arithmetic_add,
+    check_range,
+    column_major,
+    congruent,
+    product,
+    tree_leaves,
+    weakly_congruent,
+)
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, add, compare, mul, sub
+from cute_dialect.algebra.leaf import div as leaf_div
+from cute_dialect.algebra.leaf import mod as leaf_mod
+from cute_dialect.algebra.leaf import select as leaf_select
+from cute_dialect.algebra.values import (
+    UNDERSCORE,
+    AnyLayout,
+    Basis,
+    ComposedLayout,
+    Coord,
+    IntTuple,
+    Layout,
+    Payload,
+    Stride,
+    Swizzle,
+)
+
+
+def _text(value: object) -> str:
+    from cute_dialect.algebra.text import to_text
+
+    return to_text(value)  # type: ignore[arg-type]
+
+
+def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
+    """``n`` steps of a stride leaf: a product, or a basis element with the value multiplied."""
+    if type(stride) is int and type(n) is int:
+        return n * stride
+    if isinstance(stride, Basis):
+        return Basis(mul(n, stride.value), stride.path)
+    return mul(n, stride)
+
+
+# ---------------------------------------------------------------------------------------------------- evaluation
+
+
+def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
+    """The index value at a coordinate; ``_`` counts as 0, nothing is bounds-checked.
+
+    An integer for integer strides, an arithmetic tuple for basis strides, ``()`` for the empty layout.  For a composed
+    layout ``A o off o B`` it is ``A(off + B(coord))``.  Raises AlgebraError when the coordinate does not fit the shape.
+
+    >>> evaluate(20, Layout("(4,4):(4,1)")), evaluate((1, 2), Layout("(4,8):(1@1,2@0)"))
+    (5, (4, 1))
+    """
+    if type(layout) is Layout:
+        return _evaluate(coord, layout.shape, layout.stride)
+    assert isinstance(layout, ComposedLayout)
+    outer = layout.outer
+    index = arithmetic_add(layout.offset, _evaluate(coord, outer.shape, outer.stride))
+    if isinstance(layout.inner, Swizzle):
+        from cute_dialect.algebra.swizzle import apply_swizzle
+
+        if type(index) is tuple:
+            raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {_text(index)}")
+        return apply_swizzle(layout.inner, index)
+    return evaluate(index, layout.inner)
+
+
+def _evaluate(c: Coord, s: IntTuple, d: Stride) -> IntTuple:
+    if type(s) is not tuple:
+        if type(c) is int and type(d) is int:
+            return check_range(c * d)
+        return _evaluate_leaf(c, d)  # type: ignore[arg-type]
+    if type(c) is int:
+        if c >= 0:
+            total, rest, step = _evaluate_static(c, s, d)  # type: ignore[arg-type]
+            if step is not None:
+                # What is left runs on along the last leaf, which has no upper end.
+                return check_range(total + rest * step)
+        return _evaluate_linear(c, s, d)  # type: ignore[arg-type]
+    if type(c) is not tuple:
+        return _evaluate_linear(0 if c is UNDERSCORE else c, s, d)  # type: ignore[arg-type]
+    if not s:
+        return ()
+    if len(c) != len(s):
+        raise AlgebraError(f"expected a coordinate of rank {len(s)} for the shape {_text(s)}, got {_text(c)}")
+    total = None
+    for ci, si, di in zip(c, s, d):  # type: ignore[arg-type]
+        v: IntTuple = ci * di if type(ci) is int and type(di) is int else _evaluate(ci, si, di)  # type: ignore
+        if total is None:
+            total = v
+        elif type(total) is int and type(v) is int:
+            total += v
+        else:
+            total = arithmetic_add(total, v)
+    if type(total) is int:
+        check_range(total)
+    return total  # type: ignore[return-value]
+
+
+def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[int, int, int | None]:
+    # Sum over the leaves with the digits of c, what remains of c, and the step of one more round of the last leaf.
+    # None as the step: there are no leaves, or some are not plain integers.
+    total = 0
+    step: int | None = None
+    for si, di in zip(s, d):
+        if type(si) is int and type(di) is int:
+            if c >= si:
+                q = c // si
+                total += (c - q * si) * di
+                c = q
+            else:
+                total += c * di
+                c = 0
+            step = si * di
+        elif type(si) is tuple:
+            part, c, step = _evaluate_static(c, si, di)  # type: ignore[arg-type]
+            if step is None:
+                return 0, 0, None
+            total += part
+        else:
+            return 0, 0, None
+    return total, c, step
+
+
+def _evaluate_leaf(c: Coord, d: Leaf | Basis) -> IntTuple:
+    if c is UNDERSCORE:
+        c = 0
+    if type(c) is tuple:
+        raise AlgebraError(f"expected an integer coordinate for a scalar mode, got {_text(c)}")
+    if isinstance(d, Basis):
+        result: IntTuple = mul(c, d.value)  # type: ignore[arg-type]
+        for i in reversed(d.path):
+            result = (0,) * i + (result,)
+        return result
+    return mul(c, d)  # type: ignore[arg-type]
+
+
+def _evaluate_linear(c: Leaf, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> IntTuple:
+    if not s:
+        return ()
+    total: IntTuple = ()
+    last = len(s) - 1
+    for i in range(last):
+        if type(c) is int and c == 0:
+            # Quotient and remainder of 0 are 0 whatever the extent, so it need not be multiplied out.
+            r: Leaf = 0
+        else:
+            extent = product(s[i])
+            q, r = leaf_div(c, extent), leaf_mod(c, extent)
+            c = q
+        total = arithmetic_add(total, _evaluate(r, s[i], d[i]))
+    return arithmetic_add(total, _evaluate(c, s[last], d[last]))
+
+
+# --------------------------------------------------------------------------------------------------------- sizes
+
+
+def size(value: Payload) -> Leaf:
+    """Number of elements of a layout (of the outer one of a composed layout), product of a shape or int tuple.
+
+    >>> size(Layout((4, (2, 3)))), size((6, Dyn())), size(())
+    (24, Dyn(?), 1)
+    """
+    if type(value) is Layout:
+        return product(value.shape)
+    if type(value) is ComposedLayout:
+        return product(value.outer.shape)
+    return product(value)  # type: ignore[arg-type]
+
+
+def coshape(layout: Layout) -> IntTuple:
+    """One more than the largest index value, leaf by leaf, with the magnitudes of the strides.
+
+    >>> coshape(Layout("(5,3):(1,-7)")), coshape(Layout("(5,3):(2@1,1@0)"))
+    (19, (3, 9))
+    """
+    last = sub(product(layout.shape), 1)
+    return _plus_one(_evaluate(last, layout.shape, _magnitudes(layout.stride)))
+
+
+def _magnitudes(stride: Stride) -> Stride:
+    if type(stride) is tuple:
+        return tuple([_magnitudes(d) for d in stride])
+    if isinstance(stride, Basis):
+        return Basis(absolute(stride.value), stride.path)
+    return absolute(stride)  # type: ignore[arg-type]
+
+
+def _plus_one(tree: IntTuple) -> IntTuple:
+    if type(tree) is tuple:
+        return tuple([_plus_one(t) for t in tree])
+    return add(tree, 1)  # type: ignore[arg-type]
+
+
+def cosize(layout: AnyLayout) -> Leaf:
+    """Number of elements of the smallest codomain: the product of :func:`coshape`.
+
+    Of a swizzled layout that of its outer layout.  Raises AlgebraError for a composed layout with an inner layout.
+
+    >>> cosize(Layout("(5,3):(1,7)")), cosize(Layout("(5,3):(2@1,1@0)"))
+    (19, 27)
+    """
+    if isinstance(layout, ComposedLayout):
+        if isinstance(layout.inner, Layout):
+            raise AlgebraError(f"expected a swizzled layout, got the inner layout {_text(layout.inner)}")
+        layout = layout.outer
+    return product(coshape(layout))
+
+
+# ------------------------------------------------------------------------------------------ indices, coordinates
+
+
+def crd2idx(coord: Coord, shape: IntTuple) -> Leaf:
+    """Column-major index of a coordinate.  Extents 1 have stride 0, so coordinates in such modes are ignored.
+
+    Raises AlgebraError for a coordinate that is not weakly congruent with the shape.
+
+    >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 4), (2, (3, 4)))
+    (15, 9)
+    """
+    if not weakly_congruent(coord, shape):
+        raise AlgebraError(f"expected a coordinate that fits the shape {_text(shape)}, got {_text(coord)}")
+    index = _evaluate(coord, shape, column_major(shape))
+    # The empty shape has one index, 0.
+    return index if type(index) is not tuple else 0  # type: ignore[return-value]
+
+
+def idx2crd(index: IntTuple, shape: IntTuple) -> IntTuple:
+    """Coordinate of a column-major index: mixed-radix digits, the last mode keeps the overflow.
+
+    A tuple of indices is taken element by element.  Raises AlgebraError when its rank is not that of the shape.
+
+    >>> idx2crd(13, (6, 3)), idx2crd(20, (6, 3)), idx2crd((1, 7), (2, (3, 4)))
+    ((1, 2), (2, 3), (1, (1, 2)))
+    """
+    if type(index) is tuple:
+        if type(shape) is not tuple or len(index) != len(shape):
+            raise AlgebraError(f"expected an index of the rank of the shape {_text(shape)}, got {_text(index)}")
+        return tuple([idx2crd(i, s) for i, s in zip(index, shape)])
+    if type(shape) is not tuple:
+        return index
+    out: list[IntTuple] = []
+    last = len(shape) - 1
+    for i, s in enumerate(shape):
+        if i == last or (type(index) is int and index == 0):
+            r: Leaf = index  # type: ignore[assignment]
+        else:
+            extent = product(s)
+            q, r = leaf_div(index, extent), leaf_mod(index, extent)  # type: ignore[arg-type]
+            index = q
+        out.append(idx2crd(r, s))
+    return tuple(out)
+
+
+def increment_coord(coord: IntTuple, shape: IntTuple) -> IntTuple:
+    """One odometer step, first leaf fastest; the last leaf does not wrap.
+
+    Over the leaves with a carry that starts at 1: a static extent 1 gives 0 and passes the carry on; otherwise the leaf
+    is ``c + carry`` and the carry 0 if that is below the extent, else 0 and the carry 1.  Raises AlgebraError for
+    operands that are not congruent and for ``_``.
+
+    >>> increment_coord((5, 1), (6, 3)), increment_coord((5, 2), (6, 3)), increment_coord((1, (2, 0)), (2, (3, 4)))
+    ((0, 2), (0, 3), (0, (0, 1)))
+    """
+    if not congruent(coord, shape):
+        raise AlgebraError(f"expected a coordinate congruent with the shape {_text(shape)}, got {_text(coord)}")
+    cs, extents = tree_leaves(coord), tree_leaves(shape)
+    out: list[Leaf] = []
+    carry: Leaf = 1
+    for i, (c, s) in enumerate(zip(cs, extents)):
+        if not isinstance(c, int | Dyn) or not isinstance(s, int | Dyn):
+            raise AlgebraError(f"expected an integer in the coordinate, got {c}")
+        if i == len(cs) - 1:
+            out.append(add(c, carry))
+        elif type(s) is int and s == 1:
+            out.append(0)
+        else:
+            t = add(c, carry)
+            inside = compare("slt", t, s)
+            out.append(leaf_select(inside, t, 0))
+            carry = leaf_select(inside, 0, 1)
+    return _refill(coord, iter(out))
+
+
+def _refill(tree: IntTuple, values: Iterator[Leaf]) -> IntTuple:
+    if type(tree) is tuple:
+        return tuple([_refill(t, values) for t in tree])
+    return next(values)
