@@ -47,7 +47,9 @@ class NamedPipeline(NamedTuple):
                     f"pipeline '{self.name}' has no option '{key}'{did_you_mean(key, values)} (its options: {known})"
                 )
             if re.search(r"[\s{}()\"']", value):
-                raise PipelineError(f"option '{key}' of pipeline '{self.name}': '{value}' holds a blank, brace or quote")
+                raise PipelineError(
+                    f"option '{key}' of pipeline '{self.name}': '{value}' holds a blank, brace or quote"
+                )
             values[key] = value
         return re.sub(r"<([\w-]+)>", lambda m: values[m.group(1)], self.template)
 

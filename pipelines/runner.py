@@ -14,6 +14,7 @@ parsed by upstream MLIR in this process; it stays there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Protocol
@@ -274,11 +275,21 @@ class Runner:
         return True
 
     def report(self, error: UpstreamError, pass_name: str, line_offset: int = 0) -> None:
-        """Report what upstream refused."""
-        known = error.line > 0 and (error.filename != HANDED_OVER or self._sources is not None)
-        at = Position(error.filename, error.line + line_offset, error.col) if known else None
+        """Report what upstream refused; what it says of the text handed over is said of the source, if that is known."""
+        at = Position(error.filename, error.line + line_offset, error.col) if error.line > 0 else None
+        if at is not None and error.filename == HANDED_OVER:
+            handed = self._sources.get(HANDED_OVER) if self._sources is not None else None
+            found = _LOC.search((handed.line(error.line) if handed is not None else None) or "")
+            if found is not None:
+                at = Position(found.group(1), int(found.group(2)), int(found.group(3)))
+            elif handed is None:
+                at = None
         note = self._engine.note(f"while running pass '{pass_name}' in upstream MLIR", at, context=True)
         self._engine.error(one_line(error.message), at, (note,))
+
+
+_LOC = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)\s*$')
+"""The location at the end of a line of the text handed over."""
 
 
 def _is_cute(op: Operation) -> bool:

@@ -476,6 +476,8 @@ def _in_child(work: Callable[[], str], filename: str) -> str:
             try:
                 os.close(read_end)
                 os.dup2(log.fileno(), 2)
+                if "faulthandler" in sys.modules:  # an abort here is expected: no dump of ours
+                    sys.modules["faulthandler"].disable()
                 try:
                     reply = {"text": work()}
                 except UpstreamError as e:

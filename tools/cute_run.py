@@ -31,10 +31,11 @@ __all__ = ["main"]
 _EPILOG = """\
 argument texts (--in, in the order of the parameters or as NAME=TEXT):
   64x4096xf32      an array; without the type, the parameter's; followed by any of
-    :randn :rand :randint :zeros :ones :arange :poison :const=3.5     what it holds
+    =randn =rand =randint =zeros =ones =arange =poison :const=3.5     what it holds
     :ld=4100         elements from one row to the next      :strides=1,64   all strides
     :offset=3        start so many elements after an aligned address
   data.npy         a file          42 or (3,4)    for a parameter that is no tensor
+The letters a, b, c … stand for the parameters in order, in --in, --out and --check, beside their own names.
 Arrays that are not given take the shape of the last one and hold poison (NaN).
 """
 
@@ -55,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--kernel", metavar="NAME", help="kernel or host function; may be left out if there is one only")
     p.add_argument("--list", action="store_true", help="list the kernels and what they take")
     p.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help="auto: the GPU where there is one")
-    p.add_argument("--in", "--arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument")
+    p.add_argument("--in", "--arg", "--out-arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument")
     p.add_argument("--out", action="append", default=[], metavar="NAME=FILE.npy", help="save an argument after the run")
     p.add_argument("--check", action="append", default=[], metavar="EXPR", help="e.g. 'c == a + b', or: add copy gemm")
     p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
@@ -80,14 +81,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except Exception as e:
-        text = _user_message(e)
+        text = user_message(e)
         if text is None:
             raise
         print(text, file=sys.stderr)
         return 1
 
 
-def _user_message(error: Exception) -> str | None:
+def user_message(error: Exception) -> str | None:
     """The message of an error that a user can do something about; ``None`` for a bug of ours."""
     from cute_dialect.pipelines.artifact import ArtifactError
     from cute_dialect.pipelines.binding import LaunchError
@@ -125,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
     device = _device(options.device)
     arguments = _arguments(kernel, options)
     tensors = [a for a in arguments if not isinstance(a, (int, float, tuple))]
-    outs = _outs(options.out, [t.name for t in tensors])
+    outs = _outs(options.out, kernel.target.names, [t.name for t in tensors])
     values = [a if isinstance(a, (int, float, tuple)) else a.array for a in arguments]
     shape = {"grid": _triple(options.grid, "--grid"), "block": _triple(options.block, "--block"), "smem": options.smem}
     plan = kernel.plan(*values, **shape)
@@ -224,12 +225,16 @@ def _triple(text: str | None, option: str) -> tuple[int, ...] | None:
         raise RunError(f"{option} expects up to three numbers like 8,1,1, got {text!r}") from e
 
 
-def _outs(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) -> dict[str, str]:
+    from cute_dialect.tools.run_inputs import letters
+
     out: dict[str, str] = {}
+    known = letters(names)
     for text in given:
         name, equals, path = text.partition("=")
-        if not equals or name not in names:
-            raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(names) or 'none'}, got {text!r}")
+        name = names[known[name]] if name in known else name
+        if not equals or not path or name not in tensors:
+            raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(tensors) or 'none'}, got {text!r}")
         out[name] = path
     return out
 
@@ -373,12 +378,17 @@ def _checks(
     kernel: Kernel,
 ) -> bool:
     from cute_dialect.tools.run_check import CheckError, check
+    from cute_dialect.tools.run_inputs import Tensor, letters
 
     assert callable(say)
-    values: dict[str, object] = {n: a for n, a in zip(kernel.target.names, arguments) if isinstance(a, (int, float))}
-    for t in tensors:
-        values[t.name] = t.array
-        values[f"in_{t.name}"] = t.before
+    values: dict[str, object] = {}
+    for name, index in letters(kernel.target.names).items():
+        a = arguments[index]
+        if isinstance(a, Tensor):
+            values[name] = a.array
+            values[f"in_{name}"] = a.before
+        elif isinstance(a, (int, float)):
+            values[name] = a
     ok = True
     for expression in expressions:
         try:

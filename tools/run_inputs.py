@@ -2,7 +2,7 @@
 
 =====================  ==============================================================================================
 ``64x4096xf32``        an array; without the type, the parameter's own; ``x`` between extents, ``1`` element: ``1xf32``
-``:randn`` …           what it holds: ``randn rand randint zeros ones arange poison const=3.5``; default: random for the
+``=randn`` …           what it holds (``:randn`` as well): ``randn rand randint zeros ones arange poison const=3.5``; default: random for the
                        arrays that are given, poison (all bits set: NaN) for those that are not
 ``:ld=4100``           elements from one row to the next (the dimension before the last); the padding is poisoned
 ``:strides=1,64``      all strides, in elements
@@ -11,7 +11,8 @@
 ``42``, ``(3,4)``      a number or a tuple, for a parameter that is no tensor
 =====================  ==============================================================================================
 
-``NAME=SPEC`` gives the parameter by name.  Parameters beyond the given ones take the shape of the last array.
+``NAME=SPEC`` gives the parameter by name; ``a``, ``b``, ``c`` … also stand for the first, second, third.  Parameters
+beyond the given ones take the shape of the last array.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from cute_dialect.pipelines.signature import Param
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
-__all__ = ["SpecError", "Tensor", "make_arguments"]
+__all__ = ["SpecError", "Tensor", "letters", "make_arguments"]
 
 _GUARD = 256  # bytes before and after each array, poisoned: they show a kernel that writes outside
 _INITS = ("randn", "rand", "randint", "zeros", "ones", "arange", "poison", "const")
@@ -109,8 +110,9 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
     position = 0
     for text in given:
         found = re.match(r"([A-Za-z_]\w*)=(?!$)", text)
-        if found and found.group(1) in names:
-            index, text = names.index(found.group(1)), text[found.end() :]
+        known = letters(names)
+        if found and found.group(1) in known:
+            index, text = known[found.group(1)], text[found.end() :]
         elif found and found.group(1) not in _INITS:
             raise SpecError(f"no parameter is called {found.group(1)!r} (they are: {', '.join(names) or 'none'})")
         else:
@@ -123,6 +125,17 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
             raise SpecError(f"parameter {names[index]} is given twice")
         out[index] = text
     return out
+
+
+def letters(names: Sequence[str]) -> Mapping[str, int]:
+    """Parameter names → positions, with the letters ``a``, ``b`` … for those that no parameter is called.
+
+    >>> letters(["mA", "mB", "a"])
+    {'a': 2, 'b': 1, 'c': 2, 'mA': 0, 'mB': 1}
+    """
+    from string import ascii_lowercase
+
+    return {**dict(zip(ascii_lowercase, range(len(names)))), **{n: i for i, n in enumerate(names)}}
 
 
 def _plain(text: str, name: str, param: Param) -> int | float | tuple[object, ...]:
@@ -141,6 +154,8 @@ def _parse(text: str, name: str) -> _Spec:
     if head.endswith(".npy"):
         spec = spec._replace(path=head)
     else:
+        head, equals, init = head.partition("=")
+        options = [init, *options] if equals else options
         found = re.fullmatch(r"(\d+(?:x\d+)*)(?:x([a-zA-Z]\w*))?", head)
         if found is None:
             raise SpecError(f"parameter {name}: expected a shape like 64x4096xf32 or a .npy file, got {head!r}")

@@ -1,0 +1,185 @@
+"""``cute-bench elementwise_add``: C = A + B for f32, f16 and bf16 beside ``torch.add``.
+
+Built: for each element type the kernel with the seed's value layout (``seed``) and the one that streams fastest
+(``stream``).  Measured: first that results equal torch's bit for bit on random normal data, over shapes with and without
+edges, with padded rows, misaligned rows, and more than 2^31 elements, outputs poisoned, padding and guards untouched;
+then bandwidth at 4096² and 16384², and what a call costs the host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.tools.bench_timing import compare, host_overhead
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+    from cute_dialect.pipelines.launch import CompiledModule, Kernel
+
+__all__ = ["CASES", "Case", "Row", "build", "run"]
+
+TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+
+
+class Case(NamedTuple):
+    """A matrix: rows, columns, elements from row to row, elements between an aligned address and the first element."""
+
+    rows: int
+    columns: int
+    ld: int
+    offset: int = 0
+
+    def __str__(self) -> str:
+        padded = f", rows of {self.ld}" if self.ld != self.columns else ""
+        return f"({self.rows}, {self.columns}{padded}{f', offset {self.offset}' if self.offset else ''})"
+
+
+CASES = (
+    Case(1, 1, 1),
+    Case(17, 129, 129),
+    Case(64, 4096, 4096),
+    Case(1000, 1000, 1040),
+    Case(1000, 1000, 1037),
+    Case(100, 512, 512, 1),
+    Case(12345, 4321, 4321),
+    Case(16384, 16384, 16384),
+)
+LARGE = Case(3 << 15, 1 << 15, 1 << 15)
+"""3·2^30 elements: offsets that do not fit 32 bits."""
+SIZES = (4096, 16384)
+
+
+class Row(NamedTuple):
+    """One line of the result."""
+
+    element: str
+    layout: str
+    kernel: str
+    size: int
+    microseconds: float
+    torch_microseconds: float
+    terabytes: float
+    ratio: float
+    """our bandwidth over torch's"""
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile all kernels into ``folder/ELEMENT-LAYOUT``; gives what ptxas says."""
+    from cute_dialect.kernels.elementwise import elementwise_add, seed_tile, streaming_tile
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for element in TORCH_NAMES:
+        for layout, tile in (("seed", seed_tile(element)), ("stream", streaming_tile(element))):
+            text = elementwise_add(element, tile, rows_first=layout == "seed")
+            name = f"{element}-{layout}"
+            module = compile_cute(text, chip=chip, filename=f"{name}.mlir", save=os.path.join(folder, name))
+            said.append(f"{name}: {module.report.strip()}")
+    return said
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    import torch
+
+    from cute_dialect.pipelines import load
+
+    names = [f"{e}-{layout}" for e in TORCH_NAMES for layout in ("seed", "stream")]
+    modules = {name: load(os.path.join(folder, name)) for name in names}
+    checked: list[str] = []
+    for name, module in modules.items():
+        for case in (*CASES, *((LARGE,) if large and name.startswith("f16") else ())):
+            chosen = check(module, name.split("-")[0], case)
+            checked.append(f"{name} {case}: {chosen}")
+            say(f"  equal to torch.add bit for bit: {name} {case}, by @{chosen}")
+            torch.cuda.empty_cache()
+    rows = [row for name, module in modules.items() for row in measure(module, name, runs)]
+    return {
+        "checked": checked,
+        "rows": [r._asdict() for r in rows],
+        "host_microseconds": overhead(modules["f32-seed"]),
+    }
+
+
+class BenchError(Exception):
+    """A result is wrong, so there is nothing to measure."""
+
+
+def _poisoned(case: Case, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Memory whose every bit is set, guards of 256 bytes included, and the matrix inside it."""
+    import torch
+
+    item = dtype.itemsize
+    guard = 256 // item
+    total = guard + case.offset + (case.rows - 1) * case.ld + case.columns + guard
+    storage = torch.full((total * item,), 0xFF, dtype=torch.uint8, device="cuda").view(dtype)
+    return storage, torch.as_strided(storage, (case.rows, case.columns), (case.ld, 1), guard + case.offset)
+
+
+def check(module: CompiledModule, element: str, case: Case) -> str:
+    """Run one case against torch; gives the kernel that was chosen.  Raises :class:`BenchError`."""
+    import torch
+
+    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
+    bits = torch.int32 if dtype.itemsize == 4 else torch.int16
+    torch.manual_seed(0)
+    (_, a), (_, b) = _poisoned(case, dtype), _poisoned(case, dtype)
+    a.normal_()
+    b.normal_()
+    storage, c = _poisoned(case, dtype)
+    kernel = module.kernel("add")
+    kernel(a, b, c)
+    torch.cuda.synchronize()
+    step = max(1, (1 << 28) // case.columns)  # in pieces, so that the reference fits beside it
+    for start in range(0, case.rows, step):
+        rows = slice(start, start + step)
+        expected = torch.add(a[rows], b[rows])
+        if not torch.equal(c[rows].contiguous().view(bits), expected.view(bits)):
+            wrong = int((c[rows].contiguous().view(bits) != expected.view(bits)).sum())
+            raise BenchError(f"{element} {case}: {wrong} elements from row {start} on differ from torch.add")
+    c.view(bits).fill_(-1)
+    if not bool((storage.view(bits) == -1).all()):
+        raise BenchError(f"{element} {case}: something outside of the matrix was written")
+    return kernel.plan(a, b, c).kernel
+
+
+def measure(module: CompiledModule, name: str, runs: int) -> list[Row]:
+    """Bandwidth of one module beside torch, for each size."""
+    import torch
+
+    element, layout = name.split("-")
+    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
+    rows: list[Row] = []
+    for size in SIZES:
+        a, b = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
+        c, reference = torch.empty_like(a), torch.empty_like(a)
+        traffic = 3 * size * size * BYTES[element]
+        kernel: Kernel = module.kernel("add")
+        chosen = kernel.plan(a, b, c).kernel
+        times = compare(
+            [("ours", lambda: kernel(a, b, c)), ("torch", lambda: torch.add(a, b, out=reference))],
+            traffic=traffic,
+            runs=runs,
+        )
+        ours, theirs = times["ours"].median, times["torch"].median
+        rows.append(Row(element, layout, chosen, size, ours, theirs, traffic / ours / 1e6, theirs / ours))
+        del a, b, c, reference
+        torch.cuda.empty_cache()
+    return rows
+
+
+def overhead(module: CompiledModule) -> dict[str, float]:
+    """Host time of a call, ours and torch's, on a matrix so small that the GPU keeps up."""
+    import torch
+
+    a, b = (torch.randn(16, 128, device="cuda") for _ in range(2))
+    c = torch.empty_like(a)
+    kernel = module.kernel("add")
+    return {
+        "ours": host_overhead(lambda: kernel(a, b, c)),
+        "torch": host_overhead(lambda: torch.add(a, b, out=c)),
+    }

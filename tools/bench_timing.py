@@ -1,0 +1,86 @@
+"""Timing on the GPU beside torch, in one process: CUDA events, medians, L2 flushed between runs where that matters."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["Sample", "compare", "host_overhead"]
+
+
+class Sample(NamedTuple):
+    """Times of one contestant in microseconds: median, and the spread from the 10th to the 90th percentile."""
+
+    median: float
+    p10: float
+    p90: float
+    runs: int
+
+
+def compare(
+    contestants: Sequence[tuple[str, Callable[[], object]]], *, traffic: int, runs: int = 100, warmup: int = 10
+) -> dict[str, Sample]:
+    """Time the contestants in turn, ``runs`` times each, on torch's current stream.
+
+    ``traffic`` is how many bytes one run moves; if that could stay in L2, the cache is overwritten before every run.
+    Events are queued without waiting, so the GPU is never idle between two of them and host time does not count.
+    """
+    import torch
+
+    flush = _flusher(traffic)
+    for _ in range(warmup):
+        for _, run in contestants:
+            run()
+    torch.cuda.synchronize()
+    events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name, _ in contestants}
+    order = list(contestants)
+    for i in range(runs):
+        for name, run in order if i % 2 == 0 else reversed(order):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            flush()
+            start.record()
+            run()
+            end.record()
+            events[name].append((start, end))
+    torch.cuda.synchronize()
+    out: dict[str, Sample] = {}
+    for name, pairs in events.items():
+        times = sorted(1000.0 * a.elapsed_time(b) for a, b in pairs)
+        out[name] = Sample(
+            statistics.median(times), times[len(times) // 10], times[-1 - len(times) // 10], len(times)
+        )
+    return out
+
+
+def _flusher(traffic: int) -> Callable[[], object]:
+    """Overwrites memory four times the size of L2; nothing when the data is far larger than L2 anyway.
+
+    Small problems need it twice over: it also keeps the GPU busy while the next launch is being queued.
+    """
+    import torch
+
+    size = 4 * torch.cuda.get_device_properties(0).L2_cache_size
+    if traffic > 8 * size:
+        return lambda: None
+    scratch = torch.empty(max(size, 1 << 26), dtype=torch.uint8, device="cuda")
+    return scratch.zero_
+
+
+def host_overhead(run: Callable[[], object], *, calls: int = 2000, rounds: int = 7) -> float:
+    """Microseconds of host time a call takes, the best round of ``rounds``; the work itself should be tiny."""
+    import torch
+
+    best = float("inf")
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            run()
+        best = min(best, (time.perf_counter() - begin) / calls)
+    torch.cuda.synchronize()
+    return 1e6 * best

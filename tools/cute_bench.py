@@ -1,0 +1,136 @@
+"""``cute-bench``: build kernels anywhere, check and measure them on the machine with the GPU.
+
+    cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
+    cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
+    cute-bench elementwise_add                       both, in a temporary folder
+    cute-bench elementwise_add --run DIR --json result.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import cast
+
+__all__ = ["main"]
+
+_CASES: Mapping[str, str] = {"elementwise_add": "cute_dialect.tools.bench_add"}
+"""Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="cute-bench", description="Measure kernels beside torch.")
+    p.add_argument("name", choices=sorted(_CASES), help="what to measure")
+    p.add_argument("--build", metavar="DIR", help="only compile, into DIR")
+    p.add_argument("--run", metavar="DIR", help="only check and measure what was compiled into DIR")
+    p.add_argument("--json", metavar="FILE", help="write the numbers there")
+    p.add_argument("--chip", default="sm_90a", help="GPU architecture to build for (default: sm_90a)")
+    p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
+    p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    options = build_parser().parse_args(argv)
+    case = import_module(_CASES[options.name])
+    try:
+        if options.build or not options.run:
+            import tempfile
+
+            folder = options.build or tempfile.mkdtemp(prefix="cute-bench-")
+            for line in case.build(folder, options.chip):
+                print(line)
+            if options.build and not options.run:
+                return 0
+        else:
+            folder = options.run
+        missing = _missing()
+        if missing:
+            print(f"cute-bench: error: {missing}", file=sys.stderr)
+            return 1
+        if options.runs < 1:
+            print("cute-bench: error: --runs must be at least 1", file=sys.stderr)
+            return 1
+        result = {"machine": _machine(), **case.run(folder, runs=options.runs, large=not options.no_large, say=print)}
+    except Exception as e:
+        from cute_dialect.tools.cute_run import user_message
+
+        text = user_message(e)
+        if text is None:
+            raise
+        print(text.replace("cute-run:", "cute-bench:", 1), file=sys.stderr)
+        return 1
+    _table(result)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as f:
+            json.dump(result, f, indent=1)
+            f.write("\n")
+    return 0
+
+
+def _missing() -> str | None:
+    try:
+        import torch
+    except ImportError:
+        return "measuring needs torch (pip install torch); --build alone does not"
+    if not torch.cuda.is_available():
+        return "no GPU that torch can use; --build compiles without one"
+    return None
+
+
+def _machine() -> dict[str, str]:
+    import platform
+
+    import torch
+
+    return {
+        "gpu": torch.cuda.get_device_name(0),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _table(result: Mapping[str, object]) -> None:
+    """The rows as a table, with rich where it is installed."""
+    head = ("element", "layout", "kernel", "size", "us", "torch us", "TB/s", "of torch")
+    rows = [
+        (
+            str(r["element"]),
+            str(r["layout"]),
+            f"@{r['kernel']}",
+            f"{r['size']}²",
+            f"{cast(float, r['microseconds']):.1f}",
+            f"{cast(float, r['torch_microseconds']):.1f}",
+            f"{cast(float, r['terabytes']):.3f}",
+            f"{cast(float, r['ratio']):.3f}",
+        )
+        for r in cast("list[dict[str, object]]", result["rows"])
+    ]
+    machine = cast("dict[str, str]", result["machine"])
+    title = f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters"
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        print(title)
+        widths = [max(len(c) for c in column) for column in zip(head, *rows)]
+        for row in (head, *rows):
+            print("  ".join(c.rjust(w) for c, w in zip(row, widths)))
+    else:
+        table = Table(title=title)
+        for i, name in enumerate(head):
+            table.add_column(name, justify="left" if i < 3 else "right")
+        for row in rows:
+            table.add_row(*row)
+        Console(width=None if sys.stdout.isatty() else 100).print(table)
+    host = cast("dict[str, float]", result["host_microseconds"])
+    print(f"host time of a call: {host['ours']:.2f} us, torch.add {host['torch']:.2f} us")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
