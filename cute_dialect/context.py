@@ -23,10 +23,8 @@ def make_context(dialects: DialectScope = "all", *, allow_unregistered: bool = F
     ``cute`` is what a program is written in before it is lowered, ``base`` what is left after ``cute-to-base`` (so that
     a cute op that leaked is an unregistered one), ``all`` both.
     """
-    try:
-        from cute_dialect.upstream.registry import register
-    except ImportError:
-        register = _register_xdsl
+    from cute_dialect.upstream.registry import register
+
     context = Context(allow_unregistered=allow_unregistered)
     register(context, _UPSTREAM[dialects])
     if dialects != "base":
@@ -45,13 +43,3 @@ def _cute_nvgpu() -> Dialect:
     from cute_dialect.dialect import get_cute_nvgpu_dialect
 
     return get_cute_nvgpu_dialect()
-
-
-def _register_xdsl(context: Context, names: tuple[str, ...]) -> None:
-    from importlib import import_module
-
-    for name in names:
-        if name != "nvvm":
-            context.register_dialect(
-                name, lambda name=name: getattr(import_module(f"xdsl.dialects.{name}"), name.capitalize() if name not in ("gpu", "llvm") else name.upper() if name == "gpu" else "LLVM")
-            )

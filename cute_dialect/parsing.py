@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     UnregisteredOp,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import (
@@ -39,6 +39,10 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
 
+MAX_INTEGER_WIDTH = (1 << 24) - 1
+"""The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
+
+_INTEGER_TYPE = re.compile(r"[su]?i(\d+)")
 _DIV = re.compile(r"\?\s*\{[^}]*?\b(div\s*=)")
 
 
@@ -123,7 +127,9 @@ class LocatedParser(Parser):
         count = sum(size for _, size in bound)
         if count and count != len(op.results):
             results = "1 result" if len(op.results) == 1 else f"{len(op.results)} results"
-            self.raise_error(f"'{op_name(op)}' has {results}, but {count} are named here", start.start, bound[-1][0].end)
+            self.raise_error(
+                f"'{op_name(op)}' has {results}, but {count} are named here", start.start, bound[-1][0].end
+            )
         first = 0
         for span, size in bound:
             self._register_ssa_definition(span.text[1:], op.results[first : first + size], span)
@@ -191,6 +197,14 @@ class LocatedParser(Parser):
             self.raise_error(self._unknown_dialect(dialect, f"{what} '{mark}{name}'"), span)
         loaded: Iterable[type[Attribute]] = self.ctx.loaded_types if is_type else self.ctx.loaded_attrs
         self.raise_error(f"unregistered {what} '{mark}{name}'{did_you_mean(name, [a.name for a in loaded])}", span)
+
+    def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        token = self._current_token
+        if token.kind is MLIRTokenKind.BARE_IDENT and len(token.span) > 6:
+            found = _INTEGER_TYPE.fullmatch(token.text)
+            if found is not None and (len(found.group(1)) > 8 or int(found.group(1)) > MAX_INTEGER_WIDTH):
+                self.raise_error(f"integer bitwidth is limited to {MAX_INTEGER_WIDTH} bits", token.span)
+        return super()._parse_optional_integer_or_float_type()
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal; under ``core_only`` one that holds a divisibility is an error."""

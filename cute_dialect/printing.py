@@ -1,7 +1,7 @@
 """Printing IR: one function, so that every tool prints alike.
 
-The text is xDSL's, with the prefix of an op's name left out where upstream MLIR leaves it out: ``module``, and ``return``
-and ``call`` right inside a ``func.func``.
+The text is xDSL's, with the prefix of an op's name left out where upstream MLIR leaves it out: ``module``, and
+``return`` and ``call`` right inside a ``func.func``.
 """
 
 from __future__ import annotations

@@ -6,12 +6,13 @@ dominance.  Here the first violation in each isolated op (each function) is repo
 
 from __future__ import annotations
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, op_summary
-from cute_dialect.parsing import one_line, op_name
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, BlockArgument, ErasedSSAValue, Operation, OpResult, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, op_summary
+from cute_dialect.parsing import one_line, op_name
 
 
 def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False) -> bool:
@@ -33,7 +34,7 @@ class _Verifier:
         self._dominance: dict[Region, dict[Block, set[Block]]] = {}
 
     def op(self, op: Operation) -> bool:
-        """Check one op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""
+        """Check an op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""
         message = self._operands(op) or _structure(op)
         if message is not None:
             return self._fail(op, message)

@@ -86,7 +86,9 @@ class PassOptions:
             try:
                 values[f.name] = _convert(text, str(f.type))
             except ValueError:
-                raise PassOptionError(f"option '{key}' of pass '{pass_name}': expected {f.type}, got '{text}'") from None
+                raise PassOptionError(
+                    f"option '{key}' of pass '{pass_name}': expected {f.type}, got '{text}'"
+                ) from None
         return cls(**values)  # pyright: ignore[reportArgumentType]
 
     def to_text(self) -> dict[str, str]:
@@ -223,7 +225,6 @@ def as_module_pass(pass_class: type[Pass]) -> type[ModulePass]:
     """
     from dataclasses import field as new_field
 
-    from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
     from xdsl.utils.exceptions import PassFailedException

@@ -1,9 +1,9 @@
 """The passes that know nothing of cute, under upstream's names: canonicalize, cse, loop-invariant-code-motion,
 reconcile-unrealized-casts, strip-debuginfo.
 
-The first three are xDSL's.  ``reconcile-unrealized-casts`` is written here (upstream's algorithm): xDSL's stops at a cast
-of one value to several.  The other generic passes of upstream (``inline``, ``mem2reg`` …) run in upstream MLIR, once only
-base ops remain; see :mod:`cute_dialect.passes.registry`.
+The first three are xDSL's.  ``reconcile-unrealized-casts`` is written here (upstream's algorithm): xDSL's stops at a
+cast of one value to several.  The other generic passes of upstream (``inline``, ``mem2reg`` …) run in upstream MLIR,
+once only base ops remain; see :mod:`cute_dialect.passes.registry`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cute_dialect.passes.base import Pass, PassContext
 class CanonicalizePass(Pass):
     """Fold constants, apply the canonicalization patterns of every op, remove dead code, until nothing changes.
 
-        %c0 = arith.constant 0 : i32
-        %1 = arith.addi %0, %c0 : i32         -->   uses of %1 become uses of %0
+    %c0 = arith.constant 0 : i32
+    %1 = arith.addi %0, %c0 : i32         -->   uses of %1 become uses of %0
     """
 
     name = "canonicalize"
@@ -29,9 +29,7 @@ class CanonicalizePass(Pass):
         from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
         from xdsl.transforms.dead_code_elimination import region_dce
 
-        pattern = GreedyRewritePatternApplier(
-            [CanonicalizationRewritePattern()], ctx=ctx.context, folding_enabled=True
-        )
+        pattern = GreedyRewritePatternApplier([CanonicalizationRewritePattern()], ctx=ctx.context, folding_enabled=True)
         for region in op.regions:
             PatternRewriteWalker(pattern, post_walk_func=region_dce).rewrite_region(region)
 
@@ -39,8 +37,8 @@ class CanonicalizePass(Pass):
 class CsePass(Pass):
     """Replace an op without side effects by an equal one that dominates it.
 
-        %1 = arith.addi %a, %b : i32
-        %2 = arith.addi %a, %b : i32          -->   uses of %2 become uses of %1
+    %1 = arith.addi %a, %b : i32
+    %2 = arith.addi %a, %b : i32          -->   uses of %2 become uses of %1
     """
 
     name = "cse"

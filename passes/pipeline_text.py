@@ -3,7 +3,8 @@
     builtin.module(cute-fold-static,attach-nvvm-target{chip=sm_90a opt-level=3},gpu.module(canonicalize))
 
 An element is a pass with options in braces (``key=value``, separated by blanks; a value may be quoted, or hold braces),
-or the name of an op around a list of elements that run on the ops of that name.  Op names hold a dot, pass names do not.
+or the name of an op around a list of elements that run on the ops of that name.  Op names hold a dot, pass names do
+not.
 """
 
 from __future__ import annotations

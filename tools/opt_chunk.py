@@ -103,7 +103,7 @@ def _may_skip_xdsl(job: Job) -> bool:
 
 
 def _parse_upstream(runner: Runner, source: Source) -> IR | None:
-    """Base ops only and all passes upstream's: upstream parses the file itself, which is faster and knows all its ops."""
+    """Only base ops, only passes of upstream: it parses the file itself, which is faster."""
     from cute_dialect.pipelines.runner import IR
     from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 
@@ -159,7 +159,9 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
             local_scope=options.flag("mlir-print-local-scope"),
         )
     if ir.upstream is None:
-        engine.error(f"--emit={job.emit} needs passes that go to upstream MLIR: add --pipeline, or leave all passes away")
+        engine.error(
+            f"--emit={job.emit} needs passes that go to upstream MLIR: add --pipeline, or leave all passes away"
+        )
         return None
     from cute_dialect.pipelines.upstream import UpstreamError
 
@@ -167,7 +169,9 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
         if job.emit == "llvm":
             parts = ir.upstream.llvm_ir()
             if not parts:
-                engine.error("--emit=llvm: the module holds no code in the llvm dialect: end with one-shot-convert-to-llvm")
+                engine.error(
+                    "--emit=llvm: the module holds no code in the llvm dialect: end with one-shot-convert-to-llvm"
+                )
                 return None
             return "\n".join(parts.values())
         objects = ir.upstream.objects()
@@ -175,7 +179,9 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
         engine.error(e.message)
         return None
     if not objects:
-        engine.error(f"--emit={job.emit}: the module holds no gpu.binary: it needs a gpu.module, and emit-gpu-binary last")
+        engine.error(
+            f"--emit={job.emit}: the module holds no gpu.binary: it needs a gpu.module, and emit-gpu-binary last"
+        )
         return None
     if job.emit == "ptx":
         texts = [o.data.decode() for o in objects if o.format == "isa"]

@@ -254,12 +254,20 @@ def help_text() -> str:
         for row in group.rows:
             dash = "-" if len(row.name) == 1 else "--"
             metavar = "|".join(row.choices) or row.metavar
-            shown = {"flag": "", "optional": f"[={metavar}]", "value": f" {metavar}" if row.name == "o" else f"={metavar}"}
+            shown = {
+                "flag": "",
+                "optional": f"[={metavar}]",
+                "value": f" {metavar}" if row.name == "o" else f"={metavar}",
+            }
             out.append(_line(f"{dash}{row.name}{shown[row.kind]}", row.help))
         out.append("")
     out.append("Passes:")
     out += [_line(f"--{row.name}", row.summary) for row in PASSES.values()]
-    out += ["", "Exit status: 0 if all went well, 1 on any error. Errors: FILE:LINE:COL: error: …, on standard error.", ""]
+    out += [
+        "",
+        "Exit status: 0 if all went well, 1 on any error. Errors: FILE:LINE:COL: error: …, on standard error.",
+        "",
+    ]
     return "\n".join(out)
 
 

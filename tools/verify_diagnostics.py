@@ -8,8 +8,8 @@ The syntax is upstream MLIR's.  A comment ends its line and has the form
     expected-error|warning|remark|note [-re] [@+N | @-N | @above | @below | @unknown] [count] {{text}}
 
 ``@above`` and ``@below`` mean the nearest line that is not itself such a comment, ``@unknown`` a diagnostic without a
-line.  The message must contain the text; with ``-re`` the parts of the text in ``{{…}}`` are regular expressions.  With a
-count (``expected-error 2 {{…}}``) there must be exactly so many, without one there must be at least one.
+line.  The message must contain the text; with ``-re`` the parts of the text in ``{{…}}`` are regular expressions.  With
+a count (``expected-error 2 {{…}}``) there must be exactly so many, without one there must be at least one.
 """
 
 from __future__ import annotations
