@@ -36,9 +36,10 @@ from functools import cache
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
-from cute_dialect.ops.arith import ComparisonOp, EqualOp, skeleton
+from cute_dialect.ops.arith import ComparisonOp, EqualOp
 from cute_dialect.ops.base import CuteOp, is_tensor
 from cute_dialect.ops.kinds import Typed, dynamic_leaves, track
 from cute_dialect.passes.base import Pass, PassContext, PassError
@@ -73,9 +74,11 @@ class ExpandOpsPass(Pass):
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Core ops other than the ten, and tensor ops that have an expansion."""
+        from cute_dialect.passes.expand_tensor import on_layout_of_tensor
+
         table = expansions()
         for o in op.walk():
-            if o is not op and type(o) in table:
+            if o is not op and type(o) in table and not on_layout_of_tensor(o):
                 yield o
 
 
@@ -197,13 +200,18 @@ def _expand_core(op: Operation, ctx: ExpandContext) -> None:
     ctx.replace(op, [ctx.rebuild(t, r.payload) for t, r in zip(declared, results, strict=True)])
 
 
+def _skeleton(payload: Payload) -> Payload:
+    """The payload with every integer replaced by 0: two values can be equal only if theirs are."""
+    return map_leaves(lambda _: 0, payload)
+
+
 def _expand_comparison(op: Operation, ctx: ExpandContext) -> None:
     """All scalars of both sides, one comparison a pair, conjunctions from left to right."""
     known = comparison(op)
     lhs, rhs = op.operands
     assert isinstance(lhs.type, CuteType) and isinstance(rhs.type, CuteType)
     is_equal = isinstance(op, EqualOp)
-    if known is None and is_equal and skeleton(lhs.type.data) != skeleton(rhs.type.data):
+    if known is None and is_equal and _skeleton(lhs.type.data) != _skeleton(rhs.type.data):
         known = False
     if known is not None:
         ctx.replace(op, [ctx.emitter.constant(int(known), 1)])
