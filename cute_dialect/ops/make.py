@@ -81,7 +81,9 @@ class StaticOp(CuteOp, HasFolderInterface):
         if isinstance(type_, CuteType):
             static = type_.is_static()
         elif is_tensor(type_):
-            static = type_.is_static()  # pyright: ignore
+            from cute_dialect.memory_types import CoordTensorType
+
+            static = isinstance(type_, CoordTensorType) and type_.is_static()  # an address is never static
         else:
             raise AlgebraError(f"result #0: expected a cute value, got {type_}")
         if not static:

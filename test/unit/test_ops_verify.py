@@ -1,0 +1,168 @@
+"""What the verifier says: at which op, what was expected and what was found."""
+
+from __future__ import annotations
+
+import pytest
+from ops_support import verified
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+WRONG = [
+    # results that are not the inferred ones
+    (
+        '%n = cute.size (%s) : (!cute.shape<"(6,5)">) -> !cute.int_tuple<"31">',
+        """'cute.size' op result #0: expected !cute.int_tuple<"30">, got !cute.int_tuple<"31">""",
+    ),
+    (
+        '%n = cute.size (%s) : (!cute.shape<"(6,?)">) -> !cute.int_tuple<"?{i64}">',
+        """result #0: expected !cute.int_tuple<"?">, got !cute.int_tuple<"?{i64}">""",
+    ),
+    (
+        '%n = cute.size (%s) : (!cute.shape<"6">) -> i32',
+        """result #0: expected !cute.int_tuple<"6">, got i32""",
+    ),
+    (
+        '%r = cute.get<[0]> (%s) : !cute.shape<"((6),5)"> -> !cute.shape<"6">',
+        """result #0: expected !cute.shape<"(6)">, got !cute.shape<"6">""",
+    ),
+    (
+        '%r = cute.get<[0]> (%s) : !cute.shape<"(6,5)"> -> !cute.int_tuple<"6">',
+        """result #0: expected !cute.shape<"6">, got !cute.int_tuple<"6">""",
+    ),
+    (
+        '%r = cute.size (%s) : (!cute.shape<"(?{div=4},6)">) -> !cute.int_tuple<"?{div=16}">',
+        """result #0: expected !cute.int_tuple<"?{div=24}">, got !cute.int_tuple<"?{div=16}">""",
+    ),
+    (
+        '%p = cute.equal(%a, %b) : (!cute.shape<"6">, !cute.shape<"6">) -> i32',
+        "result #0: expected i1, got i32",
+    ),
+    (
+        '%a:2 = "cute.get_leaves"(%s) : (!cute.shape<"(6,5,4)">) -> (!cute.shape<"6">, !cute.shape<"5">)',
+        "'cute.get_leaves' op expected 3 results, got 2",
+    ),
+    ('%r = "cute.print"(%s) : (!cute.shape<"6">) -> i32', "'cute.print' op expected 0 results, got 1"),
+    # operands
+    (
+        '%n = cute.size (%s) : (!cute.coord<"6">) -> !cute.int_tuple<"6">',
+        "operand #0: expected !cute.int_tuple, !cute.shape, !cute.layout or !cute.composed_layout,"
+        ' got !cute.coord<"6">',
+    ),
+    (
+        '%s = cute.get_shape(%i) : i32 -> !cute.shape<"6">',
+        "operand #0: expected !cute.layout, !cute.tile or !cute.composed_layout, got i32",
+    ),
+    ("cute.print(%i) : i32", "operand #0: expected a cute value, got i32"),
+    (
+        '%n = "cute.size"() : () -> !cute.int_tuple<"6">',
+        "'cute.size' op expected 1 operand, got 0",
+    ),
+    (
+        '%r = cute.coalesce(%l, %p, %p) : (!cute.layout<"6:1">, !cute.coord<"1">, !cute.coord<"1">)'
+        ' -> !cute.layout<"6:1">',
+        "'cute.coalesce' op expected 1 to 2 operands, got 3",
+    ),
+    # properties
+    ('%r = "cute.select"(%s) : (!cute.shape<"6">) -> !cute.shape<"(6)">', "requires the property 'mode'"),
+    (
+        '%r = "cute.select"(%s) <{mode = array<i64: 0>}> : (!cute.shape<"6">) -> !cute.shape<"(6)">',
+        "property 'mode': got array<i64: 0>",
+    ),
+    (
+        '%n = "cute.size"(%s) <{made = 3 : i32}> : (!cute.shape<"6">) -> !cute.int_tuple<"6">',
+        "has no property 'made'",
+    ),
+    # preconditions, with the path where there is one
+    (
+        '%n = cute.size<[5]> (%l) : (!cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"5">',
+        "'cute.size' op expected mode index in [0, 2) at depth 0, got 5",
+    ),
+    (
+        '%r = cute.get<[1, 2]> (%s) : !cute.shape<"(6,(2,5))"> -> !cute.shape<"2">',
+        "expected mode index in [0, 2) at depth 1, got 2",
+    ),
+    (
+        '%r = cute.get<[0, 0]> (%s) : !cute.shape<"(4,2)"> -> !cute.shape<"4">',
+        "expected the path [0, 0] to end at the leaf at depth 1",
+    ),
+    (
+        '%l = cute.make_layout(%s, %d) : (!cute.shape<"(6,5)">, !cute.stride<"1">) -> !cute.layout<"6:1">',
+        "expected congruent shape and stride, got (6,5) and 1",
+    ),
+    (
+        '%r = cute.group_modes<1, 3> (%l) : (!cute.layout<"(2,3):(1,2)">) -> !cute.layout<"(2,3):(1,2)">',
+        "'cute.group_modes' op expected",
+    ),
+    (
+        '%r = cute.tuple_add(%a, %b) : (!cute.shape<"1">, !cute.int_tuple<"1">) -> !cute.shape<"2">',
+        "expected operands of the same kind, got !cute.shape and !cute.int_tuple",
+    ),
+    (
+        '%r = cute.make_identity_layout(%s) : !cute.shape<"(0,2)"> -> !cute.layout<"(1,2):(1@0,1@1)">',
+        "expected extents >= 1",
+    ),
+    # static
+    (
+        '%s = cute.static : !cute.shape<"(6,?)">',
+        """'cute.static' op result #0: expected a static type, got !cute.shape<"(6,?)">""",
+    ),
+    ("%s = cute.static : i32", "result #0: expected a cute value, got i32"),
+    ('%s = cute.static : !cute.memref<f32, gmem, "8:1">', "expected a static type, got !cute.memref"),
+    # trees from scalars
+    ('%s = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,?)">', "expected 2 operands, one a '?' of"),
+    ('%s = cute.make_shape(%x) : (i64) -> !cute.shape<"?">', "operand #0: expected 32 bits for '?', got 64"),
+    ('%c = cute.make_coord() : () -> !cute.coord<"(?,_)">', "expected 1 operand"),
+    ('%s = cute.make_shape(%m) : (i32) -> !cute.stride<"?">', "result #0: expected !cute.shape, got !cute.stride"),
+    (
+        '%s = cute.make_shape(%m) : (!cute.int_tuple<"(?)">) -> !cute.shape<"?">',
+        'operand #0: expected i32, i64 or a scalar !cute.int_tuple, got !cute.int_tuple<"(?)">',
+    ),
+    ('%s = cute.make_shape(%m) : (!cute.shape<"?">) -> !cute.shape<"?">', "operand #0: expected i32, i64 or"),
+    ('%s = cute.make_shape(%m) : (i16) -> !cute.shape<"?{i16}">', "operand #0: expected i32, i64 or"),
+    (
+        '%s = cute.make_shape(%m) : (!cute.int_tuple<"4294967296">) -> !cute.shape<"?">',
+        "operand #0: expected a value of 32 bits for '?', got 4294967296",
+    ),
+    (
+        '%s = cute.make_shape(%m) : (i32) -> !cute.shape<"?{div=8}">',
+        "operand #0: expected a known multiple of 8 for '?{div=8}', got one of 1",
+    ),
+    (
+        '%s = cute.make_shape(%m) : (!cute.i32<divby 4>) -> !cute.shape<"?{div=8}">',
+        "expected a known multiple of 8 for '?{div=8}', got one of 4",
+    ),
+    (
+        '%s = cute.make_shape(%m) : (!cute.int_tuple<"12">) -> !cute.shape<"?{div=8}">',
+        "expected a multiple of 8 for '?{div=8}', got 12",
+    ),
+    (
+        '%s = cute.make_shape(%m) : (!cute.i64<divby 8>) -> !cute.shape<"?{div=8}">',
+        "expected 32 bits for '?{div=8}', got 64",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG)
+def test_rejected(line: str, message: str) -> None:
+    with pytest.raises((VerifyException, ParseError)) as error:
+        verified(line)
+    assert message in str(error.value)
+
+
+def test_a_message_is_one_line_and_names_the_op_once() -> None:
+    from ops_support import parse
+
+    module = parse('%n = cute.size (%s) : (!cute.shape<"(6,5)">) -> !cute.int_tuple<"31">')
+    (size,) = [op for op in module.walk() if op.name == "cute.size"]
+    with pytest.raises(VerifyException) as error:
+        size.verify_()
+    assert str(error.value).count("cute.size") == 1
+    assert "\n" not in str(error.value)
+
+
+def test_accepted_constants_and_multiples() -> None:
+    verified(
+        '%s = cute.make_shape(%a, %b) : (!cute.int_tuple<"-5">, !cute.int_tuple<"16">) -> !cute.shape<"(?,?{div=8})">'
+    )
+    verified('%s = cute.make_shape(%a) : (!cute.int_tuple<"?{div=24}">) -> !cute.shape<"?{div=8}">')
+    verified('%s = cute.make_shape(%a) : (!cute.i32<divby 16>) -> !cute.shape<"?">')
+    verified('%s = cute.make_coord(%a) : (!cute.int_tuple<"9">) -> !cute.coord<"?{i8}">')
