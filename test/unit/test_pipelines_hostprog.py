@@ -1,0 +1,194 @@
+"""Host programs: what they compute, and that they never wrap."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from cute_dialect.pipelines import hostprog
+from cute_dialect.pipelines.hostprog import HostError, HostOverflow, Launch, Pointer
+from cute_dialect.pipelines.stages import parse_module
+from pipelines_support import M, add_module, kernel, module
+
+
+def program(text: str) -> hostprog.Program:
+    """The program of the one host function, after a trip through JSON."""
+    functions = [op for op in parse_module(text).ops if op.name == "func.func"]
+    (found,) = (p for p in map(hostprog.compile_host, functions) if p is not None)
+    return json.loads(json.dumps(found))
+
+
+def host(body: str, args: str, grid: str = "%g, %one, %one", extra: str = "", passes: str = "") -> str:
+    return module(
+        kernel("k", ["opaque"], ["!llvm.ptr<1>"]),
+        f"""  func.func @launch({args}) {{
+    %one = arith.constant 1 : i32
+    %t = arith.constant 128 : i32
+{body}
+    gpu.launch_func @kernels::@k blocks in ({grid}) threads in (%t, %one, %one) : i32 {extra} args({passes or "%p : !llvm.ptr<1>"})
+    return
+  }}
+""",
+    )
+
+
+def run(body: str, args: str, values: list[object]) -> Launch:
+    text = host(body, f"%p: !llvm.ptr<1>, {args}")
+    return hostprog.evaluate(program(text), [Pointer(0, 0), *values])  # type: ignore[list-item]
+
+
+def matrix(rows: int, columns: int, ld: int, index: int = 0) -> hostprog.Value:
+    return (Pointer(index, 0), ((rows, columns), ld))
+
+
+def test_the_launch_of_the_add() -> None:
+    p = program(add_module())
+    got = hostprog.evaluate(p, [matrix(17, 129, 200, i) for i in range(3)])
+    assert got == Launch("add", ("add_v",), (4, 1, 1), (128, 1, 1), None, 0, tuple(matrix(17, 129, 200, i) for i in range(3)))
+    big = hostprog.evaluate(p, [matrix(2**31 - 65536, 1, 1)] * 3)
+    assert big.grid == ((2**31 - 65536) // 16, 1, 1)
+
+
+OPS = {
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "divsi": lambda a, b: int(a / b),
+    "remsi": lambda a, b: a - b * int(a / b),
+    "floordivsi": lambda a, b: a // b,
+    "ceildivsi": lambda a, b: -((-a) // b),
+    "maxsi": max,
+    "minsi": min,
+    "andi": lambda a, b: a & b,
+    "ori": lambda a, b: a | b,
+    "xori": lambda a, b: a ^ b,
+    "divui": lambda a, b: (a % 2**32) // (b % 2**32),
+    "remui": lambda a, b: (a % 2**32) % (b % 2**32),
+    "maxui": lambda a, b: max(a % 2**32, b % 2**32),
+    "minui": lambda a, b: min(a % 2**32, b % 2**32),
+}
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_arithmetic_is_exact_or_refused(op: str) -> None:
+    p = program(host(f"    %g = arith.{op} %x, %y : i32", "%p: !llvm.ptr<1>, %x: i32, %y: i32"))
+    rng = random.Random(3)
+    edge = [0, 1, -1, 2, -2, 7, -7, 65535, 65536, 2**31 - 1, -(2**31)]
+    pairs = [(a, b) for a in edge for b in edge] + [(rng.randint(-1000, 1000), rng.randint(-9, 9)) for _ in range(50)]
+    for a, b in pairs:
+        unsigned = op.endswith("ui")
+        if b == 0 and ("div" in op or "rem" in op):
+            with pytest.raises(HostError, match="division by zero"):
+                hostprog.evaluate(p, [Pointer(0, 0), a, b])
+            continue
+        exact = OPS[op](a, b)
+        if unsigned:
+            exact = exact - 2**32 if exact >= 2**31 else exact
+        if -(2**31) <= exact < 2**31:
+            assert hostprog.evaluate(p, [Pointer(0, 0), a, b]).grid[0] == exact, (op, a, b)
+        else:
+            with pytest.raises(HostOverflow, match=f"= {exact} does not fit i32"):
+                hostprog.evaluate(p, [Pointer(0, 0), a, b])
+
+
+def test_overflow_names_the_function_and_the_cure() -> None:
+    p = program(add_module())
+    with pytest.raises(HostOverflow, match=r"@launch: 134217728 \* 16777216 = \d+ does not fit i32; .*\?\{i64\}"):
+        hostprog.evaluate(p, [matrix(2**31 - 1, 2**31 - 1, 1)] * 3)
+
+
+def test_casts_shifts_and_compare() -> None:
+    body = """\
+    %w = arith.extsi %x : i32 to i64
+    %c16 = arith.constant 16 : i64
+    %s = arith.shli %w, %c16 : i64
+    %g0 = arith.trunci %s : i64 to i32
+    %zero = arith.constant 0 : i32
+    %neg = arith.cmpi slt, %x, %zero : i32
+    %flip = arith.constant true
+    %pos = arith.xori %neg, %flip : i1
+    %e = arith.extui %pos : i1 to i32
+    %a = math.absi %g0 : i32
+    %g = arith.select %pos, %a, %e : i32
+"""
+    assert run(body, "%x: i32", [3]).grid == (3 << 16, 1, 1)
+    assert run(body, "%x: i32", [-3]).grid == (0, 1, 1)
+    with pytest.raises(HostOverflow, match="trunci of 2147483648 does not fit i32"):
+        run(body, "%x: i32", [1 << 15])
+
+
+def test_if_with_results() -> None:
+    body = """\
+    %c5 = arith.constant 5 : i32
+    %big = arith.cmpi ugt, %x, %c5 : i32
+    %g = scf.if %big -> (i32) {
+      %q = arith.divsi %x, %c5 : i32
+      scf.yield %q : i32
+    } else {
+      scf.yield %c5 : i32
+    }
+"""
+    assert [run(body, "%x: i32", [x]).grid[0] for x in (3, 5, 50, -1)] == [5, 5, 10, 0]
+
+
+def test_aggregates_pointers_and_shared_memory() -> None:
+    body = f"""\
+    %q = llvm.extractvalue %m[0] : {M}
+    %n = llvm.extractvalue %m[1, 0, 1] : {M}
+    %g = arith.addi %n, %one : i32
+    %r = llvm.getelementptr %q[%n] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+    %r2 = llvm.getelementptr %r[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f16
+    %m2 = llvm.insertvalue %r2, %m[0] : {M}
+    %u = ub.poison : !llvm.struct<(struct<(i32, i32)>, i32)>
+    %u1 = llvm.insertvalue %g, %u[0, 1] : !llvm.struct<(struct<(i32, i32)>, i32)>
+"""
+    text = host(
+        body,
+        f"%m: {M}",
+        extra="dynamic_shared_memory_size %g",
+        passes=f"%m2 : {M}, %u1 : !llvm.struct<(struct<(i32, i32)>, i32)>",
+    ).replace(kernel("k", ["opaque"], ["!llvm.ptr<1>"]), kernel("k", ["o", "o"], [M, "!llvm.struct<(struct<(i32, i32)>, i32)>"]))
+    got = hostprog.evaluate(program(text), [matrix(4, 10, 12)])
+    assert got.smem == 11 and got.grid == (11, 1, 1)
+    assert got.args == ((Pointer(0, 44), ((4, 10), 12)), ((None, 11), None))
+
+
+def test_assertions_of_the_host_function() -> None:
+    body = """\
+    %ok = arith.cmpi sgt, %x, %one : i32
+    cf.assert %ok, "x must be more than one"
+    %g = arith.addi %x, %one : i32
+"""
+    assert run(body, "%x: i32", [2]).grid == (3, 1, 1)
+    with pytest.raises(HostError, match="x must be more than one"):
+        run(body, "%x: i32", [1])
+
+
+def test_cluster_sizes() -> None:
+    text = host("    %g = arith.addi %x, %x : i32", "%p: !llvm.ptr<1>, %x: i32").replace(
+        "blocks in", "clusters in (%x, %one, %one) blocks in"
+    )
+    assert hostprog.evaluate(program(text), [Pointer(0, 0), 2]).cluster == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    %f = arith.constant 1.0 : f32\n    %h = arith.addf %f, %f : f32\n    %g = arith.addi %x, %x : i32", "arith.addf cannot be evaluated"),
+        ("    %g = func.call @other(%x) : (i32) -> i32", "func.call cannot be evaluated"),
+        ("    %g = arith.addi %x, %x : i32\n    gpu.launch_func @kernels::@k blocks in (%g, %one, %one) threads in (%t, %one, %one) : i32 args(%p : !llvm.ptr<1>)", "more than one gpu.launch_func"),
+    ],
+)
+def test_what_cannot_be_evaluated(body: str, said: str) -> None:
+    text = host(body, "%p: !llvm.ptr<1>, %x: i32").replace(
+        "  func.func @launch", "  func.func private @other(i32) -> i32\n  func.func @launch", 1
+    )
+    with pytest.raises(HostError, match=said):
+        program(text)
+
+
+def test_wrong_number_of_arguments() -> None:
+    with pytest.raises(HostError, match="@launch takes 3 arguments, got 1"):
+        hostprog.evaluate(program(add_module()), [matrix(1, 1, 1)])

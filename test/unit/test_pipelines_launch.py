@@ -1,0 +1,448 @@
+"""Compiled modules: manifest and folder, argument checks, variants, the bytes of a launch (on a fake driver)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines import driver as cuda
+
+from cute_dialect.pipelines.artifact import ArtifactError, load_artifact
+from cute_dialect.pipelines.binding import (
+    MAX_EXTENT_I32,
+    AlignmentError,
+    DeviceError,
+    DivisibilityError,
+    DtypeError,
+    LaunchError,
+    RangeError,
+    ShapeError,
+    StrideError,
+)
+from cute_dialect.pipelines.launch import CompiledModule, load
+from cute_dialect.pipelines.stages import CompileError
+from pipelines_support import HOST, M, PLAIN, FakeArray, FakeDriver, add_module, kernel, module, tensor_of
+
+ALIGNED = 0x7F0000000000
+
+
+@lru_cache(maxsize=1)
+def add() -> CompiledModule:
+    return compile_cute(add_module(), keep_stages=True)
+
+
+@lru_cache(maxsize=32)
+def one(type_text: str, lowered: str, attributes: str = "") -> CompiledModule:
+    """A module with one kernel @k of one parameter and no host function."""
+    return compile_cute(module(kernel("k", [type_text], [lowered], attributes=attributes)), emit="ptx")
+
+
+def plan(type_text: str, lowered: str, value: object, attributes: str = "") -> bytes:
+    """The bytes of the one parameter."""
+    (data,) = one(type_text, lowered, attributes).kernel("k").plan(value, grid=(1, 1, 1)).packed.buffers
+    return data
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    fake = FakeDriver()
+    monkeypatch.setattr(cuda, "driver", lambda: fake)
+    return fake
+
+
+# ----------------------------------------------------------------------------------------------------------- manifest
+
+
+def test_manifest_of_the_add() -> None:
+    m = add().manifest
+    assert (m["format"], m["chip"], m["features"], m["opt_level"], m["modules"]) == (1, "sm_90a", "+ptx83", 3, ["kernels"])
+    k = m["kernels"][1]
+    assert (k["name"], k["block"], k["max_threads"], k["cluster"]) == ("add_v", [128, 1, 1], 128, None)
+    p = k["params"][0]
+    assert (p["size"], p["align"], p.get("element"), p.get("space"), p.get("alignment")) == (24, 8, "f32", "gmem", 16)
+    assert p.get("shape") == [{"width": 32, "div": 1, "offset": 8}, {"width": 32, "div": 1, "offset": 12}]
+    assert p.get("stride") == [{"width": 32, "div": 4, "offset": 16}, 1]
+    assert json.loads(json.dumps(m)) == m
+
+
+def test_folder_round_trip(tmp_path: Path) -> None:
+    folder = add().save(tmp_path / "add")
+    back = load(folder)
+    assert back.artifact == add().artifact
+    names = sorted(os.listdir(folder))
+    assert names[:2] == ["01-input.mlir", "02-cute-to-base.mlir"]
+    assert {"kernel.ptx", "kernel.cubin", "manifest.json", "ptxas.txt"} <= set(names)
+    assert os.listdir(tmp_path) == ["add"]  # nothing temporary is left
+    add().save(folder)  # replaces
+    assert load(folder).names == ["add", "add_v"]
+
+
+def test_folder_errors(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="is no compiled module"):
+        load_artifact(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    with pytest.raises(ArtifactError, match="holds no compiled module; it is left alone"):
+        add().save(tmp_path / "mine")
+    folder = Path(add().save(tmp_path / "a"))
+    (folder / "kernel.ptx").write_text("other")
+    with pytest.raises(ArtifactError, match=r"kernel\.ptx is not the file that was compiled"):
+        load_artifact(folder)
+    document = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**document, "format": 99}))
+    with pytest.raises(ArtifactError, match="has format 99, this version reads format 1"):
+        load_artifact(folder)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(ArtifactError, match="is damaged"):
+        load_artifact(folder)
+    document["code"][0]["ptx"] = "../../etc/passwd"
+    (folder / "manifest.json").write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match="names a file it does not list"):
+        load_artifact(folder)
+
+
+def test_loading_and_planning_need_no_compiler(tmp_path: Path) -> None:
+    folder = add().save(tmp_path / "add")
+    code = f"""
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in ('xdsl', 'mlir'):
+            raise ImportError(name + ' is not here')
+sys.meta_path.insert(0, Block())
+import numpy as np
+from cute_dialect.pipelines import load
+a = np.zeros((17, 128), np.float32)
+print(load({folder!r}).kernel('add').plan(a, a, a).grid)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "(2, 1, 1)\n", done.stderr
+
+
+def test_bad_conventions_are_compile_errors() -> None:
+    for text, said in (
+        (module(kernel("k", [PLAIN], [M, "i32"])), "cute.args lists 1 types, the function takes 2"),
+        (module(kernel("k", [PLAIN], ["!llvm.struct<(ptr<1>, i32)>"])), "dynamic leaves"),
+        (module(kernel("k", ["x"], ["!llvm.struct<()>"])), "empty type"),
+        (module(kernel("add", [PLAIN] * 3, [M] * 3), HOST), "launches @add_v, which is no kernel"),
+        (module(kernel("add", [PLAIN], [M]) + kernel("add_v", [PLAIN] * 3, [M] * 3), HOST), "passes 3 arguments, kernel @add takes 1"),
+    ):
+        with pytest.raises(CompileError, match=said):
+            compile_cute(text, emit="base")
+
+
+def test_source_errors_have_positions() -> None:
+    with pytest.raises(CompileError, match=r"^f\.mlir:2:\d+: error: "):
+        compile_cute("module {\n  %x = foo.bar\n}", filename="f.mlir")
+    with pytest.raises(CompileError, match="nowhere.mlir: error: cannot read it: No such file"):
+        compile_cute("nowhere.mlir")
+    with pytest.raises(CompileError, match="unknown pipeline 'nix'"):
+        compile_cute(add_module(), pipeline="nix")
+    with pytest.raises(CompileError, match="chip expected sm_<number>"):
+        compile_cute(add_module(), chip="hopper")
+
+
+# ---------------------------------------------------------------------------------------------------------- arguments
+
+
+def planned(*arrays: object) -> str:
+    return add().kernel("add").plan(*arrays).kernel
+
+
+def test_variant_is_taken_when_its_types_hold() -> None:
+    good = FakeArray((17, 128))
+    assert planned(good, good, good) == "add_v"
+    assert planned(*[FakeArray((17, 129), (132, 1))] * 3) == "add_v"
+    assert planned(*[FakeArray((17, 129))] * 3) == "add"
+    for bad in (FakeArray((17, 128), (130, 1)), FakeArray((17, 128), pointer=ALIGNED + 4)):
+        for position in range(3):
+            arrays = [good] * 3
+            arrays[position] = bad
+            assert planned(*arrays) == "add"
+    (told,) = add().kernel("add").plan(good, FakeArray((17, 128), (130, 1)), good).rejected
+    assert told.startswith("@add_v: argument ")
+    assert "stride of leaf 0: expected a multiple of 4 elements, got 130" in told
+
+
+def test_a_variant_asked_by_name_does_not_fall_back() -> None:
+    k = add().kernel("add_v")
+    with pytest.raises(DivisibilityError, match="expected a multiple of 4 elements, got 129"):
+        k.plan(*[FakeArray((17, 129))] * 3)
+    with pytest.raises(AlignmentError, match="multiple of 16 bytes, got 0x7f0000000004, which is 4 bytes past one"):
+        k.plan(*[FakeArray((17, 128), pointer=ALIGNED + 4)] * 3)
+
+
+def test_unused_strides_do_not_count() -> None:
+    """One row: its stride is never used, so it cannot spoil divisibility; one column: any stride serves."""
+    assert planned(*[FakeArray((1, 129))] * 3) == "add_v"
+    assert planned(*[FakeArray((1, 1), (7, 5))] * 3) == "add_v"
+    assert planned(*[FakeArray((64, 1), (1, 64))] * 3) == "add"
+
+
+def test_argument_errors_name_argument_mode_expected_and_got() -> None:
+    good = FakeArray((17, 128))
+    for bad, error, said in (
+        (FakeArray((17,)), ShapeError, r"expects an array of rank 2, got shape \(17\)"),
+        (FakeArray((17, 128), (1, 17)), StrideError, "mode 1: expected stride 1, got 17 elements"),
+        (FakeArray((17, 128), typestr="<f2"), DtypeError, "expects elements of f32, got f16"),
+        (FakeArray((17, 128), pointer=ALIGNED + 2), AlignmentError, "multiple of 4 bytes.* 2 bytes past"),
+        (FakeArray((MAX_EXTENT_I32 + 1, 1)), RangeError, r"mode 0: extent 2147418113 does not fit a 32-bit leaf .*\?\{i64\}"),
+        (FakeArray((2, 4), (2**31, 1)), RangeError, r"stride 2147483648 does not fit a 32-bit leaf.*\?\{i64\}"),
+        (3.0, DtypeError, "expected an array"),
+        (FakeArray((17, 128), typestr=">f4"), DtypeError, "not supported"),
+    ):
+        with pytest.raises(error, match=said):
+            planned(good, bad, good)
+    with pytest.raises(LaunchError, match="takes 3 arguments .*, got 2"):
+        planned(good, good)
+    assert planned(FakeArray((MAX_EXTENT_I32, 1)), FakeArray((MAX_EXTENT_I32, 1)), FakeArray((MAX_EXTENT_I32, 1))) == "add"
+
+
+def test_static_extents_and_strides_are_checked() -> None:
+    text, low = '!cute.memref<f16, gmem, "(64,?):(?{div=8},1)">', "!llvm.struct<(ptr<1>, struct<(i32, i32)>)>"
+    assert plan(text, low, np.zeros((64, 40), np.float16))[8:] == bytes([40, 0, 0, 0, 40, 0, 0, 0])
+    with pytest.raises(ShapeError, match="mode 0: expected extent 64, got 65"):
+        plan(text, low, np.zeros((65, 40), np.float16))
+    with pytest.raises(DivisibilityError, match="mode 0: expected a stride that is a multiple of 8 elements, got 41"):
+        plan(text, low, np.zeros((64, 41), np.float16))
+    static, none = '!cute.memref<f32, gmem, "(4,8):(8,1)">', "!llvm.struct<(ptr<1>, struct<(struct<()>, struct<()>)>)>"
+    assert len(plan(static, none, np.zeros((4, 8), np.float32))) == 8
+    with pytest.raises(StrideError, match="mode 0: expected stride 8, got 9"):
+        plan(static, none, np.zeros((4, 9), np.float32)[:, :8])
+
+
+def test_nested_modes_are_derived() -> None:
+    """(s0,s1):(d0,d1) over one dimension: s0 static, s1 = extent/s0, d1 = d0*s0."""
+    text = '!cute.memref<f32, gmem, "((16,?),8):((?,?),1)">'
+    low = "!llvm.struct<(ptr<1>, struct<(i32, struct<(i32, i32)>)>)>"
+    data = plan(text, low, np.zeros((48, 24), np.float32)[:, :8])
+    assert np.frombuffer(data[8:20], "<i4").tolist() == [3, 24, 384]
+    with pytest.raises(ShapeError, match="mode 0: expected an extent that is a multiple of 16, got 50"):
+        plan(text, low, np.zeros((50, 8), np.float32))
+    two = '!cute.memref<f32, gmem, "((?,?),8):((?,?),1)">'
+    with pytest.raises(ShapeError, match="more than one dynamic leaf"):
+        plan(two, "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, struct<(i32, i32)>)>)>", np.zeros((48, 8), np.float32))
+    folded = '!cute.memref<f32, gmem, "((4,8)):((8,32))">'
+    none = "!llvm.struct<(ptr<1>, struct<(struct<()>, struct<()>)>)>"
+    assert plan(folded, none, np.zeros((32, 8), np.float32)[:, 0])
+    with pytest.raises(StrideError, match="expected stride 8, got 9"):
+        plan(folded, none, np.zeros((32, 9), np.float32)[:, 0])
+
+
+def test_leaves_of_64_bits_hold_what_32_cannot() -> None:
+    text = '!cute.memref<i8, gmem, "(?{i64},?):(?{i64 div=2},1)">'
+    low = "!llvm.struct<(ptr<1>, struct<(struct<(i64, i32)>, i64)>)>"
+    data = plan(text, low, FakeArray((2**33, 2), (2**34, 1), typestr="|i1"))
+    assert int.from_bytes(data[8:16], "little") == 2**33 and int.from_bytes(data[24:32], "little") == 2**34
+
+
+def test_a_kernel_with_32_bit_offsets_refuses_far_tensors() -> None:
+    attributes = ", cute.offset_bits = 32 : i32"
+    assert plan(PLAIN, M, FakeArray((2**15, 2**15)), attributes)
+    with pytest.raises(RangeError, match="is 2147614719 elements from the first, .* in 32 bits"):
+        plan(PLAIN, M, FakeArray((2**15, 2**16)).__class__((2**15, 2**16), (2**16 + 2, 1)), attributes)
+
+
+@pytest.mark.parametrize(
+    ("text", "lowered", "value", "expected"),
+    [
+        ("i32", "i32", -7, np.int32(-7).tobytes()),
+        ("i64", "i64", 2**40, np.int64(2**40).tobytes()),
+        ("i8", "i8", -1, b"\xff"),
+        ("i1", "i1", True, b"\x01"),
+        ("f32", "f32", 1.1, np.float32(1.1).tobytes()),
+        ("f32", "f32", 3, np.float32(3).tobytes()),
+        ("f16", "f16", 1.1, np.float16(1.1).tobytes()),
+        ("f64", "f64", np.float64(1.1), np.float64(1.1).tobytes()),
+        ("bf16", "bf16", 1.1, np.asarray(1.1).astype(ml_dtypes.bfloat16).tobytes()),
+        ("!cute.i32<divby 4>", "i32", 12, np.int32(12).tobytes()),
+        ('!cute.shape<"(?,(8,?{i64}))">', "!llvm.struct<(i32, i64)>", (3, (8, 5)), bytes([3, 0, 0, 0, 0, 0, 0, 0, 5] + [0] * 7)),
+        ('!cute.coord<"(_,?)">', "i32", (None, 9), np.int32(9).tobytes()),
+        ('!cute.layout<"(?,5):(5,1)">', "!llvm.struct<(i32, struct<()>)>", ((4, 5), (5, 1)), np.int32(4).tobytes()),
+        ("!llvm.ptr<1>", "!llvm.ptr<1>", FakeArray((3,)), bytes(8)),
+        ('!cute.ptr<f32, gmem, align<16>>', "!llvm.ptr<1>", FakeArray((3,)), bytes(8)),
+    ],
+)
+def test_plain_parameters(text: str, lowered: str, value: object, expected: bytes) -> None:
+    assert plan(text, lowered, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lowered", "value", "error", "said"),
+    [
+        ("i32", "i32", 2**31, RangeError, "2147483648 does not fit i32"),
+        ("i32", "i32", 1.5, DtypeError, "expects an integer for i32, got float"),
+        ("f16", "f16", 1e9, RangeError, "does not fit f16"),
+        ("f32", "f32", "x", DtypeError, "expects a number for f32, got str"),
+        ("!cute.i32<divby 4>", "i32", 13, DivisibilityError, "multiple of 4, got 13"),
+        ('!cute.shape<"(?,8)">', "i32", (3, 9), ShapeError, "expected 8, got 9"),
+        ('!cute.shape<"(?,8)">', "i32", 3, ShapeError, "expects a tuple of 2 entries, got 3"),
+        ('!cute.shape<"?">', "i32", 2**31, RangeError, r"does not fit a 32-bit leaf"),
+        ('!cute.ptr<f32, gmem, align<16>>', "!llvm.ptr<1>", FakeArray((3,), pointer=ALIGNED + 4), AlignmentError, "16 bytes"),
+        ('!cute.ptr<f32, gmem>', "!llvm.ptr<1>", FakeArray((3,), typestr="<f2"), DtypeError, "expects a pointer to f32"),
+    ],
+)
+def test_plain_parameter_errors(text: str, lowered: str, value: object, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        plan(text, lowered, value)
+
+
+def test_grid_and_block_limits() -> None:
+    k = one("i32", "i32").kernel("k")
+    for shape, said in (
+        ({}, "give grid="),
+        ({"grid": (1, 65536, 1)}, "outside of what CUDA launches"),
+        ({"grid": (0, 1, 1)}, "outside of what CUDA launches"),
+        ({"grid": (1,), "block": (64,)}, r"compiled for blocks of \(128, 1, 1\), got \(64, 1, 1\)"),
+        ({"grid": (1,), "block": (2048,)}, "1 to 1024 threads"),
+    ):
+        with pytest.raises(LaunchError, match=said):
+            k.plan(1, **shape)  # type: ignore[arg-type]
+    with pytest.raises(LaunchError, match=r"no kernel or host function @nix here \(there are: k\)"):
+        one("i32", "i32").kernel("nix")
+
+
+# ----------------------------------------------------------------------------------------------------------- launching
+
+
+def parameters(record: dict[str, object]) -> list[bytes]:
+    import ctypes
+
+    return [bytes((ctypes.c_uint8 * 24).from_address(p)) for p in record["parameters"]]  # type: ignore[attr-defined]
+
+
+def matrix_bytes(pointer: int, rows: int, columns: int, ld: int) -> bytes:
+    return pointer.to_bytes(8, "little") + np.array([rows, columns, ld, 0], "<i4").tobytes()
+
+
+def test_launch_writes_addresses_into_cached_buffers(gpu: FakeDriver) -> None:
+    seen: list[list[bytes]] = []
+    gpu.kernels = {"add_v": lambda record: seen.append(parameters(record)), "add": lambda record: seen.append(parameters(record))}
+    k = CompiledModule(add().artifact).kernel("add")
+    for i in range(3):
+        arrays = [FakeArray((17, 128), pointer=ALIGNED + 4096 * (3 * i + j)) for j in range(3)]
+        k(*arrays, stream=77)
+        assert seen[-1] == [matrix_bytes(a.pointer, 17, 128, 128) for a in arrays]
+    assert [r["kernel"] for r in gpu.launches] == ["add_v"] * 3
+    assert gpu.launches[0] | {"parameters": 0} == {
+        "kernel": "add_v", "grid": (2, 1, 1), "block": (128, 1, 1), "stream": 77, "smem": 0, "cluster": None, "parameters": 0,
+    }  # fmt: skip
+    k(*[FakeArray((17, 128), (130, 1))] * 3)
+    assert gpu.launches[-1]["kernel"] == "add" and seen[-1][0] == matrix_bytes(ALIGNED, 17, 128, 130)
+    k(*[FakeArray((17, 128), pointer=ALIGNED + 4)] * 3)
+    assert gpu.launches[-1]["kernel"] == "add"  # same shape, other alignment: not the cached plan
+    assert len(gpu.loaded) == 1 and gpu.loaded[0][:4] == b"\x7fELF"
+
+
+def test_numpy_arrays_travel_there_and_back(gpu: FakeDriver) -> None:
+    def run(record: dict[str, object]) -> None:
+        a, b, c = (tensor_of(p) for p in record["parameters"])  # type: ignore[attr-defined]
+        c[...] = a + b
+
+    gpu.kernels = {"add": run, "add_v": run}
+    k = CompiledModule(add().artifact).kernel("add")
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((33, 65), dtype=np.float32) for _ in range(2))
+    storage = np.full((33, 80), 7, np.float32)
+    c = storage[:, 3:68]
+    b.flags.writeable = False
+    k(a, b, c)
+    assert np.array_equal(c, a + b)
+    assert (storage[:, :3] == 7).all() and (storage[:, 68:] == 7).all()
+    before = a.copy()
+    k(a, a, a)  # one array for all three
+    assert np.array_equal(a, before + before)
+    assert gpu.memory == {}
+
+
+def test_empty_arrays_launch_nothing(gpu: FakeDriver) -> None:
+    k = CompiledModule(add().artifact).kernel("add")
+    k(*[FakeArray((0, 128))] * 3)
+    k(*[np.zeros((5, 0), np.float32)] * 3)
+    assert gpu.launches == []
+
+
+def test_devices_must_agree(gpu: FakeDriver) -> None:
+    k = CompiledModule(add().artifact).kernel("add")
+    good = FakeArray((17, 128))
+    with pytest.raises(DeviceError, match="expected an array on GPU 0, got one on GPU 1"):
+        k(good, FakeArray((17, 128), device_id=1), good)
+
+    class Cpu:
+        def __dlpack__(self) -> object:
+            return np.zeros((17, 128), np.float32).__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    with pytest.raises(DeviceError, match=r"expected a tensor on the GPU, got one on the CPU \(dlpack\)"):
+        k(good, Cpu(), good)
+    with pytest.raises(LaunchError, match="device expected 'gpu'"):
+        k(good, good, good, device="tpu")
+
+
+def test_dlpack_is_read_in_place() -> None:
+    a = np.arange(12, dtype=np.float16).reshape(3, 4)
+
+    class Wrapped:
+        def __dlpack__(self) -> object:
+            return a.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    from cute_dialect.pipelines.arrays import view_of
+
+    view = view_of(Wrapped())
+    assert (view.pointer, view.shape, view.strides, view.dtype, view.device) == (a.ctypes.data, (3, 4), (4, 1), "f16", -1)
+
+
+def test_ptx_is_the_way_out_when_the_cubin_does_not_load(gpu: FakeDriver) -> None:
+    gpu.refuse_cubin = 209
+    k = CompiledModule(add().artifact).kernel("add")
+    k(*[FakeArray((17, 128))] * 3)
+    assert [i[:2] for i in gpu.loaded] == [b"\x7fE", b"//"] and gpu.loaded[1].endswith(b"\0")
+
+
+def test_shared_memory_and_clusters(gpu: FakeDriver) -> None:
+    host = """  func.func @launch(%p: !llvm.ptr<1>, %x: i32) {
+    %one = arith.constant 1 : i32
+    %t = arith.constant 128 : i32
+    gpu.launch_func @kernels::@k clusters in (%one, %x, %one) blocks in (%one, %x, %one) threads in (%t, %one, %one) : i32
+      dynamic_shared_memory_size %t args(%p : !llvm.ptr<1>)
+    return
+  }
+"""
+    m = compile_cute(module(kernel("k", ["!llvm.ptr<1>"], ["!llvm.ptr<1>"]), host), emit="ptx")
+    k = m.kernel("k")
+    k(FakeArray((4,)), 2)
+    assert (gpu.launches[-1]["cluster"], gpu.launches[-1]["smem"]) == ((1, 2, 1), 128)
+    k(FakeArray((4,)), 2, smem=100000)
+    assert list(gpu.smem_allowed.values()) == [100000]
+    with pytest.raises(LaunchError, match="asks for 300000 bytes of dynamic shared memory, this GPU has 232448"):
+        k(FakeArray((4,)), 2, smem=300000)
+    with pytest.raises(LaunchError, match="is no multiple of the cluster"):
+        k(FakeArray((4,)), 2, grid=(1, 3, 1))
+
+
+def test_without_a_gpu_the_message_says_what_to_do() -> None:
+    cuda.driver.cache_clear()
+    try:
+        cuda.driver()
+    except cuda.NoGpuError as e:
+        assert "device='cpu'" in str(e) or "nvidia-smi" in str(e)
+        with pytest.raises(cuda.NoGpuError):
+            add().kernel("add")(*[np.zeros((2, 2), np.float32)] * 3)
+    else:
+        pytest.skip("there is a GPU here")
+
+
