@@ -41,7 +41,6 @@ from cute_dialect.ops.views import (
 from cute_dialect.types import CoordType, IntTupleType
 
 
-
 def element_at(tensor: Attribute, coord: object) -> Attribute:
     """The type of one element: the element type, or an int tuple for a coordinate tensor.  Raises AlgebraError."""
     assert isinstance(tensor, TensorType)
@@ -382,7 +381,13 @@ def _integer_order(stride: object) -> object:
         return stride
     order = sorted({(tuple(-i for i in b.path), b.value) for b in found}, key=repr)
     rank_of = {key: i + 1 for i, key in enumerate(order)}
-    return map_leaves(lambda x: rank_of[(tuple(-i for i in x.path), x.value)] if isinstance(x, Basis) else x, stride)
+
+    def number(d: object) -> object:
+        if isinstance(d, tuple):
+            return tuple([number(x) for x in d])
+        return rank_of[(tuple(-i for i in d.path), d.value)] if isinstance(d, Basis) else d
+
+    return number(stride)
 
 
 def rmem_type(element: Attribute, layout: Layout) -> MemRefType:

@@ -250,7 +250,9 @@ class ParseState:
         except ValueError as err:
             self.parser.raise_error(str(err), pos)
         if types and len(types) != len(flat):
-            self.parser.raise_error(f"'{self.spec.name}' has {len(flat)} operands, but {len(types)} types are given", pos)
+            self.parser.raise_error(
+                f"'{self.spec.name}' has {len(flat)} operands, but {len(types)} types are given", pos
+            )
         start = 0
         for arg, size in zip(self.spec.operands, sizes):
             self.operands[arg.name] = flat[start : start + size]
@@ -342,9 +344,12 @@ def optional_literal(parser: Parser, text: str) -> bool:
 
 def operand_list(parser: Parser) -> list[UnresolvedOperand]:
     """Operands separated by commas, maybe none."""
-    return parser.parse_optional_undelimited_comma_separated_list(
-        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-    ) or []
+    return (
+        parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        or []
+    )
 
 
 def type_list(parser: Parser) -> list[Attribute]:
@@ -419,6 +424,8 @@ def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
                 return parser.parse_optional_attribute()
             values = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
             return attr.convert(values)
+        case "array":
+            return parser.parse_optional_attribute() if at_punctuation(parser, "[") else None
         case _:
             return parser.parse_optional_attribute()
 
@@ -563,7 +570,8 @@ class PrintState:
         found = next((a for a in (*self.spec.operands, *self.spec.results) if a.name == element.name), None)
         stripped = found is not None and found.stripped and not element.qualified
         self.printer.print_list(
-            self.types(element.name), lambda t: print_stripped(self.printer, t) if stripped else self.printer.print_attribute(t)
+            self.types(element.name),
+            lambda t: print_stripped(self.printer, t) if stripped else self.printer.print_attribute(t),
         )
 
     def present(self, anchor: Element) -> bool:
@@ -577,7 +585,9 @@ class PrintState:
             value = op.properties.get(anchor.name)
             attr = self.spec.attrs[anchor.name]
             if attr.kind.startswith("prop."):
-                return isinstance(value, TextAttr) and value.data != "none" or isinstance(value, IntegerAttr) and value.value.data != 0
+                return (isinstance(value, TextAttr) and value.data != "none") or (
+                    isinstance(value, IntegerAttr) and value.value.data != 0
+                )
             return value is not None and value != attr.default_attr
         if isinstance(anchor, Var | TypeOf):
             for i, name in enumerate(self.spec.regions):
