@@ -1,73 +1,249 @@
-"""Which part of a tile a thread of a tiled copy has.
+"""Tiled copies: thread-value layouts, partitioning of a tile among threads, retiling of fragments.
 
-A tiled copy is an atom, a layout ``TV`` from (thread, value) to an index in a tile, and the tile.  Source: CuTe,
-``TiledCopy::tile2thrfrg`` and the tiled-copy page of its documentation.
+A *thread-value layout* ``TV`` maps ``(thread, value)`` to the column-major index in a tile.  A copy atom moves
+``AtomVal`` values with ``AtomThr`` threads; its own layouts (thread, value) -> position say which thread holds what on
+the source side, on the destination side, and on the side that ``TV`` refers to.
 
-Worked example, ``TV = ((32,4),(4,4)):((64,4),(16,1))`` over the tile ``(16,128)``, a block ``(16,128):(304,1)``:
+>>> tiler, tv = make_layout_tv(Layout("(4,32):(32,1)"), Layout("(4,4):(4,1)"))
+>>> tiler, tv
+((16, 128), Layout("((32,4),(4,4)):((64,4),(16,1))"))
+>>> block = Layout((16, 128), (Dyn(), 1))
+>>> layout, offset = thread_slice(tile_to_thread(block, tiler, tv), 74)
+>>> layout, offset
+(Layout("((1,(4,4)),1,1):((0,(1,?)),0,0)"), Dyn(?))
 
->>> from cute_dialect.algebra.text import parse_layout
->>> tv, block = parse_layout("((32,4),(4,4)):((64,4),(16,1))"), parse_layout("(16,128):(304,1)")
->>> parts = tile_to_thread(block, (Layout(16, 1), Layout(128, 1)), tv, (1, 1))
->>> print(parts)
-(((32,4),(1,(4,4))),(1,1)):(((4,1216),(1,(1,304))),(4864,128))
->>> part, offset = thread_slice(parts, 74)
->>> print(part, offset)                    # 74 mod 32 = 10 columns of 4, 74 div 32 = 2 rows of 4
-((1,(4,4)),1,1):((0,(1,304)),0,0) 2472
+Source: the CuTe documentation, "Tiled copies"; CUTLASS ``include/cute/atom/copy_atom.hpp`` (BSD-3).
 """
 
 from __future__ import annotations
 
-from cute_dialect.algebra.compose import composition
-from cute_dialect.algebra.layout import coalesce, evaluate
-from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.compose import compose, right_inverse
+from cute_dialect.algebra.evaluation import crd2idx, evaluate
+from cute_dialect.algebra.int_tuple import _text, column_major, is_static, product, product_each
+from cute_dialect.algebra.layout import coalesce, slice_and_offset, tree_dice, upcast
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.leaf import div as leaf_div
+from cute_dialect.algebra.leaf import mod as leaf_mod
 from cute_dialect.algebra.make import make_layout
-from cute_dialect.algebra.tiling import zip_layouts, zipped_divide
-from cute_dialect.algebra.values import IntTuple, Layout, Leaf, Stride, Tile, layout_modes, raw_layout
+from cute_dialect.algebra.tiling import Tiler, logical_product, raked_product, zip_layouts, zipped_divide
+from cute_dialect.algebra.values import (
+    UNDERSCORE,
+    AnyLayout,
+    ComposedLayout,
+    Coord,
+    IntTuple,
+    Layout,
+    Stride,
+    layout_modes,
+    raw_layout,
+)
+
+# ------------------------------------------------------------------------------------------------- construction
+
+
+def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
+    """The tile and the thread-value layout of threads laid out over values.
+
+    ``threads``: ``(m, n) -> thread``, ``values``: ``(m, n) -> value``; every thread holds the values of one block, the
+    blocks side by side.  Gives ``(tiler, TV)``.  Raises AlgebraError for layouts that are not static or do not cover
+    their numbers.
+
+    >>> make_layout_tv(Layout("(16,8):(8,1)"), Layout("(1,8):(0,1)"))
+    ((16, 64), Layout("((8,16),8):((128,1),16)"))
+    """
+    if not is_static(threads) or not is_static(values):
+        raise AlgebraError(f"expected static layouts, got {_text(threads)} and {_text(values)}")
+    mn = raked_product(threads, values)
+    counts = (product(threads.shape), product(values.shape))
+    inverse = right_inverse(mn)
+    if product(inverse.shape) != product(mn.shape):
+        raise AlgebraError(
+            f"expected thread and value layouts that number their elements without gap, got {_text(threads)} and "
+            f"{_text(values)}"
+        )
+    return product_each(mn.shape), compose(inverse, raw_layout(counts, column_major(counts)))
+
+
+def reference_map(ref: Layout, side: Layout) -> Layout | None:
+    """Index in an atom's reference (thread, value) for each (thread, value) of one of its sides; ``None``: the same.
+
+    >>> reference_map(Layout("(32,8):(8,1)"), Layout("(32,8):(8,1)")) is None
+    True
+    """
+    return None if ref == side else compose(right_inverse(ref), side)
+
+
+# -------------------------------------------------------------------------------------------------- partitioning
 
 
 def tile_to_thread(
-    layout: Layout, tiler: Tile, layout_tv: Layout, atom: tuple[int, int], ref_to_side: Layout | None = None
+    layout: Layout,
+    tiler: Tiler,
+    tv: Layout,
+    atom: tuple[int, int] = (1, 1),
+    side: Layout | None = None,
 ) -> Layout:
-    """A tensor's layout, seen as ``((thread, (v, rest_v)), (RestM, RestN, …))``.
+    """A block ``(M, N, …)`` as ``((thread, (v, rest_v)), (RestM, RestN, …))``.
 
-    ``layout``: the tensor, rank that of ``tiler``.  ``layout_tv``: (thread, value) -> column-major index in the tile.
-    ``atom``: threads and values of one instruction.  ``ref_to_side``: from the (thread, value) of the side at hand to
-    that of the atom's reference side; ``None`` where both agree, as for atoms of one thread.  Raises AlgebraError.
+    ``tv``: thread-value layout over the tile ``tiler``.  ``atom``: threads and values of one copy atom on the side
+    that ``tv`` refers to.  ``side``: what :func:`reference_map` gives for the side that is partitioned.  ``v`` are the
+    values of one atom, ``rest_v`` the atoms that a thread has in a tile.  Raises AlgebraError when the tile does not
+    fit.
     """
-    tile, rest = layout_modes(zipped_divide(layout, tiler))
-    inner, outer = layout_modes(zipped_divide(layout_tv, atom))
-    if ref_to_side is not None:
-        inner = composition(inner, ref_to_side)
-    tv = coalesce(zip_layouts(inner, outer), (1, (1, 1)))
-    return make_layout(composition(tile, tv), rest)
+    block, rest = _two(zipped_divide(layout, tiler))
+    _check_counts(tv, atom)
+    atom_tv, rest_tv = _two(zipped_divide(tv, atom))
+    if side is not None:
+        atom_tv = compose(atom_tv, side)
+    tv = coalesce(zip_layouts(atom_tv, rest_tv), (1, (1, 1)))
+    return make_layout(compose(block, tv), rest)
 
 
-def thread_slice(parts: Layout, thread: Leaf) -> tuple[Layout, IntTuple]:
-    """One thread's part of :func:`tile_to_thread`: its layout ``((v, rest_v), RestM, …)`` and its offset.
+def _check_counts(tv: Layout, atom: tuple[int, int]) -> None:
+    if type(tv.shape) is not tuple or len(tv.shape) != 2:
+        raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {_text(tv)}")
+    for what, have, need in zip(("threads", "values"), product_each(tv.shape), atom):
+        if type(have) is not int or have % need:
+            raise AlgebraError(f"expected a multiple of the atom's {need} {what}, got {have} in {_text(tv)}")
 
-    Modes of static extent 1 get stride 0.  Raises AlgebraError for another structure.
-    """
-    thr_val, rest = layout_modes(parts)
-    modes = layout_modes(thr_val)
+
+def _two(layout: Layout) -> list[Layout]:
+    modes = layout_modes(layout)
     if len(modes) != 2:
-        raise AlgebraError(f"expected a thread mode and a value mode, got {thr_val}")
-    threads, values = modes
-    own = make_layout(values, *layout_modes(rest))
-    return normal_form(own), evaluate(thread, threads)
+        raise AlgebraError(f"expected a layout of two modes, got {_text(layout)}")
+    return modes
 
 
-def normal_form(layout: Layout) -> Layout:
-    """The same layout with stride 0 in every mode of static extent 1.
+def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]:
+    """One thread's part of a partitioned block: ``((v, rest_v), RestM, RestN, …)`` and the offset of the thread.
 
-    >>> from cute_dialect.algebra.text import parse_layout
-    >>> print(normal_form(parse_layout("((1,4),1):((7,1),9)")))
-    ((1,4),1):((0,1),0)
+    ``thread_value`` is ``((thread, value), rest)``, as :func:`tile_to_thread` gives it; ``thread`` a thread index, or a
+    coordinate of its thread mode.  In the result modes of static extent 1 have stride 0.
     """
-    return raw_layout(layout.shape, _zero_where_one(layout.shape, layout.stride))
+    tile, rest = _two(thread_value)
+    threads, values = _two(tile)
+    part = make_layout(values, *layout_modes(rest))
+    return unit_modes_still(part), evaluate(thread, threads)
 
 
-def _zero_where_one(shape: IntTuple, stride: Stride) -> Stride:
-    if isinstance(shape, tuple):
-        assert isinstance(stride, tuple)
-        return tuple([_zero_where_one(s, d) for s, d in zip(shape, stride)])
-    return 0 if isinstance(shape, int) and shape == 1 else stride
+def unit_modes_still(layout: Layout) -> Layout:
+    """Every leaf mode of static extent 1 gets stride 0: the normal form of partitions.
+
+    >>> unit_modes_still(Layout("((1,4),1):((7,1),16)"))
+    Layout("((1,4),1):((0,1),0)")
+    """
+
+    def walk(s: IntTuple, d: Stride) -> Stride:
+        if type(s) is tuple:
+            return tuple([walk(x, y) for x, y in zip(s, d)])  # type: ignore[arg-type]
+        return 0 if type(s) is int and s == 1 else d
+
+    return raw_layout(layout.shape, walk(layout.shape, layout.stride))
+
+
+def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) -> Layout:
+    """A register fragment ``(V, M, N, …)`` of another partition in the value order of a tiled copy.
+
+    ``tv`` over the tile ``tiler`` is that of the copy, ``atom_values`` the values of its atom.  Gives
+    ``((v, rest_v), RestM, RestN, …)``.  Raises AlgebraError when the fragment does not consist of whole blocks.
+    """
+    modes = layout_modes(fragment)
+    counts = product(modes[0].shape)
+    threads = product(tv.shape[0]) if type(tv.shape) is tuple else 1
+    if type(counts) is not int or type(threads) is not int:
+        raise AlgebraError(f"expected static values and threads, got {_text(fragment)} and {_text(tv)}")
+    blocks = upcast(compose(right_inverse(tv), raw_layout(tiler, column_major(tiler))), threads * counts)
+    order = zipped_divide(logical_product(raw_layout(counts, 1), right_inverse(blocks)), raw_layout(atom_values, 1))
+    tile, rest = _two(zipped_divide(fragment, (counts, *product_each(blocks.shape))))
+    return unit_modes_still(make_layout(compose(tile, order), *layout_modes(rest)[1:]))
+
+
+# ----------------------------------------------------------------------------------------- tiles, thread layouts
+
+
+def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
+    """The coordinate of a thread under a layout of threads: ``(thread / stride) % extent``, mode by mode.
+
+    Modes of extent 1 or stride 0 give 0.
+
+    >>> thread_coord(74, Layout("(32,2,2,1):(1,32,64,0)"))
+    (10, 0, 1, 0)
+    """
+
+    def walk(s: IntTuple, d: Stride) -> IntTuple:
+        if type(s) is tuple:
+            return tuple([walk(x, y) for x, y in zip(s, d)])  # type: ignore[arg-type]
+        if s == 1 or d == 0:
+            return 0
+        return leaf_mod(leaf_div(thread, d), s)  # type: ignore[arg-type]
+
+    return walk(threads.shape, threads.stride)
+
+
+def local_tile(
+    layout: AnyLayout, tiler: Tiler, coord: Coord, projection: Coord | None = None
+) -> tuple[AnyLayout, IntTuple]:
+    """The tile at a coordinate: ``(tile modes…, rest modes…)`` and its offset.
+
+    Rest modes stay where the coordinate has ``_`` and where it has no element.  ``projection``: a tuple with ``_``
+    where tiler and coordinate have an element too many, for a tensor that lacks that mode.  Raises AlgebraError when
+    something does not fit.
+
+    >>> local_tile(Layout("(64,32):(32,1)"), (16, 8), (1, 2))
+    (Layout("(16,8):(32,1)"), 528)
+    >>> local_tile(Layout("(64,32):(32,1)"), (16, 128, 8), (1, 0, UNDERSCORE), (1, UNDERSCORE, 1))
+    (Layout("(16,8,4):(32,1,8)"), 512)
+    """
+    if projection is not None:
+        tiler, coord = tree_dice(projection, tiler), tree_dice(projection, coord)
+    divided = zipped_divide(layout, tiler)
+    tile, rest = _halves(divided)
+    keep: Coord = (UNDERSCORE,) * len(tile) if type(tile) is tuple else UNDERSCORE
+    return slice_and_offset((keep, _filled(coord, rest)), divided)
+
+
+def local_partition(layout: AnyLayout, threads: Layout, thread: Leaf) -> tuple[AnyLayout, IntTuple]:
+    """What is left for one thread when tiles of the shape of ``threads`` are dealt out: the rest modes and the offset.
+
+    >>> local_partition(Layout("(8,16):(16,1)"), Layout("(4,8):(8,1)"), 9)
+    (Layout("(2,2):(64,8)"), 17)
+    """
+    divided = zipped_divide(layout, product_each(threads.shape))
+    _, rest = _halves(divided)
+    coord = thread_coord(thread, threads)
+    flat: Coord = (
+        tuple([crd2idx(c, s) for c, s in zip(coord, threads.shape)])  # type: ignore[arg-type]
+        if type(coord) is tuple
+        else (coord,)
+    )
+    keep: Coord = (UNDERSCORE,) * len(rest) if type(rest) is tuple else UNDERSCORE
+    return slice_and_offset((flat, keep), divided)
+
+
+def _halves(divided: AnyLayout) -> tuple[IntTuple, IntTuple]:
+    shape = divided.outer.shape if isinstance(divided, ComposedLayout) else divided.shape
+    if type(shape) is not tuple or len(shape) != 2:
+        raise AlgebraError(f"expected a layout divided into a tile and a rest, got {_text(divided)}")
+    return shape[0], shape[1]
+
+
+def _filled(coord: Coord, rest: IntTuple) -> Coord:
+    if type(coord) is not tuple or type(rest) is not tuple:
+        return coord
+    if len(coord) > len(rest):
+        raise AlgebraError(f"expected a coordinate of rank at most {len(rest)} among the tiles, got {_text(coord)}")
+    return coord + (UNDERSCORE,) * (len(rest) - len(coord))
+
+
+__all__ = [
+    "Dyn",
+    "local_partition",
+    "local_tile",
+    "make_layout_tv",
+    "reference_map",
+    "retile",
+    "thread_coord",
+    "thread_slice",
+    "tile_to_thread",
+    "unit_modes_still",
+]

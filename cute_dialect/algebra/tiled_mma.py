@@ -1,0 +1,147 @@
+"""Tiled matrix multiply: how an MMA atom, repeated over threads and values, partitions its operands.
+
+An atom multiplies ``(M, N, K)`` with the threads of ``ThrID``; its thread-value layouts map ``(thread, value)`` to the
+column-major index in its ``(M, K)``, ``(N, K)`` and ``(M, N)`` tiles.  A tiled MMA repeats it over an atom layout
+``(AM, AN, AK)`` and permutes each mode by a tile.
+
+>>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
+>>> mma.threads, mma.tile_size
+(Layout("(32,2,2,1):(1,32,64,0)"), (32, 16, 16))
+>>> C = Layout("((4,8),(2,2)):((32,1),(16,8))")
+>>> layout, offset = mma.partition("C", Layout("(64,32):(32,1)"), C, 0)
+>>> layout, offset
+(Layout("((2,2),2,2):((1,256),1024,16)"), 0)
+
+Source: the CuTe documentation, "MMA atoms"; CUTLASS ``include/cute/atom/mma_atom.hpp`` (BSD-3).
+"""
+
+from __future__ import annotations
+
+from cute_dialect.algebra.compose import compose, minimal_complement, right_inverse
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.int_tuple import _text, column_major, is_static, product
+from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.make import make_layout
+from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
+from cute_dialect.algebra.tiling import logical_divide, tiled_product, zipped_divide
+from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore, layout_modes, raw_layout
+
+OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
+"""Operand -> the two modes of (M, N, K) that it has."""
+
+
+class TiledMma:
+    """The partitioning half of a tiled MMA.
+
+    ``shape_mnk``: shape of the atom.  ``thr_id``: logical thread of the atom -> thread.  ``atom_layout``:
+    ``(AM, AN, AK) -> atom``.  ``permutation``: one tile for each of M, N, K; ``_`` takes the atom's extent times the
+    atoms along it.  ``threads`` is ``(ThrV, ThrM, ThrN, ThrK) -> thread``, ``tile_size`` the ``(M, N, K)`` that all
+    threads cover at once.
+
+    Raises AlgebraError when the parts do not fit.
+    """
+
+    __slots__ = ("permutation", "shape_mnk", "threads", "tile_size")
+
+    def __init__(
+        self,
+        shape_mnk: tuple[int, int, int],
+        thr_id: Layout,
+        atom_layout: Layout,
+        permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE, UNDERSCORE, UNDERSCORE),
+    ):
+        if type(atom_layout.shape) is not tuple or len(atom_layout.shape) != 3:
+            raise AlgebraError(f"expected an atom layout of rank 3 (M,N,K), got {_text(atom_layout)}")
+        if len(permutation) != 3:
+            raise AlgebraError(f"expected a permutation of rank 3 (M,N,K), got rank {len(permutation)}")
+        self.shape_mnk = shape_mnk
+        self.threads = tiled_product(thr_id, atom_layout)
+        modes = layout_modes(self.threads)
+        tiles: list[Layout] = []
+        for extent, mode, p in zip(shape_mnk, modes[1:], permutation):
+            tiles.append(_permutation(extent, mode, p))
+        self.permutation = tuple(tiles)
+        self.tile_size = tuple([product(t.shape) for t in tiles])
+
+    def thread_fragments(self, operand: str, layout: Layout, atom_tv: Layout) -> Layout:
+        """``layout`` of an operand as ``((ThrV, (Thr0, Thr1)), (FrgV, (Rest0, Rest1, …)))``.
+
+        ``operand``: "A", "B" or "C"; ``layout``: ``(M,K,…)``, ``(N,K,…)`` or ``(M,N,…)``; ``atom_tv``: the atom's
+        thread-value layout of that operand.
+
+        >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
+        >>> mma.thread_fragments("C", Layout("(64,32):(32,1)"), Layout("((4,8),(2,2)):((32,1),(16,8))"))[0]
+        Layout("((4,8),(2,2)):((2,32),(512,8))")
+        """
+        i, j = OPERAND_MODES[operand]
+        if type(layout.shape) is not tuple or len(layout.shape) < 2:
+            raise AlgebraError(f"expected a layout of rank 2 or more for operand {operand}, got {_text(layout)}")
+        permuted = logical_divide(layout, (self.permutation[i], self.permutation[j]))
+        atoms = zipped_divide(permuted, (raw_layout(self.shape_mnk[i], 1), raw_layout(self.shape_mnk[j], 1)))
+        tile, rest = layout_modes(atoms)
+        values = make_layout(compose(tile, atom_tv), rest)
+        counts = self._counts(operand)
+        return zipped_divide(values, (UNDERSCORE, (raw_layout(counts[0], 1), raw_layout(counts[1], 1))))
+
+    def _counts(self, operand: str) -> tuple[Leaf, Leaf]:
+        modes = layout_modes(self.threads)
+        i, j = OPERAND_MODES[operand]
+        return product(modes[1 + i].shape), product(modes[1 + j].shape)
+
+    def partition(self, operand: str, layout: Layout, atom_tv: Layout, thread: Leaf) -> tuple[Layout, IntTuple]:
+        """One thread's part of an operand: ``(FrgV, Rest0, Rest1, …)`` and the offset of the thread.
+
+        Threads along a mode that the operand lacks see the same part.  Modes of static extent 1 have stride 0.
+        """
+        fragments = self.thread_fragments(operand, layout, atom_tv)
+        threads, values = layout_modes(fragments)
+        value, rest = layout_modes(values)
+        v, *mnk = thread_coord(thread, self.threads)  # type: ignore[misc]
+        i, j = OPERAND_MODES[operand]
+        offset = evaluate((v, (mnk[i], mnk[j])), threads)
+        return unit_modes_still(make_layout(value, *layout_modes(rest))), offset
+
+    def layout_tv(self, operand: str, atom_tv: Layout) -> Layout:
+        """``(thread, value)`` -> column-major index in the tile of the operand.
+
+        With this and the operand's ``tile_size`` a tiled copy loads exactly the fragments of the MMA.
+
+        >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
+        >>> mma.layout_tv("C", Layout("((4,8),(2,2)):((32,1),(16,8))"))
+        Layout("((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))")
+        """
+        i, j = OPERAND_MODES[operand]
+        shape = (self.tile_size[i], self.tile_size[j])
+        if not is_static(shape):
+            raise AlgebraError(f"expected a static tile, got {_text(shape)}")
+        fragments = self.thread_fragments(operand, raw_layout(shape, column_major(shape)), atom_tv)
+        threads, values = layout_modes(fragments)
+        v, along = layout_modes(threads)
+        first, second = layout_modes(along)
+        # Threads along the mode that the operand lacks stand still.
+        missing = 3 - i - j
+        counts = product(layout_modes(self.threads)[1 + missing].shape)
+        steps = [first, second]
+        if counts != 1:
+            steps.insert(missing, raw_layout(counts, 0))
+        gaps = minimal_complement(self.threads)
+        complete = make_layout(*layout_modes(self.threads), gaps) if product(gaps.shape) != 1 else self.threads
+        if complete is not self.threads:
+            steps.append(raw_layout(product(gaps.shape), 0))
+        return make_layout(compose(make_layout(v, *steps), right_inverse(complete)), values)
+
+
+def _permutation(extent: int, atoms: Layout, tile: Tile | IntTuple) -> Layout:
+    if isinstance(tile, Underscore):
+        count = product(atoms.shape)
+        if type(count) is not int:
+            raise AlgebraError(f"expected a static atom layout, got {_text(atoms)}")
+        return raw_layout(extent * count, 1)
+    if isinstance(tile, Layout):
+        return tile
+    if type(tile) is int and tile > 0:
+        return raw_layout(tile, 1)
+    raise AlgebraError(f"expected a layout, an extent or '_' as a permutation, got {tile}")
+
+
+__all__ = ["OPERAND_MODES", "TiledMma"]

@@ -1,0 +1,128 @@
+"""What is contiguous: common vectors of two layouts, widest accesses, null spaces.
+
+>>> max_common_vector(Layout("(4,8):(1,16)"), Layout("(4,8):(1,4)"))
+4
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from cute_dialect.algebra.compose import compose, right_inverse
+from cute_dialect.algebra.int_tuple import column_major, leaves
+from cute_dialect.algebra.layout import coalesce, flat_modes
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
+from cute_dialect.algebra.tiling import logical_divide
+from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
+
+
+def common_vector(a: Layout, b: Layout) -> Layout | None:
+    """The first elements that are contiguous in both layouts, as a layout into their common domain; None if one only.
+
+    Elements are numbered along ``b``; a dynamic stride in ``b`` ends what is known to be contiguous.
+
+    >>> common_vector(Layout("(8,4):(16,1)"), Layout("(8,4):(4,1)"))
+    Layout("4:8")
+    """
+    try:
+        order = right_inverse(b)
+        run = coalesce(compose(a, order))
+    except AlgebraError:
+        return None
+    first = layout_modes(run)[0] if run.shape != () else run
+    extent = first.shape
+    if type(extent) is not int or extent == 1 or first.stride != 1:
+        return None
+    return compose(order, raw_layout(extent, 1))
+
+
+def max_common_vector(a: Layout, b: Layout) -> int:
+    """How many leading elements are contiguous in both layouts, at least 1.
+
+    ``C = coalesce(a o right_inverse(b))``: the extent of its first mode if that is static with stride 1.  1 where the
+    algebra cannot tell.
+
+    >>> max_common_vector(Layout((4, 8), (1, Dyn())), Layout("(4,8):(1,4)"))
+    4
+    """
+    vector = common_vector(a, b)
+    return vector.shape if vector is not None and type(vector.shape) is int else _size(vector)
+
+
+def _size(vector: Layout | None) -> int:
+    n = 1
+    if vector is not None:
+        for s in flat_modes(vector)[0]:
+            assert type(s) is int
+            n *= s
+    return n
+
+
+def max_alignment(layout: Layout, vector: Layout, alignment: int) -> int:
+    """The largest divisor of where vectors start, in elements, that is provable.
+
+    The gcd of ``alignment`` (that of the pointer, in elements) and of all strides outside the vector.  ``vector`` is a
+    layout into the domain, as :func:`common_vector` gives it.  1 where the layout does not divide by the vector.
+
+    >>> max_alignment(Layout((8, 4), (Dyn(div=6), 1)), Layout("4:8"), 8)
+    2
+    """
+    try:
+        rest = layout_modes(logical_divide(layout, vector))[1]
+    except (AlgebraError, IndexError):
+        return 1
+    for s, d in zip(*flat_modes(rest)):
+        if s == 1:
+            continue
+        if not isinstance(d, int | Dyn):
+            return 1
+        alignment = gcd(alignment, divisibility(d))
+    return alignment
+
+
+def vector_bits(
+    a: Layout, b: Layout, element_bits: int, align_a: int, align_b: int, limit: int = 128
+) -> tuple[int, Layout | None]:
+    """The widest access, in bits, with which all elements can be moved from one layout to the other.
+
+    ``align_a``, ``align_b``: alignment of the two pointers in bits.  Gives a multiple of ``element_bits`` that divides
+    ``limit``, and the vector as a layout into the domain; ``(element_bits, None)`` if only single elements are safe.
+    With divisibility a dynamic stride ``?{div=8}`` of 16-bit elements keeps 128-bit accesses.
+
+    >>> ld = Dyn(div=8)
+    >>> vector_bits(Layout((16, 64), (ld, 1)), Layout("(16,64):(64,1)"), 16, 128, 128)
+    (128, Layout("8:16"))
+    >>> vector_bits(Layout((16, 64), (Dyn(div=2), 1)), Layout("(16,64):(64,1)"), 16, 128, 128)
+    (32, Layout("2:16"))
+    """
+    vector = common_vector(a, b)
+    if vector is None:
+        return element_bits, None
+    bits = gcd(_size(vector) * element_bits, limit)
+    bits = gcd(bits, max_alignment(a, vector, max(1, align_a // element_bits)) * element_bits)
+    bits = gcd(bits, max_alignment(b, vector, max(1, align_b // element_bits)) * element_bits)
+    if bits % element_bits or bits == element_bits:
+        return element_bits, None
+    return bits, compose(vector, raw_layout(bits // element_bits, 1))
+
+
+def nullspace(layout: Layout) -> Layout:
+    """The part of the domain along which the layout stands still: ``layout(nullspace(layout)(i)) == 0``.
+
+    >>> nullspace(Layout("(2,(4,3)):(1,(0,2))")), nullspace(Layout("(2,4):(1,2)"))
+    (Layout("4:2"), Layout("1:0"))
+    """
+    extents, strides = flat_modes(layout)
+    starts = leaves(column_major(tuple(extents)))
+    S: list[Leaf] = []
+    D: list[Leaf] = []
+    for s, d, start in zip(extents, strides, starts):
+        if type(d) is int and d == 0 and s != 1:
+            S.append(s)
+            D.append(start)  # type: ignore[arg-type]
+    if len(S) == 1:
+        return raw_layout(S[0], D[0])
+    return raw_layout(tuple(S), tuple(D)) if S else raw_layout(1, 0)
+
+
+__all__ = ["common_vector", "max_alignment", "max_common_vector", "nullspace", "vector_bits"]
