@@ -22,13 +22,13 @@ from cute_dialect.pipelines.hostprog import Pointer, Value
 from cute_dialect.pipelines.signature import DynamicLeaf, Param, Tree, element_bits, leaves, scalar_paths
 
 __all__ = [
+    "MAX_EXTENT_I32",
     "AlignmentError",
     "ArgumentError",
     "DeviceError",
     "DivisibilityError",
     "DtypeError",
     "LaunchError",
-    "MAX_EXTENT_I32",
     "Packed",
     "RangeError",
     "ShapeError",
@@ -141,9 +141,7 @@ def _modes(tree: Tree) -> list[Tree]:
     return tree if isinstance(tree, list) else [tree]
 
 
-def _bind_extents(
-    tree: Tree, extent: int, numbers: dict[int, int], label: str, mode: int, param: Param
-) -> list[int]:
+def _bind_extents(tree: Tree, extent: int, numbers: dict[int, int], label: str, mode: int, param: Param) -> list[int]:
     """Extents of the leaves of one mode whose size is ``extent``."""
     flat = list(leaves(tree))
     known = 1
@@ -306,7 +304,9 @@ def pack(
     for i, (b, c, value) in enumerate(zip(base, chosen, values)):
         label = f"argument {names[i]}" if i < len(names) else f"argument {i}"
         buffer = bytearray(c["size"])
-        scalars = {offset: _at(value, path) for offset, path in scalar_paths(b).items()} if b["kind"] != "tensormap" else {}
+        scalars = (
+            {offset: _at(value, path) for offset, path in scalar_paths(b).items()} if b["kind"] != "tensormap" else {}
+        )
         if c["kind"] in ("memref", "tuple", "layout"):
             _pack_trees(b, c, scalars, buffer, label)
             if c["kind"] == "memref":

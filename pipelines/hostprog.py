@@ -64,10 +64,28 @@ class Launch(NamedTuple):
 
 _BINARY = {
     f"arith.{n}"
-    for n in (
-        "addi subi muli divsi divui remsi remui ceildivsi ceildivui floordivsi maxsi minsi maxui minui "
-        "andi ori xori shli shrsi shrui"
-    ).split()
+    for n in [
+        "addi",
+        "subi",
+        "muli",
+        "divsi",
+        "divui",
+        "remsi",
+        "remui",
+        "ceildivsi",
+        "ceildivui",
+        "floordivsi",
+        "maxsi",
+        "minsi",
+        "maxui",
+        "minui",
+        "andi",
+        "ori",
+        "xori",
+        "shli",
+        "shrsi",
+        "shrui",
+    ]
 }
 _CASTS = {f"arith.{n}" for n in ("extsi", "extui", "trunci", "index_cast", "index_castui")}
 _POISON = {"ub.poison", "llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero"}

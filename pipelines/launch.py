@@ -269,9 +269,7 @@ class Kernel:
     ) -> Plan:
         """What a call would launch, without launching: kernel, grid, block, bytes, and why variants were passed over."""
         arguments = read_arguments(self.target, args)
-        return prepare(
-            self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem
-        )
+        return prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
 
     def _make_ready(
         self,

@@ -132,9 +132,7 @@ def _host(op: Operation, program: hostprog.Program) -> HostEntry:
     }
 
 
-def _params(
-    name: str, attributes: dict[str, Attribute], lowered: Sequence[str], byval: Sequence[bool]
-) -> list[Param]:
+def _params(name: str, attributes: dict[str, Attribute], lowered: Sequence[str], byval: Sequence[bool]) -> list[Param]:
     given = attributes.get("cute.args")
     texts = [str(t.data) for t in given.data] if given is not None else list(lowered)  # type: ignore[attr-defined]
     if len(texts) != len(lowered):

@@ -14,7 +14,16 @@ import subprocess
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-__all__ = ["Assembled", "KernelReport", "PtxasError", "PtxasMissing", "assemble", "find_ptxas", "parse_report", "version"]
+__all__ = [
+    "Assembled",
+    "KernelReport",
+    "PtxasError",
+    "PtxasMissing",
+    "assemble",
+    "find_ptxas",
+    "parse_report",
+    "version",
+]
 
 INSTALL_HINT = (
     "no ptxas found: pip install nvidia-cuda-nvcc (any CUDA 13 wheel), or set CUTE_PTXAS to the path of a ptxas, or put "

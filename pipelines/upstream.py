@@ -177,7 +177,7 @@ def is_available() -> bool:
 
 def _import_ir() -> None:
     try:
-        import mlir.ir  # noqa: F401  (pays the load of LLVM once)
+        import mlir.ir
         import mlir.passmanager  # noqa: F401
     except ImportError as e:
         raise UpstreamMissing(f"{INSTALL_HINT} ({e})") from e
@@ -507,7 +507,9 @@ def _abort_message(said: str, status: int) -> str:
     """What LLVM printed before it died, in one line."""
     lines = [line for line in said.splitlines() if line.strip()]
     start = next((i for i, line in enumerate(lines) if "LLVM ERROR" in line or "Assertion" in line), None)
-    told = " / ".join(line.strip() for line in lines[start : start + 3]) if start is not None else " / ".join(lines[-3:])
+    told = (
+        " / ".join(line.strip() for line in lines[start : start + 3]) if start is not None else " / ".join(lines[-3:])
+    )
     signal = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
     hint = ""
     if "Cannot select" in told:

@@ -51,9 +51,7 @@ def compare(
     out: dict[str, Sample] = {}
     for name, pairs in events.items():
         times = sorted(1000.0 * a.elapsed_time(b) for a, b in pairs)
-        out[name] = Sample(
-            statistics.median(times), times[len(times) // 10], times[-1 - len(times) // 10], len(times)
-        )
+        out[name] = Sample(statistics.median(times), times[len(times) // 10], times[-1 - len(times) // 10], len(times))
     return out
 
 

@@ -1,9 +1,9 @@
 """``cute-bench``: build kernels anywhere, check and measure them on the machine with the GPU.
 
-    cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
-    cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
-    cute-bench elementwise_add                       both, in a temporary folder
-    cute-bench elementwise_add --run DIR --json result.json
+cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
+cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
+cute-bench elementwise_add                       both, in a temporary folder
+cute-bench elementwise_add --run DIR --json result.json
 """
 
 from __future__ import annotations

@@ -56,7 +56,9 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--kernel", metavar="NAME", help="kernel or host function; may be left out if there is one only")
     p.add_argument("--list", action="store_true", help="list the kernels and what they take")
     p.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help="auto: the GPU where there is one")
-    p.add_argument("--in", "--arg", "--out-arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument")
+    p.add_argument(
+        "--in", "--arg", "--out-arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument"
+    )
     p.add_argument("--out", action="append", default=[], metavar="NAME=FILE.npy", help="save an argument after the run")
     p.add_argument("--check", action="append", default=[], metavar="EXPR", help="e.g. 'c == a + b', or: add copy gemm")
     p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
@@ -67,7 +69,9 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
     p.add_argument("--chip", help="GPU architecture (default: sm_90a)")
-    p.add_argument("--host", nargs="?", const="main", metavar="FUNC", help="run a host function (default: main) instead")
+    p.add_argument(
+        "--host", nargs="?", const="main", metavar="FUNC", help="run a host function (default: main) instead"
+    )
     p.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     return p
 

@@ -120,7 +120,9 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
                 position += 1
             index = position
         if index >= len(names):
-            raise SpecError(f"{len(given)} arguments given, the kernel takes {len(names)} ({', '.join(names) or 'none'})")
+            raise SpecError(
+                f"{len(given)} arguments given, the kernel takes {len(names)} ({', '.join(names) or 'none'})"
+            )
         if index in out:
             raise SpecError(f"parameter {names[index]} is given twice")
         out[index] = text
@@ -265,5 +267,3 @@ def _fill(array: AnyArray, spec: _Spec, data: AnyArray | None, rng: np.random.Ge
         array[...] = np.arange(array.size).reshape(size).astype(array.dtype)
     else:
         array[...] = np.asarray({"zeros": 0.0, "ones": 1.0}.get(init, spec.constant)).astype(array.dtype)
-
-

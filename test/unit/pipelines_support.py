@@ -85,7 +85,13 @@ class FakeArray:
     def __cuda_array_interface__(self) -> dict[str, object]:
         size = int(self.typestr[2:])
         strides = None if self.strides is None else tuple(s * size for s in self.strides)
-        return {"shape": self.shape, "strides": strides, "typestr": self.typestr, "data": (self.pointer, False), "version": 3}
+        return {
+            "shape": self.shape,
+            "strides": strides,
+            "typestr": self.typestr,
+            "data": (self.pointer, False),
+            "version": 3,
+        }
 
 
 @dataclass

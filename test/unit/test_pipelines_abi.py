@@ -9,10 +9,10 @@ import struct
 import ml_dtypes
 import numpy as np
 import pytest
+from pipelines_support import M, kernel, module
 
 from cute_dialect.pipelines import abi
 from cute_dialect.pipelines.upstream import UpstreamModule
-from pipelines_support import M, kernel, module
 
 SCALARS = ["i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "ptr<1>", "ptr"]
 
@@ -63,7 +63,7 @@ def test_offsets_are_those_of_the_loads() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["vector<4xf32>", "!llvm.struct<(i32", "!llvm.ptr<3>", "!llvm.struct<(i32)> x", "!cute.shape<\"?\">", "i7"]
+    "text", ["vector<4xf32>", "!llvm.struct<(i32", "!llvm.ptr<3>", "!llvm.struct<(i32)> x", '!cute.shape<"?">', "i7"]
 )
 def test_what_cannot_be_a_parameter(text: str) -> None:
     with pytest.raises(abi.AbiError):
@@ -72,7 +72,14 @@ def test_what_cannot_be_a_parameter(text: str) -> None:
 
 def test_pack_scalar_against_numpy() -> None:
     rng = np.random.default_rng(0)
-    values = [float(v) for v in rng.standard_normal(500)] + [0.0, -0.0, float("inf"), float("-inf"), 3.3895314e38, 1e-40]
+    values = [float(v) for v in rng.standard_normal(500)] + [
+        0.0,
+        -0.0,
+        float("inf"),
+        float("-inf"),
+        3.3895314e38,
+        1e-40,
+    ]
     for v in values:
         assert abi.pack_scalar("bf16", v) == np.asarray(v, np.float32).astype(ml_dtypes.bfloat16).tobytes()
         assert abi.pack_scalar("f32", v) == np.float32(v).tobytes()

@@ -6,11 +6,11 @@ import json
 import random
 
 import pytest
+from pipelines_support import M, add_module, kernel, module
 
 from cute_dialect.pipelines import hostprog
 from cute_dialect.pipelines.hostprog import HostError, HostOverflow, Launch, Pointer
 from cute_dialect.pipelines.stages import parse_module
-from pipelines_support import M, add_module, kernel, module
 
 
 def program(text: str) -> hostprog.Program:
@@ -46,7 +46,9 @@ def matrix(rows: int, columns: int, ld: int, index: int = 0) -> hostprog.Value:
 def test_the_launch_of_the_add() -> None:
     p = program(add_module())
     got = hostprog.evaluate(p, [matrix(17, 129, 200, i) for i in range(3)])
-    assert got == Launch("add", ("add_v",), (4, 1, 1), (128, 1, 1), None, 0, tuple(matrix(17, 129, 200, i) for i in range(3)))
+    assert got == Launch(
+        "add", ("add_v",), (4, 1, 1), (128, 1, 1), None, 0, tuple(matrix(17, 129, 200, i) for i in range(3))
+    )
     big = hostprog.evaluate(p, [matrix(2**31 - 65536, 1, 1)] * 3)
     assert big.grid == ((2**31 - 65536) // 16, 1, 1)
 
@@ -149,7 +151,10 @@ def test_aggregates_pointers_and_shared_memory() -> None:
         f"%m: {M}",
         extra="dynamic_shared_memory_size %g",
         passes=f"%m2 : {M}, %u1 : !llvm.struct<(struct<(i32, i32)>, i32)>",
-    ).replace(kernel("k", ["opaque"], ["!llvm.ptr<1>"]), kernel("k", ["o", "o"], [M, "!llvm.struct<(struct<(i32, i32)>, i32)>"]))
+    ).replace(
+        kernel("k", ["opaque"], ["!llvm.ptr<1>"]),
+        kernel("k", ["o", "o"], [M, "!llvm.struct<(struct<(i32, i32)>, i32)>"]),
+    )
     got = hostprog.evaluate(program(text), [matrix(4, 10, 12)])
     assert got.smem == 11 and got.grid == (11, 1, 1)
     assert got.args == ((Pointer(0, 44), ((4, 10), 12)), ((None, 11), None))
@@ -176,9 +181,15 @@ def test_cluster_sizes() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("    %f = arith.constant 1.0 : f32\n    %h = arith.addf %f, %f : f32\n    %g = arith.addi %x, %x : i32", "arith.addf cannot be evaluated"),
+        (
+            "    %f = arith.constant 1.0 : f32\n    %h = arith.addf %f, %f : f32\n    %g = arith.addi %x, %x : i32",
+            "arith.addf cannot be evaluated",
+        ),
         ("    %g = func.call @other(%x) : (i32) -> i32", "func.call cannot be evaluated"),
-        ("    %g = arith.addi %x, %x : i32\n    gpu.launch_func @kernels::@k blocks in (%g, %one, %one) threads in (%t, %one, %one) : i32 args(%p : !llvm.ptr<1>)", "more than one gpu.launch_func"),
+        (
+            "    %g = arith.addi %x, %x : i32\n    gpu.launch_func @kernels::@k blocks in (%g, %one, %one) threads in (%t, %one, %one) : i32 args(%p : !llvm.ptr<1>)",
+            "more than one gpu.launch_func",
+        ),
     ],
 )
 def test_what_cannot_be_evaluated(body: str, said: str) -> None:

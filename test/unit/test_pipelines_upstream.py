@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from pipelines_support import add_module, kernel, module
 
 from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble, find_ptxas, parse_report
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, run_host
-from pipelines_support import add_module, kernel, module
 
 TARGET = {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"}
 
@@ -74,7 +74,9 @@ def test_bodies_of_all_base_dialects() -> None:
 
 
 def test_kernel_printf() -> None:
-    text = module('    gpu.func @p() kernel {\n      %i = gpu.thread_id x\n      gpu.printf "%lld\\n", %i : index\n      gpu.return\n    }\n')
+    text = module(
+        '    gpu.func @p() kernel {\n      %i = gpu.thread_id x\n      gpu.printf "%lld\\n", %i : index\n      gpu.return\n    }\n'
+    )
     m = lowered(text)
     m.run("emit-gpu-binary")
     assert "vprintf" in m.ptx()["kernels"]
@@ -152,7 +154,7 @@ def test_pass_errors() -> None:
 
 
 def test_a_crash_of_llvm_is_an_error() -> None:
-    body = '      %p = nvvm.elect.sync -> i1\n      scf.if %p {\n        llvm.store %a1, %a0 : i32, !llvm.ptr<1>\n      }\n'
+    body = "      %p = nvvm.elect.sync -> i1\n      scf.if %p {\n        llvm.store %a1, %a0 : i32, !llvm.ptr<1>\n      }\n"
     m = lowered(module(kernel("k", ["opaque", "i32"], ["!llvm.ptr<1>", "i32"], body)), {"chip": "sm_80"})
     with pytest.raises(UpstreamError, match="aborted.*Cannot select.*elect.*does not have an instruction"):
         m.run("emit-gpu-binary")
