@@ -37,7 +37,6 @@ from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed
-from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
@@ -105,9 +104,8 @@ def _partition(op: Operation) -> None:
     it = site.emit(views.GetIterOp(tensor))
     layout = site.bound(site.emit(views.GetLayoutOp(tensor)))
     part, offset = tiled.partition(tiled_copy, t, layout, site.bound(tid))
-    inferred = tensor_with(t, part, offset)
     moved = _moved(site, it, offset)
-    assert isinstance(declared.layout, Layout) and inferred is not None
+    assert isinstance(declared.layout, Layout)
     view = views.MakeViewOp(moved, site.make(LayoutType(declared.layout), part), declared)  # pyright: ignore
     op.results[0].replace_all_uses_with(site.emit(view))
 
