@@ -110,7 +110,7 @@ class DivisionOp(CuteOp, ConditionallySpeculatableInterface):
         divisor = self.operands[1].type
         if not isinstance(divisor, CuteType) or divisor.kind == "tile":
             return False
-        return all(isinstance(leaf, int) and leaf != 0 for leaf in tree_leaves(divisor.data))
+        return all(isinstance(leaf, int) and leaf != 0 for leaf in tree_leaves(divisor.data))  # pyright: ignore[reportArgumentType]
 
 
 @cute_op

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
+from typing_extensions import TypeVar
 from xdsl.dialects.builtin import IntegerType
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -122,8 +122,7 @@ _SCALAR_INT_TEXT = "i32, i64 or a scalar !cute.int_tuple"
 def scalar_int(attribute: Attribute) -> int | Dyn | None:
     """What is known of a scalar operand: its value, or its width and divisibility; ``None`` if it is no scalar."""
     if isinstance(attribute, IntegerType):
-        width = attribute.width.data
-        return Dyn(width) if width in (32, 64) else None
+        return Dyn(attribute.bitwidth) if attribute.bitwidth in (32, 64) else None
     if isinstance(attribute, IntTupleType):
         leaf = attribute.data
         return leaf if isinstance(leaf, int | Dyn) else None

@@ -45,7 +45,6 @@ from cute_dialect.ops.kinds import (
     Properties,
     Typed,
 )
-from cute_dialect.types import Payload
 
 # ---------------------------------------------------------------------------------------------------------------- size
 
@@ -115,7 +114,7 @@ class CosizeOp(SizeLikeOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, value),) = operands
-        return [Typed("int_tuple", cosize(get(value, mode_of(properties))))]
+        return [Typed("int_tuple", cosize(get(value, mode_of(properties))))]  # pyright: ignore[reportArgumentType]
 
 
 class ArithUnaryOp(CuteOp):
@@ -185,11 +184,6 @@ class IndexOp(CuteOp):
         self.build_inferred([first, second], result_types=result_type and [result_type])
 
 
-def evaluate_at(coord: Payload, layout: Payload) -> Typed:
-    """``layout(coord)`` as an int tuple; ``_`` counts as 0."""
-    return Typed("int_tuple", evaluate(coord, layout))
-
-
 @cute_op
 class LayoutEvalOp(IndexOp):
     """A layout applied to a coordinate.
@@ -213,7 +207,7 @@ class LayoutEvalOp(IndexOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (_, coord), (_, layout) = operands
-        return [evaluate_at(coord, layout)]
+        return [Typed("int_tuple", evaluate(coord, layout))]
 
 
 @cute_op
@@ -240,7 +234,7 @@ class Crd2IdxOp(IndexOp):
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (_, coord), (kind, shape) = operands
         if kind != "shape":
-            return [evaluate_at(coord, shape)]
+            return [Typed("int_tuple", evaluate(coord, shape))]
         return [Typed("int_tuple", crd2idx(coord, shape))]
 
 

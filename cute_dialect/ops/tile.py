@@ -9,6 +9,7 @@ from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra import tiling
+from cute_dialect.algebra.values import AnyLayout, Layout
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.kinds import (
     ANY_LAYOUT,
@@ -19,7 +20,6 @@ from cute_dialect.ops.kinds import (
     Properties,
     Typed,
 )
-from cute_dialect.types import Payload
 
 # ------------------------------------------------------------------------------------------------------------ products
 
@@ -38,7 +38,7 @@ class ProductOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, lhs), (_, rhs) = operands
-        product: Callable[[Payload, Payload], Payload] = getattr(tiling, cls.name.removeprefix("cute."))
+        product: Callable[[AnyLayout, Layout], AnyLayout] = getattr(tiling, cls.name.removeprefix("cute."))
         return [Typed(kind, product(lhs, rhs))]
 
 
@@ -164,7 +164,7 @@ class DivideOp(CuteOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         (kind, value), (_, tiler) = operands
-        divide: Callable[[Payload, Payload], Payload] = getattr(tiling, cls.name.removeprefix("cute."))
+        divide: Callable[[AnyLayout, tiling.Tiler], AnyLayout] = getattr(tiling, cls.name.removeprefix("cute."))
         return [Typed(kind, divide(value, tiler))]
 
 
