@@ -22,9 +22,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from cute_dialect.passes.lowering.types import Path
 from cute_dialect.upstream import llvm
 
-DYNAMIC_INDEX = -2147483648
-"""``rawConstantIndices`` entry of a run-time index of ``llvm.getelementptr``."""
-
 
 class BaseBuilder:
     """Appends ops to ``block``; every op gets ``location``."""
@@ -63,17 +60,13 @@ class BaseBuilder:
         """``llvm.extractvalue``; the empty path is the value itself."""
         if not path:
             return value
-        position = DenseArrayBase.from_list(i64, path)
-        return self.emit(
-            llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties={"position": position})
-        )
+        return self.emit(llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path)))
 
     def insert(self, value: SSAValue, container: SSAValue, path: Path) -> SSAValue:
         """``llvm.insertvalue``"""
-        position = DenseArrayBase.from_list(i64, path)
         return self.emit(
             llvm.InsertValueOp.create(
-                operands=[container, value], result_types=[container.type], properties={"position": position}
+                operands=[container, value], result_types=[container.type], properties=_position(path)
             )
         )
 
@@ -82,39 +75,24 @@ class BaseBuilder:
         if isinstance(index, int):
             if index == 0:
                 return base
-            operands, raw = [base], index
             if not -(1 << 31) < index < (1 << 31):
-                operands, raw = [base, self.constant(index, i64)], DYNAMIC_INDEX
-        else:
-            operands, raw = [base, index], DYNAMIC_INDEX
-        return self.emit(
-            llvm.GEPOp.create(
-                operands=operands,
-                result_types=[base.type],
-                properties={
-                    "elem_type": element,
-                    "rawConstantIndices": DenseArrayBase.from_list(i32, [raw]),
-                    "noWrapFlags": IntegerAttr(0, i32),
-                },
-            )
-        )
+                index = self.constant(index, i64)
+        return self.emit(llvm.GEPOp(base, [index], element))
 
     def load(self, address: SSAValue, type: Attribute, align: int) -> SSAValue:
         """``llvm.load`` with an alignment in bytes."""
-        properties: dict[str, Attribute] = {"alignment": IntegerAttr(align, i64), "ordering": IntegerAttr(0, i64)}
-        return self.emit(llvm.LoadOp.create(operands=[address], result_types=[type], properties=properties))
+        return self.emit(llvm.LoadOp(address, type, alignment=align))
 
     def store(self, value: SSAValue, address: SSAValue, align: int) -> None:
         """``llvm.store`` with an alignment in bytes."""
-        properties: dict[str, Attribute] = {"alignment": IntegerAttr(align, i64), "ordering": IntegerAttr(0, i64)}
-        self.add(llvm.StoreOp.create(operands=[value, address], properties=properties))
+        self.add(llvm.StoreOp(value, address, alignment=align))
 
     def lane(self, vector: SSAValue, index: int) -> SSAValue:
         """One element of a vector."""
         t = vector.type
         assert isinstance(t, VectorType)
         at = self.constant(index, i32)
-        return self.emit(llvm.ExtractElementOp.create(operands=[vector, at], result_types=[t.element_type]))
+        return self.emit(llvm.OPS["extractelement"].create(operands=[vector, at], result_types=[t.element_type]))
 
     def vector(self, elements: Sequence[SSAValue]) -> SSAValue:
         """A vector of scalars."""
@@ -122,8 +100,12 @@ class BaseBuilder:
         result = self.poison(t)
         for i, x in enumerate(elements):
             at = self.constant(i, i32)
-            result = self.emit(llvm.InsertElementOp.create(operands=[result, x, at], result_types=[t]))
+            result = self.emit(llvm.OPS["insertelement"].create(operands=[result, x, at], result_types=[t]))
         return result
+
+
+def _position(path: Path) -> dict[str, Attribute]:
+    return {"position": DenseArrayBase.from_list(i64, path)}
 
 
 def _is_int(type: Attribute) -> bool:

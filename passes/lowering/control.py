@@ -63,7 +63,7 @@ def _unroll(l: Lowering, op: Operation, trips: range, carried: list[SSAValue]) -
         for a, v in zip(args, carried):
             l.values[a] = v
         for inner in body.ops:
-            if isinstance(inner, scf.YieldOp):
+            if inner.name == "scf.yield":
                 carried = [l.value(v) for v in inner.operands]
             else:
                 l.lower(inner)
@@ -133,7 +133,7 @@ def _branch(l: Lowering, old: Block, new: Block, carried: list[tuple[Fragment, i
     l.build.block = new
     terminator = old.last_op
     for inner in old.ops:
-        if inner is terminator and isinstance(inner, scf.YieldOp):
+        if inner is terminator and inner.name == "scf.yield":
             break
         l.lower(inner)
     if carried is not None:
@@ -187,14 +187,14 @@ def _scf_if(l: Lowering, op: Operation) -> None:
 
 def _yielded(region: Region) -> tuple[SSAValue, ...]:
     last = region.block.last_op if region.blocks else None
-    return tuple(last.operands) if isinstance(last, scf.YieldOp) else ()
+    return tuple(last.operands) if last is not None and last.name == "scf.yield" else ()
 
 
 def _inline(l: Lowering, op: Operation, region: Region) -> None:
     if not region.blocks:
         return
     for inner in region.block.ops:
-        if isinstance(inner, scf.YieldOp):
+        if inner.name == "scf.yield":
             for r, v in zip(op.results, inner.operands):
                 l.values[r] = l.value(v)
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
@@ -42,8 +41,10 @@ _COMPARE: tuple[Callable[[int, int], bool] | None, ...] = (
 def constant_of(value: SSAValue) -> int | None:
     """The integer a value is known to be, if it is an integer constant."""
     owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        attribute = owner.properties.get("value")
+        if isinstance(attribute, IntegerAttr):
+            return attribute.value.data
     return None
 
 
@@ -73,13 +74,15 @@ def fold_integer(op: Operation, operands: Sequence[SSAValue]) -> int | None:
     if (g := _DIVISIONS.get(op.name)) is not None:
         q = g(*numbers) if numbers[1] else None
         return _wrap(q, bits) if isinstance(q, int) else None
-    if isinstance(op, arith.CmpiOp):
-        test = _COMPARE[op.predicate.value.data]
+    if op.name == "arith.cmpi":
+        predicate = op.properties["predicate"]
+        assert isinstance(predicate, IntegerAttr)
+        test = _COMPARE[predicate.value.data]
         return None if test is None else int(test(*numbers))
-    if isinstance(op, arith.SelectOp):
+    if op.name == "arith.select":
         return numbers[1] if numbers[0] & 1 else numbers[2]
-    if isinstance(op, arith.ExtSIOp | arith.TruncIOp | arith.IndexCastOp):
+    if op.name in ("arith.extsi", "arith.trunci", "arith.index_cast"):
         return _wrap(numbers[0], bits)
-    if isinstance(op, arith.ExtUIOp):
+    if op.name == "arith.extui":
         return numbers[0] & ((1 << _bits(operands[0])) - 1)
     return None

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     StringAttr,
     UnitAttr,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, Region
 
@@ -23,6 +24,7 @@ from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
+from cute_dialect.upstream.op import TableOp
 
 _KEPT_ELSEWHERE = frozenset(
     {"sym_name", "function_type", "kernel", "gpu.kernel", "arg_attrs", "res_attrs", "known_block_size",
@@ -104,24 +106,12 @@ def _gpu_func(l: Lowering, op: Operation) -> None:
         attributes["nvvm.kernel"] = UnitAttr()
         attributes["cute.args"] = _cute_args(t.inputs.data)
     arg_attrs = op.properties.get("arg_attrs", op.attributes.get("arg_attrs"))
-    properties: dict[str, Attribute] = {
-        "sym_name": StringAttr(_name(op)),
-        "function_type": llvm.LLVMFunctionType(kept, result),
-        "linkage": llvm.LinkageAttr("external"),
-        "CConv": llvm.CallingConventionAttr("ccc"),
-        "visibility_": _default_visibility(),
-    }
+    properties: dict[str, Attribute] = {}
     if isinstance(arg_attrs, ArrayAttr):
         properties["arg_attrs"] = ArrayAttr([a for i, a in enumerate(arg_attrs.data) if i not in dropped])
-    new = llvm.FuncOp.create(properties=properties, attributes=attributes, regions=[Region()])
+    new = llvm.FuncOp(_name(op), llvm.LLVMFunctionType(kept, result), attributes=attributes, **properties)
     l.build.add(new)
     _body(l, op.regions[0], new.regions[0], dropped)
-
-
-def _default_visibility() -> Attribute:
-    from xdsl.dialects.builtin import IntegerAttr, i64
-
-    return IntegerAttr(0, i64)
 
 
 def llvm_struct(types: list[Attribute]) -> Attribute:
@@ -138,26 +128,26 @@ def _gpu_return(l: Lowering, op: Operation) -> None:
         for i, v in enumerate(values):
             packed = l.build.insert(v, packed, (i,))
         values = [packed]
-    l.build.add(llvm.ReturnOp.create(operands=values))
+    l.build.add(llvm.ReturnOp(values[0] if values else None))
 
 
 def _launch_func(l: Lowering, op: Operation) -> None:
     """``gpu.launch_func``: operands are lowered; what the kernel does not take is not passed."""
-    from cute_dialect.upstream.gpu import LaunchFuncOp
-
-    assert isinstance(op, LaunchFuncOp)
-    arguments = list(op.kernel_operands)
+    assert isinstance(op, TableOp)
+    sizes = list(op.segments("operandSegmentSizes") or ())
+    names = [o.name for o in op.spec().operands]
+    at = names.index("kernelOperands")
+    start = sum(sizes[:at])
+    arguments = op.operands[start : start + sizes[at]]
     kept = [a for a in arguments if not (is_cute(a.type) and is_empty(lowered(a.type)))]
-    others = [o for o in op.operands if o not in arguments]
-    new = LaunchFuncOp.create(
-        operands=[l.value(o) for o in op.operands if o not in arguments or o in kept],
+    operands = [*op.operands[:start], *kept, *op.operands[start + sizes[at] :]]
+    sizes[at] = len(kept)
+    new = type(op).create(
+        operands=[l.value(o) for o in operands],
         result_types=list(op.result_types),
-        properties=dict(op.properties),
+        properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)},
         attributes=dict(op.attributes),
     )
-    if len(kept) != len(arguments):
-        new.set_kernel_operand_count(len(kept))
-    assert len(new.operands) == len(others) + len(kept)
     l.build.add(new)
     for a, b in zip(op.results, new.results):
         l.values[a] = b

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i8, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, tuple_add
@@ -15,7 +15,7 @@ from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, elem
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, Lane, NeedsMemory
-from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered, pointer
+from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering, memory_type
 from cute_dialect.types import CuteType
 from cute_dialect.upstream import llvm
@@ -56,7 +56,7 @@ def _make_view(l: Lowering, op: Operation) -> None:
 
 def _part(t: Attribute, i: int) -> Attribute:
     assert isinstance(t, llvm.LLVMStructType)
-    return t.types.data[i]
+    return t.types[i]
 
 
 def _add_offset(l: Lowering, op: Operation) -> None:
@@ -118,7 +118,7 @@ def _small(t: MemRefType) -> bool:
 
 
 def _base(l: Lowering, tensor: SSAValue) -> SSAValue:
-    return l.build.extract(l.value(tensor), (0,), lowered(tensor.type).types.data[0])  # pyright: ignore
+    return l.build.extract(l.value(tensor), (0,), lowered(tensor.type).types[0])  # pyright: ignore
 
 
 def _element_address(l: Lowering, tensor: SSAValue, coord: SSAValue) -> SSAValue:
@@ -263,11 +263,7 @@ def _alloca(l: Lowering, op: Operation) -> None:
         return
     assert l.entry is not None
     count = arith.ConstantOp(IntegerAttr(n, i32), i32)
-    address = llvm.AllocaOp.create(
-        operands=[count.results[0]],
-        result_types=[pointer("rmem")],
-        properties={"elem_type": memory_type(t.element), "alignment": IntegerAttr(t.alignment, i64)},
-    )
+    address = llvm.AllocaOp(count.results[0], memory_type(t.element), alignment=t.alignment)
     first = l.entry.first_op
     for new in (count, address):
         new.location = op.location

@@ -8,19 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    IntegerAttr,
-    IntegerType,
-    ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
-    UnitAttr,
-    i8,
-    i32,
-    i64,
-)
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.dialects.builtin import IntegerType, ModuleOp, StringAttr, i8, i32
+from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.swizzle import ComposedLayout
@@ -73,23 +62,12 @@ def lower_print(
         raise PassError("expected a module around a cute.print on the host", op)
     _declare_printf(module)
     name = _format_global(module, fmt)
-    address = build.emit(
-        llvm.AddressOfOp.create(
-            result_types=[llvm.LLVMPointerType()], properties={"global_name": SymbolRefAttr(name)}
-        )
-    )
-    pointer = build.emit(
-        llvm.GEPOp.create(
-            operands=[address],
-            result_types=[llvm.LLVMPointerType()],
-            properties={
-                "elem_type": llvm.LLVMArrayType.from_size_and_type(len(fmt) + 1, i8),
-                "rawConstantIndices": DenseArrayBase.from_list(i32, [0, 0]),
-                "noWrapFlags": IntegerAttr(0, i32),
-            },
-        )
-    )
-    build.add(llvm.variadic_call("printf", [pointer, *arguments], i32))
+    pointer = llvm.LLVMPointerType()
+    address = build.emit(llvm.AddressOfOp(name, pointer))
+    text_type = llvm.LLVMArrayType(len(fmt.encode()) + 1, i8)
+    first = build.emit(llvm.GEPOp(address, [0, 0], text_type))
+    signature = llvm.LLVMFunctionType([pointer], i32, is_variadic=True)
+    build.add(llvm.CallOp("printf", [first, *arguments], i32, var_callee_type=signature))
 
 
 def _promoted(build: BaseBuilder, value: SSAValue) -> SSAValue:
@@ -116,8 +94,8 @@ def _symbols(module: ModuleOp) -> set[str]:
 def _declare_printf(module: ModuleOp) -> None:
     if "printf" in _symbols(module):
         return
-    function = llvm.declaration("printf", [llvm.LLVMPointerType()], i32, is_variadic=True)
-    _prepend(module, function)
+    signature = llvm.LLVMFunctionType([llvm.LLVMPointerType()], i32, is_variadic=True)
+    _prepend(module, llvm.FuncOp("printf", signature))
 
 
 def _prepend(module: ModuleOp, op: Operation) -> None:
@@ -134,21 +112,8 @@ def _format_global(module: ModuleOp, fmt: str) -> str:
     while f"printfFormat_{n}" in taken:
         n += 1
     name = f"printfFormat_{n}"
-    _prepend(
-        module,
-        llvm.GlobalOp.create(
-            properties={
-                "global_type": llvm.LLVMArrayType.from_size_and_type(len(fmt) + 1, i8),
-                "sym_name": StringAttr(name),
-                "linkage": llvm.LinkageAttr("internal"),
-                "constant": UnitAttr(),
-                "value": StringAttr(fmt + "\0"),
-                "addr_space": IntegerAttr(0, i32),
-                "visibility_": IntegerAttr(0, i64),
-            },
-            regions=[Region()],
-        ),
-    )
+    t = llvm.LLVMArrayType(len(fmt.encode()) + 1, i8)
+    _prepend(module, llvm.GlobalOp(name, t, constant=True, value=StringAttr(fmt + "\0")))
     return name
 
 

@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerType
+from xdsl.dialects.builtin import FunctionType, IntegerType
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import leaves
@@ -29,7 +29,7 @@ from cute_dialect.memory_types import (
     TiledCopyType,
 )
 from cute_dialect.types import CuteType
-from cute_dialect.upstream.llvm import LLVMFunctionType, LLVMPointerType, LLVMStructType
+from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType
 
 Path = tuple[int, ...]
 """Where a leaf sits in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
@@ -37,12 +37,12 @@ Path = tuple[int, ...]
 
 def struct(types: Sequence[Attribute]) -> LLVMStructType:
     """A literal struct."""
-    return LLVMStructType.from_type_list(list(types))
+    return LLVMStructType(types)
 
 
 def pointer(space: str) -> LLVMPointerType:
     """The pointer type of a memory space."""
-    return LLVMPointerType.in_address_space(ADDRESS_SPACE[space])
+    return LLVMPointerType(ADDRESS_SPACE[space])
 
 
 def _dynamic(tree: object) -> list[Dyn]:
@@ -98,8 +98,8 @@ def lowered(attribute: Attribute) -> Attribute:
     if isinstance(attribute, FunctionType):
         return FunctionType.from_lists([lowered(t) for t in attribute.inputs], [lowered(t) for t in attribute.outputs])
     if isinstance(attribute, LLVMFunctionType):
-        inputs = ArrayAttr([lowered(t) for t in attribute.inputs])
-        return LLVMFunctionType(inputs, lowered(attribute.output), attribute.is_variadic)
+        inputs = [lowered(t) for t in attribute.inputs]
+        return LLVMFunctionType(inputs, lowered(attribute.output), is_variadic=attribute.is_variadic)
     return attribute
 
 
@@ -110,7 +110,7 @@ def is_cute(attribute: Attribute) -> bool:
 
 def is_empty(attribute: Attribute) -> bool:
     """Whether a lowered type holds nothing: an empty struct, or structs of such."""
-    return isinstance(attribute, LLVMStructType) and all(is_empty(t) for t in attribute.types.data)
+    return isinstance(attribute, LLVMStructType) and all(is_empty(t) for t in attribute.types)
 
 
 def _tree_paths(tree: object, prefix: Path) -> list[Path]:
@@ -150,6 +150,3 @@ def leaf_paths(attribute: Attribute) -> tuple[Path, ...]:
     if len(layouts) == 1:
         return tuple(_value_paths(layouts[0], ()))
     return tuple(p for i, layout in enumerate(layouts) for p in _value_paths(layout, (i,)))
-
-
-TypeConverter = Callable[[Attribute], Attribute]

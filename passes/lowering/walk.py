@@ -202,10 +202,10 @@ class Lowering:
         """The address that a swizzled pointer really means."""
         if swizzle is None:
             return address
-        number = self.build.emit(llvm.PtrToIntOp.create(operands=[address], result_types=[i32]))
+        number = self.build.emit(llvm.OPS["ptrtoint"].create(operands=[address], result_types=[i32]))
         moved = swizzle(Dyn(32, 1, number, self.emitter))
         assert isinstance(moved, Dyn) and isinstance(moved.value, SSAValue)
-        return self.build.emit(llvm.IntToPtrOp.create(operands=[moved.value], result_types=[address.type]))
+        return self.build.emit(llvm.OPS["inttoptr"].create(operands=[moved.value], result_types=[address.type]))
 
 
 def memory_type(element: Attribute) -> Attribute:

@@ -10,10 +10,12 @@ the launcher checks arguments, the others are bounded by them.
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, i64
 from xdsl.ir import Block, Operation, SSAValue
 
-_SAME = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
+from cute_dialect.passes.lowering.folding import constant_of
+
+_SAME = ("arith.addi", "arith.subi", "arith.muli")
 
 
 class Widener:
@@ -26,6 +28,7 @@ class Widener:
         """``value`` as ``i64``, exact even where the 32-bit expression would pass 2^31."""
         if value.type == i64:
             return value
+        value = stored(value)
         stack = [value]
         while stack:
             v = stack[-1]
@@ -34,7 +37,7 @@ class Widener:
                 continue
             owner = v.owner
             if _is_nsw(owner):
-                missing = [o for o in owner.operands if o not in self._twins]  # pyright: ignore
+                missing = [s for o in _operands(owner) if (s := stored(o)) not in self._twins]
                 if missing:
                     stack.extend(missing)
                     continue
@@ -44,17 +47,15 @@ class Widener:
 
     def _make(self, value: SSAValue) -> SSAValue:
         owner = value.owner
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            new: Operation = arith.ConstantOp(IntegerAttr(owner.value.value.data, i64), i64)
-        elif isinstance(owner, arith.ExtSIOp):
-            source = owner.input
-            if source.type == i64:
-                return source
-            new = arith.ExtSIOp(source, i64)
+        known = constant_of(value)
+        if known is not None:
+            new: Operation = arith.ConstantOp(IntegerAttr(known, i64), i64)
+        elif isinstance(owner, Operation) and owner.name == "arith.extsi":
+            new = arith.ExtSIOp(owner.operands[0], i64)
         elif _is_nsw(owner):
             assert isinstance(owner, Operation)
             new = type(owner).create(
-                operands=[self._twins[o] for o in owner.operands],
+                operands=[self._twins[stored(o)] for o in owner.operands],
                 result_types=[i64],
                 properties=dict(owner.properties),
             )
@@ -75,8 +76,45 @@ class Widener:
         return new.results[0]
 
 
+def stored(value: SSAValue) -> SSAValue:
+    """The value that was put into a struct where ``value`` takes it out again; ``value`` itself otherwise."""
+    path: tuple[int, ...] = ()
+    found = value
+    while True:
+        owner = found.owner
+        if not isinstance(owner, Operation):
+            break
+        if owner.name == "llvm.extractvalue":
+            path = (*_position(owner), *path)
+            found = owner.operands[0]
+        elif owner.name == "llvm.insertvalue" and path:
+            at = _position(owner)
+            if path[: len(at)] == at:
+                found, path = owner.operands[1], path[len(at) :]
+            elif at[: len(path)] == path:
+                break  # a struct that is changed inside: not one value
+            else:
+                found = owner.operands[0]
+        else:
+            break
+        if not path:
+            value = found
+    return value
+
+
+def _position(op: Operation) -> tuple[int, ...]:
+    position = op.properties["position"]
+    assert isinstance(position, DenseArrayBase)
+    return tuple(position.get_values())  # pyright: ignore
+
+
+def _operands(owner: Operation | Block) -> tuple[SSAValue, ...]:
+    assert isinstance(owner, Operation)
+    return tuple(owner.operands)
+
+
 def _is_nsw(owner: Operation | Block) -> bool:
-    if not isinstance(owner, _SAME):
+    if not isinstance(owner, Operation) or owner.name not in _SAME:
         return False
     flags = owner.properties.get("overflowFlags")
     return flags is not None and "nsw" in str(flags)
