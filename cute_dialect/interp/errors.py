@@ -1,0 +1,152 @@
+"""Errors of the interpreter: one exception for users, one signal between an op and the runner.
+
+`InterpError` is what callers see: a kind, the op and its source location, the thread and block, and a message of the form
+"expected …, got …".  `Fault` is raised inside an op, which knows only the lanes; the runner that executes the op adds the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+
+class InterpError(Exception):
+    """A kernel did something wrong, or something this interpreter does not do.
+
+    Attributes
+    - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock", "limit",
+      "argument", "unsupported", "trap", "assert", "arithmetic" or "internal"
+    - message: the bare sentence, without position
+    - op, location: name of the op and `FILE:LINE:COL` (empty when the IR carries no locations)
+    - thread, block: coordinates (x, y, z) of the first offending thread, None where they make no sense
+    - address: the offending address, None where it makes no sense
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        op: str = "",
+        op_text: str = "",
+        location: str = "",
+        thread: tuple[int, int, int] | None = None,
+        block: tuple[int, int, int] | None = None,
+        address: int | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.kind = kind
+        self.message = message
+        self.op = op
+        self.op_text = op_text
+        self.location = location
+        self.thread = thread
+        self.block = block
+        self.address = address
+        self.notes = notes
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """The whole diagnostic, several lines."""
+        lines = [f"{self.location}: error: {self.message}" if self.location else f"error: {self.message}"]
+        if self.op:
+            lines.append(f"  op: {self.op_text or self.op}")
+        if self.thread is not None:
+            where = f"  thread ({', '.join(map(str, self.thread))})"
+            if self.block is not None:
+                where += f" of block ({', '.join(map(str, self.block))})"
+            lines.append(where)
+        if self.address is not None:
+            lines.append(f"  address {self.address:#x}")
+        lines.extend(f"  note: {n}" for n in self.notes)
+        return "\n".join(lines)
+
+
+class Fault(Exception):
+    """Raised by an executing op; `lane` is the index in the group of the first offending lane, -1 when unknown."""
+
+    def __init__(
+        self, kind: str, message: str, lane: int = -1, address: int | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.lane = lane
+        self.address = address
+        self.notes = notes
+
+
+class PoisonUse(Exception):
+    """An operation met a poison or undef operand; the runner makes its results poison."""
+
+
+class OpInfo:
+    """What a diagnostic says of an op; made once when the op is compiled, text made only when needed."""
+
+    __slots__ = ("_op", "name", "operands", "pure", "results")
+
+    def __init__(self, op: Operation, name: str, operands: tuple[int, ...], results: tuple[int, ...], pure: bool) -> None:
+        self._op = op
+        self.name = name
+        self.operands = operands
+        self.results = results
+        self.pure = pure
+
+    @property
+    def location(self) -> str:
+        return location_text(self._op)
+
+    @property
+    def text(self) -> str:
+        """The op as one line of IR, at most 200 characters."""
+        return op_text(self._op)
+
+
+def op_text(op: Operation) -> str:
+    """One line of an op, in generic form, at most 200 characters; regions are left out."""
+    from io import StringIO
+
+    from xdsl.printer import Printer
+
+    out = StringIO()
+    try:
+        if op.regions:
+            return op_name(op)
+        Printer(out, print_generic_format=True).print_op(op)
+    except Exception:  # printing must never hide the diagnostic itself
+        return op_name(op)
+    text = " ".join(out.getvalue().split())
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def op_name(op: Operation) -> str:
+    """The op's name, also of an op that the context does not know (`builtin.unregistered`)."""
+    if op.name == "builtin.unregistered":
+        known = getattr(op, "op_name", None)
+        data = getattr(known, "data", None)
+        if isinstance(data, str):
+            return data
+    return op.name
+
+
+def location_text(op: Operation) -> str:
+    """`FILE:LINE:COL` of an op, empty when unknown."""
+    return _loc(getattr(op, "location", None))
+
+
+def _loc(loc: object) -> str:
+    filename = getattr(loc, "filename", None)
+    if filename is not None:
+        line, column = getattr(loc, "line", None), getattr(loc, "column", None)
+        return f"{filename.data}:{getattr(line, 'data', 0)}:{getattr(column, 'data', 0)}"
+    for field in ("location", "callee"):
+        inner = getattr(loc, field, None)
+        if inner is not None and (text := _loc(inner)):
+            return text
+    parts = getattr(loc, "locations", None)
+    for part in getattr(parts, "data", ()) or ():
+        if text := _loc(part):
+            return text
+    return ""

@@ -1,0 +1,249 @@
+"""A group of lanes that executes together, and what it can see of its launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.memory import LOCAL_WINDOW, Buffer, GlobalMemory, Site, place
+from cute_dialect.interp.values import Array, Mask, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cute_dialect.interp.launch import Launch
+
+Dim3 = tuple[int, int, int]
+WARP = 32
+
+
+class Counter:
+    """Work done so far in a launch; `limit` bounds `steps` (ops executed by a group)."""
+
+    __slots__ = ("lane_ops", "limit", "loads", "progress", "steps", "stores")
+
+    def __init__(self, limit: int) -> None:
+        self.steps = 0
+        self.lane_ops = 0
+        self.loads = 0
+        self.stores = 0
+        self.limit = limit
+        self.progress = 0
+
+
+class Wait:
+    """Why a group does not run on: `ready()` says when it may; `spin` marks a poll that may always go on."""
+
+    __slots__ = ("info", "ready", "spin", "text")
+
+    def __init__(self, ready: Callable[[], bool], info: OpInfo, text: str, spin: bool = False) -> None:
+        self.ready = ready
+        self.info = info
+        self.text = text
+        self.spin = spin
+
+
+class AsyncCopy:
+    """A cp.async in flight: what each of its lanes copies, and in which commit group."""
+
+    __slots__ = ("apply", "lanes", "seq")
+
+    def __init__(self, lanes: Array, seq: Array, apply: Callable[[Array], None]) -> None:
+        self.lanes = lanes
+        self.seq = seq
+        self.apply = apply
+
+
+class Group:
+    """Lanes of one warp, of a block or of several blocks, in block-major order.
+
+    - first_lane: number of lane 0 within its block (0 unless the group is one warp)
+    - lane_block: linear block index of each lane, an int when the group lies in one block
+    - lane_tid: linear thread index in the block of each lane; lanes past the block's end are dead from the start
+    - smem, smem_offset, smem_lane: shared memory; `smem_lane` holds each lane's start when there are several blocks
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        lane_block: int | Array,
+        lane_tid: Array,
+        smem: Buffer,
+        smem_lane: Array | None,
+    ) -> None:
+        self.launch = launch
+        self.memory: GlobalMemory = launch.memory
+        self.count: Counter = launch.count
+        self.lanes = len(lane_tid)
+        self.lane_block = lane_block
+        self.lane_tid = lane_tid
+        self.smem = smem
+        self.smem_size = launch.smem_size
+        self.smem_offset = 0
+        self.smem_lane = smem_lane
+        self.local_size = launch.local_size
+        self.local = Buffer(0, np.full(self.lanes * self.local_size, 0xFF, np.uint8), "local memory")
+        self.local_lane = np.arange(self.lanes, dtype=np.int64) * self.local_size
+        self.frame = 0
+        self.depth = 0
+        threads = launch.threads
+        live = lane_tid < threads
+        self.dead: Array = ~live
+        self.killed = False
+        self.mask = Mask.of(live)
+        self.loads = 0
+        self.stores = 0
+        self.sregs: dict[str, Value] = {}
+        self.copies: list[AsyncCopy] = []
+        self.copy_seq = np.zeros(self.lanes, np.int64)
+        self.bulk_seq = 0
+        self.stack: list[OpInfo] = []
+        self.wait: Wait | None = None
+        self.cluster_wait: int | None = None
+
+    # -- where am I -------------------------------------------------------------------------------------------------
+
+    def block_of(self, lane: int) -> int:
+        return self.lane_block if isinstance(self.lane_block, int) else int(self.lane_block[lane])
+
+    def thread_coord(self, lane: int) -> Dim3:
+        x, y, _ = self.launch.block
+        t = int(self.lane_tid[lane])
+        return (t % x, t // x % y, t // (x * y))
+
+    def block_coord(self, lane: int) -> Dim3:
+        x, y, _ = self.launch.grid
+        b = self.block_of(lane)
+        return (b % x, b // x % y, b // (x * y))
+
+    def sreg(self, name: str) -> Value:
+        """A special register by its PTX name, such as `tid.x`; a uniform value is an int."""
+        got = self.sregs.get(name)
+        if got is None:
+            got = self.sregs[name] = self._sreg(name)
+        return got
+
+    def _sreg(self, name: str) -> Value:
+        grid, block, cluster = self.launch.grid, self.launch.block, self.launch.cluster
+        base, _, dim = name.rpartition(".")
+        axis = "xyz".find(dim)
+        if name in ("laneid", "warpid", "warpsize"):
+            return 32 if name == "warpsize" else _compact(self.lane_tid % 32 if name == "laneid" else self.lane_tid // 32)
+        if name == "nwarpid":
+            return (self.launch.threads + 31) // 32
+        if name in ("cluster.ctarank", "cluster.nctarank"):
+            if name.endswith("nctarank"):
+                return cluster[0] * cluster[1] * cluster[2]
+            rank = self._cluster_id(self._block_ids(), 0)
+            for a in (1, 2):
+                scale = cluster[0] if a == 1 else cluster[0] * cluster[1]
+                rank = rank + self._cluster_id(self._block_ids(), a) * scale  # type: ignore[operator]
+            return _compact(rank)
+        if axis >= 0:
+            if base == "tid":
+                x, y, _ = block
+                t = self.lane_tid
+                return _compact((t % x, t // x % y, t // (x * y))[axis])
+            if base == "ntid":
+                return block[axis]
+            if base == "nctaid":
+                return grid[axis]
+            if base == "ctaid":
+                return _compact(self._block_ids()[axis])
+            if base == "cluster.nctaid":
+                return cluster[axis]
+            if base == "nclusterid":
+                return grid[axis] // cluster[axis]
+            if base == "clusterid":
+                return _compact(self._block_ids()[axis] // cluster[axis])
+            if base == "cluster.ctaid":
+                return _compact(self._cluster_id(self._block_ids(), axis))
+        if name in ("clock", "clock64", "globaltimer"):
+            return self.count.steps & 0x7FFFFFFF
+        if name == "smid":
+            return 0
+        if name.startswith("lanemask."):
+            lane = self.lane_tid % 32
+            one = np.int64(1) << lane
+            bits = {"eq": one, "lt": one - 1, "le": (one << 1) - 1, "ge": -one, "gt": -(one << 1)}[name[9:]]
+            return (bits & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+        raise Fault("unsupported", f"expected a known special register, got {name}")
+
+    def _block_ids(self) -> tuple[int | Array, int | Array, int | Array]:
+        x, y, _ = self.launch.grid
+        b = self.lane_block
+        return (b % x, b // x % y, b // (x * y))
+
+    def _cluster_id(self, ids: tuple[int | Array, int | Array, int | Array], axis: int) -> int | Array:
+        return ids[axis] % self.launch.cluster[axis]
+
+    def cluster_peer(self, lane: int, rank: int) -> int:
+        """The linear index of block `rank` of the cluster that the lane's block belongs to."""
+        c, grid = self.launch.cluster, self.launch.grid
+        if not 0 <= rank < c[0] * c[1] * c[2]:
+            raise Fault("oob", f"expected a cluster rank in [0, {c[0] * c[1] * c[2]}), got {rank}", lane)
+        at = self.block_coord(lane)
+        r = (rank % c[0], rank // c[0] % c[1], rank // (c[0] * c[1]))
+        x, y, z = (at[i] // c[i] * c[i] + r[i] for i in range(3))
+        return x + grid[0] * (y + grid[1] * z)
+
+    def shared_of(self, block: int) -> tuple[Buffer, int] | None:
+        """The shared memory of a resident block: buffer and start in it."""
+        return self.launch.shared.get(block)
+
+    # -- masks ------------------------------------------------------------------------------------------------------
+
+    def restore(self, mask: Mask) -> None:
+        """Back to an outer mask, less the lanes that have exited meanwhile."""
+        self.mask = mask.minus(self.dead) if self.killed else mask
+
+    def kill(self) -> None:
+        """The active lanes exit."""
+        self.dead = self.dead | self.mask.array
+        self.killed = True
+        self.mask = Mask(self.lanes, np.zeros(self.lanes, np.bool_), 0)
+
+    # -- diagnostics ------------------------------------------------------------------------------------------------
+
+    def fail(self, fault: Fault, info: OpInfo) -> InterpError:
+        """The user's error for a fault of the op that runs now."""
+        lane = fault.lane
+        if lane < 0 and self.mask.n:
+            lane = int(self.mask.idx[0])
+        known = lane >= 0 and self.launch.is_kernel
+        return InterpError(
+            fault.kind,
+            fault.message,
+            op=info.name,
+            op_text=info.text,
+            location=info.location,
+            thread=self.thread_coord(lane) if known else None,
+            block=self.block_coord(lane) if known else None,
+            address=fault.address,
+            notes=fault.notes,
+        )
+
+    def warn_uninit(self, site: Site, buf: Buffer, offset: int) -> None:
+        row = offset % self.smem_size if self.smem_size else offset
+        self.launch.warn(("uninit", id(site)), f"{site.verb} of {buf.name} at byte offset {row}, which nothing has written")
+
+    def note_poison_store(self) -> None:
+        self.launch.poison_stores += 1
+
+    def where(self, address: int, site: Site) -> str:
+        return place(self, site, address)
+
+    def local_address(self, offset: int) -> int:
+        """The address of a byte of the current call's stack frame."""
+        return LOCAL_WINDOW + self.frame + offset
+
+
+def _compact(v: int | Array) -> Value:
+    """An id as an int when uniform, else as i32 lanes."""
+    if isinstance(v, int):
+        return v
+    if len(v) and (v == v[0]).all():
+        return int(v[0])
+    return v.astype(np.int32)

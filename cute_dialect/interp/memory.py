@@ -1,0 +1,493 @@
+"""Memory: buffers in one 64-bit address space, and checked loads and stores by lanes.
+
+Every allocation lies at an address of its own, with a guard around it, so that pointer arithmetic, casts and swizzles are
+honest and an access outside is always seen.
+
+| where | pointer type | address |
+|---|---|---|
+| global argument, constant | `ptr<1>`, `ptr` | `GLOBAL_BASE` and up, each base a multiple of 256, guards of 16 GiB |
+| shared, own block | `ptr<3>` | `SMEM_ORIGIN` + offset: the same number in each block, as on the device |
+| shared, cluster | `ptr<7>` | own block: as `ptr<3>`; rank r of the cluster: (r + 1) · 2^24 + that |
+| shared, generic | `ptr` | `SHARED_WINDOW` + block · 2^24 + that |
+| local (alloca) | `ptr`, `ptr<5>` | `LOCAL_WINDOW` + offset: the same number in each thread, as on the device |
+
+The first kilobyte of shared memory is not handed out (sm_90 reserves it), so that address 0 is never valid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, PoisonUse
+from cute_dialect.interp.types import Leaf
+from cute_dialect.interp.values import POISON, Array, Value, to_lanes
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
+
+GLOBAL_BASE = 0x7F00_0000_0000
+SHARED_WINDOW = 0x7E00_0000_0000
+LOCAL_WINDOW = 0x7D00_0000_0000
+WINDOW_BITS = 24
+SMEM_ORIGIN = 1024
+GUARD = 1 << 34
+UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an integer
+
+
+class Buffer:
+    """One allocation: `data` is its bytes, `base` the address of `data[0]`.
+
+    `valid` marks the bytes that may be touched (None: all), `shadow` those written so far (None: not tracked).
+    """
+
+    __slots__ = ("base", "data", "name", "shadow", "size", "valid", "views", "writable")
+
+    def __init__(
+        self,
+        base: int,
+        data: Array,
+        name: str,
+        *,
+        writable: bool = True,
+        valid: Array | None = None,
+        shadow: Array | None = None,
+    ) -> None:
+        self.base = base
+        self.data = data
+        self.size = len(data)
+        self.name = name
+        self.writable = writable
+        self.valid = valid
+        self.shadow = shadow
+        self.views: dict[tuple[np.dtype, int], Array] = {}
+
+    def view(self, dtype: np.dtype, count: int) -> Array:
+        """The bytes as elements of `dtype` (count 1) or as rows of `count` elements; a tail that does not fit is left out."""
+        key = (dtype, count)
+        got = self.views.get(key)
+        if got is None:
+            row = dtype.itemsize * count
+            got = self.data[: self.size - self.size % row].view(dtype)
+            if count != 1:
+                got = got.reshape(-1, count)
+            self.views[key] = got
+        return got
+
+
+class GlobalMemory:
+    """The allocations outside shared and local memory, by address."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._next = GLOBAL_BASE
+
+    def add(self, data: Array, name: str, *, writable: bool = True, valid: Array | None = None) -> Buffer:
+        """Place a byte array in the address space."""
+        buf = Buffer(self._next, data, name, writable=writable, valid=valid)
+        self._next = (self._next + buf.size + GUARD + 0xFFFF) & ~0xFFFF
+        self.buffers.append(buf)
+        return buf
+
+    def find(self, address: int) -> Buffer | None:
+        """The buffer that holds the byte at `address`."""
+        for b in self.buffers:
+            if b.base <= address < b.base + b.size:
+                return b
+        return None
+
+    def describe(self, address: int, nbytes: int) -> str:
+        """Where an address lies, in words, relative to the nearest buffer."""
+        best: Buffer | None = None
+        gap = GUARD
+        for b in self.buffers:
+            d = max(b.base - address, address + nbytes - (b.base + b.size), 0)
+            if d < gap:
+                best, gap = b, d
+        if best is None:
+            return "no buffer is near this address"
+        offset = address - best.base
+        where = f"{best.name} ({best.size} bytes) at byte offset {offset}"
+        if offset < 0:
+            return f"{where}: {-offset} bytes before its start"
+        if offset + nbytes > best.size:
+            return f"{where}: {offset + nbytes - best.size} bytes past its end"
+        return where
+
+
+class Site:
+    """One load or store in the program: what it moves, and the buffer it last touched."""
+
+    __slots__ = ("align", "buf", "leaf", "nbytes", "space", "store", "verb")
+
+    def __init__(self, leaf: Leaf, align: int, space: int, store: bool, verb: str = "") -> None:
+        self.leaf = leaf
+        self.nbytes = leaf.size
+        self.align = align
+        self.space = space
+        self.store = store
+        self.verb = verb or ("store" if store else "load")
+        self.buf: Buffer | None = None
+
+
+# A part of an access: buffer, byte offsets (an int when one for all lanes), and which of the active lanes (None: all).
+Part = tuple[Buffer, "int | Array", "Array | None"]
+
+
+def locate(site: Site, g: Group, addr: Value) -> list[Part]:
+    """Check an access of the active lanes and find its memory. Raises Fault: oob, misaligned, readonly, poison."""
+    if type(addr) is int:
+        if site.align > 1 and addr & (site.align - 1) and g.mask.n:
+            _misaligned(site, g, addr, int(g.mask.idx[0]))
+        return [_locate_one(site, g, addr)] if g.mask.n else []
+    if addr is POISON:
+        raise Fault("poison", f"{site.verb} through a poison (undefined) pointer")
+    if not isinstance(addr, np.ndarray):
+        raise PoisonUse
+    m = g.mask
+    if m.n == 0:
+        return []
+    a = addr if m.bits is None else addr[m.idx]
+    if site.align > 1:
+        low = a & (site.align - 1)
+        if low.any():
+            at = int(np.flatnonzero(low)[0])
+            _misaligned(site, g, int(a[at]), int(m.idx[at]))
+    return _locate_many(site, g, a)
+
+
+def _locate_one(site: Site, g: Group, addr: int) -> Part:
+    space = site.space
+    if space in (3, 7) and addr < 1 << WINDOW_BITS:
+        off = addr - SMEM_ORIGIN
+        if off < 0 or off + site.nbytes > g.smem_size:
+            _oob_shared(site, g, addr, int(g.mask.idx[0]))
+        if g.smem_lane is None:
+            return g.smem, off + g.smem_offset, None
+        base = g.smem_lane if g.mask.bits is None else g.smem_lane[g.mask.idx]
+        return g.smem, base + off, None
+    if LOCAL_WINDOW <= addr < SHARED_WINDOW and space in (0, 5):
+        off = addr - LOCAL_WINDOW
+        if off + site.nbytes > g.local_size:
+            _oob_local(site, g, addr, int(g.mask.idx[0]))
+        base = g.local_lane if g.mask.bits is None else g.local_lane[g.mask.idx]
+        return g.local, base + off, None
+    if space == 7 or (SHARED_WINDOW <= addr < GLOBAL_BASE and space == 0):
+        buf, off = _window(site, g, addr, int(g.mask.idx[0]))
+        return buf, off, None
+    if space in (0, 1, 4):
+        buf = site.buf
+        if buf is None or addr < buf.base or addr + site.nbytes > buf.base + buf.size:
+            found = g.memory.find(addr)
+            if found is None or addr + site.nbytes > found.base + found.size:
+                _oob_global(site, g, addr, int(g.mask.idx[0]))
+            buf = site.buf = found
+        assert buf is not None
+        off = addr - buf.base
+        if site.store and not buf.writable:
+            _readonly(site, buf, addr, int(g.mask.idx[0]))
+        if buf.valid is not None and not buf.valid[off : off + site.nbytes].all():
+            _padding(site, buf, addr, int(g.mask.idx[0]))
+        return buf, off, None
+    _oob_global(site, g, addr, int(g.mask.idx[0]))
+    raise AssertionError("unreachable")
+
+
+def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
+    space, n, m = site.space, site.nbytes, g.mask
+    if space == 3:
+        return [_shared_many(site, g, a)]
+    buf = site.buf
+    if buf is not None:
+        off = a - buf.base
+        if off.min() >= 0 and off.max() + n <= buf.size:
+            return [_global_many(site, g, buf, off)]
+    lo, hi = int(a.min()), int(a.max())
+    if space in (0, 1, 4):
+        found = g.memory.find(lo)
+        if found is not None and hi + n <= found.base + found.size:
+            site.buf = found
+            return [_global_many(site, g, found, a - found.base)]
+    if space in (0, 5) and lo >= LOCAL_WINDOW and hi < SHARED_WINDOW:
+        off = a - LOCAL_WINDOW
+        bad = off + n > g.local_size
+        if bad.any():
+            at = int(np.flatnonzero(bad)[0])
+            _oob_local(site, g, int(a[at]), int(m.idx[at]))
+        return [(g.local, (g.local_lane if m.bits is None else g.local_lane[m.idx]) + off, None)]
+    if space == 7 and hi < 1 << WINDOW_BITS:
+        return [_shared_many(site, g, a)]
+    # Several buffers, or windows: lane by lane, then grouped by buffer.
+    parts: dict[int, tuple[Buffer, list[int], list[int]]] = {}
+    lanes = m.idx
+    for k, address in enumerate(a.tolist()):
+        lane = int(lanes[k])
+        if space == 0 and LOCAL_WINDOW <= address < SHARED_WINDOW:
+            if address - LOCAL_WINDOW + n > g.local_size:
+                _oob_local(site, g, address, lane)
+            b, off1 = g.local, int(g.local_lane[lane]) + address - LOCAL_WINDOW
+        elif space == 7 or (space == 0 and SHARED_WINDOW <= address < GLOBAL_BASE):
+            b, off1 = _window(site, g, address, lane)
+        else:
+            found = g.memory.find(address)
+            if found is None or address + n > found.base + found.size:
+                _oob_global(site, g, address, lane)
+            assert found is not None
+            b, off1 = found, address - found.base
+            if site.store and not b.writable:
+                _readonly(site, b, address, lane)
+            if b.valid is not None and not b.valid[off1 : off1 + n].all():
+                _padding(site, b, address, lane)
+        entry = parts.setdefault(id(b), (b, [], []))
+        entry[1].append(off1)
+        entry[2].append(k)
+    return [(b, np.array(o, np.int64), np.array(s, np.int64)) for b, o, s in parts.values()]
+
+
+def _shared_many(site: Site, g: Group, a: Array) -> Part:
+    off = a - SMEM_ORIGIN
+    if off.min() < 0 or off.max() + site.nbytes > g.smem_size:
+        at = int(np.flatnonzero((off < 0) | (off + site.nbytes > g.smem_size))[0])
+        _oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
+    if g.smem_lane is None:
+        return g.smem, (off + g.smem_offset if g.smem_offset else off), None
+    return g.smem, off + (g.smem_lane if g.mask.bits is None else g.smem_lane[g.mask.idx]), None
+
+
+def _global_many(site: Site, g: Group, buf: Buffer, off: Array) -> Part:
+    if site.store and not buf.writable:
+        _readonly(site, buf, int(off[0]) + buf.base, int(g.mask.idx[0]))
+    if buf.valid is not None:
+        ok = buf.valid[off]
+        if site.nbytes > 1:
+            ok = ok & buf.valid[off + (site.nbytes - 1)]
+        if not ok.all():
+            at = int(np.flatnonzero(~ok)[0])
+            _padding(site, buf, int(off[at]) + buf.base, int(g.mask.idx[at]))
+    return buf, off, None
+
+
+def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
+    """Shared memory of any block of the cluster, by generic or cluster address."""
+    low = addr & ((1 << WINDOW_BITS) - 1)
+    off = low - SMEM_ORIGIN
+    if addr >= SHARED_WINDOW:
+        block = (addr - SHARED_WINDOW) >> WINDOW_BITS
+    else:
+        rank = addr >> WINDOW_BITS
+        block = g.block_of(lane) if rank == 0 else g.cluster_peer(lane, rank - 1)
+    found = g.shared_of(block)
+    if found is None or off < 0 or off + site.nbytes > g.smem_size:
+        _oob_shared(site, g, addr, lane)
+    assert found is not None
+    return found[0], found[1] + off
+
+
+def load(site: Site, g: Group, addr: Value) -> Value:
+    """The value at `addr` in each active lane; inactive lanes hold anything. One value when the address is uniform."""
+    m = g.mask
+    g.loads += m.n
+    leaf = site.leaf
+    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5):
+        fast = _local_columns(site, g, addr)
+        if fast is not None:
+            out = fast.copy()
+            return out.astype(np.bool_) if leaf.width == 1 and leaf.kind == "i" else out
+    parts = locate(site, g, addr)
+    if not parts:
+        return np.zeros((m.lanes, *leaf.shape), leaf.dtype)
+    buf, off, sel = parts[0]
+    if isinstance(off, int):
+        _check_written(site, g, buf, np.array([off]))
+        got = _gather(buf, np.array([off]), site)[0]
+        if leaf.shape:
+            return got
+        if leaf.kind == "f":
+            return got
+        return bool(got) if leaf.width == 1 else int(got)
+    if len(parts) == 1 and sel is None:
+        _check_written(site, g, buf, off)
+        got = _gather(buf, off, site)
+        if m.bits is None:
+            return got
+        out = np.zeros((m.lanes, *leaf.shape), leaf.dtype)
+        out[m.idx] = got
+        return out
+    out = np.zeros((m.lanes, *leaf.shape), leaf.dtype)
+    for buf, off, sel in parts:
+        assert not isinstance(off, int)
+        _check_written(site, g, buf, off)
+        out[m.idx[sel]] = _gather(buf, off, site)
+    return out
+
+
+def store(site: Site, g: Group, addr: Value, value: Value) -> None:
+    """Write `value` in each active lane. Lanes that write the same byte: the highest lane wins."""
+    m = g.mask
+    g.stores += m.n
+    leaf = site.leaf
+    if m.n == 0:
+        return
+    if value is POISON:
+        value = np.zeros(leaf.shape, leaf.dtype) if leaf.shape else (0.0 if leaf.kind == "f" else 0)
+        g.note_poison_store()
+    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5):
+        cols = _local_columns(site, g, addr)
+        if cols is not None:
+            if m.bits is None:
+                cols[...] = value
+            elif isinstance(value, np.ndarray) and value.ndim > len(leaf.shape):
+                cols[m.idx] = value[m.idx]
+            else:
+                cols[m.idx] = value
+            return
+    parts = locate(site, g, addr)
+    varying = isinstance(value, np.ndarray) and value.ndim > len(leaf.shape)
+    for buf, off, sel in parts:
+        if isinstance(off, int):
+            v = to_lanes(value, leaf, m.lanes)[m.idx[-1]] if varying else np.asarray(value, leaf.dtype)
+            _scatter(buf, np.array([off]), site, v[None] if v.ndim == len(leaf.shape) else v)
+            continue
+        v = value
+        if varying:
+            assert isinstance(value, np.ndarray)
+            lanes = m.idx if sel is None else m.idx[sel]
+            v = value if m.bits is None and sel is None else value[lanes]
+        _scatter(buf, off, site, v)
+
+
+def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
+    """Local memory at one offset in all lanes, as a strided view `(lanes[, count])`; None when not aligned or packed."""
+    leaf = site.leaf
+    off = addr - LOCAL_WINDOW
+    if off + site.nbytes > g.local_size:
+        if g.mask.n:
+            _oob_local(site, g, addr, int(g.mask.idx[0]))
+        return None
+    if site.align > 1 and off & (site.align - 1):
+        _misaligned(site, g, addr, int(g.mask.idx[0]) if g.mask.n else 0)
+    item = leaf.dtype.itemsize
+    if off % item or len(leaf.shape) > 1 or (leaf.shape and leaf.kind == "i" and leaf.width == 1):
+        return None
+    dtype = np.dtype(np.uint8) if leaf.width == 1 else leaf.dtype
+    rows = g.local.view(dtype, g.local_size // item)
+    if g.local_size == item:
+        rows = rows.reshape(-1, 1)
+    k = off // item
+    return rows[:, k : k + leaf.shape[0]] if leaf.shape else rows[:, k]
+
+
+def _gather(buf: Buffer, off: Array, site: Site) -> Array:
+    leaf = site.leaf
+    dtype, count, item = leaf.dtype, leaf.count, leaf.dtype.itemsize
+    if leaf.width == 1 and leaf.kind == "i":
+        if leaf.shape:
+            raw = buf.data[off[:, None] + np.arange(site.nbytes)]
+            return np.unpackbits(raw, axis=1, count=count, bitorder="little").astype(np.bool_).reshape(-1, *leaf.shape)
+        return buf.data[off].astype(np.bool_)
+    if site.align >= site.nbytes and buf.base % site.nbytes == 0 and site.nbytes & (site.nbytes - 1) == 0:
+        got = buf.view(dtype, count)[off // site.nbytes]
+    elif site.align >= item:
+        got = buf.view(dtype, 1)[(off // item)[:, None] + np.arange(count)]
+    else:
+        got = buf.data[off[:, None] + np.arange(site.nbytes)].view(dtype)
+    return got.reshape(len(off), *leaf.shape)
+
+
+def _scatter(buf: Buffer, off: Array, site: Site, value: Value) -> None:
+    leaf = site.leaf
+    dtype, count, item = leaf.dtype, leaf.count, leaf.dtype.itemsize
+    if buf.shadow is not None:
+        buf.shadow[off[:, None] + np.arange(site.nbytes)] = 1
+    v = np.asarray(value, dtype)
+    if leaf.width == 1 and leaf.kind == "i":
+        if leaf.shape:
+            flat = np.broadcast_to(v, (len(off), *leaf.shape)).reshape(len(off), count)
+            buf.data[off[:, None] + np.arange(site.nbytes)] = np.packbits(flat, axis=1, bitorder="little")
+        else:
+            buf.data[off] = v
+        return
+    if len(leaf.shape) > 1:
+        v = v.reshape(*v.shape[: v.ndim - len(leaf.shape)], count)
+    if site.align >= site.nbytes and buf.base % site.nbytes == 0 and site.nbytes & (site.nbytes - 1) == 0:
+        buf.view(dtype, count)[off // site.nbytes] = v if count > 1 or not leaf.shape else v[..., 0]
+    elif site.align >= item:
+        buf.view(dtype, 1)[(off // item)[:, None] + np.arange(count)] = v if leaf.shape else v[..., None]
+    else:
+        raw = np.ascontiguousarray(np.broadcast_to(v, (len(off), *leaf.shape)).reshape(len(off), count))
+        buf.data[off[:, None] + np.arange(site.nbytes)] = raw.view(np.uint8)
+
+
+def _check_written(site: Site, g: Group, buf: Buffer, off: Array) -> None:
+    if buf.shadow is None:
+        return
+    seen = buf.shadow[off]
+    if not seen.all():
+        g.warn_uninit(site, buf, int(off[int(np.flatnonzero(seen == 0)[0])]))
+
+
+def _misaligned(site: Site, g: Group, addr: int, lane: int) -> None:
+    raise Fault(
+        "misaligned",
+        f"misaligned {site.verb} of {site.nbytes} bytes: expected an address that is a multiple of {site.align}, "
+        f"got {addr:#x} = {addr // site.align * site.align:#x} + {addr % site.align}",
+        lane,
+        addr,
+        (place(g, site, addr),),
+    )
+
+
+def place(g: Group, site: Site, addr: int) -> str:
+    """Where an address lies, in words."""
+    if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
+        return f"shared memory ({g.smem_size} bytes) at byte offset {addr - SMEM_ORIGIN}"
+    if LOCAL_WINDOW <= addr < SHARED_WINDOW:
+        return f"local memory of the thread ({g.local_size} bytes) at byte offset {addr - LOCAL_WINDOW}"
+    if SHARED_WINDOW <= addr < GLOBAL_BASE:
+        return f"shared memory at byte offset {(addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN}"
+    return g.memory.describe(addr, site.nbytes)
+
+
+def _oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
+    off = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+    raise Fault(
+        "oob",
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory: "
+        f"expected a byte offset in [0, {max(g.smem_size - site.nbytes + 1, 0)}), got {off}",
+        lane,
+        addr,
+    )
+
+
+def _oob_local(site: Site, g: Group, addr: int, lane: int) -> None:
+    raise Fault(
+        "oob",
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes in local memory: "
+        f"expected a byte offset in [0, {max(g.local_size - site.nbytes + 1, 0)}), got {addr - LOCAL_WINDOW}",
+        lane,
+        addr,
+    )
+
+
+def _oob_global(site: Site, g: Group, addr: int, lane: int) -> None:
+    raise Fault(
+        "oob",
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {g.memory.describe(addr, site.nbytes)}",
+        lane,
+        addr,
+    )
+
+
+def _readonly(site: Site, buf: Buffer, addr: int, lane: int) -> None:
+    raise Fault("readonly", f"{site.verb} to {buf.name}, which is read-only", lane, addr)
+
+
+def _padding(site: Site, buf: Buffer, addr: int, lane: int) -> None:
+    raise Fault(
+        "oob",
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.name} at byte offset {addr - buf.base} "
+        f"lies in padding, outside the tensor's elements",
+        lane,
+        addr,
+    )

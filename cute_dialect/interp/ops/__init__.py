@@ -1,0 +1,40 @@
+"""Which builder compiles which op, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_dialect.interp.control import (
+    compile_call,
+    compile_execute_region,
+    compile_for,
+    compile_if,
+    compile_index_switch,
+    compile_while,
+)
+from cute_dialect.interp.ops import asynchronous, calls, data, floats, gpu, integer, matrix, memory, warp
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.program import Builder
+
+OPS: dict[str, Builder] = {
+    "scf.if": compile_if,
+    "scf.for": compile_for,
+    "scf.while": compile_while,
+    "scf.execute_region": compile_execute_region,
+    "scf.index_switch": compile_index_switch,
+    "llvm.call": compile_call,
+    "func.call": compile_call,
+    **integer.OPS,
+    **floats.OPS,
+    **data.OPS,
+    **memory.OPS,
+    **gpu.OPS,
+    **warp.OPS,
+    **matrix.OPS,
+    **asynchronous.OPS,
+    **calls.OPS,
+}
+
+# Families of ops that one builder serves, by prefix of the name.
+PREFIXES: tuple[tuple[str, Builder], ...] = gpu.PREFIXES

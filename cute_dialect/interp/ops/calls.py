@@ -1,0 +1,181 @@
+"""Calls that leave the module: printf, assertion failure, libdevice, and LLVM intrinsics by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.memory import Site, load
+from cute_dialect.interp.ops import floats, gpu, warp
+from cute_dialect.interp.ops.matrix import mma_by_name
+from cute_dialect.interp.printf import format_c, specs
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.types import float_leaf, int_leaf, round_up
+from cute_dialect.interp.values import Regs, Value, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+MAX_STRING = 4096
+
+
+def read_string(g: Group, address: int) -> str:
+    """The NUL-terminated string at a generic address."""
+    buf = g.memory.find(address)
+    if buf is None:
+        raise Fault("oob", "string outside any buffer", -1, address)
+    raw = bytes(buf.data[address - buf.base : address - buf.base + MAX_STRING])
+    return raw.split(b"\0", 1)[0].decode("latin-1")
+
+
+def _vprintf(c: FnCompiler, op: Operation) -> None:
+    """vprintf(format, buffer): the buffer holds the arguments after C's promotions, each at its natural alignment."""
+    fmt, buf = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0]) if op.results else -1
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n:
+            addresses = to_lanes(R[fmt], c_leaf, g.lanes)
+            text = read_string(g, int(addresses[g.mask.idx[0]]))
+            columns: list[np.ndarray] = []
+            at = 0
+            for length, conv in specs(text):
+                wide = conv in "eEfFgGaAps" or length in ("l", "ll", "z", "j", "t")
+                leaf = float_leaf("f64") if conv in "eEfFgGaA" else int_leaf(64 if wide else 32)
+                at = round_up(at, leaf.size)
+                value = load(Site(leaf, leaf.size, 0, False, "printf read"), g, R[buf] + at)  # type: ignore[operator]
+                columns.append(to_lanes(value, leaf, g.lanes))
+                at += leaf.size
+            kinds = specs(text)
+            for lane in g.mask.idx.tolist():
+                vals: list[object] = []
+                for (_, conv), col in zip(kinds, columns):
+                    v = col[lane].item()
+                    vals.append(read_string(g, v) if conv == "s" else v)
+                g.launch.print(format_c(text, vals))
+        if d >= 0:
+            R[d] = 0
+
+    c_leaf = c.leaf_of(fmt)
+    c.emit(op, step, pure=False)
+
+
+def _assertfail(c: FnCompiler, op: Operation) -> None:
+    message, file, line = (c.use(v) for v in op.operands[:3])
+
+    def step(R: Regs, g: Group) -> None:
+        if not g.mask.n:
+            return
+        lane = int(g.mask.idx[0])
+
+        def at(slot: int) -> int:
+            v = R[slot]
+            return int(v[lane] if isinstance(v, np.ndarray) else v)  # type: ignore[arg-type]
+
+        text, name = read_string(g, at(message)), read_string(g, at(file))
+        raise Fault("assert", f"assertion failed: {text} ({name}:{at(line)})", lane)
+
+    c.emit(op, step, pure=False)
+
+
+
+EXTERNALS: dict[str, Builder] = {
+    "vprintf": _vprintf,
+    "__assertfail": _assertfail,
+    **{f"__nv_{k}{s}": floats.unary(f) for k, f in floats._UNARY.items() for s in ("", "f")},
+    **{f"__nv_fast_{k}f": floats.unary(f) for k, f in floats._UNARY.items()},
+    "__nv_fmaf": floats.OPS["math.fma"],
+    "__nv_fma": floats.OPS["math.fma"],
+    "__nv_powf": floats.OPS["math.powf"],
+    "__nv_pow": floats.OPS["math.powf"],
+    "__nv_fabsf": floats.OPS["math.absf"],
+    "__nv_fabs": floats.OPS["math.absf"],
+    "__nv_fmaxf": floats.OPS["arith.maxnumf"],
+    "__nv_fminf": floats.OPS["arith.minnumf"],
+}
+
+
+def _pack2(c: FnCompiler, op: Operation) -> None:
+    """ff2f16x2, ff2bf16x2: the first operand goes to the upper half."""
+    hi, lo = c.use(op.operands[0]), c.use(op.operands[1])
+    warp.emit_pack(c, op, hi, lo)
+
+
+def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
+    name = str(getattr(attr_of(op, "intrin"), "data", ""))
+    short = name.removeprefix("llvm.nvvm.")
+    if short == name:
+        plain = "llvm.intr." + re.sub(r"\.(v\d+)?(bf|f|i|p)\d+.*$", "", name.removeprefix("llvm."))
+        builder = c.program.builder(plain)
+        if builder is None:
+            raise InterpError("unsupported", f"expected a known intrinsic, got {name}")
+        builder(c, op)
+        return
+    for pattern, build in _INTRINSICS:
+        m = re.fullmatch(pattern, short)
+        if m is not None:
+            build(c, op, m)
+            return
+    raise InterpError("unsupported", f"expected a known intrinsic, got {name}")
+
+
+Match = Callable[[FnCompiler, "Operation", "re.Match[str]"], None]
+
+
+def _nvvm_unary(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    floats.unary(floats.NVVM_UNARY[m[1]])(c, op)
+
+
+def _nvvm_binary(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    table = {"div": "arith.divf", "add": "arith.addf", "mul": "arith.mulf", "fmax": "arith.maxnumf", "fmin": "arith.minnumf"}
+    floats.OPS[table[m[1]]](c, op)
+
+
+def _nvvm_fma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    floats.OPS["math.fma"](c, op)
+
+
+def _nvvm_barrier(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    slots = [c.use(v) for v in op.operands]
+    kind, count = m[1], len(slots) > 1
+    ident: int | None = slots[0] if slots else None
+    if ident is not None and not count and gpu.is_zero(c, ident):
+        ident = None
+    gpu.emit_barrier(c, op, f"llvm.nvvm.{m[0]}", ident, slots[1] if count else None, arrive_only=kind == "arrive")
+
+
+def _nvvm_sreg(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    gpu.emit_sreg(c, op, m[1])
+
+
+def _nvvm_barrier0(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    gpu.emit_barrier(c, op, "llvm.nvvm.barrier0", None, None)
+
+
+def _nvvm_pack(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    _pack2(c, op)
+
+
+def _nvvm_mma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    mma_by_name(c, op, m)
+
+
+_INTRINSICS: tuple[tuple[str, Match], ...] = (
+    (r"(ex2|lg2|rsqrt|sqrt|rcp|sin|cos|tanh|fabs|floor|ceil|round|trunc)(?:\.(?:approx|rn|rz|ftz|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_unary),
+    (r"(div|add|mul|fmax|fmin)(?:\.(?:approx|full|rn|ftz|nan|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_binary),
+    (r"fma\.rn(?:\.(?:ftz|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_fma),
+    (r"barrier\.cta\.(sync|arrive)(?:\.aligned)?(?:\.all|\.count)?", _nvvm_barrier),
+    (r"barrier0", _nvvm_barrier0),
+    (r"read\.ptx\.sreg\.(.*)", _nvvm_sreg),
+    (r"ff2(?:b?f16)x2\.rn", _nvvm_pack),
+    (r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", _nvvm_mma),
+)
+
+OPS: dict[str, Builder] = {"llvm.call_intrinsic": _call_intrinsic}
+
+__all__ = ["EXTERNALS", "OPS", "Value", "read_string"]

@@ -1,0 +1,372 @@
+"""Thread and block ids, barriers, fences, clusters, exit, printf and assert."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.control import segments
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.memory import WINDOW_BITS
+from cute_dialect.interp.ops.data import enum_word
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.printf import format_c
+from cute_dialect.interp.types import type_of
+from cute_dialect.interp.values import POISON, Regs, Value, active_uniform, to_lanes, truth
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Gen = Generator[Wait, None, None]
+_SREG = "nvvm.read.ptx.sreg."
+
+
+def _read_sreg(c: FnCompiler, op: Operation) -> None:
+    from cute_dialect.interp.errors import op_name
+
+    emit_sreg(c, op, op_name(op)[len(_SREG) :])
+
+
+def emit_sreg(c: FnCompiler, op: Operation, name: str) -> None:
+    """Define the op's result as a special register."""
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+    if name in ("laneid", "warpid") or name.startswith("lanemask"):
+        c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        v = g.sreg(name)
+        R[d] = v.astype(leaf.dtype) if isinstance(v, np.ndarray) and v.dtype != leaf.dtype else v
+
+    c.emit(op, step)
+
+
+def _gpu_id(sreg: str) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        axis = enum_word(attr_of(op, "dimension"))
+        emit_sreg(c, op, f"{sreg}.{axis}")
+
+    return build
+
+
+def _gpu_plain(sreg: str) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        emit_sreg(c, op, sreg)
+
+    return build
+
+
+def _global_id(c: FnCompiler, op: Operation) -> None:
+    axis = enum_word(attr_of(op, "dimension"))
+    d = c.define(op.results[0])
+
+    def step(R: Regs, g: Group) -> None:
+        block, n, t = (g.sreg(f"{r}.{axis}") for r in ("ctaid", "ntid", "tid"))
+        b64 = block.astype(np.int64) if isinstance(block, np.ndarray) else block
+        R[d] = b64 * n + t  # type: ignore[operator]
+
+    c.emit(op, step)
+
+
+# -- barriers ---------------------------------------------------------------------------------------------------------
+
+
+def _check_whole(g: Group, name: str) -> None:
+    """Every live thread that shares a warp (or, in a wide group, a block) with an active one must be active."""
+    m = g.mask
+    if m.bits is None:
+        return
+    live = ~g.dead
+    if not g.launch.wide:
+        missing = live & ~m.bits
+        whole = missing
+    else:
+        touched = np.unique(np.asarray(g.lane_block)[m.bits] if isinstance(g.lane_block, np.ndarray) else g.lane_block)
+        inside = np.isin(g.lane_block, touched) if isinstance(g.lane_block, np.ndarray) else np.ones(g.lanes, np.bool_)
+        whole = live & ~m.bits & inside
+    if whole.any() and m.n:
+        lane = int(np.flatnonzero(whole)[0])
+        x, y, z = g.thread_coord(lane)
+        raise Fault(
+            "divergence",
+            f"{name} in divergent code: {m.n} threads reached it, but thread ({x}, {y}, {z}), which is still running, did not",
+            int(m.idx[0]),
+        )
+
+
+def emit_barrier(
+    c: FnCompiler,
+    op: Operation,
+    name: str,
+    ident: int | None,
+    count: int | None,
+    predicate: int | None = None,
+    reduction: str = "",
+    arrive_only: bool = False,
+) -> None:
+    """bar.sync / bar.red / bar.arrive. `ident`, `count`, `predicate` are slots; None: id 0, all threads, no reduction."""
+    d = c.define(op.results[0]) if op.results else -1
+    info = c.info(op)
+    if ident is not None or count is not None or arrive_only:
+        c.fn.needs_warp.append(f"{name} with an id or count")
+    else:
+        c.fn.barriers.append(op)
+
+    def votes(R: Regs, g: Group) -> tuple[int, int]:
+        assert predicate is not None
+        hits = (to_lanes(R[predicate], c_leaf, g.lanes) != 0)[g.mask.idx]
+        return int(np.count_nonzero(hits)), len(hits)
+
+    c_leaf = c.leaf_of(predicate) if predicate is not None else None  # type: ignore[assignment]
+
+    def gen(R: Regs, g: Group) -> Gen:
+        if g.mask.n == 0:
+            return
+        _check_whole(g, name)
+        if g.launch.wide:
+            if predicate is not None:
+                assert c_leaf is not None
+                hits = (to_lanes(R[predicate], c_leaf, g.lanes) != 0) & g.mask.array
+                blocks = np.broadcast_to(np.asarray(g.lane_block), (g.lanes,))
+                out = np.zeros(g.lanes, np.int32)
+                for b in np.unique(blocks):
+                    here = (blocks == b) & g.mask.array
+                    out[here] = _reduce(reduction, int(np.count_nonzero(hits & here)), int(np.count_nonzero(here)))
+                R[d] = out
+            return
+        block = g.launch.blocks[g.block_of(0)]
+        number = 0 if ident is None else active_uniform(R[ident], g.mask, "the barrier id")
+        expected: int | None = None
+        if count is not None:
+            expected = active_uniform(R[count], g.mask, "the number of threads of the barrier")
+            if expected <= 0 or expected % 32:
+                raise Fault("sync", f"{name}: expected a number of threads that is a positive multiple of 32, got {expected}")
+        elif arrive_only:
+            raise Fault("sync", f"{name}: expected a number of threads")
+        bar = block.barrier(number)
+        mine = bar.generation
+        g.count.progress += 1
+        bar.arrive(block, number, expected, None if predicate is None else votes(R, g))
+        if not arrive_only and bar.generation == mine:
+            what = "all threads" if expected is None else f"{expected} threads"
+            yield Wait(lambda: bar.generation != mine, info, f"waits at barrier {number} for {what}")
+        if predicate is not None:
+            hits, total = bar.result
+            R[d] = _reduce(reduction, hits, total)
+
+    c.emit_blocking(op, gen, info)
+
+
+def _reduce(kind: str, hits: int, total: int) -> int:
+    return hits if kind == "popc" else int(hits == total) if kind == "and" else int(hits > 0)
+
+
+def _barrier0(c: FnCompiler, op: Operation) -> None:
+    emit_barrier(c, op, "nvvm.barrier0", None, None)
+
+
+def _gpu_barrier(c: FnCompiler, op: Operation) -> None:
+    emit_barrier(c, op, "gpu.barrier", None, None)
+
+
+def _barrier(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 3) if attr_of(op, "operandSegmentSizes") is not None else [len(op.operands) > 0, len(op.operands) > 1, 0]
+    values = [c.use(v) for v in op.operands]
+    ident = values[0] if sizes[0] else None
+    count = values[int(sizes[0])] if sizes[1] else None
+    predicate = values[-1] if len(sizes) > 2 and sizes[2] else None
+    if ident is not None and count is None and is_zero(c, ident):
+        ident = None
+    emit_barrier(c, op, "nvvm.barrier", ident, count, predicate, enum_word(attr_of(op, "reductionOp")))
+
+
+def is_zero(c: FnCompiler, slot: int) -> bool:
+    """Whether a slot holds the integer constant 0."""
+    v = c.fn.template[slot]
+    return type(v) is int and v == 0
+
+
+def _barrier_arrive(c: FnCompiler, op: Operation) -> None:
+    values = [c.use(v) for v in op.operands]
+    ident = values[0] if len(values) > 1 else None
+    emit_barrier(c, op, "nvvm.barrier.arrive", ident, values[-1] if values else None, arrive_only=True)
+
+
+# -- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
+    c.fn.needs_warp.append("a cluster barrier")
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n == 0:
+            return
+        _check_whole(g, "cluster.arrive")
+        cluster = g.launch.blocks[g.block_of(0)].cluster
+        if g.cluster_wait is not None:
+            raise Fault("sync", "cluster.arrive twice without a cluster.wait between")
+        g.cluster_wait = cluster.generation
+        cluster.arrived += 1
+        g.count.progress += 1
+        cluster.check()
+
+    c.emit(op, step, pure=False)
+
+
+def _cluster_wait(c: FnCompiler, op: Operation) -> None:
+    c.fn.needs_warp.append("a cluster barrier")
+    info = c.info(op)
+
+    def gen(R: Regs, g: Group) -> Gen:
+        if g.mask.n == 0:
+            return
+        cluster = g.launch.blocks[g.block_of(0)].cluster
+        mine = g.cluster_wait
+        if mine is None:
+            raise Fault("sync", "cluster.wait without a cluster.arrive before")
+        g.cluster_wait = None
+        if cluster.generation == mine:
+            yield Wait(lambda: cluster.generation != mine, info, "waits at the cluster barrier")
+
+    c.emit_blocking(op, gen, info)
+
+
+def _mapa(c: FnCompiler, op: Operation) -> None:
+    """Address of the same place in block `rank` of the cluster: ptr<3> to ptr<7>, or generic to generic."""
+    p, rank = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    if c.leaf_of(p).space == 0:
+        raise InterpError("unsupported", "expected nvvm.mapa of a ptr<3>, got a generic pointer")
+    size = "the cluster"
+
+    def step(R: Regs, g: Group) -> None:
+        r = R[rank]
+        n = g.launch.cluster[0] * g.launch.cluster[1] * g.launch.cluster[2]
+        bad = np.asarray((r < 0) | (r >= n))  # type: ignore[operator]
+        if bad.any() and g.mask.n and (not bad.ndim or g.mask.any(bad)):
+            raise Fault("oob", f"expected a block rank in [0, {n}) of {size}", g.mask.first(bad) if bad.ndim else -1)
+        r64 = r.astype(np.int64) if isinstance(r, np.ndarray) else r
+        R[d] = ((r64 + 1) << WINDOW_BITS) + R[p]  # type: ignore[operator]
+
+    c.emit(op, step)
+
+
+# -- fences, exit -----------------------------------------------------------------------------------------------------
+
+
+def _fence(c: FnCompiler, op: Operation) -> None:
+    """Memory is sequentially consistent here; a fence is recorded as a step and does nothing."""
+
+    def step(R: Regs, g: Group) -> None:
+        g.launch.fences += 1
+
+    c.emit(op, step, pure=False)
+
+
+def _exit(c: FnCompiler, op: Operation) -> None:
+    def step(R: Regs, g: Group) -> None:
+        g.kill()
+
+    c.emit(op, step, pure=False)
+
+
+def _trap(c: FnCompiler, op: Operation) -> None:
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n:
+            raise Fault("trap", "trap")
+
+    c.emit(op, step, pure=False)
+
+
+def _assert(c: FnCompiler, op: Operation) -> None:
+    cond = c.use(op.operands[0])
+    msg = attr_of(op, "msg")
+    text = getattr(msg, "data", "")
+
+    def step(R: Regs, g: Group) -> None:
+        v = truth(R[cond])
+        if isinstance(v, np.ndarray):
+            if g.mask.any(~v):
+                raise Fault("assert", f"assertion failed: {text}", g.mask.first(~v))
+        elif not v and g.mask.n:
+            raise Fault("assert", f"assertion failed: {text}")
+
+    c.emit(op, step, pure=False)
+
+
+def _printf(c: FnCompiler, op: Operation) -> None:
+    fmt = getattr(attr_of(op, "format"), "data", "")
+    args = [c.use(v) for v in op.operands]
+    leaves = [c.leaf_of(a) for a in args]
+
+    def step(R: Regs, g: Group) -> None:
+        cols = [to_lanes(R[a], leaf, g.lanes) for a, leaf in zip(args, leaves)]
+        for lane in g.mask.idx.tolist():
+            g.launch.print(format_c(fmt, [col[lane].item() for col in cols]))
+
+    c.emit(op, step, pure=False)
+
+
+def _nanosleep(c: FnCompiler, op: Operation) -> None:
+    if not c.loops:
+        c.emit(op, lambda R, g: None, pure=False)
+        return
+    c.fn.needs_warp.append("a sleep in a loop")
+    info = c.info(op)
+
+    def gen(R: Regs, g: Group) -> Gen:
+        yield Wait(lambda: True, info, "sleeps in a loop", spin=True)
+
+    c.emit_blocking(op, gen, info)
+
+
+def _setmaxregister(c: FnCompiler, op: Operation) -> None:
+    count = getattr(getattr(attr_of(op, "regCount"), "value", None), "data", 0)
+    if not 24 <= count <= 256 or count % 8:
+        raise InterpError("unsupported", f"expected setmaxnreg with a multiple of 8 in [24, 256], got {count}")
+    c.emit(op, lambda R, g: None, pure=False)
+
+
+OPS: dict[str, Builder] = {
+    "gpu.thread_id": _gpu_id("tid"),
+    "gpu.block_id": _gpu_id("ctaid"),
+    "gpu.block_dim": _gpu_id("ntid"),
+    "gpu.grid_dim": _gpu_id("nctaid"),
+    "gpu.cluster_id": _gpu_id("clusterid"),
+    "gpu.cluster_dim": _gpu_id("nclusterid"),
+    "gpu.cluster_block_id": _gpu_id("cluster.ctaid"),
+    "gpu.cluster_dim_blocks": _gpu_id("cluster.nctaid"),
+    "gpu.global_id": _global_id,
+    "gpu.lane_id": _gpu_plain("laneid"),
+    "gpu.subgroup_id": _gpu_plain("warpid"),
+    "gpu.subgroup_size": _gpu_plain("warpsize"),
+    "gpu.num_subgroups": _gpu_plain("nwarpid"),
+    "gpu.barrier": _gpu_barrier,
+    "gpu.printf": _printf,
+    "cf.assert": _assert,
+    "nvvm.barrier0": _barrier0,
+    "nvvm.barrier": _barrier,
+    "nvvm.barrier.arrive": _barrier_arrive,
+    "nvvm.cluster.arrive": _cluster_arrive,
+    "nvvm.cluster.arrive.relaxed": _cluster_arrive,
+    "nvvm.cluster.wait": _cluster_wait,
+    "nvvm.mapa": _mapa,
+    "nvvm.memory.barrier": _fence,
+    "nvvm.prefetch": _fence,
+    "nvvm.griddepcontrol": _fence,
+    "nvvm.griddepcontrol.wait": _fence,
+    "nvvm.griddepcontrol.launch.dependents": _fence,
+    "llvm.fence": _fence,
+    "nvvm.exit": _exit,
+    "llvm.intr.trap": _trap,
+    "llvm.intr.debugtrap": _trap,
+    "nvvm.nanosleep": _nanosleep,
+    "nvvm.setmaxregister": _setmaxregister,
+}
+
+PREFIXES: tuple[tuple[str, Builder], ...] = ((_SREG, _read_sreg), ("nvvm.fence.", _fence))
+
+__all__ = ["OPS", "PREFIXES", "OpInfo", "Value", "emit_barrier", "emit_sreg", "type_of"]

@@ -1,0 +1,600 @@
+"""Integer arithmetic of arith and llvm.
+
+Results wrap to the width of the type.  `nsw` and `nuw` are promises: with overflow="error" (the default) breaking one is an
+error, with "wrap" it is ignored.  Division by zero and INT_MIN / -1 are errors in an active thread, as they are undefined in the IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError, op_name
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
+from cute_dialect.interp.types import Leaf
+from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Binary = Callable[[Value, Value, Leaf], Value]
+
+
+def _flags(op: Operation) -> tuple[bool, bool]:
+    """(nsw, nuw) of an op."""
+    got = attr_of(op, "overflowFlags")
+    if got is None:
+        return False, False
+    data = getattr(got, "value", None)
+    number = getattr(data, "data", None)
+    if isinstance(number, int):
+        return bool(number & 1), bool(number & 2)
+    text = str(got)
+    return "nsw" in text, "nuw" in text
+
+
+def _overflow(g: Group, kind: str, bad: Array | bool, a: Value, b: Value, sign: str, leaf: Leaf, name: str) -> None:
+    """Raise if `bad` holds in an active lane."""
+    rank = len(leaf.shape)
+    if isinstance(bad, np.ndarray):
+        if not bad.any() or not g.mask.any(bad, rank):
+            return
+        lane = g.mask.first(bad, rank)
+    elif bad and g.mask.n:
+        lane = int(g.mask.idx[0])
+    else:
+        return
+
+    def at(v: Value) -> str:
+        if isinstance(v, np.ndarray) and v.ndim > rank:
+            v = v[lane]
+        return str(v)
+
+    raise Fault("overflow", f"{name}: {at(a)} {sign} {at(b)} overflows {leaf!r} ({kind} promised that it does not)", lane)
+
+
+def _checked(sign: str, f: Callable[[Value, Value], Value], nsw: bool, nuw: bool, leaf: Leaf, name: str) -> Callable[..., Value]:
+    """An add, sub or mul that reports a broken promise."""
+    half, full = 1 << (leaf.width - 1), 1 << leaf.width
+    narrow = leaf.width != leaf.dtype.itemsize * 8
+
+    def run(a: Value, b: Value, g: Group) -> Value:
+        if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
+            exact = f(a, b)
+            if nsw:
+                _overflow(g, "nsw", not -half <= exact < half, a, b, sign, leaf, name)  # type: ignore[operator]
+            if nuw:
+                ua, ub = unsigned(a, leaf), unsigned(b, leaf)
+                _overflow(g, "nuw", not 0 <= f(ua, ub) < full, ua, ub, sign, leaf, name)  # type: ignore[operator]
+            return wrap_int(int(exact), leaf.width)  # type: ignore[arg-type]
+        r = normalise(f(a, b), leaf)
+        if nsw:
+            if narrow or sign == "*":
+                bad = _wide_differs(f, a, b, r, leaf)
+            elif sign == "+":
+                bad = ((a ^ r) & (b ^ r)) < 0  # type: ignore[operator]
+            else:
+                bad = ((a ^ b) & (a ^ r)) < 0  # type: ignore[operator]
+            _overflow(g, "nsw", bad, a, b, sign, leaf, name)
+        if nuw:
+            ua, ub, ur = unsigned(a, leaf), unsigned(b, leaf), unsigned(r, leaf)
+            if sign == "+":
+                bad = ur < ua  # type: ignore[operator]
+            elif sign == "-":
+                bad = ua < ub  # type: ignore[operator]
+            else:
+                bad = _wide_differs(f, ua, ub, ur, leaf)
+            _overflow(g, "nuw", bad, ua, ub, sign, leaf, name)
+        return r
+
+    return run
+
+
+def _wide_differs(f: Callable[[Value, Value], Value], a: Value, b: Value, r: Value, leaf: Leaf) -> Array:
+    """Where the exact result of f(a, b) is not r."""
+    if leaf.width <= 32:
+        wide = f(np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64))
+        return np.asarray(wide != np.asarray(r).astype(np.int64))
+    x, y = np.asarray(a), np.asarray(b)
+    if x.size and y.size:
+        top = max(abs(int(x.max())), abs(int(x.min()))) * max(abs(int(y.max())), abs(int(y.min())))
+        if top < 1 << 63:
+            return np.zeros(np.broadcast(x, y).shape, np.bool_)
+    exact = f(x.astype(object), y.astype(object))
+    return np.asarray(exact != np.asarray(r).astype(object)).astype(np.bool_)
+
+
+def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
+    """add, sub, mul."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        nsw, nuw = _flags(op) if c.overflow_errors else (False, False)
+        name = op_name(op)
+        if leaf.width == 1:
+            bit = np.bitwise_and if sign == "*" else np.bitwise_xor
+
+            def one_bit(R: Regs, g: Group) -> None:
+                x, y = R[a], R[b]
+                if isinstance(x, bool) and isinstance(y, bool):
+                    R[d] = (x and y) if sign == "*" else x != y
+                else:
+                    R[d] = bit(x, y)  # type: ignore[call-overload]
+
+            c.emit(op, one_bit)
+            return
+        if nsw or nuw:
+            g_check = _checked(sign, f, nsw, nuw, leaf, name)
+
+            def checked(R: Regs, g: Group) -> None:
+                R[d] = g_check(R[a], R[b], g)
+
+            c.emit(op, checked)
+            return
+        if leaf.width == leaf.dtype.itemsize * 8:
+            half, mask = 1 << (leaf.width - 1), (1 << leaf.width) - 1
+
+            def plain(R: Regs, g: Group) -> None:
+                r = f(R[a], R[b])
+                R[d] = ((r + half) & mask) - half if type(r) is int else r
+
+            c.emit(op, plain)
+            return
+
+        def narrow(R: Regs, g: Group) -> None:
+            R[d] = normalise(f(R[a], R[b]), leaf)
+
+        c.emit(op, narrow)
+
+    return build
+
+
+def _binary(f: Binary) -> Builder:
+    """An op whose result is f(a, b, leaf); no lane can make it fail."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = f(R[a], R[b], leaf)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _bits(f: Callable[[Value, Value], Value], g_bool: Callable[[bool, bool], bool]) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            R[d] = g_bool(x, y) if type(x) is bool and type(y) is bool else f(x, y)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _division(kind: str, is_signed: bool) -> Builder:
+    """kind: "div" (towards zero), "rem", "floor", "ceil"."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        rank = len(leaf.shape)
+        name = op_name(op)
+        lowest = -(1 << (leaf.width - 1))
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            if not is_signed:
+                x, y = unsigned(x, leaf), unsigned(y, leaf)
+            if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
+                xi, yi = int(x), int(y)  # type: ignore[arg-type]
+                if yi == 0:
+                    if g.mask.n:
+                        raise Fault("division", f"{name}: division of {xi} by zero")
+                    R[d] = 0
+                    return
+                if is_signed and xi == lowest and yi == -1 and g.mask.n:
+                    raise Fault("overflow", f"{name}: {xi} by -1 overflows {leaf!r}")
+                R[d] = wrap_int(_exact(kind, xi, yi), leaf.width)
+                return
+            if isinstance(y, np.ndarray):
+                zero = y == 0
+                if zero.any():
+                    if g.mask.any(zero, rank):
+                        raise Fault("division", f"{name}: division by zero", g.mask.first(zero, rank))
+                    y = np.where(zero, np.asarray(1, y.dtype), y)
+            elif y == 0:
+                if g.mask.n:
+                    raise Fault("division", f"{name}: division by zero")
+                y = 1
+            if is_signed and (not isinstance(y, np.ndarray) and y == -1 or isinstance(y, np.ndarray)):
+                bad = np.asarray((x == lowest) & (y == -1))
+                if bad.any() and g.mask.any(bad, rank):
+                    raise Fault("overflow", f"{name}: {lowest} by -1 overflows {leaf!r}", g.mask.first(bad, rank))
+            R[d] = normalise(_divide(kind, x, y), leaf) if is_signed else _signed(_divide(kind, x, y), leaf)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _signed(v: Value, leaf: Leaf) -> Value:
+    """Unsigned bits back to the normal form."""
+    if isinstance(v, np.ndarray):
+        if leaf.width == 1:
+            return v.astype(np.bool_)
+        return normalise(v.astype(leaf.unsigned).view(leaf.dtype), leaf)
+    return wrap_int(int(v), leaf.width)  # type: ignore[arg-type]
+
+
+def _exact(kind: str, x: int, y: int) -> int:
+    if kind == "floor":
+        return x // y
+    if kind == "ceil":
+        return -(-x // y)
+    q = abs(x) // abs(y)
+    if (x < 0) != (y < 0):
+        q = -q
+    return q if kind == "div" else x - q * y
+
+
+def _divide(kind: str, x: Value, y: Value) -> Value:
+    """Array division: numpy divides towards minus infinity; the IR towards zero."""
+    if kind == "rem":
+        return np.fmod(x, y)  # type: ignore[call-overload]
+    q = x // y  # type: ignore[operator]
+    if kind == "floor":
+        return q
+    r = x - q * y  # type: ignore[operator]
+    if kind == "ceil":
+        return q + (r != 0)
+    if isinstance(x, np.ndarray) and x.dtype.kind == "u" or isinstance(y, np.ndarray) and y.dtype.kind == "u":
+        return q
+    return q + ((r != 0) & ((x < 0) != (y < 0)))  # type: ignore[operator]
+
+
+def _shift(kind: str) -> Builder:
+    """Shifts by the width or more give poison in the IR: reported as an error in an active lane."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        rank, width = len(leaf.shape), leaf.width
+        nsw, nuw = _flags(op) if c.overflow_errors and kind == "shl" else (False, False)
+        name = op_name(op)
+
+        def step(R: Regs, g: Group) -> None:
+            x, n = R[a], unsigned(R[b], leaf)
+            if isinstance(n, np.ndarray):
+                big = n >= width
+                if big.any():
+                    if g.mask.any(big, rank):
+                        raise Fault("arithmetic", f"{name}: shift by {width} bits or more", g.mask.first(big, rank))
+                    n = np.where(big, np.asarray(0, n.dtype), n)
+                n = n.astype(leaf.dtype)
+            elif n >= width:  # type: ignore[operator]
+                if g.mask.n:
+                    raise Fault("arithmetic", f"{name}: shift of {leaf!r} by {n} bits")
+                n = 0
+            if kind == "shl":
+                r = normalise(x << n, leaf)  # type: ignore[operator]
+                if nsw:
+                    _overflow(g, "nsw", (r >> n) != x, x, n, "<<", leaf, name)  # type: ignore[operator,arg-type]
+                if nuw:
+                    un = n.astype(leaf.unsigned) if isinstance(n, np.ndarray) else n
+                    bad = (unsigned(r, leaf) >> un) != unsigned(x, leaf)  # type: ignore[operator]
+                    _overflow(g, "nuw", bad, unsigned(x, leaf), n, "<<", leaf, name)
+                R[d] = r
+            elif kind == "ashr":
+                R[d] = x if width == 1 else x >> n  # type: ignore[operator]
+            else:
+                u = unsigned(x, leaf)
+                un = n.astype(leaf.unsigned) if isinstance(n, np.ndarray) and leaf.width != 1 else n
+                R[d] = _signed(u >> un, leaf)  # type: ignore[operator]
+
+        c.emit(op, step)
+
+    return build
+
+
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+def _compare(c: FnCompiler, op: Operation) -> None:
+    """arith.cmpi, llvm.icmp; pointers compare as unsigned."""
+    a, b = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(a)
+    number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
+    if not isinstance(number, int) or not 0 <= number < len(_PREDICATES):
+        raise InterpError("unsupported", f"expected an integer predicate in [0, 10), got {attr_of(op, 'predicate')}")
+    pred = _PREDICATES[number]
+
+    def eq(R: Regs, g: Group) -> None:
+        R[d] = R[a] == R[b]
+
+    def ne(R: Regs, g: Group) -> None:
+        R[d] = R[a] != R[b]
+
+    def lt(R: Regs, g: Group) -> None:
+        R[d] = R[a] < R[b]  # type: ignore[operator]
+
+    def le(R: Regs, g: Group) -> None:
+        R[d] = R[a] <= R[b]  # type: ignore[operator]
+
+    def gt(R: Regs, g: Group) -> None:
+        R[d] = R[a] > R[b]  # type: ignore[operator]
+
+    def ge(R: Regs, g: Group) -> None:
+        R[d] = R[a] >= R[b]  # type: ignore[operator]
+
+    by_name: dict[str, Step] = {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}
+    if pred in ("eq", "ne") or (leaf.width != 1 and pred[0] == "s"):
+        c.emit(op, by_name[pred if pred in ("eq", "ne") else pred[1:]])
+        return
+    compare = {
+        "lt": lambda x, y: x < y,
+        "le": lambda x, y: x <= y,
+        "gt": lambda x, y: x > y,
+        "ge": lambda x, y: x >= y,
+    }[pred[1:]]
+    # A signed i1 is 0 or -1, so its order is the reverse of the unsigned one.
+    flip = leaf.width == 1 and pred[0] == "s"
+
+    def other(R: Regs, g: Group) -> None:
+        x, y = unsigned(R[a], leaf), unsigned(R[b], leaf)
+        R[d] = compare(y, x) if flip else compare(x, y)
+
+    c.emit(op, other)
+
+
+def _minmax(largest: bool, is_signed: bool) -> Builder:
+    def f(a: Value, b: Value, leaf: Leaf) -> Value:
+        x, y = (a, b) if is_signed and leaf.width != 1 else (unsigned(a, leaf), unsigned(b, leaf))
+        if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
+            r = max(x, y) if largest else min(x, y)  # type: ignore[type-var]
+            return wrap_int(int(r), leaf.width)  # type: ignore[arg-type]
+        r = np.maximum(x, y) if largest else np.minimum(x, y)  # type: ignore[call-overload]
+        return r if is_signed and leaf.width != 1 else _signed(r, leaf)
+
+    return _binary(f)
+
+
+def _unary(f: Callable[[Value, Leaf], Value]) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = f(R[a], leaf)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _abs(v: Value, leaf: Leaf) -> Value:
+    return normalise(abs(v), leaf)  # type: ignore[arg-type]
+
+
+def popcount(v: Value, leaf: Leaf) -> Value:
+    """Number of set bits."""
+    u = unsigned(v, leaf)
+    if not isinstance(u, np.ndarray):
+        return wrap_int(int(u).bit_count(), leaf.width)  # type: ignore[arg-type]
+    return np.bitwise_count(u).astype(leaf.dtype) if hasattr(np, "bitwise_count") else _each(u, int.bit_count, leaf)
+
+
+def _each(u: Array, f: Callable[[int], int], leaf: Leaf) -> Array:
+    return np.array([f(int(x)) for x in u.ravel()], leaf.dtype).reshape(u.shape)
+
+
+def _clz(v: Value, leaf: Leaf) -> Value:
+    u = unsigned(v, leaf)
+    if not isinstance(u, np.ndarray):
+        return leaf.width - int(u).bit_length()  # type: ignore[arg-type]
+    return _each(u, lambda x: leaf.width - x.bit_length(), leaf)
+
+
+def _ctz(v: Value, leaf: Leaf) -> Value:
+    def one(x: int) -> int:
+        return (x & -x).bit_length() - 1 if x else leaf.width
+
+    u = unsigned(v, leaf)
+    return _each(u, one, leaf) if isinstance(u, np.ndarray) else one(int(u))  # type: ignore[arg-type]
+
+
+def _reverse(v: Value, leaf: Leaf) -> Value:
+    def one(x: int) -> int:
+        return wrap_int(int(f"{x:0{leaf.width}b}"[::-1], 2), leaf.width)
+
+    u = unsigned(v, leaf)
+    return _each(u, one, leaf) if isinstance(u, np.ndarray) else one(int(u))  # type: ignore[arg-type]
+
+
+
+def mulhi(a: Value, b: Value, leaf: Leaf, is_signed: bool) -> Value:
+    """The upper half of the double-width product."""
+    x, y = (a, b) if is_signed else (unsigned(a, leaf), unsigned(b, leaf))
+    if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
+        return wrap_int((int(x) * int(y)) >> leaf.width, leaf.width)  # type: ignore[arg-type]
+    wide = np.int64 if is_signed else np.uint64
+    if leaf.width <= 32:
+        p = np.asarray(x).astype(wide) * np.asarray(y).astype(wide)
+        return _signed((p >> np.asarray(leaf.width, wide)).astype(np.int64), leaf)
+    p_exact = np.asarray(x).astype(object) * np.asarray(y).astype(object)
+    hi = [wrap_int(int(v) >> leaf.width, leaf.width) for v in p_exact.ravel()]
+    return np.array(hi, leaf.dtype).reshape(p_exact.shape)
+
+
+def _mul_extended(is_signed: bool) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        lo, hi = c.define(op.results[0]), c.define(op.results[1])
+        leaf = c.leaf_of(lo)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            R[lo] = normalise(x * y, leaf)  # type: ignore[operator]
+            R[hi] = mulhi(x, y, leaf, is_signed)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _add_extended(c: FnCompiler, op: Operation) -> None:
+    a, b = c.use(op.operands[0]), c.use(op.operands[1])
+    d, carry = c.define(op.results[0]), c.define(op.results[1])
+    leaf = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        r = normalise(R[a] + R[b], leaf)  # type: ignore[operator]
+        R[d] = r
+        R[carry] = unsigned(r, leaf) < unsigned(R[a], leaf)  # type: ignore[operator]
+
+    c.emit(op, step)
+
+
+def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: bool) -> Builder:
+    """llvm.intr.{s,u}{add,sub,mul}.with.overflow: a struct of result and flag."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d, flag = c.defines(op.results[0])
+        leaf = c.leaf_of(d)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y = R[a], R[b]
+            r = R[d] = normalise(f(x, y), leaf)
+            if not is_signed:
+                x, y, r = unsigned(x, leaf), unsigned(y, leaf), unsigned(r, leaf)
+            exact = f(np.asarray(x).astype(object), np.asarray(y).astype(object))
+            bad = np.asarray(exact != np.asarray(r).astype(object)).astype(np.bool_)
+            R[flag] = bad if bad.ndim else bool(bad)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _funnel(left: bool) -> Builder:
+    """llvm.intr.fshl / fshr."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b, n = (c.use(v) for v in op.operands)
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        w = leaf.width
+
+        def one(x: int, y: int, k: int) -> int:
+            k %= w
+            both = ((x & ((1 << w) - 1)) << w) | (y & ((1 << w) - 1))
+            return wrap_int((both << k) >> w if left else both >> k, w)
+
+        def step(R: Regs, g: Group) -> None:
+            x, y, k = R[a], R[b], R[n]
+            if any(isinstance(v, np.ndarray) for v in (x, y, k)):
+                xs, ys, ks = np.broadcast_arrays(np.asarray(x), np.asarray(y), np.asarray(k))
+                vals = [one(int(p), int(q), int(r)) for p, q, r in zip(xs.ravel(), ys.ravel(), ks.ravel())]
+                R[d] = np.array(vals, leaf.dtype).reshape(xs.shape)
+            else:
+                R[d] = one(int(x), int(y), int(k))  # type: ignore[arg-type]
+
+        c.emit(op, step)
+
+    return build
+
+
+def _add(a: Value, b: Value) -> Value:
+    return a + b  # type: ignore[operator]
+
+
+def _sub(a: Value, b: Value) -> Value:
+    return a - b  # type: ignore[operator]
+
+
+def _mul(a: Value, b: Value) -> Value:
+    return a * b  # type: ignore[operator]
+
+
+_and = _bits(lambda a, b: a & b, lambda a, b: a and b)  # type: ignore[operator]
+_or = _bits(lambda a, b: a | b, lambda a, b: a or b)  # type: ignore[operator]
+_xor = _bits(lambda a, b: a ^ b, lambda a, b: a != b)  # type: ignore[operator]
+
+OPS: dict[str, Builder] = {
+    "arith.addi": _arith("+", _add),
+    "arith.subi": _arith("-", _sub),
+    "arith.muli": _arith("*", _mul),
+    "llvm.add": _arith("+", _add),
+    "llvm.sub": _arith("-", _sub),
+    "llvm.mul": _arith("*", _mul),
+    "arith.divsi": _division("div", True),
+    "arith.divui": _division("div", False),
+    "arith.remsi": _division("rem", True),
+    "arith.remui": _division("rem", False),
+    "arith.floordivsi": _division("floor", True),
+    "arith.ceildivsi": _division("ceil", True),
+    "arith.ceildivui": _division("ceil", False),
+    "llvm.sdiv": _division("div", True),
+    "llvm.udiv": _division("div", False),
+    "llvm.srem": _division("rem", True),
+    "llvm.urem": _division("rem", False),
+    "arith.andi": _and,
+    "arith.ori": _or,
+    "arith.xori": _xor,
+    "llvm.and": _and,
+    "llvm.or": _or,
+    "llvm.xor": _xor,
+    "arith.shli": _shift("shl"),
+    "arith.shrsi": _shift("ashr"),
+    "arith.shrui": _shift("lshr"),
+    "llvm.shl": _shift("shl"),
+    "llvm.ashr": _shift("ashr"),
+    "llvm.lshr": _shift("lshr"),
+    "arith.cmpi": _compare,
+    "llvm.icmp": _compare,
+    "arith.minsi": _minmax(False, True),
+    "arith.maxsi": _minmax(True, True),
+    "arith.minui": _minmax(False, False),
+    "arith.maxui": _minmax(True, False),
+    "llvm.intr.smin": _minmax(False, True),
+    "llvm.intr.smax": _minmax(True, True),
+    "llvm.intr.umin": _minmax(False, False),
+    "llvm.intr.umax": _minmax(True, False),
+    "llvm.intr.abs": _unary(_abs),
+    "math.absi": _unary(_abs),
+    "llvm.intr.ctpop": _unary(popcount),
+    "math.ctpop": _unary(popcount),
+    "llvm.intr.ctlz": _unary(_clz),
+    "math.ctlz": _unary(_clz),
+    "llvm.intr.cttz": _unary(_ctz),
+    "math.cttz": _unary(_ctz),
+    "llvm.intr.bitreverse": _unary(_reverse),
+    "arith.mulsi_extended": _mul_extended(True),
+    "arith.mului_extended": _mul_extended(False),
+    "arith.addui_extended": _add_extended,
+    "llvm.intr.sadd.with.overflow": _with_overflow("+", _add, True),
+    "llvm.intr.uadd.with.overflow": _with_overflow("+", _add, False),
+    "llvm.intr.ssub.with.overflow": _with_overflow("-", _sub, True),
+    "llvm.intr.usub.with.overflow": _with_overflow("-", _sub, False),
+    "llvm.intr.smul.with.overflow": _with_overflow("*", _mul, True),
+    "llvm.intr.umul.with.overflow": _with_overflow("*", _mul, False),
+    "llvm.intr.fshl": _funnel(True),
+    "llvm.intr.fshr": _funnel(False),
+}

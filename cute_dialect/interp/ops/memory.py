@@ -1,0 +1,494 @@
+"""Loads, stores, addresses and atomics of the llvm dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.memory import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, Site, load, locate, store
+from cute_dialect.interp.ops.data import enum_word, ints_of
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.types import Leaf, Type, round_up, size_of, stride_of, type_of
+from cute_dialect.interp.values import POISON, Array, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from xdsl.ir import Operation
+
+GEP_SSA = -(1 << 31)
+
+
+def _int_attr(op: Operation, name: str) -> int | None:
+    got = attr_of(op, name)
+    data = getattr(getattr(got, "value", None), "data", None)
+    return data if isinstance(data, int) else None
+
+
+def _space(leaf: Leaf) -> int:
+    return leaf.space
+
+
+def _sites(op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int, Site]]:
+    """One site a leaf, with its byte offset; the alignment is what the op promises at that offset."""
+    align = _int_attr(op, "alignment") or t.align
+    out: list[tuple[int, Site]] = []
+    for leaf, off in zip(t.leaves, t.offsets):
+        a = align
+        while off % a:
+            a //= 2
+        out.append((off, Site(leaf, a, space, is_store)))
+    return out
+
+
+def _polls(c: FnCompiler, op: Operation) -> bool:
+    """Whether a read in a loop may be waiting for another thread."""
+    atomic = (_int_attr(op, "ordering") or 0) > 0 or attr_of(op, "volatile_") is not None
+    return atomic and c.loops > 0
+
+
+def spin_point(info: OpInfo, text: str) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
+    """A place in a loop where others must get their turn."""
+
+    def gen(R: Regs, g: Group) -> Generator[Wait, None, None]:
+        yield Wait(lambda: True, info, text, spin=True)
+
+    return gen
+
+
+def _load(c: FnCompiler, op: Operation) -> None:
+    p = c.use(op.operands[0])
+    space = _space(c.leaf_of(p))
+    t = type_of(op.results[0].type)
+    outs = c.defines(op.results[0])
+    sites = _sites(op, t, space, False)
+    if len(sites) == 1 and sites[0][0] == 0:
+        site, d = sites[0][1], outs[0]
+
+        def one(R: Regs, g: Group) -> None:
+            R[d] = load(site, g, R[p])
+
+        c.emit(op, one, pure=False)
+    else:
+
+        def many(R: Regs, g: Group) -> None:
+            base = R[p]
+            for (off, s), slot in zip(sites, outs):
+                R[slot] = load(s, g, base + off)  # type: ignore[operator]
+
+        c.emit(op, many, pure=False)
+    if _polls(c, op):
+        c.fn.needs_warp.append("a polled load")
+        c.emit_blocking(op, spin_point(c.info(op), "polls memory"))
+
+
+def _store(c: FnCompiler, op: Operation) -> None:
+    value = op.operands[0]
+    vals = c.uses(value)
+    p = c.use(op.operands[1])
+    sites = _sites(op, type_of(value.type), _space(c.leaf_of(p)), True)
+
+    def step(R: Regs, g: Group) -> None:
+        base = R[p]
+        g.count.progress += 1
+        for (off, s), v in zip(sites, vals):
+            store(s, g, base + off if off else base, R[v])  # type: ignore[operator]
+
+    c.emit(op, step, pure=False)
+
+
+def _gep(c: FnCompiler, op: Operation) -> None:
+    """getelementptr: base + Σ index · stride, in 64 bits."""
+    p = c.use(op.operands[0])
+    raw = ints_of(attr_of(op, "rawConstantIndices"))
+    elem = attr_of(op, "elem_type")
+    if elem is None:
+        raise InterpError("unsupported", "expected llvm.getelementptr with an elem_type")
+    dynamic = [c.use(v) for v in op.operands[1:]]
+    const = 0
+    terms: list[tuple[int, int]] = []
+    at = 0
+    current = elem
+    for n, i in enumerate(raw):
+        if n == 0:
+            stride = stride_of(current)
+        elif current.name == "llvm.struct":
+            fields = type_of(current)
+            if not 0 <= i < len(fields.children):
+                raise InterpError("unsupported", f"expected a constant field index in [0, {len(fields.children)}), got {i}")
+            start = 0
+            for f in fields.children[:i]:
+                start = round_up(start, f.align) + f.size
+            const += round_up(start, fields.children[i].align)
+            current = current.types.data[i]  # type: ignore[attr-defined]
+            continue
+        elif current.name == "llvm.array":
+            current = current.type  # type: ignore[attr-defined]
+            stride = stride_of(current)
+        else:
+            current = current.element_type  # type: ignore[attr-defined]
+            stride = stride_of(current)
+        if i == GEP_SSA:
+            terms.append((dynamic[at], stride))
+            at += 1
+        else:
+            const += i * stride
+    d = c.define(op.results[0])
+    if not terms:
+
+        def fixed(R: Regs, g: Group) -> None:
+            R[d] = R[p] + const  # type: ignore[operator]
+
+        c.emit(op, fixed)
+        return
+    if len(terms) == 1 and const == 0:
+        slot, stride = terms[0]
+
+        def single(R: Regs, g: Group) -> None:
+            i = R[slot]
+            if isinstance(i, np.ndarray):
+                R[d] = np.multiply(i, stride, dtype=np.int64) + R[p]  # type: ignore[operator]
+            else:
+                R[d] = R[p] + i * stride  # type: ignore[operator]
+
+        c.emit(op, single)
+        return
+
+    def general(R: Regs, g: Group) -> None:
+        r = R[p] + const  # type: ignore[operator]
+        for slot, stride in terms:
+            i = R[slot]
+            r = r + (np.multiply(i, stride, dtype=np.int64) if isinstance(i, np.ndarray) else i * stride)  # type: ignore[operator]
+        R[d] = r
+
+    c.emit(op, general)
+
+
+def _alloca(c: FnCompiler, op: Operation) -> None:
+    """Stack memory, one place a function call: an alloca in a loop gives the same address each time."""
+    n = c.use(op.operands[0])
+    count = c.fn.template[n]
+    if not isinstance(count, int):
+        raise InterpError("unsupported", "expected llvm.alloca of a constant number of elements")
+    elem = attr_of(op, "elem_type")
+    if elem is None:
+        raise InterpError("unsupported", "expected llvm.alloca with an elem_type")
+    size, align = size_of(elem)
+    offset = c.alloca(count * max(stride_of(elem), size), max(_int_attr(op, "alignment") or align, 1))
+    d = c.define(op.results[0])
+
+    def step(R: Regs, g: Group) -> None:
+        R[d] = LOCAL_WINDOW + g.frame + offset
+
+    c.emit(op, step)
+
+
+def _addressof(c: FnCompiler, op: Operation) -> None:
+    ref = attr_of(op, "global_name")
+    name = str(getattr(getattr(ref, "root_reference", ref), "data", ref))
+    d = c.define(op.results[0])
+
+    def step(R: Regs, g: Group) -> None:
+        R[d] = g.launch.symbol_address(name)
+
+    c.emit(op, step)
+
+
+def _addrspacecast(c: FnCompiler, op: Operation) -> None:
+    src, dst = type_of(op.operands[0].type).leaf.space, type_of(op.results[0].type).leaf.space
+    if src == dst or (src in (0, 1, 4, 5) and dst in (0, 1, 4, 5)) or (src == 3 and dst == 7):
+        c.alias(op.results[0], c.uses(op.operands[0]))
+        return
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    low = (1 << WINDOW_BITS) - 1
+
+    def to_generic(R: Regs, g: Group) -> None:
+        v = R[a]
+        if src == 7:
+            _ = v + 0  # type: ignore[operator]
+            arr = to_lanes(v, c_leaf, g.lanes)
+            rank = arr >> WINDOW_BITS
+            blocks = np.array([g.block_of(i) if r == 0 else g.cluster_peer(i, r - 1) for i, r in enumerate(rank.tolist())])
+            R[d] = SHARED_WINDOW + (blocks.astype(np.int64) << WINDOW_BITS) + (arr & low)
+            return
+        if isinstance(g.lane_block, int):
+            R[d] = v + (SHARED_WINDOW + (g.lane_block << WINDOW_BITS))  # type: ignore[operator]
+        else:
+            R[d] = v + (SHARED_WINDOW + (g.lane_block.astype(np.int64) << WINDOW_BITS))  # type: ignore[operator]
+
+    def from_generic(R: Regs, g: Group) -> None:
+        v = R[a]
+        v + 0  # type: ignore[operator]  # poison shows here
+        arr = np.asarray(v)
+        bad = (arr < SHARED_WINDOW) | (arr >= SHARED_WINDOW + (1 << 40))
+        if bad.any() and (g.mask.any(bad) if bad.ndim else g.mask.n):
+            lane = g.mask.first(bad) if bad.ndim else -1
+            raise Fault("oob", f"addrspacecast to shared memory of an address outside it: {int(np.asarray(arr).flat[max(lane, 0)]):#x}", lane)
+        own = g.lane_block
+        block = (arr - SHARED_WINDOW) >> WINDOW_BITS
+        if np.any(block != own) and dst == 3 and g.mask.n:
+            raise Fault("oob", "addrspacecast to ptr<3> of an address in another block's shared memory")
+        r = arr & low
+        R[d] = r if r.ndim else int(r)
+
+    c_leaf = type_of(op.operands[0].type).leaf
+    if src in (3, 7) and dst == 0:
+        c.emit(op, to_generic)
+    elif src == 0 and dst in (3, 7):
+        c.emit(op, from_generic)
+    else:
+        raise InterpError("unsupported", f"expected a cast from or to generic pointers, got {src} to {dst}")
+
+
+def _ptrtoint(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        v = R[a]
+        if isinstance(v, np.ndarray):
+            R[d] = v if leaf.width == 64 else v.astype(leaf.dtype)
+        else:
+            R[d] = wrap_int(int(v), leaf.width)  # type: ignore[arg-type]
+
+    c.emit(op, step)
+
+
+def _inttoptr(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    src = c.leaf_of(a)
+
+    def step(R: Regs, g: Group) -> None:
+        v = unsigned(R[a], src) if src.width < 64 else R[a]
+        R[d] = v.astype(np.int64) if isinstance(v, np.ndarray) else int(v)  # type: ignore[arg-type]
+
+    c.emit(op, step)
+
+
+# -- atomics ----------------------------------------------------------------------------------------------------------
+
+_BIN_OPS = (
+    "xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin", "fadd", "fsub", "fmax", "fmin",
+    "uinc_wrap", "udec_wrap", "usub_cond", "usub_sat",
+)  # fmt: skip
+
+
+def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
+    """One atomic read-modify-write on scalars or on vectors; returns the new value."""
+    from cute_dialect.interp.values import normalise
+
+    x, y = np.asarray(old, leaf.dtype), np.asarray(v, leaf.dtype)
+    if kind == "xchg":
+        return y
+    if kind in ("add", "fadd"):
+        r = x + y
+    elif kind in ("sub", "fsub"):
+        r = x - y
+    elif kind == "_and":
+        r = x & y
+    elif kind == "nand":
+        r = ~(x & y)
+    elif kind == "_or":
+        r = x | y
+    elif kind == "_xor":
+        r = x ^ y
+    elif kind == "max":
+        r = np.maximum(x, y)
+    elif kind == "min":
+        r = np.minimum(x, y)
+    elif kind == "umax":
+        r = np.maximum(x.view(leaf.unsigned), y.view(leaf.unsigned)).view(leaf.dtype)
+    elif kind == "umin":
+        r = np.minimum(x.view(leaf.unsigned), y.view(leaf.unsigned)).view(leaf.dtype)
+    elif kind == "fmax":
+        r = np.fmax(x, y)
+    elif kind == "fmin":
+        r = np.fmin(x, y)
+    elif kind in ("uinc_wrap", "udec_wrap"):
+        ux, uy = int(unsigned(int(x), leaf)), int(unsigned(int(y), leaf))  # type: ignore[arg-type]
+        new = (0 if ux >= uy else ux + 1) if kind == "uinc_wrap" else (uy if ux == 0 or ux > uy else ux - 1)
+        return np.asarray(wrap_int(new, leaf.width), leaf.dtype)
+    else:
+        raise Fault("unsupported", f"expected a known atomic operation, got {kind}")
+    if leaf.kind == "i":
+        return normalise(r, leaf) if leaf.width < leaf.dtype.itemsize * 8 else r
+    return r.astype(leaf.dtype)
+
+
+def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, want_old: bool) -> Value:
+    """Read-modify-write by the active lanes, one after the other in lane order; the old values if wanted."""
+    m = g.mask
+    leaf = site.leaf
+    if value is POISON:
+        raise Fault("poison", "atomic operation with a poison (undefined) value")
+    old = np.zeros((m.lanes, *leaf.shape), leaf.dtype)
+    if m.n == 0:
+        return old
+    g.loads += m.n
+    g.stores += m.n
+    g.count.progress += 1
+    vals = to_lanes(value, leaf, m.lanes)
+    for buf, off, sel in locate(site, g, addr):
+        lanes = m.idx if sel is None else m.idx[sel]
+        offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
+        if buf.shadow is not None:
+            buf.shadow[offs[:, None] + np.arange(site.nbytes)] = 1
+        view = buf.view(leaf.dtype, leaf.count)
+        rows = offs // site.nbytes if leaf.count == 1 or site.align >= site.nbytes else None
+        if rows is None:
+            raise Fault("misaligned", f"expected an atomic aligned to its {site.nbytes} bytes")
+        unique = len(np.unique(rows)) == len(rows)
+        if unique:
+            before = np.array(view[rows])
+            if kind in ("uinc_wrap", "udec_wrap"):
+                new = np.array([apply_atomic(kind, b, v, leaf) for b, v in zip(before, vals[lanes])], leaf.dtype)
+            else:
+                new = apply_atomic(kind, before, vals[lanes], leaf)
+            view[rows] = new
+            old[lanes] = before
+        elif not want_old and leaf.kind == "i" and kind in ("add", "max", "min") and leaf.count == 1:
+            {"add": np.add, "max": np.maximum, "min": np.minimum}[kind].at(view, rows, vals[lanes])
+        else:
+            for r, lane in zip(rows.tolist(), lanes.tolist()):
+                before = np.array(view[r])
+                old[lane] = before
+                view[r] = apply_atomic(kind, before, vals[lane], leaf)
+    return old
+
+
+def _atomicrmw(c: FnCompiler, op: Operation) -> None:
+    p, v = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+    number = _int_attr(op, "bin_op")
+    kind = _BIN_OPS[number] if number is not None and 0 <= number < len(_BIN_OPS) else enum_word(attr_of(op, "bin_op"))
+    kind = {"and": "_and", "or": "_or", "xor": "_xor"}.get(kind, kind)
+    if kind not in _BIN_OPS:
+        raise InterpError("unsupported", f"expected an atomic operation in {', '.join(_BIN_OPS)}, got {kind}")
+    site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic")
+    used = bool(list(op.results[0].uses))
+
+    def step(R: Regs, g: Group) -> None:
+        R[d] = atomic_lanes(site, g, R[p], R[v], kind, used)
+
+    c.emit(op, step, pure=False)
+    if used and c.loops:
+        c.fn.needs_warp.append("a polled atomic")
+        c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))
+
+
+def _cmpxchg(c: FnCompiler, op: Operation) -> None:
+    p, expected, new = (c.use(v) for v in op.operands)
+    d, flag = c.defines(op.results[0])
+    leaf = c.leaf_of(d)
+    site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic")
+
+    def step(R: Regs, g: Group) -> None:
+        m = g.mask
+        _ = R[expected] == R[new]
+        want, put = to_lanes(R[expected], leaf, m.lanes), to_lanes(R[new], leaf, m.lanes)
+        old = np.zeros(m.lanes, leaf.dtype)
+        ok = np.zeros(m.lanes, np.bool_)
+        g.loads += m.n
+        g.stores += m.n
+        for buf, off, sel in locate(site, g, R[p]):
+            lanes = m.idx if sel is None else m.idx[sel]
+            offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
+            view = buf.view(leaf.dtype, 1)
+            if buf.shadow is not None:
+                buf.shadow[offs[:, None] + np.arange(site.nbytes)] = 1
+            for r, lane in zip((offs // site.nbytes).tolist(), lanes.tolist()):
+                old[lane] = view[r]
+                if view[r] == want[lane]:
+                    view[r] = put[lane]
+                    ok[lane] = True
+                    g.count.progress += 1
+        R[d], R[flag] = old, ok
+
+    c.emit(op, step, pure=False)
+    if c.loops:
+        c.fn.needs_warp.append("a polled atomic")
+        c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))
+
+
+# -- block copies -----------------------------------------------------------------------------------------------------
+
+
+def _byte_site(space: int, n: int, is_store: bool, verb: str) -> Site:
+    leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (n,))
+    return Site(leaf, 1, space, is_store, verb)
+
+
+def copy_bytes(g: Group, dst: Value, dst_space: int, src: Value, src_space: int, n: int) -> None:
+    """memcpy of `n` bytes by each active lane."""
+    data = load(_byte_site(src_space, n, False, "memcpy read"), g, src)
+    store(_byte_site(dst_space, n, True, "memcpy write"), g, dst, data)
+
+
+def _memcpy(c: FnCompiler, op: Operation) -> None:
+    d, s = c.use(op.operands[0]), c.use(op.operands[1])
+    n = c.use(op.operands[2]) if len(op.operands) > 2 else -1
+    fixed = _int_attr(op, "len")
+    ds, ss = _space(c.leaf_of(d)), _space(c.leaf_of(s))
+
+    def step(R: Regs, g: Group) -> None:
+        size = active_uniform(R[n], g.mask, "the length of a memcpy") if n >= 0 else (fixed or 0)
+        if size > 0:
+            copy_bytes(g, R[d], ds, R[s], ss, size)
+
+    c.emit(op, step, pure=False)
+
+
+def _memset(c: FnCompiler, op: Operation) -> None:
+    d, v, n = (c.use(x) for x in op.operands[:3])
+    ds = _space(c.leaf_of(d))
+
+    def step(R: Regs, g: Group) -> None:
+        size = active_uniform(R[n], g.mask, "the length of a memset")
+        byte = active_uniform(R[v], g.mask, "the byte of a memset")
+        if size > 0:
+            store(_byte_site(ds, size, True, "memset"), g, R[d], np.full((size,), byte, np.int8))
+
+    c.emit(op, step, pure=False)
+
+
+def _nothing(c: FnCompiler, op: Operation) -> None:
+    """No effect here."""
+    for r in op.results:
+        c.constant(r, [POISON] * len(type_of(r.type).leaves))
+
+
+def shared_address(offset: int) -> int:
+    """The `ptr<3>` of a byte of shared memory."""
+    return SMEM_ORIGIN + offset
+
+
+OPS: dict[str, Builder] = {
+    "llvm.load": _load,
+    "llvm.store": _store,
+    "llvm.getelementptr": _gep,
+    "llvm.alloca": _alloca,
+    "llvm.mlir.addressof": _addressof,
+    "llvm.addrspacecast": _addrspacecast,
+    "llvm.ptrtoint": _ptrtoint,
+    "llvm.inttoptr": _inttoptr,
+    "llvm.atomicrmw": _atomicrmw,
+    "llvm.cmpxchg": _cmpxchg,
+    "llvm.intr.memcpy": _memcpy,
+    "llvm.intr.memcpy.inline": _memcpy,
+    "llvm.intr.memmove": _memcpy,
+    "llvm.intr.memset": _memset,
+    "llvm.intr.lifetime.start": _nothing,
+    "llvm.intr.lifetime.end": _nothing,
+    "llvm.intr.stacksave": _nothing,
+    "llvm.intr.stackrestore": _nothing,
+}
+
+__all__ = ["OPS", "Array", "apply_atomic", "atomic_lanes", "copy_bytes", "shared_address", "spin_point"]

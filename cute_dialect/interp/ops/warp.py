@@ -1,0 +1,371 @@
+"""Warp collectives: shuffle, vote, match, redux, elect; and the packed conversions.
+
+A group holds whole warps, so each collective is done for all of them at once, on arrays `(warps, 32)`.  The threads that a member
+mask names must be active, or have exited: otherwise the device would hang or give garbage, and an error is raised here.
+Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync", "cvt".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.types import Leaf, float_leaf
+from cute_dialect.interp.values import POISON, Array, Regs, Value, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+LANE = np.arange(32)
+
+
+def members(g: Group, mask: Value, name: str) -> Array:
+    """Which lanes of its warp each lane talks to, `(warps, 32, 32)`: those its member mask names that are active."""
+    m = g.mask
+    active = m.array.reshape(-1, 32)
+    live = ~g.dead.reshape(-1, 32)
+    if isinstance(mask, int):
+        named = ((mask >> LANE) & 1).astype(np.bool_)[None, None, :]
+    elif isinstance(mask, np.ndarray):
+        named = ((mask.reshape(-1, 32, 1).astype(np.int64) >> LANE) & 1).astype(np.bool_)
+    else:
+        raise Fault("poison", f"{name}: the member mask is poison (undefined)")
+    own = np.broadcast_to(named, (len(active), 32, 32))[:, LANE, LANE]
+    if (active & ~own).any():
+        lane = int(np.flatnonzero((active & ~own).ravel())[0])
+        raise Fault("sync", f"{name}: expected a member mask that names the calling thread, lane {lane % 32}", lane)
+    missing = active[:, :, None] & named & (live & ~active)[:, None, :]
+    if missing.any():
+        w, lane, other = (int(x[0]) for x in np.nonzero(missing))
+        raise Fault(
+            "sync", f"{name}: the member mask names lane {other}, which is still running but did not get here", w * 32 + lane
+        )
+    return named & active[:, None, :]
+
+
+def rows(v: Value, leaf: Leaf, g: Group) -> Array:
+    """The value as `(warps, 32)`."""
+    return to_lanes(v, leaf, g.lanes).reshape(-1, 32, *leaf.shape)
+
+
+def shuffle(g: Group, mask: Value, value: Value, offset: Value, clamp: Value, kind: str, leaf: Leaf, name: str) -> tuple[Array, Array]:
+    """shfl.sync: the value of the source lane, and whether it was in range (PTX ISA, pseudo-code of shfl.sync)."""
+    talk = members(g, mask, name)
+    warps = talk.shape[0]
+
+    def wide(v: Value) -> Array:
+        _ = v + 0  # type: ignore[operator]  # poison shows here
+        return np.broadcast_to(np.asarray(v).astype(np.int64), (g.lanes,)).reshape(warps, 32)
+
+    b, k = wide(offset) & 31, wide(clamp)
+    seg, cval = (k >> 8) & 31, k & 31
+    top = (LANE & seg) | (cval & ~seg & 31)
+    low = LANE & seg
+    if kind == "up":
+        j = LANE - b
+        ok = j >= top
+    elif kind == "down":
+        j = LANE + b
+        ok = j <= top
+    elif kind == "bfly":
+        j = LANE ^ b
+        ok = j <= top
+    else:
+        j = low | (b & ~seg)
+        ok = j <= top
+    j = np.where(ok, j, LANE)
+    active = g.mask.array.reshape(warps, 32)
+    heard = np.take_along_axis(talk if len(talk) == warps else np.broadcast_to(talk, (warps, 32, 32)), j[:, :, None], axis=2)[:, :, 0]
+    deaf = active & ok & ~heard
+    if deaf.any():
+        lane = int(np.flatnonzero(deaf.ravel())[0])
+        raise Fault("sync", f"{name}: lane {lane % 32} reads lane {int(j.ravel()[lane])}, which takes no part", lane)
+    vals = rows(value, leaf, g)
+    index = j.reshape(j.shape + (1,) * len(leaf.shape))
+    got = np.take_along_axis(vals, np.broadcast_to(index, (*j.shape, *leaf.shape)), axis=1)
+    return got.reshape(g.lanes, *leaf.shape), ok.reshape(g.lanes)
+
+
+def _shfl(c: FnCompiler, op: Operation) -> None:
+    mask, value, offset, clamp = (c.use(v) for v in op.operands)
+    outs = c.defines(op.results[0])
+    leaf = c.leaf_of(value)
+    kind = enum_word(attr_of(op, "kind"))
+    if kind not in ("bfly", "up", "down", "idx"):
+        raise InterpError("unsupported", f"expected a shuffle kind bfly, up, down or idx, got {kind}")
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        got, ok = shuffle(g, R[mask], R[value], R[offset], R[clamp], kind, leaf, "nvvm.shfl.sync")
+        R[outs[0]] = got
+        if len(outs) > 1:
+            R[outs[1]] = ok
+
+    c.emit(op, step)
+
+
+def _gpu_shuffle(c: FnCompiler, op: Operation) -> None:
+    value, offset, width = (c.use(v) for v in op.operands)
+    d, valid = c.define(op.results[0]), c.define(op.results[1])
+    leaf = c.leaf_of(value)
+    mode = enum_word(attr_of(op, "mode"))
+    kind = {"xor": "bfly"}.get(mode, mode)
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        w = np.asarray(R[width]).astype(np.int64)
+        seg = (32 - w) << 8
+        clamp = seg | (0 if kind == "up" else 31)
+        active = g.mask.array.reshape(-1, 32)
+        bits = (active.astype(np.int64) << LANE).sum(axis=1)
+        mask = np.repeat(bits, 32)
+        R[d], R[valid] = shuffle(g, mask, R[value], R[offset], clamp, kind, leaf, "gpu.shuffle")
+
+    c.emit(op, step)
+
+
+def _vote(c: FnCompiler, op: Operation) -> None:
+    mask, pred = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(pred)
+    kind = enum_word(attr_of(op, "kind"))
+    if kind not in ("any", "all", "ballot", "uni"):
+        raise InterpError("unsupported", f"expected a vote any, all, ballot or uni, got {kind}")
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        talk = members(g, R[mask], "nvvm.vote.sync")
+        p = rows(R[pred], leaf, g)[:, None, :]
+        if kind == "ballot":
+            r = ((talk & p).astype(np.int64) << LANE).sum(axis=2).astype(np.uint32).view(np.int32)
+        elif kind == "any":
+            r = (talk & p).any(axis=2)
+        elif kind == "all":
+            r = (~talk | p).all(axis=2)
+        else:
+            r = (~talk | p).all(axis=2) | (~talk | ~p).all(axis=2)
+        R[d] = np.broadcast_to(r, (g.lanes // 32, 32)).reshape(g.lanes)
+
+    c.emit(op, step)
+
+
+def _match(c: FnCompiler, op: Operation) -> None:
+    mask, value = c.use(op.operands[0]), c.use(op.operands[1])
+    outs = c.defines(op.results[0])
+    leaf = c.leaf_of(value)
+    kind = enum_word(attr_of(op, "kind"))
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        talk = members(g, R[mask], "nvvm.match.sync")
+        v = rows(R[value], leaf, g)
+        same = talk & (v[:, :, None] == v[:, None, :])
+        bits = (same.astype(np.int64) << LANE).sum(axis=2)
+        if kind == "any":
+            R[outs[0]] = bits.astype(np.uint32).view(np.int32).reshape(g.lanes)
+            return
+        named = (np.broadcast_to(talk, same.shape).astype(np.int64) << LANE).sum(axis=2)
+        ok = bits == named
+        R[outs[0]] = np.where(ok, named, 0).astype(np.uint32).view(np.int32).reshape(g.lanes)
+        if len(outs) > 1:
+            R[outs[1]] = ok.reshape(g.lanes)
+
+    c.emit(op, step)
+
+
+def _redux(c: FnCompiler, op: Operation) -> None:
+    value, mask = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+    kind = enum_word(attr_of(op, "kind"))
+    magnitude = "true" in str(attr_of(op, "abs"))
+    c.fn.collective = True
+    if kind not in ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin"):
+        raise InterpError("unsupported", f"expected a known redux kind, got {kind}")
+
+    def step(R: Regs, g: Group) -> None:
+        talk = members(g, R[mask], "nvvm.redux.sync")
+        v = rows(R[value], leaf, g)
+        if kind in ("umax", "umin"):
+            v = v.view(leaf.unsigned)
+        if magnitude:
+            v = abs(v)
+        row = v[:, None, :]
+        if kind == "add":
+            r = np.where(talk, row.astype(np.int64), 0).sum(axis=2).astype(leaf.dtype)
+        elif kind == "and":
+            r = np.bitwise_and.reduce(np.where(talk, row, np.asarray(-1, v.dtype)), axis=2)
+        elif kind == "or":
+            r = np.bitwise_or.reduce(np.where(talk, row, np.asarray(0, v.dtype)), axis=2)
+        elif kind == "xor":
+            r = np.bitwise_xor.reduce(np.where(talk, row, np.asarray(0, v.dtype)), axis=2)
+        else:
+            if leaf.kind == "f":
+                worst = np.asarray(-np.inf if kind.endswith("max") else np.inf, v.dtype)
+            else:
+                limits = np.iinfo(v.dtype)
+                worst = np.asarray(limits.min if kind.endswith("max") else limits.max, v.dtype)
+            f = np.fmax if kind == "fmax" else np.fmin if kind == "fmin" else np.maximum if kind.endswith("max") else np.minimum
+            r = f.reduce(np.where(talk, row, worst), axis=2)
+        r = np.ascontiguousarray(np.broadcast_to(r, (g.lanes // 32, 32)))
+        R[d] = r.view(leaf.dtype).reshape(g.lanes)
+
+    c.emit(op, step)
+
+
+def _elect(c: FnCompiler, op: Operation) -> None:
+    """elect.sync: the lowest member lane."""
+    mask = c.use(op.operands[0]) if op.operands else -1
+    d = c.defines(op.results[0])[-1]
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        talk = members(g, R[mask] if mask >= 0 else -1, "nvvm.elect.sync")
+        first = np.broadcast_to(talk, (g.lanes // 32, 32, 32)).argmax(axis=2)
+        R[d] = (first == LANE).reshape(g.lanes) & g.mask.array
+
+    c.emit(op, step)
+
+
+def _warp_sync(c: FnCompiler, op: Operation) -> None:
+    mask = c.use(op.operands[0])
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        members(g, R[mask], "nvvm.bar.warp.sync")
+
+    c.emit(op, step, pure=False)
+
+
+# -- packed conversions -----------------------------------------------------------------------------------------------
+
+
+def saturate(x: Array, leaf: Leaf) -> Array:
+    """To a float format with `satfinite`: beyond the largest finite value gives that value, NaN stays NaN."""
+    import ml_dtypes
+
+    top = float(ml_dtypes.finfo(leaf.dtype).max)
+    wide = x.astype(np.float32)
+    return np.where(np.isnan(wide), wide, np.clip(wide, -top, top)).astype(leaf.dtype)
+
+
+def emit_pack(c: FnCompiler, op: Operation, hi: int, lo: int, target: Leaf | None = None, sat: bool = False, relu: bool = False) -> None:
+    """Two floats to one register: `hi` to the upper half. The result may be a vector or an integer of that size."""
+    d = c.define(op.results[0])
+    out = c.leaf_of(d)
+    elem = target or Leaf(out.kind, out.width, out.dtype, out.name)
+
+    def step(R: Regs, g: Group) -> None:
+        a, b = R[hi], R[lo]
+        _ = a + b  # type: ignore[operator]  # poison shows here
+        x, y = np.broadcast_arrays(np.asarray(b), np.asarray(a))
+        pair = np.stack([x, y], axis=-1)
+        if relu:
+            pair = np.where(pair > 0, pair, np.where(np.isnan(pair.astype(np.float32)), pair, np.zeros_like(pair)))
+        r = saturate(pair, elem) if sat else pair.astype(elem.dtype)
+        uniform = r.ndim == 1
+        raw = np.ascontiguousarray(r.reshape(-1, 2)).view(np.uint8)
+        R[d] = from_bits(raw, out, uniform)
+
+    c.emit(op, step)
+
+
+def _named_float(op: Operation, attr: str) -> Leaf:
+    t = attr_of(op, attr)
+    return float_leaf(t.name if t is not None else "f8E4M3FN")
+
+
+def _to_x2(c: FnCompiler, op: Operation) -> None:
+    """nvvm.convert.f32x2.to.{f16x2, bf16x2}."""
+    hi, lo = c.use(op.operands[0]), c.use(op.operands[1])
+    sat = enum_word(attr_of(op, "sat")) == "satfinite"
+    emit_pack(c, op, hi, lo, None, sat, "true" in str(attr_of(op, "relu")))
+
+
+def _to_f8x2(c: FnCompiler, op: Operation) -> None:
+    """nvvm.convert.f32x2.to.f8x2: always saturating."""
+    hi, lo = c.use(op.operands[0]), c.use(op.operands[1])
+    emit_pack(c, op, hi, lo, _named_float(op, "dstTy"), True, "true" in str(attr_of(op, "relu")))
+
+
+def _half_to_f8x2(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    elem, out = _named_float(op, "dstTy"), c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        v = R[a]
+        _ = v == v
+        arr = np.asarray(v)
+        r = saturate(arr, elem)
+        R[d] = from_bits(np.ascontiguousarray(r.reshape(-1, 2)).view(np.uint8), out, arr.ndim == 1)
+
+    c.emit(op, step)
+
+
+def _f8x2_to_half(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    elem, src = _named_float(op, "srcType"), c.leaf_of(a)
+    out = c.leaf_of(d)
+
+    def step(R: Regs, g: Group) -> None:
+        v = R[a]
+        uniform = np.ndim(v) == len(src.shape)  # type: ignore[arg-type]
+        r = bits_of(v, src, g.lanes).view(elem.dtype).astype(out.dtype)
+        R[d] = r[0] if uniform else r
+
+    c.emit(op, step)
+
+
+def round_tf32(x: Array, mode: str) -> Array:
+    """f32 to tf32 (10 fraction bits), as f32 bits: `rna` ties away from zero, `rn` ties to even, `rz` cuts."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    if mode == "rna":
+        r = bits + np.uint32(0x1000)
+    elif mode == "rn":
+        r = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    else:
+        r = bits
+    r = np.where(np.isfinite(x), r & np.uint32(0xFFFFE000), bits)
+    return r.astype(np.uint32)
+
+
+def _to_tf32(c: FnCompiler, op: Operation) -> None:
+    a = c.use(op.operands[0])
+    d = c.define(op.results[0])
+    mode = enum_word(attr_of(op, "rnd")) or "rn"
+
+    def step(R: Regs, g: Group) -> None:
+        v = R[a]
+        _ = v == v
+        r = round_tf32(np.atleast_1d(np.asarray(v, np.float32)), mode).view(np.int32)
+        R[d] = r if np.ndim(v) else int(r[0])  # type: ignore[arg-type]
+
+    c.emit(op, step)
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.shfl.sync": _shfl,
+    "gpu.shuffle": _gpu_shuffle,
+    "nvvm.vote.sync": _vote,
+    "nvvm.vote.ballot.sync": _vote,
+    "nvvm.match.sync": _match,
+    "nvvm.redux.sync": _redux,
+    "nvvm.elect.sync": _elect,
+    "nvvm.bar.warp.sync": _warp_sync,
+    "nvvm.convert.f32x2.to.f16x2": _to_x2,
+    "nvvm.convert.f32x2.to.bf16x2": _to_x2,
+    "nvvm.convert.f32x2.to.f8x2": _to_f8x2,
+    "nvvm.convert.f16x2.to.f8x2": _half_to_f8x2,
+    "nvvm.convert.bf16x2.to.f8x2": _half_to_f8x2,
+    "nvvm.convert.f8x2.to.f16x2": _f8x2_to_half,
+    "nvvm.convert.float.to.tf32": _to_tf32,
+}
+
+__all__ = ["OPS", "POISON", "emit_pack", "members", "rows", "shuffle"]

@@ -1,0 +1,469 @@
+"""From ops to closures: a function is compiled once, into a flat list of Python closures per block.
+
+Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot a leaf.  A builder (see `ops`)
+looks at an op once, reads its attributes, picks slots, and emits a closure `step(R, g)` over registers and group.  What never
+changes (constants) sits in the initial registers and costs nothing.  Ops are found by name, so that any class, or an op that the
+context does not know, will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, PoisonUse, location_text, op_name, op_text
+from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.types import Leaf, Type, type_of
+from cute_dialect.interp.values import POISON, Regs, Value
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+Step: TypeAlias = Callable[[Regs, Group], None]
+GenStep: TypeAlias = Callable[[Regs, Group], Generator[Wait, None, None]]
+Run: TypeAlias = "Callable[[Regs, Group], Generator[Wait, None, None] | None]"
+Builder: TypeAlias = "Callable[[FnCompiler, Operation], None]"
+
+
+class Code:
+    """Straight-line code being built."""
+
+    def __init__(self) -> None:
+        self.parts: list[Run] = []
+        self.steps: list[Step] = []
+        self.infos: list[OpInfo] = []
+        self.blocking = False
+
+    def add(self, step: Step, info: OpInfo) -> None:
+        self.steps.append(step)
+        self.infos.append(info)
+
+    def add_blocking(self, gen: GenStep, info: OpInfo) -> None:
+        self._flush()
+        self.blocking = True
+        self.parts.append(_guarded(gen, info))
+
+    def _flush(self) -> None:
+        if self.steps:
+            self.parts.append(_straight(tuple(self.steps), tuple(self.infos)))
+            self.steps, self.infos = [], []
+
+    def finish(self) -> Run:
+        self._flush()
+        if len(self.parts) == 1:
+            return self.parts[0]
+        parts = tuple(self.parts)
+        if not self.blocking:
+
+            def run_all(R: Regs, g: Group) -> None:
+                for p in parts:
+                    p(R, g)
+
+            return run_all
+
+        def run_parts(R: Regs, g: Group) -> Generator[Wait, None, None]:
+            for p in parts:
+                inner = p(R, g)
+                if inner is not None:
+                    yield from inner
+
+        return run_parts
+
+
+def _straight(steps: tuple[Step, ...], infos: tuple[OpInfo, ...]) -> Run:
+    n = len(steps)
+
+    def run(R: Regs, g: Group) -> None:
+        k = g.count
+        k.steps += n
+        k.lane_ops += n * g.mask.n
+        if k.steps > k.limit:
+            raise g.fail(Fault("limit", f"step limit of {k.limit} ops reached: the program may not end"), infos[0])
+        it: Iterator[Step] = iter(steps)
+        while True:
+            try:
+                for s in it:
+                    s(R, g)
+                return
+            except InterpError:
+                raise
+            except Exception as e:
+                recover(e, infos[n - 1 - it.__length_hint__()], R, g)  # type: ignore[attr-defined]
+
+    return run
+
+
+def _guarded(gen: GenStep, info: OpInfo) -> Run:
+    def run(R: Regs, g: Group) -> Generator[Wait, None, None]:
+        k = g.count
+        k.steps += 1
+        k.lane_ops += g.mask.n
+        if k.steps > k.limit:
+            raise g.fail(Fault("limit", f"step limit of {k.limit} ops reached: the program may not end"), info)
+        try:
+            yield from gen(R, g)
+        except InterpError:
+            raise
+        except Exception as e:
+            recover(e, info, R, g)
+
+    return run
+
+
+def recover(e: Exception, info: OpInfo, R: Regs, g: Group) -> None:
+    """After an exception in an op: make its results poison when an operand was, else raise the user's error."""
+    if isinstance(e, Fault):
+        raise g.fail(e, info) from None
+    poisoned = any(R[s] is POISON for s in info.operands)
+    if poisoned and info.pure:
+        for s in info.results:
+            R[s] = POISON
+        return
+    if poisoned:
+        raise g.fail(Fault("poison", f"{info.name} on a poison (undefined) value"), info) from e
+    if isinstance(e, MemoryError):
+        raise g.fail(Fault("limit", "out of memory"), info) from e
+    raise g.fail(Fault("internal", f"internal error of the interpreter: {type(e).__name__}: {e}"), info) from e
+
+
+class RegionCode:
+    """A compiled region: run it, then read its results from the slots `out`."""
+
+    __slots__ = ("blocking", "out", "run")
+
+    def __init__(self, run: Run, blocking: bool, out: tuple[int, ...]) -> None:
+        self.run = run
+        self.blocking = blocking
+        self.out = out
+
+
+class Function:
+    """A compiled function. `template` holds the initial registers (constants, POISON elsewhere)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.params: tuple[tuple[int, ...], ...] = ()
+        self.param_types: tuple[Type, ...] = ()
+        self.result_types: tuple[Type, ...] = ()
+        self.template: list[Value] = []
+        self.body: RegionCode | None = None
+        self.frame_size = 0
+        self.out: tuple[int, ...] = ()
+        self.leaves: list[Leaf] = []
+        self.barriers: list[Operation] = []
+        self.needs_warp: list[str] = []
+        self.collective = False
+        self.callees: list[Function] = []
+
+
+class Symbols:
+    """What a module's functions may name: functions and globals, innermost module first."""
+
+    def __init__(self, functions: dict[str, Operation], globals_: dict[str, Operation]) -> None:
+        self.functions = functions
+        self.globals = globals_
+
+
+class FnCompiler:
+    """Compiles one function; handed to the builders of `ops`."""
+
+    def __init__(self, program: Program, op: Operation, name: str) -> None:
+        self.program = program
+        self.op = op
+        self.fn = Function(name)
+        self.slots: dict[SSAValue, tuple[int, ...]] = {}
+        self.code = Code()
+        self.frame = 0
+        self.cfg: list[tuple[int, int]] = []  # enclosing CFGs: (id, block)
+        self.homes: list[tuple[tuple[int, int], ...]] = []
+        self.liveouts: dict[tuple[int, int], set[int]] = {}
+        self.next_cfg = 0
+        self.loops = 0  # enclosing scf.while or CFG cycles
+        self._ins: list[int] = []
+        self._outs: list[int] = []
+        self.overflow_errors = program.overflow == "error"
+
+    # -- slots --------------------------------------------------------------------------------------------------------
+
+    def new_slot(self, leaf: Leaf, value: Value = POISON, *, fixed: bool = False) -> int:
+        """A fresh register. `fixed`: a constant or block argument, exempt from the live-out bookkeeping."""
+        self.fn.template.append(value)
+        self.fn.leaves.append(leaf)
+        self.homes.append(() if fixed else tuple(self.cfg))
+        return len(self.fn.template) - 1
+
+    def leaf_of(self, slot: int) -> Leaf:
+        return self.fn.leaves[slot]
+
+    def uses(self, value: SSAValue) -> tuple[int, ...]:
+        """The slots of an operand."""
+        got = self.slots.get(value)
+        if got is None:
+            owner = value.owner
+            text = op_name(owner) if hasattr(owner, "operands") else "a block argument"  # type: ignore[arg-type]
+            raise InterpError("internal", f"operand defined by {text} is used before it is compiled")
+        for s in got:
+            self._note_use(s)
+        self._ins.extend(got)
+        return got
+
+    def use(self, value: SSAValue) -> int:
+        """The slot of a scalar or vector operand."""
+        got = self.uses(value)
+        if len(got) != 1:
+            raise InterpError("unsupported", f"expected a scalar or vector operand, got {value.type}")
+        return got[0]
+
+    def _note_use(self, slot: int) -> None:
+        home = self.homes[slot]
+        for (cfg, block), (here_cfg, here_block) in zip(home, self.cfg):
+            if cfg != here_cfg:
+                break
+            if block != here_block:
+                self.liveouts.setdefault((cfg, block), set()).add(slot)
+                break
+
+    def defines(self, value: SSAValue) -> tuple[int, ...]:
+        """Fresh slots for a result."""
+        slots = tuple(self.new_slot(leaf) for leaf in type_of(value.type).leaves)
+        self.slots[value] = slots
+        self._outs.extend(slots)
+        return slots
+
+    def define(self, value: SSAValue) -> int:
+        """A fresh slot for a scalar or vector result."""
+        got = self.defines(value)
+        if len(got) != 1:
+            raise InterpError("unsupported", f"expected a scalar or vector result, got {value.type}")
+        return got[0]
+
+    def alias(self, value: SSAValue, slots: Sequence[int]) -> None:
+        """A result that is the same value as some slots: costs nothing at run time."""
+        self.slots[value] = tuple(slots)
+
+    def constant(self, value: SSAValue, leaf_values: Sequence[Value]) -> None:
+        """A result known now."""
+        leaves = type_of(value.type).leaves
+        self.slots[value] = tuple(self.new_slot(l, v, fixed=True) for l, v in zip(leaves, leaf_values))
+
+    # -- code ---------------------------------------------------------------------------------------------------------
+
+    def emit(self, op: Operation, step: Step, *, pure: bool = True) -> None:
+        self.code.add(step, self._info(op, pure))
+
+    def emit_blocking(self, op: Operation, gen: GenStep, info: OpInfo | None = None) -> None:
+        self.code.add_blocking(gen, info or self._info(op, False))
+
+    def info(self, op: Operation) -> OpInfo:
+        """The op's entry for diagnostics, for ops that need it themselves."""
+        return self._info(op, False)
+
+    def _info(self, op: Operation, pure: bool) -> OpInfo:
+        return OpInfo(op, op_name(op), tuple(self._ins), tuple(self._outs), pure)
+
+    def emit_control(self, op: Operation, gen: GenStep, blocking: bool) -> None:
+        """A structured op: a generator function that yields only if `blocking`."""
+        info = self._info(op, False)
+        if blocking:
+            self.code.add_blocking(gen, info)
+            return
+
+        def step(R: Regs, g: Group) -> None:
+            for _ in gen(R, g):
+                raise AssertionError("a region without blocking ops has blocked")
+
+        self.code.add(step, info)
+
+    def compile_op(self, op: Operation) -> None:
+        name = op_name(op)
+        builder = self.program.builder(name)
+        self._ins, self._outs = [], []
+        if builder is None:
+            raise InterpError(
+                "unsupported",
+                f"expected an op of a lowered kernel, got {name}, which the interpreter does not know",
+                op=name,
+                op_text=op_text(op),
+                location=location_text(op),
+            )
+        try:
+            builder(self, op)
+        except InterpError as e:
+            if e.op:
+                raise
+            raise InterpError(
+                e.kind, e.message, op=name, op_text=op_text(op), location=location_text(op), notes=e.notes
+            ) from None
+
+    def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation]:
+        """The ops of a block but its terminator: (runner, may block, terminator)."""
+        outer, self.code = self.code, Code()
+        last = block.last_op
+        if last is None:
+            raise InterpError("unsupported", "expected a block with a terminator, got an empty block")
+        op = block.first_op
+        while op is not None and op is not last:
+            self.compile_op(op)
+            op = op.next_op
+        code, self.code = self.code, outer
+        self._ins, self._outs = [], []
+        return code.finish(), code.blocking, last
+
+    def block_args(self, block: Block, *, fixed: bool = True) -> tuple[int, ...]:
+        """Slots for a block's arguments, flattened."""
+        out: list[int] = []
+        for arg in block.args:
+            slots = tuple(self.new_slot(l, fixed=fixed) for l in type_of(arg.type).leaves)
+            self.slots[arg] = slots
+            out.extend(slots)
+        return tuple(out)
+
+    def flat_uses(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
+        out: list[int] = []
+        for v in values:
+            out.extend(self.uses(v))
+        return tuple(out)
+
+    def region(self, region: Region) -> RegionCode:
+        """A region of one block, or a CFG. Its block arguments must have slots already (`block_args`) if it has one block."""
+        from cute_dialect.interp.control import compile_cfg
+
+        blocks = region.blocks
+        last = blocks[0].last_op
+        if len(blocks) > 1 or (last is not None and op_name(last) in ("llvm.unreachable", "ub.unreachable")):
+            return compile_cfg(self, region)
+        run, blocking, term = self.compile_block_ops(blocks[0])
+        out = self.flat_uses(term.operands)
+        return RegionCode(run, blocking, out)
+
+    def alloca(self, size: int, align: int) -> int:
+        """Reserve bytes of the function's stack frame; returns the offset."""
+        align = max(align, 1)
+        self.frame = (self.frame + align - 1) // align * align
+        at = self.frame
+        self.frame += size
+        return at
+
+    def compile(self) -> Function:
+        fn = self.fn
+        region = self.op.regions[0]
+        if not region.blocks:
+            raise InterpError("unsupported", f"expected a function with a body, got the declaration of @{fn.name}")
+        entry = region.blocks[0]
+        params: list[tuple[int, ...]] = []
+        types: list[Type] = []
+        for arg in entry.args:
+            t = type_of(arg.type)
+            slots = tuple(self.new_slot(leaf, fixed=True) for leaf in t.leaves)
+            self.slots[arg] = slots
+            params.append(slots)
+            types.append(t)
+        fn.params, fn.param_types = tuple(params), tuple(types)
+        fn.result_types = tuple(type_of(t) for t in result_types(self.op))
+        fn.body = body = self.region(region)
+        fn.out = body.out
+        fn.frame_size = (self.frame + 127) // 128 * 128
+        return fn
+
+
+def result_types(op: Operation) -> Sequence[Attribute]:
+    """The result types of a function op (func.func, llvm.func, gpu.func), without void."""
+    ft = attr_of(op, "function_type")
+    outs = getattr(ft, "outputs", None)
+    if outs is None:
+        outs = getattr(ft, "output", None)
+        return () if outs is None or outs.name == "llvm.void" else (outs,)
+    return tuple(t for t in outs.data if t.name != "llvm.void")
+
+
+def attr_of(op: Operation, name: str) -> Attribute | None:
+    """An attribute, whether it is stored as property or in the dictionary."""
+    got = op.properties.get(name)
+    return got if got is not None else op.attributes.get(name)
+
+
+class Program:
+    """A module's functions, compiled on demand, by the rules of one launch (overflow handling)."""
+
+    def __init__(self, module: Operation, overflow: str) -> None:
+        from cute_dialect.interp.ops import OPS, PREFIXES
+
+        if overflow not in ("error", "wrap"):
+            raise InterpError("argument", f'expected overflow="error" or "wrap", got {overflow!r}')
+        self.module = module
+        self.overflow = overflow
+        self._ops = OPS
+        self._prefixes = PREFIXES
+        self._functions: dict[Operation, Function] = {}
+        self._active: list[Operation] = []
+
+    def builder(self, name: str) -> Builder | None:
+        got = self._ops.get(name)
+        if got is None:
+            for prefix, b in self._prefixes:
+                if name.startswith(prefix):
+                    return b
+        return got
+
+    def function(self, op: Operation) -> Function:
+        """The compiled function of a func op."""
+        got = self._functions.get(op)
+        if got is not None:
+            return got
+        name = symbol_name(op)
+        if op in self._active:
+            raise InterpError("unsupported", f"expected functions without recursion, got @{name} which calls itself")
+        self._active.append(op)
+        try:
+            fn = FnCompiler(self, op, name).compile()
+        finally:
+            self._active.pop()
+        self._functions[op] = fn
+        return fn
+
+    def find(self, name: str, from_op: Operation | None = None) -> Operation | None:
+        """A function op by symbol: in the symbol tables around `from_op`, then anywhere; `module::name` also works."""
+        scope, _, leaf = name.rpartition("::")
+        table = from_op.parent_op() if from_op is not None else None
+        while table is not None:
+            for op in _table(table):
+                if symbol_name(op) == leaf and not scope:
+                    return op
+            table = table.parent_op()
+        for op in self.module.walk():
+            if symbol_name(op) == leaf:
+                parent = op.parent_op()
+                if not scope or (parent is not None and symbol_name(parent) == scope):
+                    return op
+        return None
+
+
+def _table(op: Operation) -> Iterator[Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.ops
+
+
+def symbol_name(op: Operation) -> str:
+    """The op's symbol name, empty if it has none."""
+    got = attr_of(op, "sym_name")
+    data = getattr(got, "data", None)
+    return data if isinstance(data, str) else ""
+
+
+__all__ = [
+    "Builder",
+    "Code",
+    "FnCompiler",
+    "Function",
+    "GenStep",
+    "PoisonUse",
+    "Program",
+    "RegionCode",
+    "Run",
+    "Step",
+    "attr_of",
+    "recover",
+    "result_types",
+    "symbol_name",
+]

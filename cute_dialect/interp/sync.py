@@ -1,0 +1,177 @@
+"""What the threads of a block share besides memory: named barriers, mbarriers, the cluster barrier.
+
+Sources: PTX ISA "Parallel Synchronization and Communication Instructions: bar, mbarrier, barrier.cluster".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Buffer
+
+WARP = 32
+MAX_MBARRIER_COUNT = (1 << 20) - 1
+
+
+class NamedBarrier:
+    """`bar.sync id[, n]`: counts arrivals by whole warps; `generation` counts completions.
+
+    `expected` is None for a barrier of all live threads. `votes` gathers the predicates of a reduction.
+    """
+
+    __slots__ = ("arrived", "expected", "generation", "result", "votes")
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.expected: int | None = None
+        self.generation = 0
+        self.votes: list[tuple[int, int]] = []
+        self.result: tuple[int, int] = (0, 0)
+
+    def arrive(self, block: Block, ident: int, expected: int | None, votes: tuple[int, int] | None) -> None:
+        """One warp arrives. Raises Fault when warps disagree on the number of threads."""
+        if self.arrived and self.expected != expected:
+            raise Fault(
+                "sync",
+                f"barrier {ident}: expected {_threads(self.expected)} as the warps that arrived first said, "
+                f"got {_threads(expected)}",
+            )
+        self.expected = expected
+        self.arrived += WARP
+        if votes is not None:
+            self.votes.append(votes)
+        self.check(block)
+
+    def check(self, block: Block) -> None:
+        """Complete the barrier if all have arrived."""
+        need = block.live_warps * WARP if self.expected is None else self.expected
+        if self.arrived and self.arrived >= need:
+            self.result = (sum(v for v, _ in self.votes), sum(n for _, n in self.votes))
+            self.votes = []
+            self.arrived = 0
+            self.generation += 1
+
+
+def _threads(n: int | None) -> str:
+    return "all threads of the block" if n is None else f"{n} threads"
+
+
+class MBarrier:
+    """An mbarrier object: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase` completed so far."""
+
+    __slots__ = ("count", "pending", "phase", "tx")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pending = count
+        self.tx = 0
+        self.phase = 0
+
+    def arrive(self, n: int = 1) -> int:
+        """Arrive `n` times; returns the phase it counts for. Raises Fault on more arrivals than expected."""
+        if n > self.pending:
+            raise Fault(
+                "sync", f"mbarrier: {n} arrivals with only {self.pending} of {self.count} pending in phase {self.phase}"
+            )
+        token = self.phase
+        self.pending -= n
+        self._check()
+        return token
+
+    def expect(self, nbytes: int) -> None:
+        self.tx += nbytes
+        self._check()
+
+    def complete(self, nbytes: int) -> None:
+        self.tx -= nbytes
+        self._check()
+
+    def done(self, parity: int) -> bool:
+        """Whether the phase of this parity has completed (`test_wait.parity`)."""
+        return (self.phase & 1) != (parity & 1)
+
+    def _check(self) -> None:
+        if self.pending == 0 and self.tx == 0:
+            self.phase += 1
+            self.pending = self.count
+
+
+class Cluster:
+    """The blocks of one cluster and their barrier."""
+
+    __slots__ = ("arrived", "blocks", "generation")
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.arrived = 0
+        self.generation = 0
+
+    def check(self) -> None:
+        need = sum(b.live_warps for b in self.blocks)
+        if self.arrived and self.arrived >= need:
+            self.arrived = 0
+            self.generation += 1
+
+
+class Block:
+    """A resident block."""
+
+    __slots__ = ("barriers", "cluster", "groups", "linear", "live_warps", "mbarriers", "smem", "smem_start")
+
+    def __init__(self, linear: int, smem: Buffer, smem_start: int, cluster: Cluster) -> None:
+        self.linear = linear
+        self.smem = smem
+        self.smem_start = smem_start
+        self.cluster = cluster
+        self.barriers: dict[int, NamedBarrier] = {}
+        self.mbarriers: dict[int, MBarrier] = {}
+        self.groups: list[Group] = []
+        self.live_warps = 0
+
+    def barrier(self, ident: int) -> NamedBarrier:
+        if not 0 <= ident < 16:
+            raise Fault("sync", f"expected a barrier id in [0, 16), got {ident}")
+        got = self.barriers.get(ident)
+        if got is None:
+            got = self.barriers[ident] = NamedBarrier()
+        return got
+
+    def warp_exits(self) -> None:
+        """A warp has ended: barriers of all threads no longer wait for it."""
+        self.live_warps -= 1
+        for b in self.barriers.values():
+            if b.expected is None:
+                b.check(self)
+        self.cluster.check()
+
+
+def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, int]:
+    """The block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
+    low = address & ((1 << WINDOW_BITS) - 1)
+    if space == 7 and address >= 1 << WINDOW_BITS:
+        linear = g.cluster_peer(lane, (address >> WINDOW_BITS) - 1)
+    elif space == 0:
+        linear = (address - SHARED_WINDOW) >> WINDOW_BITS
+    else:
+        linear = g.block_of(lane)
+    block = g.launch.blocks.get(linear)
+    offset = low - SMEM_ORIGIN
+    if block is None or not 0 <= offset <= g.smem_size - 8:
+        raise Fault("oob", f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}", lane, address)
+    if offset % 8:
+        raise Fault("misaligned", f"expected an mbarrier at a multiple of 8 bytes, got byte offset {offset}", lane, address)
+    return block, offset
+
+
+def find_mbarrier(g: Group, address: int, space: int, lane: int) -> MBarrier:
+    """The initialised mbarrier at an address."""
+    block, offset = mbarrier_at(g, address, space, lane)
+    got = block.mbarriers.get(offset)
+    if got is None:
+        raise Fault("sync", f"no mbarrier was initialised at shared memory byte offset {offset}", lane, address)
+    return got

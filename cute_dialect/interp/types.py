@@ -1,0 +1,213 @@
+"""Types as the interpreter sees them: a list of leaves, each one numpy array over lanes.
+
+A struct or array type is flattened to its leaves (an empty struct has none), so that `llvm.insertvalue` and
+`llvm.extractvalue` cost nothing when a kernel runs: they only rename slots.  A vector stays one leaf, an array of shape
+`(lanes, d0, …)`.  Sizes and alignments are those of the NVPTX data layout: an `i1` takes a byte, a pointer 8 bytes, a vector of
+N elements is aligned to its size rounded up to a power of two, `vector<Nxi1>` is packed to bits.
+
+Example: `!llvm.struct<(ptr<1>, struct<(struct<()>, i32)>)>` has the leaves `ptr<1>` at byte 0 and `i32` at byte 8, size 16.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute
+
+MAX_LEAVES = 1 << 14
+
+_FLOATS: dict[str, np.dtype] = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8E8M0FNU": np.dtype(ml_dtypes.float8_e8m0fnu),
+}
+_INTS = {8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32), 64: np.dtype(np.int64)}
+_UINTS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
+
+
+class Leaf:
+    """A scalar or vector type.
+
+    - kind: "i" integer (also index), "f" float, "p" pointer
+    - width: bits of an element; space: address space of a pointer
+    - shape: () for a scalar
+    - dtype: numpy type that holds an element in a register; size: bytes in memory; align: ABI alignment in bytes
+    """
+
+    __slots__ = ("align", "dtype", "kind", "name", "shape", "size", "space", "width")
+
+    def __init__(self, kind: str, width: int, dtype: np.dtype, name: str, shape: tuple[int, ...] = (), space: int = 0) -> None:
+        self.kind = kind
+        self.width = width
+        self.dtype = dtype
+        self.name = name
+        self.shape = shape
+        self.space = space
+        count = 1
+        for s in shape:
+            count *= s
+        if shape and kind == "i" and width == 1:
+            self.size = (count + 7) // 8
+        else:
+            self.size = count * dtype.itemsize
+        self.align = 1
+        while self.align < self.size:
+            self.align *= 2
+
+    @property
+    def count(self) -> int:
+        n = 1
+        for s in self.shape:
+            n *= s
+        return n
+
+    @property
+    def unsigned(self) -> np.dtype:
+        return _UINTS[self.dtype.itemsize * 8]
+
+    def scalar(self) -> Leaf:
+        return Leaf(self.kind, self.width, self.dtype, self.name, (), self.space)
+
+    def __repr__(self) -> str:
+        if self.shape:
+            return f"vector<{'x'.join(map(str, self.shape))}x{self.name}>"
+        return self.name
+
+
+class Type:
+    """A type as leaves with byte offsets. `children` are the fields of a struct or the elements of an array."""
+
+    __slots__ = ("align", "children", "leaves", "offsets", "size", "text")
+
+    def __init__(
+        self, leaves: tuple[Leaf, ...], offsets: tuple[int, ...], size: int, align: int, children: tuple[Type, ...], text: str
+    ) -> None:
+        self.leaves = leaves
+        self.offsets = offsets
+        self.size = size
+        self.align = align
+        self.children = children
+        self.text = text
+
+    @property
+    def leaf(self) -> Leaf:
+        """The only leaf of a scalar or vector type."""
+        if len(self.leaves) != 1 or self.children:
+            raise InterpError("unsupported", f"expected a scalar or vector type, got {self.text}")
+        return self.leaves[0]
+
+
+def round_up(n: int, align: int) -> int:
+    """The least multiple of `align` that is not below `n`."""
+    return (n + align - 1) // align * align
+
+
+def int_leaf(width: int) -> Leaf:
+    """The leaf of `i<width>`, 1 ≤ width ≤ 64."""
+    if width == 1:
+        return Leaf("i", 1, np.dtype(np.bool_), "i1")
+    for w in (8, 16, 32, 64):
+        if width <= w:
+            return Leaf("i", width, _INTS[w], f"i{width}")
+    raise InterpError("unsupported", f"expected an integer of at most 64 bits, got i{width}")
+
+
+def float_leaf(name: str) -> Leaf:
+    """The leaf of a float type by its MLIR name, such as `bf16`."""
+    dtype = _FLOATS.get(name)
+    if dtype is None:
+        raise InterpError("unsupported", f"expected one of {', '.join(_FLOATS)}, got float type {name}")
+    return Leaf("f", dtype.itemsize * 8, dtype, name)
+
+
+def has_float(name: str) -> bool:
+    return name in _FLOATS
+
+
+@lru_cache(maxsize=4096)
+def type_of(attr: Attribute) -> Type:
+    """The leaves of an MLIR type. Raises InterpError for a type that has no place in a lowered kernel."""
+    name = attr.name
+    if name == "integer_type":
+        return _single(int_leaf(attr.width.data))  # type: ignore[attr-defined]
+    if name == "index":
+        leaf = Leaf("i", 64, _INTS[64], "index")
+        return _single(leaf)
+    if has_float(name):
+        return _single(float_leaf(name))
+    if name == "llvm.ptr":
+        space = attr.addr_space  # type: ignore[attr-defined]
+        space = space if isinstance(space, int) else getattr(space, "data", 0)
+        return _single(Leaf("p", 64, _INTS[64], f"!llvm.ptr<{space}>" if space else "!llvm.ptr", (), space))
+    if name == "vector":
+        elem = type_of(attr.element_type).leaf  # type: ignore[attr-defined]
+        shape = tuple(d.data for d in attr.shape.data)  # type: ignore[attr-defined]
+        if elem.kind == "i" and elem.width < 8 and elem.width != 1:
+            raise InterpError("unsupported", f"expected vector elements of 1, 8, 16, 32 or 64 bits, got {attr}")
+        return _single(Leaf(elem.kind, elem.width, elem.dtype, elem.name, shape, elem.space))
+    if name == "llvm.struct":
+        return _struct([type_of(t) for t in attr.types], str(attr))  # type: ignore[attr-defined]
+    if name == "llvm.array":
+        n, elem = array_of(attr)
+        elem_type = type_of(elem)
+        stride = round_up(elem_type.size, elem_type.align)
+        if n * len(elem_type.leaves) > MAX_LEAVES:
+            return Type((), (), n * stride, elem_type.align, (), str(attr))
+        leaves = elem_type.leaves * n
+        offsets = tuple(i * stride + o for i in range(n) for o in elem_type.offsets)
+        return Type(leaves, offsets, n * stride, elem_type.align, (elem_type,) * n, str(attr))
+    if name in ("llvm.void", "none"):
+        return Type((), (), 0, 1, (), name)
+    raise InterpError("unsupported", f"expected a type of a lowered kernel (integer, float, vector, llvm.*), got {attr}")
+
+
+def array_of(attr: Attribute) -> tuple[int, Attribute]:
+    """Length and element type of an ``llvm.array``."""
+    size = attr.size  # type: ignore[attr-defined]
+    return size if isinstance(size, int) else size.data, getattr(attr, "element_type", None) or attr.type  # type: ignore
+
+
+def size_of(attr: Attribute) -> tuple[int, int]:
+    """(bytes, alignment) of a type in memory, without flattening a large array."""
+    if attr.name == "llvm.array":
+        n, elem = array_of(attr)
+        size, align = size_of(elem)
+        return n * round_up(size, align), align
+    t = type_of(attr)
+    return t.size, t.align
+
+
+def stride_of(attr: Attribute) -> int:
+    """Bytes from one element to the next, as `llvm.getelementptr` counts."""
+    size, align = size_of(attr)
+    return round_up(size, align)
+
+
+def _single(leaf: Leaf) -> Type:
+    return Type((leaf,), (0,), leaf.size, leaf.align, (), repr(leaf))
+
+
+def _struct(fields: list[Type], text: str) -> Type:
+    leaves: list[Leaf] = []
+    offsets: list[int] = []
+    at, align = 0, 1
+    for f in fields:
+        at = round_up(at, f.align)
+        align = max(align, f.align)
+        leaves.extend(f.leaves)
+        offsets.extend(at + o for o in f.offsets)
+        at += f.size
+    if len(leaves) > MAX_LEAVES:
+        raise InterpError("unsupported", f"expected an aggregate of at most {MAX_LEAVES} scalars, got {text[:80]}")
+    return Type(tuple(leaves), tuple(offsets), round_up(at, align), align, tuple(fields), text)

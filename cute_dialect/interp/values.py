@@ -1,0 +1,211 @@
+"""Values over lanes, lane masks and poison.
+
+A value of a scalar type is either uniform (a Python `int`, `bool`, `float` or a numpy float scalar) or an array of shape
+`(lanes,)`; of a vector type an array of shape `(d0, …)` when uniform and `(lanes, d0, …)` when not.  Integers are held signed,
+normalised to their width.  Numpy broadcasting then makes most ops one expression for all cases.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, PoisonUse
+from cute_dialect.interp.types import Leaf
+
+
+class Poison:
+    """The value of `ub.poison`, `llvm.mlir.poison` and `llvm.mlir.undef`: may be moved, not computed with."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+
+    def _use(self, *_: object) -> bool:
+        raise PoisonUse
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _use
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __floordiv__ = __rfloordiv__ = _use
+    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __invert__ = _use
+    __bool__ = __int__ = __index__ = __float__ = _use
+    __eq__ = _use
+    __ne__ = _use
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise PoisonUse
+
+    def __repr__(self) -> str:
+        return "poison"
+
+
+POISON: Final = Poison()
+
+Array: TypeAlias = np.ndarray
+Value: TypeAlias = "int | float | bool | np.generic | np.ndarray | Poison"
+Regs: TypeAlias = "list[Value]"
+
+
+class Mask:
+    """Which lanes of a group are active. `bits` is None when all are; `n` counts them."""
+
+    __slots__ = ("_idx", "bits", "lanes", "n")
+
+    def __init__(self, lanes: int, bits: Array | None, n: int) -> None:
+        self.lanes = lanes
+        self.bits = bits
+        self.n = n
+        self._idx: Array | None = None
+
+    @staticmethod
+    def full(lanes: int) -> Mask:
+        return Mask(lanes, None, lanes)
+
+    @staticmethod
+    def of(bits: Array) -> Mask:
+        n = int(np.count_nonzero(bits))
+        return Mask(len(bits), None if n == len(bits) else bits, n)
+
+    @property
+    def idx(self) -> Array:
+        """Indices of the active lanes, ascending."""
+        if self._idx is None:
+            self._idx = np.arange(self.lanes) if self.bits is None else np.flatnonzero(self.bits)
+        return self._idx
+
+    @property
+    def array(self) -> Array:
+        """One bool a lane."""
+        return np.ones(self.lanes, np.bool_) if self.bits is None else self.bits
+
+    def split(self, cond: Array) -> tuple[Mask, Mask]:
+        """The active lanes where `cond` holds, and the others."""
+        t = cond if self.bits is None else cond & self.bits
+        n = int(np.count_nonzero(t))
+        if n == self.n:
+            return self, Mask(self.lanes, t, 0)
+        if n == 0:
+            return Mask(self.lanes, t, 0), self
+        f = ~cond if self.bits is None else self.bits & ~cond
+        return Mask(self.lanes, t, n), Mask(self.lanes, f, self.n - n)
+
+    def union(self, other: Mask) -> Mask:
+        if self.bits is None or other.bits is None:
+            return Mask.full(self.lanes)
+        return Mask.of(self.bits | other.bits)
+
+    def minus(self, dead: Array) -> Mask:
+        return Mask.of(self.array & ~dead)
+
+    def any(self, cond: Array, rank: int = 0) -> bool:
+        """Whether `cond`, of a value with `rank` vector dimensions, holds for an active lane."""
+        if cond.ndim == rank:
+            return self.n > 0 and bool(cond.any())
+        return bool(cond.any()) if self.bits is None else bool(cond[self.bits].any())
+
+    def first(self, cond: Array, rank: int = 0) -> int:
+        """The first active lane where `cond` holds, -1 if none."""
+        if cond.ndim == rank:
+            return int(self.idx[0]) if self.n else -1
+        flat = cond.reshape(len(cond), -1).any(axis=1) if rank else cond
+        hit = np.flatnonzero(flat if self.bits is None else flat & self.bits)
+        return int(hit[0]) if len(hit) else -1
+
+
+def is_uniform(v: Value, leaf: Leaf) -> bool:
+    """Whether a value is one for all lanes."""
+    return not isinstance(v, np.ndarray) or v.ndim == len(leaf.shape)
+
+
+def to_lanes(v: Value, leaf: Leaf, lanes: int) -> Array:
+    """The value as an array `(lanes, *shape)`; a view where possible, so do not write to it."""
+    if isinstance(v, np.ndarray) and v.ndim == len(leaf.shape) + 1:
+        return v
+    if v is POISON:
+        raise PoisonUse
+    return np.broadcast_to(np.asarray(v, leaf.dtype), (lanes, *leaf.shape))
+
+
+def merge(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
+    """`new` in the active lanes, `old` in the others."""
+    if old is POISON or new is old or mask.n == mask.lanes:
+        return new
+    if new is POISON:
+        return old if mask.n < mask.lanes else new
+    if mask.n == 0:
+        return old
+    scalar = not leaf.shape
+    if scalar and type(new) is type(old) and not isinstance(new, np.ndarray) and new == old:
+        return new
+    bits = mask.array
+    if not scalar:
+        bits = bits.reshape((-1,) + (1,) * len(leaf.shape))
+    return np.where(bits, np.asarray(new, leaf.dtype), np.asarray(old, leaf.dtype))
+
+
+def wrap_int(v: int, width: int) -> int:
+    """A Python int as a signed value of `width` bits (i1 as bool)."""
+    if width == 1:
+        return bool(v & 1)
+    half = 1 << (width - 1)
+    return ((v + half) & ((1 << width) - 1)) - half
+
+
+def normalise(v: Value, leaf: Leaf) -> Value:
+    """Wrap an integer value, uniform or not, to the leaf's width."""
+    if isinstance(v, np.ndarray):
+        if v.dtype != leaf.dtype:
+            v = v.astype(leaf.dtype) if leaf.width != 1 else (v & 1).astype(np.bool_)
+        bits = leaf.dtype.itemsize * 8
+        if leaf.width not in (1, bits):
+            shift = bits - leaf.width
+            v = (v << shift) >> shift
+        return v
+    if isinstance(v, (int, np.integer, np.bool_)):
+        return wrap_int(int(v), leaf.width)
+    raise PoisonUse
+
+
+def unsigned(v: Value, leaf: Leaf) -> Value:
+    """The same bits read as unsigned."""
+    if isinstance(v, np.ndarray):
+        if leaf.width == 1:
+            return v
+        u = np.ascontiguousarray(v).view(leaf.unsigned) if v.ndim == 0 else v.view(leaf.unsigned)
+        if leaf.width != leaf.dtype.itemsize * 8:
+            u = u & ((1 << leaf.width) - 1)
+        return u
+    if type(v) is bool:
+        return v
+    return v & ((1 << leaf.width) - 1)  # type: ignore[operator]
+
+
+def uniform_int(v: Value, what: str) -> int:
+    """The value as one int; raises Fault when it differs between lanes or is poison."""
+    if v is POISON:
+        raise Fault("poison", f"{what} is poison (an undefined value)")
+    if isinstance(v, np.ndarray):
+        if v.size and (v == v.flat[0]).all():
+            return int(v.flat[0])
+        raise Fault("divergence", f"expected {what} to be the same in all threads, got several values")
+    return int(v)  # type: ignore[arg-type]
+
+
+def active_uniform(v: Value, mask: Mask, what: str) -> int:
+    """Like `uniform_int`, over the active lanes only."""
+    if isinstance(v, np.ndarray) and v.ndim == 1 and mask.bits is not None:
+        v = v[mask.bits]
+    return uniform_int(v, what)
+
+
+def truth(v: Value) -> bool | Array:
+    """A condition: a Python bool or an array of bools."""
+    if v is POISON:
+        raise Fault("poison", "branch on poison (an undefined value)")
+    if isinstance(v, np.ndarray):
+        return v if v.ndim else bool(v)
+    return bool(v)

@@ -1,0 +1,47 @@
+"""Shared by the interpreter's tests: hand-written base-level IR to a module, without any pass of ours."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.cf import Cf
+from xdsl.dialects.func import Func
+from xdsl.dialects.gpu import GPU
+from xdsl.dialects.llvm import LLVM
+from xdsl.dialects.math import Math
+from xdsl.dialects.scf import Scf
+from xdsl.dialects.ub import UB
+from xdsl.dialects.vector import Vector
+from xdsl.parser import Parser
+
+
+def parse(text: str) -> ModuleOp:
+    """Parse a module; ops that xDSL lacks (nvvm) become unregistered ops."""
+    ctx = Context(allow_unregistered=True)
+    for dialect in (Builtin, Arith, Scf, Cf, Func, GPU, LLVM, Math, UB, Vector):
+        ctx.load_dialect(dialect)
+    return Parser(ctx, text, "test.mlir").parse_module()
+
+
+def kernel(body: str, params: str = "", globals_: str = "", attrs: str = "") -> ModuleOp:
+    """A module with one kernel @k; `%tid`, `%cta` and `%ntid` are read for it. `body` ends with its terminator."""
+    return parse(
+        f"""
+        "gpu.module"() <{{sym_name = "m"}}> ({{
+          {globals_}
+          llvm.func @k({params}) attributes {{gpu.kernel, nvvm.kernel{attrs}}} {{
+            %tid = "nvvm.read.ptx.sreg.tid.x"() : () -> i32
+            %cta = "nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+            %ntid = "nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+            {body}
+          }}
+        }}) : () -> ()
+        """
+    )
+
+
+DSMEM = (
+    '"llvm.mlir.global"() <{addr_space = 3 : i32, alignment = 1024 : i64, global_type = !llvm.array<0 x i8>, '
+    'linkage = #llvm.linkage<"external">, sym_name = "dsmem"}> ({}) : () -> ()'
+)
