@@ -30,6 +30,7 @@ from cute_dialect.parsing import one_line, op_name
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionError, anchored, run_pass
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
 from cute_dialect.passes.registry import PASSES, PassInfo, in_scope, load
+from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 from cute_dialect.printing import ir_text
 from cute_dialect.verifier import verify
@@ -263,7 +264,7 @@ class Runner:
                 left,
             )
             return False
-        text = ir_text(ir.module, generic=True, debuginfo=True)
+        text = handoff_text(ir.module)
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
         try:

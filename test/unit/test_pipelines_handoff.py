@@ -1,0 +1,59 @@
+"""The text of the hand-off: upstream reads from it what it reads from xDSL's own printer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.pipelines.handoff import handoff_text
+from cute_dialect.pipelines.stages import lower_to_base, parse_module
+from cute_dialect.pipelines.upstream import UpstreamModule
+from cute_dialect.printing import ir_text
+from pipelines_support import add_module, kernel, module
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+BRANCHES = module(
+    kernel(
+        "k",
+        ["opaque", "i32"],
+        ["!llvm.ptr<1>", "i32"],
+        """\
+      %c0 = arith.constant 0 : i32
+      %q:2 = scf.for %i = %c0 to %a1 step %a1 iter_args(%u = %a1, %v = %c0) -> (i32, i32) : i32 {
+        %w = arith.addi %u, %v : i32
+        scf.yield %w, %u : i32, i32
+      }
+      %b = arith.cmpi slt, %q#1, %c0 : i32
+      cf.cond_br %b, ^bb1(%q#0 : i32), ^bb2
+    ^bb1(%x: i32):
+      llvm.store %x, %a0 : i32, !llvm.ptr<1>
+      cf.br ^bb2
+    ^bb2:
+""",
+    )
+)
+
+
+@pytest.mark.parametrize("text", [add_module(), BRANCHES], ids=["add", "branches"])
+@pytest.mark.parametrize("locations", [False, True])
+def test_same_module(text: str, locations: bool) -> None:
+    m = parse_module(text)
+    ours = UpstreamModule.from_text(handoff_text(m, locations=locations))
+    theirs = UpstreamModule.from_text(ir_text(m, generic=True, debuginfo=locations))
+    assert ours.text() == theirs.text()
+    if locations:
+        assert ours.text(debuginfo=True) == theirs.text(debuginfo=True)
+
+
+def test_same_module_for_the_example() -> None:
+    base = lower_to_base(EXAMPLES / "elementwise_add.mlir", pipeline="base")
+    m = parse_module(base)
+    assert UpstreamModule.from_text(handoff_text(m)).text() == UpstreamModule.from_text(base).text()
+
+
+def test_odd_names_and_strings_survive() -> None:
+    text = 'module {\n  "llvm.mlir.global"() <{sym_name = "a \\22b\\22", global_type = i32, linkage = #llvm.linkage<external>, addr_space = 0 : i32, value = 3 : i32}> ({\n  }) : () -> ()\n}\n'
+    m = parse_module(text, 'dir/"odd\\name.mlir')
+    assert UpstreamModule.from_text(handoff_text(m)).text() == UpstreamModule.from_text(text).text()
