@@ -101,7 +101,7 @@ def rebuild(tree: Tree, new_leaves: Iterator[Tree]) -> Tree:
 
 def plus(a: Tree, b: Tree) -> Tree:
     """Sum of arithmetic tuples; ``()`` and (opposite a tuple) 0 are neutral, surplus elements are copied."""
-    if a == () or (a == 0 and isinstance(b, tuple)):
+    if a == () or (a == 0 and isinstance(b, tuple) and b):
         return b
     if b == () or (b == 0 and isinstance(a, tuple)):
         return a

@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
-from cute_dialect.interp.cute_eval import Evaluator, Value, flatten
+from cute_dialect.interp.cute_eval import Evaluator, Undefined, Value, flatten
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.passes.base import PassContext
 from cute_dialect.passes.expand_ops import ExpandOpsPass
@@ -61,7 +61,7 @@ class Chooser:
         return Dyn(width, divisor)
 
 
-def payload(x: object, leaf: Callable[[int], int | Dyn] = static) -> Payload:
+def payload(x: object, leaf: Callable[[int], int | Dyn] = static, *, static_outer: bool = False) -> Payload:
     """The algebra's form of a concrete value; ``leaf`` is asked for every integer, in storage order."""
     if isinstance(x, int):
         return leaf(x)
@@ -75,7 +75,7 @@ def payload(x: object, leaf: Callable[[int], int | Dyn] = static) -> Payload:
     if isinstance(x, S):
         return Swizzle(x.b, x.m, x.s)
     if isinstance(x, C):
-        outer = payload(x.outer, leaf)
+        outer = payload(x.outer, static if static_outer else leaf)
         offset = payload(x.offset, leaf)
         return ComposedLayout(payload(x.inner, leaf), offset, outer)
     assert x == ALL, x
@@ -119,6 +119,9 @@ class Case:
     operands: Sequence[Typed]
     properties: Mapping[str, Attribute] = field(default_factory=dict)
     keep_static: Sequence[int] = ()
+    """operands none of whose integers may become dynamic"""
+    static_outer: bool = False
+    """whether the outer part of composed layouts stays static"""
 
 
 @dataclass(frozen=True)
@@ -151,10 +154,9 @@ def expand(module: ModuleOp, *, fold: bool) -> None:
 
 
 def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
-    """The op on these values, evaluated directly and after expansion; ``None`` if the op rejects them.
+    """The op on these values, evaluated directly and after expansion; ``None`` if it rejects or is undefined on them.
 
-    ``keep_static`` lists operands none of whose integers may become dynamic.  If the op rejects what is dynamic, it is
-    tried with nothing dynamic.
+    If the op rejects what is dynamic, it is tried with nothing dynamic.
     """
     operands, properties = case.operands, dict(case.properties)
     for attempt in (choose, Chooser(choose.random, 0.0)):
@@ -162,7 +164,8 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
         arguments: list[tuple[int, ...]] = []
         for i, (_, value) in enumerate(operands):
             attempt.numbers = []
-            payloads.append(payload(value, static if i in case.keep_static else attempt))
+            leaf = static if i in case.keep_static else attempt
+            payloads.append(payload(value, leaf, static_outer=case.static_outer))
             arguments.append(tuple(attempt.numbers))
         types: list[CuteType] = [TYPES[kind](p) for (kind, _), p in zip(operands, payloads)]
         try:
@@ -173,7 +176,10 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
         op = op_class.create(operands=block.args, result_types=result_types, properties=properties)
         module = function(op, types, block)
         module.verify()
-        direct = Evaluator(module).call("f", arguments)
+        try:
+            direct = Evaluator(module).call("f", arguments)
+        except Undefined:  # a division by a zero that no type shows
+            return None
         expand(module, fold=choose.random.random() < 0.5)
         lowered = Evaluator(module).call("f", arguments)
         assert list(flatten(lowered)) == list(flatten(direct)), f"{arguments}: {direct} != {lowered}\n{module}"

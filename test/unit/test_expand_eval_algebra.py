@@ -22,7 +22,8 @@ from expand_support import (
     split,
 )
 from oracle import brute
-from oracle.brute import ALL, C, L, S
+from oracle.brute import ALL, C, E, L, S
+from test_expand_eval_index import ceil_quotient
 from xdsl.dialects.builtin import IntegerAttr, i32
 
 from cute_dialect.algebra.leaf import Dyn
@@ -56,19 +57,77 @@ def same_function(got: L | C, values: object, size: int) -> None:
         assert brute.norm(brute.evaluate(i, got)) == brute.norm(values(i)), i
 
 
-def test_composition_with_a_layout():
+def fits(a: L | C, through: tuple[int, int | E]) -> bool:
+    """Whether steps of a mode stay on the grid of the extents of ``a``: then composition is that of functions.
+
+    What a type does not show cannot be checked, so an op accepts more than that.
+    """
+    s, d = through
+    extents = brute.leaves(brute.outer(a).shape)
+    if not isinstance(d, int) or any(isinstance(x, E) for x in brute.leaves(brute.outer(a).stride)):
+        return False
+    d = abs(d)
+    for n in extents[:-1]:
+        if d == 0:
+            return True
+        if d >= n:
+            if d % n:
+                return False
+            d //= n
+            continue
+        if n % d:
+            return False
+        n //= d
+        if s <= n:
+            return n % s == 0
+        if s % n:
+            return False
+        s, d = s // n, 1
+    return True
+
+
+def composed_mode_by_mode(a: L | C, b: L, got: L | C) -> None:
+    """``got`` at a coordinate is the sum over the modes of ``b`` of what ``a`` gives for each."""
+    inner, got_inner = brute.outer(a), brute.outer(got)
+    assert brute.size(got_inner.shape) == brute.size(b.shape)
+    if isinstance(a, C):
+        assert isinstance(got, C) and (got.inner, got.offset) == (a.inner, a.offset)
+    for c in brute.coordinates(b.shape):
+        want: object = ()
+        for i, (_, d) in zip(brute.leaves(c), brute.flat(b)):
+            want = brute.plus(want, brute.evaluate(brute.times(i, d), inner))
+        assert brute.norm(brute.evaluate(c, got_inner)) == brute.norm(want), c
+
+
+@pytest.mark.parametrize("bases", [False, True])
+def test_composition_with_a_layout(bases: bool):
+    judged = []
+
     def draw(r: Random) -> Case:
-        kind, a = any_layout(r)
+        kind, a = any_layout(r, bases=bases)
         return Case([(kind, a), ("layout", right_hand(r, brute.size(brute.outer(a).shape)))])
 
     def verdict(case: Case, out: Outcome) -> None:
         (_, a), (_, b) = case.operands
-        (got,) = out.results
-        same_function(got, lambda i: brute.evaluate(brute.evaluate(i, b), a), brute.size(b.shape))
-        for c in brute.coordinates(b.shape):  # not only at indices: the profile of b is kept
-            assert brute.norm(brute.evaluate(c, got)) == brute.norm(brute.evaluate(brute.evaluate(c, b), a))
+        if all(fits(a, m) for m in brute.flat(b)):
+            judged.append(1)
+            composed_mode_by_mode(a, b, out.results[0])
 
-    check(algebra.CompositionOp, draw, verdict, examples=300, accepted=0.5, dynamic=0.3)
+    check(algebra.CompositionOp, draw, verdict, examples=250, accepted=0.5, dynamic=0.3)
+    assert len(judged) > 60
+
+
+def test_composition_reads_all_of_a_layout_in_another_order():
+    def draw(r: Random) -> Case:
+        kind, a = any_layout(r, bases=False)
+        return Case([(kind, a), ("layout", compact(r, nest(r, split(r, brute.size(brute.outer(a).shape), 2))))])
+
+    def verdict(case: Case, out: Outcome) -> None:
+        (_, a), (_, b) = case.operands
+        if all(fits(a, m) for m in brute.flat(b)):
+            same_function(out.results[0], lambda i: brute.evaluate(brute.evaluate(i, b), a), brute.size(b.shape))
+
+    check(algebra.CompositionOp, draw, verdict, examples=150, accepted=0.5, dynamic=0.3)
 
 
 def test_composition_with_negative_and_zero_strides():
@@ -79,17 +138,18 @@ def test_composition_with_negative_and_zero_strides():
 
     def verdict(case: Case, out: Outcome) -> None:
         (_, a), (_, b) = case.operands
-        same_function(out.results[0], lambda i: brute.evaluate(brute.evaluate(i, b), a), brute.size(b.shape))
+        if all(fits(a, m) for m in brute.flat(b)):
+            composed_mode_by_mode(a, b, out.results[0])
 
-    check(algebra.CompositionOp, draw, verdict, examples=120, dynamic=0.3)
+    check(algebra.CompositionOp, draw, verdict, examples=120, accepted=0.4, dynamic=0.25)
 
 
 @pytest.mark.parametrize("kind", ["tile", "shape"])
 def test_composition_mode_by_mode(kind: str):
     def draw(r: Random) -> Case:
-        a = any_layout(r)
+        a = any_layout(r, bases=False)
         while not isinstance(brute.outer(a[1]).shape, tuple):
-            a = any_layout(r)
+            a = any_layout(r, bases=False)
         rest = brute.modes(brute.outer(a[1]))[: r.randint(1, 3)]
 
         def slot(m: L) -> object:
@@ -110,7 +170,8 @@ def test_composition_mode_by_mode(kind: str):
                 assert q == m
             else:
                 through = L(t, 1) if isinstance(t, int) else t
-                same_function(q, lambda i: brute.evaluate(brute.evaluate(i, through), m), brute.size(through.shape))  # noqa: B023
+                if fits(m, (through.shape, through.stride)):
+                    composed_mode_by_mode(m, through, q)
 
     check(algebra.CompositionOp, draw, verdict, examples=120, dynamic=0.3)
 
@@ -177,7 +238,9 @@ def test_group_modes():
         begin, end = (case.properties[k].value.data for k in ("begin", "end"))
 
         def group(t: object) -> object:
-            modes = t if isinstance(t, tuple) else (t,)
+            if not isinstance(t, tuple):  # a scalar is a tuple of one
+                return (t,)
+            modes = t
             return (*modes[:begin], modes[begin:end], *modes[end:])
 
         a = case.operands[0][1]
@@ -201,7 +264,7 @@ def recast(new: int, old: int, s: int, d: int, dynamic: bool) -> tuple[int, int]
         n = new // old
         if dynamic:
             q = brute.quotient(d, n)
-            return s, q or (1 if d >= 0 else -1)
+            return s, q or (d > 0) - (d < 0)
         if d == 0:
             return s, 0
         return brute.ceil(s, brute.ceil(n, abs(d))), brute.ceil(abs(d), n) * (1 if d > 0 else -1)
@@ -242,7 +305,7 @@ def test_recast_to_smaller_elements_covers_the_same_bits():
 
     def verdict(case: Case, out: Outcome) -> None:
         p = out.operands[0]
-        if 1 not in brute.leaves(p.stride):  # a unit stride that is not known is only scaled
+        if brute.leaves(p.stride).count(1) != 1:  # a unit stride that is not known is only scaled
             return
         a, (got,) = case.operands[0][1], out.results
         assert set(brute.values(got)) == {4 * x + k for x in brute.values(a) for k in range(4)}
@@ -316,7 +379,7 @@ def fields(z: S) -> int:
     return mask | (mask << abs(z.s))
 
 
-def swizzled_case(r: Random, *, dynamic_offset: bool = False) -> Case:
+def swizzled_case(r: Random) -> Case:
     b = r.choice((1, 2, 3))
     z = S(b, r.choice((0, 1, 2, 4)), r.choice((b, b + 1, -b, 3 if b < 3 else 4)))
     s = nest(r, [r.choice((1, 2, 4, 8)) for _ in range(r.randint(2, 4))])
@@ -326,7 +389,7 @@ def swizzled_case(r: Random, *, dynamic_offset: bool = False) -> Case:
         c = coordinate(r, s, underscores=True)
     # The rule combines the offset with the index bit by bit: it must not overlap what the layout reaches.
     offset = r.choice((0, 0, brute.size(s) * r.choice((1, 2, 3, 5))))
-    return Case([("composed_layout", C(z, offset, a)), ("coord", c)])
+    return Case([("composed_layout", C(z, offset, a)), ("coord", c)], static_outer=True)
 
 
 def in_bounds(c: object, s: object) -> list[tuple[int, int]]:
@@ -355,10 +418,12 @@ def test_slice_of_a_swizzled_layout():
         (got,) = out.results
         shapes["composed" if isinstance(got, C) else "plain"] += 1
         base = pointer_offset(case, out)
-        for at in brute.coordinates(brute.outer(got).shape):
-            assert base + brute.evaluate(at, got) == brute.evaluate(free(c, at), a), (at, base)
+        kept = list(brute.coordinates(brute.slice_tree(c, a.outer.shape)))
+        assert len(kept) == brute.size(brute.outer(got).shape)
+        for i, at in enumerate(kept):
+            assert base + brute.evaluate(i, got) == brute.evaluate(free(c, at), a), (at, base)
 
-    check(algebra.SliceOp, swizzled_case, verdict, examples=500, accepted=0.3, dynamic=0.1)
+    check(algebra.SliceOp, swizzled_case, verdict, examples=500, accepted=0.5, dynamic=0.25)
     assert min(shapes.values()) > 20, shapes
 
 
@@ -421,10 +486,10 @@ def test_complement_in_a_cotarget():
         for s, d in sorted(modes, key=lambda x: x[1]):
             gaps.append((d // covered, covered))
             covered = s * d
-        rest = brute.ceil(brute.size(m.shape if isinstance(m, L) else m), covered)
+        rest = brute.size(ceil_quotient(m.shape if isinstance(m, L) else m, covered))
         for i in range(brute.size(got.shape)):
             assert brute.evaluate(i, got) == brute.at_modes(i, [*gaps, (rest, covered)])
-        assert brute.size(got.shape) >= brute.size([g for g, _ in gaps]) * rest if gaps else True
+        assert brute.size(got.shape) == brute.size(tuple(g for g, _ in gaps)) * rest
 
     check(algebra.ComplementOp, draw, verdict, examples=200, accepted=0.5, dynamic=0.2)
 
