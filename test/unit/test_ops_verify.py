@@ -100,6 +100,103 @@ WRONG = [
         '%r = cute.make_identity_layout(%s) : !cute.shape<"(0,2)"> -> !cute.layout<"(1,2):(1@0,1@1)">',
         "expected extents >= 1",
     ),
+    # preconditions of the algebra
+    (
+        '%r = cute.composition(%a, %b) : (!cute.layout<"(6,2):(8,2)">, !cute.layout<"3:4">) -> !cute.layout<"3:4">',
+        "'cute.composition' op expected an extent that 2 divides, got 3",
+    ),
+    (
+        '%r = cute.composition(%a, %t) : (!cute.layout<"(12,8):(8,1)">, !cute.tile<"[3:4;_;_]">)'
+        ' -> !cute.layout<"3:4">',
+        "expected a tiler of rank at most 2 for (12,8):(8,1), got rank 3",
+    ),
+    (
+        '%r = cute.coalesce(%l, %p) : (!cute.layout<"5:1">, !cute.coord<"(1,1)">) -> !cute.layout<"5:1">',
+        "expected a profile of rank at most 1 for 5:1, got (1,1)",
+    ),
+    (
+        '%r = cute.complement(%l) : (!cute.layout<"?:1">) -> !cute.layout<"1:1">',
+        "'cute.complement' op expected a static layout where there is no cotarget, got ?:1",
+    ),
+    (
+        '%r = cute.complement(%l) : (!cute.layout<"(2,2):(1,1)">) -> !cute.layout<"1:1">',
+        "expected an injective layout, got (2,2):(1,1)",
+    ),
+    (
+        '%r = cute.recast_layout<32, 16> (%l) : !cute.composed_layout<"(4,5):(1,4) o 3 o 8:1"> -> !cute.layout<"4:1">',
+        "expected an offset divisible by 2, got 3",
+    ),
+    (
+        '%r = cute.recast_layout<0, 16> (%l) : !cute.layout<"8:1"> -> !cute.layout<"8:1">',
+        "expected positive element widths, got 0 and 16 bits",
+    ),
+    (
+        '%r = cute.slice(%l, %c) : !cute.layout<"(6,5):(5,1)">, !cute.coord<"(_,2,3)">',
+        "'cute.slice' op expected a coordinate that fits (6,5), got (_,2,3)",
+    ),
+    (
+        '%r = cute.slice(%l, %c) : !cute.composed_layout<"S<2,0,2> o 0 o (4,4):(1,4)">, !cute.coord<"(1,1)">',
+        "expected a coordinate with '_' for a swizzled layout, got (1,1)",
+    ),
+    (
+        '%r = cute.dice(%l, %c) : !cute.layout<"(6,5):(5,1)">, !cute.coord<"(?,_)">',
+        "'cute.dice' op expected a static coordinate, got (?,_)",
+    ),
+    (
+        '%r = cute.right_inverse(%l) : (!cute.layout<"(?,2):(1,4)">) -> !cute.layout<"2:4">',
+        "expected a static shape, got (?,2)",
+    ),
+    (
+        '%r = cute.left_inverse(%l) : (!cute.layout<"(4,2):(?,1)">) -> !cute.layout<"2:4">',
+        "expected a static layout, got (4,2):(?,1)",
+    ),
+    (
+        '%i = cute.layout_eval(%c, %l) : (!cute.coord<"(1,2,3)">, !cute.layout<"(6,5):(5,1)">) -> !cute.int_tuple<"0">',
+        "expected a coordinate of rank 2 for the shape (6,5), got (1,2,3)",
+    ),
+    (
+        '%r = cute.append_to_rank<0> (%s, %e) : !cute.shape<"6">, !cute.shape<"1">',
+        "'cute.append_to_rank' op expected a rank >= 1, got 0",
+    ),
+    (
+        '%r = cute.tuple_add(%a, %b) : (!cute.shape<"3">, !cute.shape<"(4,5)">) -> !cute.shape<"(7,8)">',
+        "expected two tuples or two integers at [], got 3 and (4,5)",
+    ),
+    (
+        '%r = cute.shape_div(%a, %b) : (!cute.shape<"7">, !cute.shape<"3">) -> !cute.shape<"2">',
+        "expected one of 7 and 3 to be a multiple of the other",
+    ),
+    (
+        '%r = cute.ceil_div(%a, %b) : (!cute.shape<"(4,6)">, !cute.int_tuple<"(2,0)">) -> !cute.shape<"(2,1)">',
+        "'cute.ceil_div' op division by zero",
+    ),
+    (
+        '%p = cute.elem_less(%c, %s) : (!cute.coord<"(1,2)">, !cute.shape<"6">) -> i1',
+        "expected congruent operands, got (1,2) and 6",
+    ),
+    (
+        '%r = cute.logical_product(%a, %b) : (!cute.layout<"?:1">, !cute.layout<"2:1">) -> !cute.layout<"(?,2):(1,?)">',
+        "expected a static layout to repeat, got ?:1",
+    ),
+    (
+        '%r = cute.blocked_product(%a, %b) : (!cute.layout<"(8):(1)">, !cute.layout<"2:1">) -> !cute.layout<"8:1">',
+        "expected two layouts of rank 1 to pair, got (8):(1) and 2:8",
+    ),
+    (
+        '%r = cute.logical_divide(%l, %t) : (!cute.layout<"(6,10):(10,1)">, !cute.layout<"15:1">)'
+        ' -> !cute.layout<"(15,4):(1,15)">',
+        "expected an extent that 6 divides, got 15",
+    ),
+    (
+        '%r = cute.zipped_divide(%l, %t) : (!cute.layout<"(12,10):(10,1)">, !cute.tile<"[4:1;_]">)'
+        ' -> !cute.layout<"((4,10),3):((10,1),40)">',
+        "expected mode 1 to divide into a tile and a rest, got 10:1",
+    ),
+    (
+        '%r = cute.tile_to_shape(%b, %s, %o) : (!cute.layout<"(2,3):(3,1)">, !cute.shape<"(4,6)">,'
+        ' !cute.int_tuple<"(0,0)">) -> !cute.layout<"(2,3):(3,1)">',
+        "expected a permutation of 0 … 1 as the order, got (0,0)",
+    ),
     # static
     (
         '%s = cute.static : !cute.shape<"(6,?)">',
