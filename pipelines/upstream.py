@@ -31,15 +31,21 @@ forked child where the platform has fork; an abort becomes an :class:`UpstreamEr
 ``mlir`` is imported at the first use, never before: any build of upstream's MLIR 22 Python package serves.
 """
 
+# The mlir package's stubs are incomplete.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.pipelines.child import can_fork, in_child
+from cute_dialect.pipelines.gpu_objects import GpuObject, parse_objects
+from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
 
 if TYPE_CHECKING:  # pragma: no cover
     import mlir.ir as ir
@@ -53,43 +59,6 @@ __all__ = [
     "is_available",
     "run_host",
 ]
-
-INSTALL_HINT = (
-    "upstream MLIR's Python package is not installed: pip install 'xtc-mlir-python-bindings==22.1.8.*' "
-    "(Linux x86-64 and aarch64; any other build of the `mlir` 22 package serves as well)"
-)
-_MESSAGE_LIMIT = 600
-
-
-class UpstreamError(Exception):
-    """Upstream MLIR or LLVM refused: ``message``, and ``line``/``col`` (1-based, 0 unknown) in the text handed over."""
-
-    def __init__(self, message: str, line: int = 0, col: int = 0, filename: str = "-"):
-        super().__init__(message)
-        self.message = message
-        self.line = line
-        self.col = col
-        self.filename = filename
-
-    def __str__(self) -> str:
-        where = f"{self.filename}:{self.line}:{self.col}: " if self.line else ""
-        return where + self.message
-
-
-class UpstreamMissing(UpstreamError):
-    """The ``mlir`` package is not installed; the message says what to install."""
-
-    HINT = INSTALL_HINT
-
-
-class GpuObject(NamedTuple):
-    """One compiled object: the ``gpu.module`` it came from, its target's chip, its format (``isa``, ``bin`` …), bytes."""
-
-    module: str
-    chip: str
-    format: str
-    data: bytes
-
 
 # ------------------------------------------------------------------------------------------------------ base passes
 
@@ -180,7 +149,7 @@ def _import_ir() -> None:
         import mlir.ir
         import mlir.passmanager  # noqa: F401
     except ImportError as e:
-        raise UpstreamMissing(f"{INSTALL_HINT} ({e})") from e
+        raise UpstreamMissing(f"{UpstreamMissing.HINT} ({e})") from e
 
 
 class UpstreamModule:
@@ -203,7 +172,7 @@ class UpstreamModule:
         context = ir.Context()
         context.enable_multithreading(False)
         context.emit_error_diagnostics = True
-        with _diagnostics(context, filename, "cannot parse the base IR"):
+        with _Diagnostics(context, filename, "cannot parse the base IR"):
             module = ir.Module.parse(text, context)
         return cls(context, module, filename)
 
@@ -237,12 +206,12 @@ class UpstreamModule:
             manager = PassManager.parse(pipeline, self._context)
         except ValueError as e:
             raise UpstreamError(_pipeline_message(str(e))) from e
-        with _diagnostics(self._context, self._filename, f"pass pipeline failed: {_clip(pipeline, 120)}"):
+        with _Diagnostics(self._context, self._filename, f"pass pipeline failed: {clip(pipeline, 120)}"):
             manager.run(self._module.operation)
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
         """The module as text; ``local_scope`` writes every attribute in full, without aliases."""
-        out = self._module.operation.get_asm(
+        out: str = self._module.operation.get_asm(
             print_generic_op_form=generic,
             enable_debug_info=debuginfo,
             use_local_scope=local_scope,
@@ -256,7 +225,7 @@ class UpstreamModule:
         return [
             GpuObject(_string(op.attributes["sym_name"]), chip, form, data)
             for op in self._operations("gpu.binary")
-            for chip, form, data in _parse_objects(str(op.attributes["objects"]))
+            for chip, form, data in parse_objects(str(op.attributes["objects"]))
         ]
 
     def ptx(self) -> dict[str, str]:
@@ -268,7 +237,7 @@ class UpstreamModule:
         from mlir._mlir_libs import _mlirDialectsLLVM as llvm
 
         out: dict[str, str] = {}
-        with _diagnostics(self._context, self._filename, "cannot translate to LLVM IR"):
+        with _Diagnostics(self._context, self._filename, "cannot translate to LLVM IR"):
             for op in self._operations("gpu.module"):
                 out[_string(op.attributes["sym_name"])] = llvm.translate_module_to_llvmir(op)
             if any(op.name == "llvm.func" for op in self._module.body.operations):
@@ -280,6 +249,35 @@ class UpstreamModule:
         names: set[str] = set()
         self._walk(lambda op: names.add(op.name))
         return names
+
+    def run_entry(self, entry: str) -> None:
+        """Compile the host code (llvm dialect) and call ``entry``; see :func:`run_host`."""
+        import ctypes
+
+        functions = {_string(op.attributes["sym_name"]): op for op in self._operations("llvm.func")}
+        op = functions.get(entry)
+        if op is None:
+            names = ", ".join(sorted(n for n, f in functions.items() if len(f.regions[0].blocks))) or "none"
+            raise UpstreamError(f"no host function @{entry} to run (defined here: {names})", filename=self._filename)
+        kind = str(op.attributes["function_type"])
+        if kind != "!llvm.func<void ()>":
+            raise UpstreamError(
+                f"@{entry} must take and return nothing to be run, its type is {kind}", filename=self._filename
+            )
+        if "gpu.launch_func" in self.operation_names():
+            raise UpstreamError(f"@{entry}: this module launches kernels; run it with --kernel instead of --host")
+        try:
+            from mlir.execution_engine import ExecutionEngine
+        except ImportError as e:
+            raise UpstreamMissing(f"this build of the mlir package has no execution engine ({e})") from e
+        with _Diagnostics(self._context, self._filename, "cannot compile the host code"):
+            engine = ExecutionEngine(self._module, opt_level=2)
+        address = engine.raw_lookup(entry)
+        if not address:
+            raise UpstreamError(f"the execution engine does not know @{entry}", filename=self._filename)
+        sys.stdout.flush()
+        ctypes.CFUNCTYPE(None)(address)()
+        ctypes.CDLL(None).fflush(None)
 
     # ---------------------------------------------------------------------------------------------------- private
 
@@ -310,7 +308,7 @@ class UpstreamModule:
                 )
 
     def _run_emit(self, pipeline: str) -> None:
-        if not hasattr(os, "fork"):
+        if not can_fork():
             self.run_pipeline(pipeline)
             return
         if not self._operations("gpu.module"):
@@ -320,10 +318,10 @@ class UpstreamModule:
             self.run_pipeline(pipeline)
             return self.text(generic=True)
 
-        text = _in_child(child, self._filename)
+        text = in_child(child, self._filename)
         import mlir.ir as ir
 
-        with _diagnostics(self._context, self._filename, "cannot read back the compiled module"):
+        with _Diagnostics(self._context, self._filename, "cannot read back the compiled module"):
             self._module = ir.Module.parse(text, self._context)
 
 
@@ -336,82 +334,54 @@ def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None
     module = UpstreamModule.from_text(module_text, filename)
     module.run("base-prepare")
     module.run("one-shot-convert-to-llvm")
-    _execute(module, entry, filename)
-
-
-def _execute(module: UpstreamModule, entry: str, filename: str) -> None:
-    import ctypes
-
-    functions = {_string(op.attributes["sym_name"]): op for op in module._operations("llvm.func")}
-    op = functions.get(entry)
-    if op is None:
-        names = ", ".join(sorted(n for n, f in functions.items() if len(f.regions[0].blocks))) or "none"
-        raise UpstreamError(f"no host function @{entry} to run (defined here: {names})", filename=filename)
-    kind = str(op.attributes["function_type"])
-    if kind != "!llvm.func<void ()>":
-        raise UpstreamError(f"@{entry} must take and return nothing to be run, its type is {kind}", filename=filename)
-    if "gpu.launch_func" in module.operation_names():
-        raise UpstreamError(f"@{entry}: this module launches kernels; run it with --kernel instead of --host")
-    try:
-        from mlir.execution_engine import ExecutionEngine
-    except ImportError as e:
-        raise UpstreamMissing(f"this build of the mlir package has no execution engine ({e})") from e
-    with _diagnostics(module._context, filename, "cannot compile the host code"):
-        engine = ExecutionEngine(module._module, opt_level=2)
-    address = engine.raw_lookup(entry)
-    if not address:
-        raise UpstreamError(f"the execution engine does not know @{entry}", filename=filename)
-    sys.stdout.flush()
-    ctypes.CFUNCTYPE(None)(address)()
-    ctypes.CDLL(None).fflush(None)
+    module.run_entry(entry)
 
 
 # ------------------------------------------------------------------------------------------------------ diagnostics
 
 
-@contextmanager
-def _diagnostics(context: ir.Context, filename: str, what: str) -> Iterator[None]:
+class _Diagnostics:
     """Turn errors of upstream inside the block into :class:`UpstreamError`; drop its warnings and remarks."""
-    import mlir.ir as ir
 
-    seen: list[tuple[str, str]] = []
+    def __init__(self, context: ir.Context, filename: str, what: str):
+        self._context = context
+        self._filename = filename
+        self._what = what
+        self._seen: list[tuple[str, str]] = []
 
-    def handler(diagnostic: ir.Diagnostic) -> bool:
+    def __enter__(self) -> None:
+        self._handle = self._context.attach_diagnostic_handler(self._take)
+
+    def _take(self, diagnostic: ir.Diagnostic) -> bool:
+        import mlir.ir as ir
+
         if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
-            seen.append((diagnostic.message, str(diagnostic.location)))
+            self._seen.append((diagnostic.message, str(diagnostic.location)))
         return True
 
-    handle = context.attach_diagnostic_handler(handler)
-    failure: Exception | None = None
-    try:
-        yield
-    except ir.MLIRError as e:
-        failure = e
-        seen += [(d.message, str(d.location)) for d in e.error_diagnostics]
-    except (RuntimeError, ValueError) as e:
-        failure = e
-    finally:
-        handle.detach()
-    if failure is None and not seen:
-        return
-    if not seen:
-        raise UpstreamError(f"{what}: {_clip(str(failure))}", filename=filename) from None
-    message, location = seen[0]
-    extra = f" (and {len(seen) - 1} more)" if len(seen) > 1 else ""
-    file, line, col = _position(location)
-    where = filename if file in ("", "-") else file
-    raise UpstreamError(_clip(message) + extra, line, col, where) from None
+    def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, trace: object) -> None:
+        import mlir.ir as ir
+
+        self._handle.detach()
+        if isinstance(failure, ir.MLIRError):
+            self._seen += [(d.message, str(d.location)) for d in failure.error_diagnostics]
+        elif failure is not None and not isinstance(failure, (RuntimeError, ValueError)):
+            return
+        if failure is None and not self._seen:
+            return
+        if not self._seen:
+            raise UpstreamError(f"{self._what}: {clip(str(failure))}", filename=self._filename) from None
+        message, location = self._seen[0]
+        extra = f" (and {len(self._seen) - 1} more)" if len(self._seen) > 1 else ""
+        file, line, col = _position(location)
+        where = self._filename if file in ("", "-") else file
+        raise UpstreamError(clip(message) + extra, line, col, where) from None
 
 
 def _position(location: str) -> tuple[str, int, int]:
     """File, line and column of the first ``"file":line:col`` in a printed location; nothing and zeros without one."""
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
     return (found.group(1), int(found.group(2)), int(found.group(3))) if found else ("", 0, 0)
-
-
-def _clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:
-    message = message.split("\n", 1)[0].strip() if "\n" in message else message.strip()
-    return message if len(message) <= limit else message[: limit - 1] + "…"
 
 
 def _pipeline_message(message: str) -> str:
@@ -421,97 +391,8 @@ def _pipeline_message(message: str) -> str:
     nested = re.search(r"Can't add pass '(\w+)' restricted to '([^']*)'", message)
     if nested:
         return f"this pass runs on {nested.group(2)} only: write the pipeline as builtin.module({nested.group(2)}(…))"
-    return _clip(re.sub(r"\s+", " ", message))
+    return clip(re.sub(r"\s+", " ", message))
 
 
 def _string(attribute: ir.Attribute) -> str:
     return str(attribute).strip('"')
-
-
-_OBJECT = re.compile(
-    r'#gpu\.object<#nvvm\.target<((?:[^">]|"[^"]*")*)>'  # the target
-    r'(?:, properties = \{(?:[^"}]|"[^"]*")*\})?, (?:kernels = .*?, )?'
-    r'(?:(assembly|bin|offload) = )?"((?:[^"\\]|\\.)*)"',
-    re.S,
-)
-_FORMATS: Mapping[str | None, str] = {"assembly": "isa", "bin": "bin", "offload": "llvm", None: "fatbin"}
-
-
-def _parse_objects(text: str) -> Iterator[tuple[str, str, bytes]]:
-    """Chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
-
-    >>> list(_parse_objects(r'[#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "a\\0Ab\\22">]'))
-    [('sm_80', 'isa', b'a\\nb"')]
-    """
-    for target, form, escaped in _OBJECT.findall(text):
-        chip = re.search(r'chip = "([^"]*)"', target)
-        raw: bytes = escaped.encode()
-        data = re.sub(rb"\\([0-9A-Fa-f]{2}|\\)", _unescape, raw)
-        kind = _FORMATS[form or None]
-        yield chip.group(1) if chip else "", kind, data.rstrip(b"\0") if kind == "isa" else data
-
-
-def _unescape(found: re.Match[bytes]) -> bytes:
-    code = found.group(1)
-    return b"\\" if code == b"\\" else bytes([int(code, 16)])
-
-
-# ------------------------------------------------------------------------------------------------------ forked child
-
-
-def _in_child(work: Callable[[], str], filename: str) -> str:
-    """``work()`` in a forked child; an exception there is raised here, a death by signal becomes an error."""
-    import tempfile
-    import warnings
-
-    read_end, write_end = os.pipe()
-    with tempfile.TemporaryFile() as log:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pid = os.fork()
-        if pid == 0:  # pragma: no cover  (the child)
-            code = 1
-            try:
-                os.close(read_end)
-                os.dup2(log.fileno(), 2)
-                if "faulthandler" in sys.modules:  # an abort here is expected: no dump of ours
-                    sys.modules["faulthandler"].disable()
-                try:
-                    reply = {"text": work()}
-                except UpstreamError as e:
-                    reply = {"message": e.message, "line": e.line, "col": e.col, "file": e.filename}
-                except Exception as e:
-                    reply = {"message": f"{type(e).__name__}: {e}", "line": 0, "col": 0, "file": filename}
-                with os.fdopen(write_end, "wb") as pipe:
-                    pipe.write(json.dumps(reply).encode())
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(write_end)
-        with os.fdopen(read_end, "rb") as pipe:
-            data = pipe.read()
-        _, status = os.waitpid(pid, 0)
-        log.seek(0)
-        said = log.read().decode(errors="replace")
-    if not data:
-        raise UpstreamError(_abort_message(said, status), filename=filename)
-    reply = json.loads(data)
-    if "text" in reply:
-        return str(reply["text"])
-    raise UpstreamError(str(reply["message"]), int(reply["line"]), int(reply["col"]), str(reply["file"]))
-
-
-def _abort_message(said: str, status: int) -> str:
-    """What LLVM printed before it died, in one line."""
-    lines = [line for line in said.splitlines() if line.strip()]
-    start = next((i for i, line in enumerate(lines) if "LLVM ERROR" in line or "Assertion" in line), None)
-    told = (
-        " / ".join(line.strip() for line in lines[start : start + 3]) if start is not None else " / ".join(lines[-3:])
-    )
-    signal = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
-    hint = ""
-    if "Cannot select" in told:
-        hint = "; the chip or its PTX version (features) does not have an instruction that the kernel uses"
-    return _clip(f"LLVM's NVPTX back end aborted ({signal}): {told or 'no message'}{hint}")
