@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.pipelines import abi
-from cute_dialect.pipelines.arrays import ArrayView
+from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.prepare import Plan, Target, read_arguments
 from cute_dialect.pipelines.staging import host_bytes, span
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.interp import RunReport
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cute_dialect.interp import Pointer, RunReport
+    from cute_dialect.interp.launch import Argument
     from cute_dialect.pipelines.launch import CompiledModule
 
 __all__ = ["run_on_cpu"]
 
+_MAX_WINDOWS = 1 << 18
+"""More rows than this are not told to the interpreter one by one."""
 _FLOATS = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
 
 
-def run_on_cpu(module: CompiledModule, plan: Plan, args: Sequence[object], target: Target) -> RunReport | None:
+def run_on_cpu(
+    module: CompiledModule,
+    plan: Plan,
+    args: Sequence[object],
+    target: Target,
+    progress: Callable[[int, int], None] | None = None,
+) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
+    ``progress`` is called with (blocks done, blocks in all).
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
@@ -37,45 +50,83 @@ def run_on_cpu(module: CompiledModule, plan: Plan, args: Sequence[object], targe
     if plan.empty:
         return None
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
-    memory = _memory(views)
+    memory = _memory(views, target.names)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
-    operands: list[object] = []
+    operands: list[Argument] = []
     for p, (param, data) in enumerate(zip(kernel["params"], plan.packed.buffers)):
-        type_ = abi.parse_type(param["lowered"])
-        scalars: dict[tuple[int, ...], object] = {}
-        for slot, offset in type_.scalars():
-            patch = patches.get((p, offset))
-            if patch is not None:
-                scalars[slot.path] = _pointer(memory, *patch)
-            else:
-                scalars[slot.path] = _unpack(slot.name, data, offset)
-        operands.append(abi.nested(type_, scalars))  # type: ignore[arg-type]
-    return run_kernel(module.lowered(), plan.kernel, operands, plan.grid, plan.block, dynamic_smem=plan.smem)
+        patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
+        operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
+    return run_kernel(
+        module.lowered(),
+        plan.kernel,
+        operands,
+        plan.grid,
+        plan.block,
+        dynamic_smem=plan.smem,
+        cluster=plan.cluster,
+        progress=progress,
+    )
 
 
-def _memory(views: Sequence[ArrayView | None]) -> list[tuple[object, int] | None]:
-    """The bytes of each array argument and the offset of its first element in them; equal arrays share theirs."""
-    seen: dict[tuple[int, int], object] = {}
-    out: list[tuple[object, int] | None] = []
-    for view in views:
+def _argument(type_: abi.Type, data: bytes, pointers: Mapping[int, Pointer], offset: int = 0) -> Argument:
+    """The value of a parameter, in the form of its lowered type: the same bytes that the GPU would get."""
+    if isinstance(type_, abi.Struct):
+        return tuple(_argument(m, data, pointers, offset + o) for m, o in zip(type_.members, type_.offsets))
+    found = pointers.get(offset)
+    return found if found is not None else _unpack(type_.name, data, offset)
+
+
+class _Memory(NamedTuple):
+    """The bytes of an array argument, where its first element is, and which bytes are elements."""
+
+    data: NDArray[np.uint8]
+    start: int
+    name: str
+    window: Sequence[tuple[int, int]] | None
+
+
+def _memory(views: Sequence[ArrayView | None], names: Sequence[str]) -> list[_Memory | None]:
+    """The memory of each array argument; arguments over the same bytes share theirs."""
+    seen: dict[tuple[int, int], NDArray[np.uint8]] = {}
+    out: list[_Memory | None] = []
+    for view, name in zip(views, names):
         if view is None:
             out.append(None)
             continue
         where = span(view)
         if where not in seen:
             seen[where] = host_bytes(view)
-        out.append((seen[where], view.pointer - where[0]))
+        out.append(_Memory(seen[where], view.pointer - where[0], name, _window(view)))
     return out
 
 
-def _pointer(memory: Sequence[tuple[object, int] | None], argument: int, add: int) -> object:
+def _window(view: ArrayView) -> list[tuple[int, int]] | None:
+    """Byte ranges (offset, length) that hold elements, if the array has padding and few enough rows."""
+    item = numpy_dtype(view.dtype).itemsize
+    dims = sorted((s, e) for e, s in zip(view.shape, view.strides) if e > 1)
+    if any(s <= 0 for s, _ in dims):
+        return None
+    run = 1
+    while dims and dims[0][0] == run:  # the contiguous part
+        run *= dims.pop(0)[1]
+    rows = 1
+    for _, extent in dims:
+        rows *= extent
+    if not dims or rows > _MAX_WINDOWS:
+        return None
+    starts = [0]
+    for stride, extent in dims:
+        starts = [s + i * stride for i in range(extent) for s in starts]
+    return [(s * item, run * item) for s in sorted(starts)]
+
+
+def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Pointer:
     from cute_dialect.interp import Pointer
 
     found = memory[argument]
     if found is None:
         raise LaunchError("a plain address cannot be used on the CPU interpreter: pass an array")
-    data, start = found
-    return Pointer(data, start + add)
+    return Pointer(found.data, found.start + add, found.name, found.window)
 
 
 def _unpack(name: str, data: bytes, offset: int) -> int | float:
