@@ -29,8 +29,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import map_leaves
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
+from cute_dialect.algebra.int_tuple import is_static, map_leaves
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.values import Layout
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
@@ -40,9 +41,9 @@ from cute_dialect.ops.kinds import Typed
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
-from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, broadcast_mode0, plain_layout, plan
+from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan
 from cute_dialect.passes.lowering.site import Site
-from cute_dialect.types import CoordType, CuteType, IntTupleType, LayoutType
+from cute_dialect.types import CuteType, IntTupleType, LayoutType
 
 
 class AlgoToArchPass(Pass):
@@ -154,99 +155,80 @@ def _clear(op: Operation) -> None:
 def _store_everywhere(site: Site, tensor: SSAValue, value: SSAValue) -> None:
     t = tensor.type
     assert isinstance(t, MemRefType)
-    layout = plain_layout(site.bound(site.emit(views.GetLayoutOp(tensor))))
-    it = site.emit(views.GetIterOp(tensor))
-    side = Side(t, layout)
-    for source, _ in plan([side, side], None, 0).steps():
-        target = _element_view(site, it, source)
-        site.add(memory.StoreOp(target, _origin(site), value))
+    n = size(plain_layout(t.layout))
+    assert isinstance(n, int)
+    for i in range(n):
+        site.add(memory.StoreOp(tensor, site.coordinate(i), value))
 
 
 # -------------------------------------------------------------------------------------------------------------------- copy
 
 
 class Accesses:
-    """Makes the accesses of one copy."""
+    """Makes the accesses of one copy.
 
-    def __init__(self, site: Site, plan: Plan, iters: Sequence[SSAValue], flags: SSAValue | None):
+    A single element is loaded and stored at its (static, linear) coordinate; a vector through a view of it.
+    """
+
+    def __init__(self, site: Site, plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]):
         self.site = site
         self.plan = plan
-        self.iters = iters
-        self.flags = flags
-        self.lanes = plan.lanes()
+        self.op = op
+        self.tensors = (op.source, op.destination)
+        self.flag_of = flag_of
+        self.lanes = [_index(x) for x in plan.lanes(2)]
+        self._iters: list[SSAValue] = []
+        if plan.width > 1:
+            self._iters = [site.emit(views.GetIterOp(t)) for t in self.tensors]
 
-    def move(self, offsets: Sequence[Leaf]) -> None:
+    def move(self, step: Sequence[int]) -> None:
         """One whole vector from source to destination."""
-        views_ = [self._vector_view(side, offsets[side]) for side in (0, 1)]
         if self.plan.width == 1:
-            self._move_element(*views_)
-        else:
-            value = self.site.emit(memory.LoadVecOp(views_[0]))
-            self.site.add(memory.StoreVecOp(value, views_[1]))
+            self._move_element(_index(self.plan.offset(step, 2)))
+            return
+        value = self.site.emit(memory.LoadVecOp(self._vector_view(0, step)))
+        self.site.add(memory.StoreVecOp(value, self._vector_view(1, step)))
 
-    def move_guarded(self, offsets: Sequence[Leaf]) -> None:
+    def move_guarded(self, step: Sequence[int]) -> None:
         """One vector under its flags: as one access if all hold, else element by element."""
         site = self.site
-        flags = self._flags(offsets)
+        first = _index(self.plan.offset(step, 2))
+        indices = [first + lane for lane in self.lanes]
+        flags = [self._flag(i) for i in indices]
         distinct = list(dict.fromkeys(flags))
         together = distinct[0]
         for flag in distinct[1:]:
             together = site.emit(arith.AndIOp(together, flag))
         with site.if_(together) as other:
-            self.move(offsets)
+            self.move(step)
             if len(distinct) > 1:
                 with site.block(other):
-                    for flag, lane in zip(flags, self.lanes):
+                    for flag, index in zip(flags, indices):
                         with site.if_(flag):
-                            self._move_element(
-                                *[_element_view(site, self.iters[k], _sum(offsets[k], lane[k])) for k in (0, 1)]
-                            )
+                            self._move_element(index)
 
-    def _move_element(self, source: SSAValue, destination: SSAValue) -> None:
-        origin = _origin(self.site)
-        value = self.site.emit(memory.LoadOp(source, origin))
-        self.site.add(memory.StoreOp(destination, origin, value))
+    def _move_element(self, index: int) -> None:
+        where = self.site.coordinate(index)
+        value = self.site.emit(memory.LoadOp(self.tensors[0], where))
+        self.site.add(memory.StoreOp(self.tensors[1], where, value))
 
-    def _vector_view(self, side: int, offset: Leaf) -> SSAValue:
-        if self.plan.width == 1:
-            return _element_view(self.site, self.iters[side], offset)
-        modes = [(m.extent, m.strides[side]) for m in self.plan.vector]
-        if len(modes) == 1:
-            layout = Layout(*modes[0])
+    def _vector_view(self, side: int, step: Sequence[int]) -> SSAValue:
+        if all(x == i for i, x in enumerate(self.plan.lanes(side))):
+            layout = Layout(self.plan.width, 1)
         else:
+            modes = [(m.extent, m.strides[side]) for m in self.plan.vector]
             layout = Layout(tuple(e for e, _ in modes), tuple(d for _, d in modes))
-        if all(lane[side] == i for i, lane in enumerate(self.lanes)):
-            layout = Layout(len(self.lanes), 1)
-        moved = _moved(self.site, self.iters[side], offset)
-        return self.site.emit(views.MakeViewOp(moved, self.site.emit(StaticOp(LayoutType(layout)))))
+        moved = _moved(self.site, self._iters[side], self.plan.offset(step, side))
+        return self.site.emit(views.MakeViewOp(moved, self.site.static(LayoutType(layout))))
 
-    def _flags(self, offsets: Sequence[Leaf]) -> list[SSAValue]:
-        assert self.flags is not None
-        read: dict[int, SSAValue] = {}
-        result: list[SSAValue] = []
-        for lane in self.lanes:
-            at = _sum(offsets[2], lane[2])
-            assert isinstance(at, int)
-            if at not in read:
-                view = _element_view(self.site, self.flags, at)
-                read[at] = self.site.emit(memory.LoadOp(view, _origin(self.site)))
-            result.append(read[at])
-        return result
+    def _flag(self, index: int) -> SSAValue:
+        assert self.op.pred is not None
+        return self.site.once(("flag", index), lambda: memory.LoadOp(self.op.pred, self.site.coordinate(self.flag_of(index))))
 
 
-def _sum(a: Leaf, b: Leaf) -> Leaf:
-    if isinstance(b, int) and b == 0:
-        return a
-    return b if isinstance(a, int) and a == 0 else add(a, b)
-
-
-def _element_view(site: Site, it: SSAValue, offset: Leaf) -> SSAValue:
-    layout = site.emit(StaticOp(LayoutType(Layout(1, 0))))
-    return site.emit(views.MakeViewOp(_moved(site, it, offset), layout))
-
-
-def _origin(site: Site) -> SSAValue:
-    return site.emit(StaticOp(CoordType(0)))
+def _index(leaf: Leaf) -> int:
+    assert isinstance(leaf, int)
+    return leaf
 
 
 def _copy(op: Operation) -> None:
@@ -258,22 +240,23 @@ def _copy(op: Operation) -> None:
     assert isinstance(atom, CopyAtomType)
     if not isinstance(atom, UniversalCopyType):
         raise PassError(f"no lowering for copies by {atom}", op)
-    tensors = [op.source, op.destination]
     sides: list[Side] = []
-    iters: list[SSAValue] = []
-    for tensor in tensors:
+    for tensor in (op.source, op.destination):
         t = tensor.type
         assert isinstance(t, MemRefType)
-        iters.append(site.emit(views.GetIterOp(tensor)))
-        sides.append(Side(t, plain_layout(site.bound(site.emit(views.GetLayoutOp(tensor))))))
-    flag_layout = flags = None
+        plain = plain_layout(t.layout)
+        if not is_static(plain):
+            plain = plain_layout(site.bound(site.emit(views.GetLayoutOp(tensor))))
+        sides.append(Side(t, plain))
+    one_flag = 1
     if op.pred is not None:
         t = op.pred.type
         assert isinstance(t, MemRefType)
-        flag_layout = broadcast_mode0(plain_layout(t.layout), sides[1].layout)
-        flags = site.emit(views.GetIterOp(op.pred))
+        # A predicate with one flag for the whole of mode 0: the flag of element i is that of its iteration.
+        modes = (size(first_mode(plain_layout(t.layout))), size(first_mode(sides[1].layout)))
+        one_flag = modes[1] // modes[0]  # pyright: ignore
     wanted = atom.data.bits
-    chosen = plan(sides, flag_layout, wanted or MAX_BITS)
+    chosen = plan(sides, wanted or MAX_BITS)
     needed = atom.values()
     if chosen.width != needed and wanted and not all(s.in_registers for s in sides):
         bits = chosen.width * wanted // needed
@@ -282,12 +265,12 @@ def _copy(op: Operation) -> None:
             f"(source {sides[0].type}, destination {sides[1].type})",
             op,
         )
-    accesses = Accesses(site, chosen, iters, flags)
-    for offsets in chosen.steps():
-        if flags is None:
-            accesses.move(offsets)
+    accesses = Accesses(site, chosen, op, lambda i: i // one_flag)
+    for step in chosen.steps():
+        if op.pred is None:
+            accesses.move(step)
         else:
-            accesses.move_guarded(offsets)
+            accesses.move_guarded(step)
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {

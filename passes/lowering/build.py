@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -24,12 +25,37 @@ from cute_dialect.upstream import llvm
 
 
 class BaseBuilder:
-    """Appends ops to ``block``; every op gets ``location``."""
+    """Appends ops to ``block``; every op gets ``location``.
+
+    Constants and address arithmetic are shared: what was made before in this block or in one around it serves again.
+    """
 
     def __init__(self, block: Block):
         self.block = block
         self.location: LocationAttr = UnknownLoc()
-        self._constants: dict[tuple[Block, int, Attribute], SSAValue] = {}
+        self._scopes: list[dict[object, SSAValue]] = [{}]
+        self._parts: dict[tuple[SSAValue, Path], SSAValue] = {}
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Append to ``block``, which lies in the one at hand; then go on there."""
+        saved, location = self.block, self.location
+        self.block = block
+        self._scopes.append({})
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+            self.block, self.location = saved, location
+
+    def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
+        """The result of an op without effects that was made before where it can be seen from here, or a new one."""
+        for scope in reversed(self._scopes):
+            known = scope.get(key)
+            if known is not None:
+                return known
+        value = self._scopes[-1][key] = self.emit(make())
+        return value
 
     def emit(self, op: Operation) -> SSAValue:
         """Append an op; gives its first result."""
@@ -44,13 +70,12 @@ class BaseBuilder:
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
         """An integer (or, for a float type, float) constant."""
-        key = (self.block, value, type)
-        known = self._constants.get(key)
-        if known is None:
+
+        def make() -> Operation:
             attribute = IntegerAttr(value, type) if _is_int(type) else FloatAttr(float(value), type)  # pyright: ignore
-            known = self.emit(arith.ConstantOp(attribute, type))  # pyright: ignore[reportArgumentType]
-            self._constants[key] = known
-        return known
+            return arith.ConstantOp.create(result_types=[type], properties={"value": attribute})
+
+        return self.once((value, type), make)
 
     def poison(self, type: Attribute) -> SSAValue:
         """``ub.poison``"""
@@ -61,6 +86,20 @@ class BaseBuilder:
         if not path:
             return value
         return self.emit(llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path)))
+
+    def part(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
+        """What lies at ``path`` in a struct: the value that was inserted there, or else one ``llvm.extractvalue`` next
+        to the struct, which serves everywhere.
+        """
+        value, path = inserted_at(value, path)
+        if not path:
+            return value
+        known = self._parts.get((value, path))
+        if known is None:
+            op = llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path))
+            insert_after(op, value)
+            known = self._parts[value, path] = op.results[0]
+        return known
 
     def insert(self, value: SSAValue, container: SSAValue, path: Path) -> SSAValue:
         """``llvm.insertvalue``"""
@@ -102,6 +141,49 @@ class BaseBuilder:
             at = self.constant(i, i32)
             result = self.emit(llvm.OPS["insertelement"].create(operands=[result, x, at], result_types=[t]))
         return result
+
+
+def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
+    """Follow ``llvm.insertvalue`` and ``llvm.extractvalue``: the value, and the path that remains in it."""
+    while True:
+        owner = value.owner
+        if not isinstance(owner, Operation):
+            return value, path
+        if owner.name == "llvm.extractvalue":
+            value, path = owner.operands[0], (*position_of(owner), *path)
+        elif owner.name == "llvm.insertvalue" and path:
+            at = position_of(owner)
+            if path[: len(at)] == at:
+                value, path = owner.operands[1], path[len(at) :]
+            elif at[: len(path)] == path:
+                return value, path  # a struct that is changed inside: not one value
+            else:
+                value = owner.operands[0]
+        else:
+            return value, path
+
+
+def position_of(op: Operation) -> Path:
+    """The indices of ``llvm.extractvalue`` and ``llvm.insertvalue``."""
+    position = op.properties["position"]
+    assert isinstance(position, DenseArrayBase)
+    return tuple(position.get_values())  # pyright: ignore
+
+
+def insert_after(op: Operation, value: SSAValue) -> None:
+    """Put an op right after the definition of a value, with its location."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        first = owner.first_op
+        if first is None:
+            owner.add_op(op)
+        else:
+            owner.insert_op_before(op, first)
+        return
+    op.location = owner.location
+    block = owner.parent
+    assert block is not None
+    block.insert_op_after(op, owner)
 
 
 def _position(path: Path) -> dict[str, Attribute]:

@@ -127,23 +127,23 @@ def _branch(l: Lowering, old: Block, new: Block, carried: list[tuple[Fragment, i
 
     ``carried``: cells to yield beside the block's own yield; ``None`` leaves out the terminator.
     """
-    saved_block, saved, location = l.build.block, l.registers, l.build.location
+    saved = l.registers
     outer = set(saved.cells)
-    l.registers = saved.copy()
-    l.build.block = new
+    state = l.registers = saved.copy()
     terminator = old.last_op
-    for inner in old.ops:
-        if inner is terminator and inner.name == "scf.yield":
-            break
-        l.lower(inner)
-    if carried is not None:
-        yielded = [l.value(v) for v in terminator.operands] if terminator is not None else []
-        extra = [l.registers.read(l.build, FragmentView(f, 0), i) for f, i in carried]
-        l.build.add(scf.YieldOp(*yielded, *extra))
-    state = l.registers
+    with l.build.inside(new):
+        for inner in old.ops:
+            if inner is terminator and inner.name == "scf.yield":
+                break
+            l.lower(inner)
+        state = l.registers
+        if carried is not None:
+            yielded = [l.value(v) for v in terminator.operands] if terminator is not None else []
+            extra = [state.read(l.build, FragmentView(f, 0), i) for f, i in carried]
+            l.build.add(scf.YieldOp(*yielded, *extra))
     for f in [f for f in state.cells if f not in outer]:
         del state.cells[f]
-    l.registers, l.build.block, l.build.location = saved, saved_block, location
+    l.registers = saved
     return state
 
 
@@ -164,12 +164,11 @@ def _scf_if(l: Lowering, op: Operation) -> None:
         states.append(state)
     cells = list(dict.fromkeys([*changed(before, states[0]), *changed(before, states[1])]))
     for region, block, state in zip((then_region, else_region), blocks, states):
-        saved, l.registers, l.build.block = l.build.block, state, block
-        own = [l.value(v) for v in _yielded(region)]
-        extra = [l.registers.read(l.build, FragmentView(f, 0), i) for f, i in cells]
-        if region.blocks or extra:
-            l.build.add(scf.YieldOp(*own, *extra))
-        l.registers, l.build.block = before, saved
+        with l.build.inside(block):
+            own = [l.value(v) for v in _yielded(region)]
+            extra = [state.read(l.build, FragmentView(f, 0), i) for f, i in cells]
+            if region.blocks or extra:
+                l.build.add(scf.YieldOp(*own, *extra))
     keep_else = else_region.blocks or cells
     new = scf.IfOp.create(
         operands=[condition],

@@ -1,6 +1,6 @@
 """How ``cute.copy`` is carried out: which accesses, how wide, under which flags.
 
-Both sides (and the flags) are layouts over the same coordinates.  They are split into common modes
+Both sides are layouts over the same coordinates.  They are split into common modes
 ``(extent, strides)``; copying is then a loop nest in which the order of modes is free.  The modes that are contiguous on
 every memory side form the vector, as wide as the limit (the atom's width, or 128 bits), the alignment of the pointers
 and the divisibility of the other strides prove; registers take any order.
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cute_dialect.algebra.int_tuple import leaves
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
-from cute_dialect.algebra.values import ComposedLayout, Layout, Payload
+from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
 from cute_dialect.memory_types import MemRefType, element_bits
 
 MAX_BITS = 128
@@ -47,29 +47,36 @@ class Side(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """``vector``: the modes moved by one access; ``loops``: the others, first fastest; ``n``: number of layouts."""
+    """``vector``: the modes moved by one access; ``loops``: the others, first fastest."""
 
     vector: tuple[Mode, ...]
     loops: tuple[Mode, ...]
-    n: int
 
     @property
     def width(self) -> int:
         """Elements of one access."""
         return prod(m.extent for m in self.vector)
 
-    def steps(self) -> Iterator[tuple[Leaf, ...]]:
-        """The offset of each access on each side (elements)."""
+    def steps(self) -> Iterator[tuple[int, ...]]:
+        """The accesses, as indices into ``loops``."""
         for index in product(*[range(m.extent) for m in reversed(self.loops)]):
-            offsets: list[Leaf] = [0] * self.n
-            for i, mode in zip(reversed(index), self.loops):
-                for side in range(self.n):
-                    offsets[side] = _plus(offsets[side], mul(mode.strides[side], i))
-            yield tuple(offsets)
+            yield index[::-1]
 
-    def lanes(self) -> list[tuple[Leaf, ...]]:
-        """The offset of each element of an access, relative to the access."""
-        return list(Plan((), self.vector, self.n).steps())
+    def offset(self, step: Sequence[int], side: int) -> Leaf:
+        """Where an access begins on a side (elements)."""
+        return _dot(step, self.loops, side)
+
+    def lanes(self, side: int) -> list[Leaf]:
+        """The offset of each element of an access on a side, relative to the access."""
+        steps = product(*[range(m.extent) for m in reversed(self.vector)])
+        return [_dot(step[::-1], self.vector, side) for step in steps]
+
+
+def _dot(step: Sequence[int], modes: Sequence[Mode], side: int) -> Leaf:
+    total: Leaf = 0
+    for i, mode in zip(step, modes):
+        total = _plus(total, mul(mode.strides[side], i))
+    return total
 
 
 def _plus(a: Leaf, b: Leaf) -> Leaf:
@@ -105,28 +112,23 @@ def common_modes(layouts: Sequence[Layout]) -> list[Mode]:
     return modes
 
 
-def broadcast_mode0(flags: Layout, like: Layout) -> Layout:
-    """A flag tensor with one flag for a whole mode 0, seen with the shape of ``like``."""
-    shape, stride = _tuple(flags.shape), _tuple(flags.stride)
-    target = _tuple(like.shape)
-    if size(shape[0]) == 1 and size(target[0]) != 1:  # pyright: ignore[reportArgumentType]
-        return Layout((size(target[0]), *shape[1:]), (0, *stride[1:]))  # pyright: ignore[reportArgumentType]
-    return flags
+def first_mode(layout: Layout) -> Layout:
+    """Mode 0; a scalar layout is its own."""
+    return layout_modes(layout)[0]
 
 
-def _tuple(tree: object) -> tuple[Payload, ...]:
-    return tree if isinstance(tree, tuple) else (tree,)  # pyright: ignore[reportReturnType]
+def plan(sides: Sequence[Side], limit_bits: int) -> Plan:
+    """The widest accesses that all memory sides prove.  Raises AlgebraError for layouts that do not agree.
 
-
-def plan(sides: Sequence[Side], flags: Layout | None, limit_bits: int) -> Plan:
-    """The widest accesses that all memory sides prove.  Raises AlgebraError for layouts that do not agree."""
-    layouts = [s.layout for s in sides] + ([flags] if flags is not None else [])
+    The plan has an offset for each side, and then the linear coordinate of the element.
+    """
+    layouts = [s.layout for s in sides] + [Layout(size(sides[0].layout.shape), 1)]
     # A destination that repeats (stride 0) is written once.
     modes = [m for m in common_modes(layouts) if not _is(m.strides[1], 0)]
     memory = [i for i, s in enumerate(sides) if not s.in_registers]
     bits = element_bits(sides[0].type.element)
     if not memory or bits >= limit_bits:
-        return Plan((), tuple(modes), len(layouts))
+        return Plan((), tuple(modes))
     vector: list[Mode] = []
     rest = list(modes)
     width, limit = 1, limit_bits // bits
@@ -145,7 +147,7 @@ def plan(sides: Sequence[Side], flags: Layout | None, limit_bits: int) -> Plan:
         width *= take
         if take < mode.extent:
             break
-    return Plan(tuple(vector), tuple(rest), len(layouts))
+    return Plan(tuple(vector), tuple(rest))
 
 
 def _tail(mode: Mode, take: int) -> list[Mode]:

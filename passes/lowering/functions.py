@@ -74,10 +74,11 @@ def _body(l: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> No
     l.entry = entry
     new.add_block(entry)
     l.blocks[first] = entry
-    l.build.block = entry
-    for i in dropped:
-        a = first.args[i]
-        l.values[a] = l.build.poison(lowered(a.type))
+    if dropped:
+        with l.build.inside(entry):
+            for i in dropped:
+                a = first.args[i]
+                l.values[a] = l.build.poison(lowered(a.type))
     l.rest_of_region(old, new, entry)
 
 

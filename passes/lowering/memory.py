@@ -118,7 +118,7 @@ def _small(t: MemRefType) -> bool:
 
 
 def _base(l: Lowering, tensor: SSAValue) -> SSAValue:
-    return l.build.extract(l.value(tensor), (0,), lowered(tensor.type).types[0])  # pyright: ignore
+    return l.build.part(l.value(tensor), (0,), lowered(tensor.type).types[0])  # pyright: ignore
 
 
 def _element_address(l: Lowering, tensor: SSAValue, coord: SSAValue) -> SSAValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from xdsl.dialects import arith, scf
@@ -14,7 +14,7 @@ from cute_dialect.ops.access import GetScalarsOp
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.passes.emitter import ArithEmitter, rebuild
-from cute_dialect.types import CuteType, IntTupleType, Payload
+from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
 
 
 class Site:
@@ -23,7 +23,7 @@ class Site:
     def __init__(self, anchor: Operation):
         self.anchor = anchor
         self._block: Block | None = None
-        self._constants: dict[tuple[Block | None, int, Attribute], SSAValue] = {}
+        self._shared: dict[tuple[Block | None, object], SSAValue] = {}
         self.emitter = ArithEmitter(self.add, self.constant)
 
     def add(self, op: Operation) -> Operation:
@@ -42,14 +42,25 @@ class Site:
         self.add(op)
         return op.results[0]
 
+    def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
+        """The result of an op that this block needs once only."""
+        known = self._shared.get((self._block, key))
+        if known is None:
+            known = self._shared[self._block, key] = self.emit(make())
+        return known
+
     def constant(self, value: int, type: Attribute) -> SSAValue:
         """A constant, shared within this block."""
-        key = (self._block, value, type)
-        known = self._constants.get(key)
-        if known is None:
-            op = arith.ConstantOp.create(result_types=[type], properties={"value": IntegerAttr(value, type)})  # pyright: ignore
-            known = self._constants[key] = self.emit(op)
-        return known
+        properties = {"value": IntegerAttr(value, type)}  # pyright: ignore
+        return self.once((value, type), lambda: arith.ConstantOp.create(result_types=[type], properties=properties))
+
+    def static(self, type: CuteType) -> SSAValue:
+        """``cute.static`` of a type, shared within this block."""
+        return self.once(type, lambda: StaticOp(type))
+
+    def coordinate(self, index: int) -> SSAValue:
+        """A static linear coordinate."""
+        return self.static(CoordType(index))
 
     def bound(self, ssa: SSAValue) -> Payload:
         """The payload of a value, divisibility tracked, its dynamic leaves bound by ``cute.get_scalars``."""
@@ -70,7 +81,7 @@ class Site:
     def offset(self, leaf: Leaf) -> SSAValue:
         """An offset as a depth-0 int tuple that says all that is known of its divisibility."""
         t = IntTupleType(Dyn(leaf.width, leaf.div) if isinstance(leaf, Dyn) else leaf)
-        return self.emit(StaticOp(t)) if isinstance(leaf, int) else self.make(t, leaf)
+        return self.static(t) if isinstance(leaf, int) else self.make(t, leaf)
 
     @contextmanager
     def block(self, block: Block) -> Iterator[None]:

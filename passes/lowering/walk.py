@@ -14,7 +14,7 @@ from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.emitter import ArithEmitter
+from cute_dialect.passes.emitter import BINARY, ArithEmitter
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.folding import constant_of, fold_integer
 from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
@@ -22,6 +22,24 @@ from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.widen import Widener
 from cute_dialect.types import CuteType
 from cute_dialect.upstream import llvm
+
+class SharingEmitter(ArithEmitter):
+    """Address arithmetic: the same step on the same operands is emitted once where it can be seen."""
+
+    def __init__(self, build: BaseBuilder):
+        super().__init__(build.add, build.constant)
+        self._build = build
+
+    def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
+        op_class, properties = BINARY[op]
+        operands = [self.value(a, width), self.value(b, width)]
+        return self._build.once(
+            (op, *operands),
+            lambda: op_class.create(
+                operands=operands, result_types=[IntegerType(width)], properties=dict(properties)
+            ),
+        )
+
 
 class Lowering:
     """Lowers one function: a forward walk that maps old values to new ones."""
@@ -38,7 +56,7 @@ class Lowering:
         self.device = device
         self.in_memory = in_memory
         self.build = BaseBuilder(Block())
-        self.emitter = ArithEmitter(self.build.add, self.build.constant)
+        self.emitter = SharingEmitter(self.build)
         self.widener = Widener()
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, FragmentView] = {}
@@ -114,7 +132,6 @@ class Lowering:
 
     def rest_of_region(self, old: Region, new: Region, entry: Block | None) -> None:
         """Lower all blocks of a region; ``entry`` is the new first block if the caller has made it already."""
-        saved, location = self.build.block, self.build.location
         for i, block in enumerate(old.blocks):
             if i == 0 and entry is not None:
                 continue
@@ -127,26 +144,21 @@ class Lowering:
         for i, block in enumerate(old.blocks):
             if i:
                 self._forget_across_blocks()
-            self.block(block, self.blocks[block])
-        self.build.block, self.build.location = saved, location
+            with self.build.inside(self.blocks[block]):
+                for op in block.ops:
+                    self.lower(op)
 
     def _forget_across_blocks(self) -> None:
         # In a region with a control-flow graph a fragment's state is known within one block only.
         for fragment in self.registers.cells:
             raise NeedsMemory(fragment.op, "it lives across the blocks of a control-flow graph")
 
-    def block(self, old: Block, new: Block) -> None:
-        """Lower the ops of one block to the end of another."""
-        self.build.block = new
-        for op in old.ops:
-            self.lower(op)
-
     # ----------------------------------------------------------------------------------------------------- leaves, offsets
 
     def leaves(self, ssa: SSAValue, payload: object, paths: Sequence[Path]) -> list[SSAValue]:
         """The dynamic leaves of ``payload``, taken out of the lowered value at ``paths``."""
         new = self.value(ssa)
-        return [self.build.extract(new, p, IntegerType(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
+        return [self.build.part(new, p, IntegerType(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
 
     def bound(self, ssa: SSAValue, payload: object = None, paths: Sequence[Path] | None = None) -> object:
         """The payload of a value with its dynamic leaves bound to lowered values; constants become static.

@@ -10,9 +10,10 @@ the launcher checks arguments, the others are bounded by them.
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from cute_dialect.passes.lowering.build import insert_after, inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
 
 _SAME = ("arith.addi", "arith.subi", "arith.muli")
@@ -62,50 +63,14 @@ class Widener:
         else:
             assert isinstance(value.type, IntegerType)
             new = arith.ExtSIOp(value, i64)
-        if isinstance(owner, Block):
-            first = owner.first_op
-            if first is None:
-                owner.add_op(new)
-            else:
-                owner.insert_op_before(new, first)
-        else:
-            new.location = owner.location
-            block = owner.parent
-            assert block is not None
-            block.insert_op_after(new, owner)
+        insert_after(new, value)
         return new.results[0]
 
 
 def stored(value: SSAValue) -> SSAValue:
     """The value that was put into a struct where ``value`` takes it out again; ``value`` itself otherwise."""
-    path: tuple[int, ...] = ()
-    found = value
-    while True:
-        owner = found.owner
-        if not isinstance(owner, Operation):
-            break
-        if owner.name == "llvm.extractvalue":
-            path = (*_position(owner), *path)
-            found = owner.operands[0]
-        elif owner.name == "llvm.insertvalue" and path:
-            at = _position(owner)
-            if path[: len(at)] == at:
-                found, path = owner.operands[1], path[len(at) :]
-            elif at[: len(path)] == path:
-                break  # a struct that is changed inside: not one value
-            else:
-                found = owner.operands[0]
-        else:
-            break
-        if not path:
-            value = found
-    return value
-
-
-def _position(op: Operation) -> tuple[int, ...]:
-    position = op.properties["position"]
-    assert isinstance(position, DenseArrayBase)
-    return tuple(position.get_values())  # pyright: ignore
+    found, path = inserted_at(value, ())
+    return value if path else found
 
 
 def _operands(owner: Operation | Block) -> tuple[SSAValue, ...]:
