@@ -5,7 +5,7 @@ from the type rules of the op (`OpSpec.infer`). Printing follows upstream's blan
 """
 
 from collections.abc import Sequence
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute, Block, Data, Region
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
@@ -306,6 +306,10 @@ class ParseState:
             sizes = [len(types.get(a.name, ())) for a in spec.results]
             self.props[SEGMENTS[1]] = DenseArrayBase.from_list(_I32, sizes)
         successors = [b for name in spec.successors for b in self.successors.get(name.rstrip("*"), ())]
+        for name in spec.one_block:
+            for region in self.regions.get(name, ()):
+                if not region.blocks:
+                    region.add_block(Block())
         regions = [r for name in spec.regions for r in self.regions.get(name.rstrip("*"), ())]
         return cls.create(
             operands=operands,
@@ -382,7 +386,7 @@ def parse_attr(parser: Parser, attr: AttrSpec) -> Attribute:
         wanted = attr.kind.removeprefix("@")
         if attr.kind.startswith("enum."):
             wanted = "one of " + ", ".join(attr.cases)
-        elif (cls := attr.attr_class) is not None and cls.cases:
+        elif (cls := attr.attr_class) is not None and issubclass(cls, TextAttr) and cls.cases:
             wanted = "one of " + ", ".join(cls.cases)
         parser.raise_error(f"expected {wanted} for attribute '{attr.name}'", pos)
     return found
@@ -430,9 +434,11 @@ def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
             return parser.parse_optional_attribute()
 
 
-def _parse_stripped(parser: Parser, cls: type[TextAttr]) -> Attribute | None:
+def _parse_stripped(parser: Parser, cls: type[Data[Any]]) -> Attribute | None:
     if at_punctuation(parser, "#"):
         return parser.parse_attribute()
+    if not issubclass(cls, TextAttr):
+        return cls.new(cls.parse_parameter(parser)) if at_punctuation(parser, "<") else None
     if cls.style == "bare":
         word = parser.parse_optional_keyword_in(cls.cases)
         return None if word is None else cls(word)
@@ -471,6 +477,7 @@ class PrintState:
         self.printer = printer
         self.space = True
         self.punctuation = False
+        self.started: Element | None = None
         self.printed: set[str] = set(SEGMENTS)
 
     def blank(self) -> None:
@@ -532,7 +539,10 @@ class PrintState:
             if value is None:
                 value = attr.default_attr
             if value is not None:
-                if not (attr.kind.startswith("@") and isinstance(value, TextAttr) and not value.data):
+                if isinstance(value, TextAttr) and value.style == "bare" and not self.space and self.started is None:
+                    printer.print_string(" ")
+                    self.space, self.punctuation = True, False
+                elif not (attr.kind.startswith("@") and isinstance(value, TextAttr) and not value.data):
                     self.blank()
                 print_attr(printer, attr, value)
             return
@@ -588,7 +598,7 @@ class PrintState:
                 return (isinstance(value, TextAttr) and value.data != "none") or (
                     isinstance(value, IntegerAttr) and value.value.data != 0
                 )
-            return value is not None and value != attr.default_attr
+            return value is not None and (attr.nullable or value != attr.default_attr)
         if isinstance(anchor, Var | TypeOf):
             for i, name in enumerate(self.spec.regions):
                 if name.rstrip("*") == anchor.name:
@@ -624,6 +634,8 @@ def print_op(op: TableOp, printer: Printer) -> None:
     state.printed |= _named(elements, state.spec)
     for element in elements:
         state.element(element)
+        if not isinstance(element, Space):
+            state.started = element
 
 
 def _named(elements: Sequence[Element], spec: OpSpec) -> set[str]:
@@ -638,7 +650,8 @@ def _named(elements: Sequence[Element], spec: OpSpec) -> set[str]:
             found |= {name for clause in e.clauses for name in _named(clause, spec)}
         elif isinstance(e, Custom):
             found |= {name for kind, name in e.args if kind == "$"}
-            found |= {a for a in spec.attrs if a == "case_operand_segments" and e.name == "SwitchOpCases"}
+            hidden = {"SwitchOpCases": "case_operand_segments", "OpBundles": "op_bundle_sizes"}.get(e.name)
+            found |= {a for a in spec.attrs if a == hidden}
     return found
 
 
@@ -661,9 +674,11 @@ def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
         if isinstance(value, TextAttr):
             printer.print_string(mnemonic)
             value.print_parameter(printer)
+        elif mnemonic != "-" and isinstance(value, IntegerAttr):
+            printer.print_string(f"{mnemonic}<{flag_words(attr.cases, value.value.data).replace('|', ', ')}>")
         elif isinstance(value, IntegerAttr):
             printer.print_string(flag_words(attr.cases, value.value.data))
-    elif isinstance(value, TextAttr) and value.style != "raw" and kind == "@" + value.name:
+    elif isinstance(value, Data) and kind == "@" + value.name:
         value.print_parameter(printer)
     elif kind.startswith("enum.") and isinstance(value, IntegerAttr):
         word = next((w for w, n in attr.cases.items() if n == value.value.data), str(value.value.data))

@@ -96,10 +96,14 @@ class TextAttr(Data[str]):
     @classmethod
     def _one_case(cls, parser: AttrParser) -> str:
         pos = parser.pos
-        word = parser.parse_optional_keyword_in(cls.cases) if cls.cases else parser.parse_optional_identifier_or_str_literal()
+        word = (
+            parser.parse_optional_keyword_in(cls.cases)
+            if cls.cases
+            else parser.parse_optional_identifier_or_str_literal()
+        )
         if word is None and cls.cases:
             word = parser.parse_optional_str_literal()
-        if word is None or cls.cases and word not in cls.cases:
+        if word is None or (cls.cases and word not in cls.cases):
             parser.raise_error(f"expected one of {', '.join(cls.cases)} for '#{cls.name}'", pos)
         return word
 
@@ -132,7 +136,9 @@ class _Cache:
 
 
 def attrs(dialect: str) -> dict[str, type[TextAttr]]:
-    """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`."""
+    """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`; none for arith, which has xDSL's."""
+    if dialect == "arith":
+        return {}
     if dialect not in _Cache.by_dialect:
         _Cache.by_dialect[dialect] = make_attrs(dialect)
     return _Cache.by_dialect[dialect]

@@ -1,26 +1,89 @@
-"""arith, cf, func, math, memref and scf: xDSL's dialects, completed with the ops of upstream that xDSL lacks.
+"""arith, cf, func, math, scf and ub: xDSL's dialects, completed with the ops of upstream that xDSL lacks.
 
-xDSL's classes are kept where they are, so that `xdsl.dialects.arith.AddiOp` builds and matches what is parsed. Where xDSL's text
-deviates from upstream's, a subclass in `respelled.py` takes its place in the parser.
+xDSL's classes are kept where they are, so that `xdsl.dialects.arith.AddiOp` builds and matches what is parsed. Where xDSL's text or
+properties deviate from upstream's, a subclass of xDSL's class takes its place in the parser.
 """
 
 from importlib import import_module
-from typing import cast
+from typing import Self, cast
 
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.dialects.builtin import IntegerType, VectorType
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attrs
-from cute_dialect.upstream.op import make_ops
-from cute_dialect.upstream.tables import has_table
+from cute_dialect.upstream.op import FormatOp, TableOp, make_ops
+from cute_dialect.upstream.tables import OpRow, has_table, table
 
-_NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "MEMREF": "MemRef", "SCF": "Scf"}
+_NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "SCF": "Scf", "UB": "UB"}
+RESPELLED = {
+    "arith": (
+        "trunci", "truncf", "extsi", "extui", "extf", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast", "index_cast",
+        "index_castui", "cmpi", "cmpf", "divsi", "divui", "shrsi", "shrui", "select",
+    ),
+    "cf": ("cond_br",),
+}  # fmt: skip
+"""Ops whose xDSL class lacks a property or a form of upstream: `exact`, `overflow`, a rounding mode, vectors, branch weights."""
+
+
+class _Select(FormatOp):
+    """`arith.select %p, %a, %b : T`, or `: vector<4xi1>, T` when the condition is a vector."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        values = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        pos = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        if len(values) != 3 or len(types) > 2:
+            parser.raise_error(
+                f"expected three operands and at most two types, got {len(values)} and {len(types)}", pos
+            )
+        condition = types[0] if len(types) == 2 else IntegerType(1)
+        operands = [parser.resolve_operand(v, t) for v, t in zip(values, (condition, types[-1], types[-1]))]
+        return cls.create(operands=operands, result_types=[types[-1]], attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        if isinstance(self.operands[0].type, VectorType):
+            printer.print_attribute(self.operands[0].type)
+            printer.print_string(", ")
+        printer.print_attribute(self.results[0].type)
+
+    def verify_(self) -> None:
+        from xdsl.utils.exceptions import VerifyException
+
+        condition, *values = (SSAValue.get(v).type for v in self.operands)
+        element = condition.element_type if isinstance(condition, VectorType) else condition
+        if element != IntegerType(1):
+            raise VerifyException(f"expected i1 or a vector of i1 as condition, got {condition}")
+        if values != [self.results[0].type] * 2:
+            raise VerifyException("expected both values and the result of one type")
+
+
+def _respelled(row: OpRow, theirs: type[Operation], dialect: str) -> type[Operation]:
+    body = {"name": theirs.name, "row": row, "dialect": dialect, "__init__": theirs.__init__, "traits": theirs.traits}
+    base = _Select if row[0] == "select" else FormatOp
+    return cast("type[Operation]", type(theirs.__name__, (base, theirs), body))
 
 
 def _complete(name: str) -> Dialect:
     theirs = cast("Dialect", getattr(import_module(f"xdsl.dialects.{name}"), _NAMES[name.upper()]))
     ops: dict[str, type[Operation]] = {op.name.split(".", 1)[1]: op for op in theirs.operations}
     found: list[type[Attribute]] = list(theirs.attributes)
+    if name == "scf":
+        from cute_dialect.upstream import scf_ops
+
+        ops |= {op.name.split(".", 1)[1]: op for op in scf_ops.OPS}
     if has_table(name):
+        for row in table(name).OPS:
+            if row[0] in RESPELLED.get(name, ()) and row[0] in ops:
+                ops[row[0]] = _respelled(row, ops[row[0]], name)
         known = {a.name for a in found}
         ops = make_ops(name, without=ops) | ops
         found += [a for a in attrs(name).values() if a.name not in known]
@@ -28,7 +91,7 @@ def _complete(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Dialect:
-    """`ARITH`, `CF`, `FUNC`, `MATH`, `MEMREF` or `SCF`, made when asked for."""
+    """`ARITH`, `CF`, `FUNC`, `MATH`, `SCF` or `UB`, made when asked for."""
     if name in _NAMES:
         globals()[name] = made = _complete(name.lower())
         return made

@@ -5,10 +5,12 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
+    StringAttr,
     TensorType,
     UnitAttr,
     VectorType,
@@ -96,7 +98,10 @@ def _print_mixed(state: PrintState, numbers: Sequence[int], values: Sequence[SSA
     left = iter(values)
     printer = state.printer
     printer.print_list(
-        numbers, lambda n: cast("None", printer.print_ssa_value(next(left)) and None) if n == dynamic else printer.print_string(str(n))
+        numbers,
+        lambda n: (
+            cast("None", printer.print_ssa_value(next(left)) and None) if n == dynamic else printer.print_string(str(n))
+        ),
     )
 
 
@@ -190,6 +195,54 @@ def _print_switch_cases(state: PrintState, args: Args) -> None:
                 printer.print_string(" : ")
                 printer.print_list([v.type for v in group], printer.print_attribute)
     printer.print_string("\n    ]" if numbers else "]")
+    state.space, state.punctuation = True, False
+
+
+def _parse_bundles(state: ParseState, args: Args) -> bool:
+    """`["align"(%p, %a : !llvm.ptr, i32), …]`: operand bundles."""
+    parser = state.parser
+    values, types, tags, sizes = list[UnresolvedOperand](), list[Attribute](), list[Attribute](), list[int]()
+
+    def one() -> None:
+        tags.append(StringAttr(parser.parse_str_literal()))
+        found, given = (
+            _block_operands(state) if not parser.lexer.input.content.startswith("()", parser.pos) else ([], [])
+        )
+        if not found:
+            parser.parse_optional_punctuation("(")
+            parser.parse_optional_punctuation(")")
+        values.extend(found)
+        types.extend(given)
+        sizes.append(len(found))
+
+    there = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, one) is not None
+    state.operands[args[0]], state.types[args[0]] = values, types
+    state.props["op_bundle_sizes"] = DenseArrayBase.from_list(_I32, sizes)
+    if there:
+        state.props[args[2]] = ArrayAttr(tags)
+    return there
+
+
+def _print_bundles(state: PrintState, args: Args) -> None:
+    op, printer = state.op, state.printer
+    tags = op.properties.get(args[2])
+    sizes = op.properties.get("op_bundle_sizes")
+    if not isinstance(tags, ArrayAttr) or not isinstance(sizes, DenseArrayBase):
+        return
+    rest, start = op.group(args[0]), 0
+    printer.print_string(" [")
+    for i, (tag, size) in enumerate(zip(tags, cast("Sequence[int]", sizes.get_values()))):
+        printer.print_string(", " if i else "")
+        printer.print_attribute(tag)
+        group = rest[start : start + size]
+        start += size
+        printer.print_string("(")
+        printer.print_list(group, printer.print_ssa_value)
+        if group:
+            printer.print_string(" : ")
+            printer.print_list([v.type for v in group], printer.print_attribute)
+        printer.print_string(")")
+    printer.print_string("]")
     state.space, state.punctuation = True, False
 
 
@@ -331,6 +384,7 @@ def _parse_global_memref(state: ParseState, args: Args) -> bool:
             state.props[args[1]] = UnitAttr()
         else:
             shape, element = getattr(type_, "get_shape")(), getattr(type_, "element_type")  # noqa: B009
+            parser.parse_keyword("dense")
             state.props[args[1]] = parser.parse_dense_int_or_fp_elements_attr(TensorType(element, shape))
     return True
 
@@ -353,6 +407,7 @@ _Printer = Callable[[PrintState, Args], None]
 _DIRECTIVES: Mapping[str, tuple[_Reader, _Printer]] = {
     "InsertExtractValueElementType": (_parse_element_type, _nothing),
     "ShuffleType": (_parse_shuffle_type, _nothing),
+    "OpBundles": (_parse_bundles, _print_bundles),
     "GEPIndices": (_parse_gep_indices, _print_gep_indices),
     "LLVMLinkage": (_parse_linkage, _print_linkage),
     "SwitchOpCases": (_parse_switch_cases, _print_switch_cases),

@@ -1,7 +1,7 @@
 """Declarative assembly formats of upstream (ODS `assemblyFormat`), compiled to a tree once an op.
 
-    $kind $mask `,` $pred attr-dict `->` type($res)
-    → Var("kind"), Var("mask"), Lit(","), Var("pred"), Dict(), Lit("->"), TypeOf(Var("res"))
+$kind $mask `,` $pred attr-dict `->` type($res)
+→ Var("kind"), Var("mask"), Lit(","), Var("pred"), Dict(), Lit("->"), TypeOf(Var("res"))
 """
 
 import re

@@ -8,9 +8,10 @@ from. A table holds, for each dialect, one row an op (operands, results, attribu
 one row an attribute. `spec.py` reads the rows, `asm.py` interprets the formats.
 
 Row grammar (items separated by blanks; `?` optional, `*` variadic, `**` variadic of variadics):
-    operand, result   NAME[?|*|**][:TYPE][^]    TYPE when there is only one; `^` when the type prints without its dialect prefix
+    operand, result   NAME[?|*|**][:TYPE][^][%N]   TYPE when there is only one; `^`: the type prints without its dialect prefix;
+                                                N: the constraint, by its summary in CONSTRAINTS
     attribute         NAME[?][:KIND][=DEFAULT]  KIND as in `spec.AttrSpec`
-    other             key=value: regions, succ, traits, same (type rules)
+    other             key=value: regions (NAME1: one block at least), succ, traits, same (type rules)
 """
 
 import json
@@ -35,6 +36,7 @@ SOURCES = {
     "index": ("Index/IR/IndexOps.td",),
     "memref": ("MemRef/IR/MemRefOps.td",),
     "cf": ("ControlFlow/IR/ControlFlowOps.td",),
+    "func": ("Func/IR/FuncOps.td",),
 }
 
 BUILDABLE = [
@@ -61,6 +63,9 @@ STRIPPED = {
     "::mlir::nvgpu::WarpgroupMatrixDescriptorType": "nvgpu.warpgroup.descriptor",
 }
 """C++ type classes that print without `!dialect.mnemonic` inside a declarative format."""
+
+UNCHECKED = ("", "any type", "LLVM dialect-compatible type")
+"""Summaries of type constraints that say nothing."""
 
 TRANSFORMS = [
     ("$_self", "same"),
@@ -121,6 +126,7 @@ class Table:
             subprocess.run([tblgen, "--dump-json", "-I", include, path, "-o", out.name], check=True)
             self.data: Record = json.loads(Path(out.name).read_text())
         self.enums: dict[str, str] = {}
+        self.constraints: list[str] = []
 
     def of(self, cls: str) -> list[Record]:
         return [self.data[name] for name in self.data["!instanceof"].get(cls, [])]
@@ -159,7 +165,12 @@ class Table:
         cpp = record["cppType"].strip()
         if cpp in STRIPPED:
             suffix += ("" if call else ":" + STRIPPED[cpp]) + "^"
-        return suffix
+        summary = " ".join((record.get("summary") or "").split())
+        if call or summary in UNCHECKED:
+            return suffix
+        if summary not in self.constraints:
+            self.constraints.append(summary)
+        return f"{suffix}%{self.constraints.index(summary)}"
 
     def attr_code(self, record: Record) -> str:
         optional = "?" if record.get("isOptional") else ""
@@ -168,13 +179,15 @@ class Table:
             record = self.ref(record["baseAttr"])
             default = record.get("defaultValue") if default is None else default
         name, supers = record["!name"], record["!superclasses"]
+        if default == "{}":
+            optional = "?"
         if "Property" in supers:
             enum = self.ref(record["enum"])
             self.enums[enum["!name"]] = self.enum_cases(enum)
             kind = f"prop.{record.get('mnemonic') or '-'}.{enum['!name']}"
             default = None
             optional = "?"
-        elif "EnumAttr" in supers or "AttrDef" in supers and record.get("mnemonic"):
+        elif "EnumAttr" in supers or ("AttrDef" in supers and record.get("mnemonic")):
             kind = "@" + record["attrName"]
             if default is not None and record.get("enum"):
                 default = self.enum_default(self.ref(record["enum"]), default)
@@ -218,6 +231,10 @@ class Table:
                 same.append({"SameOperandsAndResultType": "everything()", "SameTypeOperands": "operands()"}[name])
         return traits, ";".join(same)
 
+    def one_block(self, region: Record) -> bool:
+        """Whether the region must have a block even when nothing is written in it."""
+        return region["summary"] == "region with 1 blocks"
+
     def row(self, op: Record) -> tuple[str, str, str, str, str, str | None]:
         operands: list[str] = []
         attrs: list[str] = []
@@ -226,17 +243,27 @@ class Table:
             while "OpVariable" in record["!superclasses"]:
                 record = self.ref(record["constraint"])
             is_type = "TypeConstraint" in record["!superclasses"]
-            (operands if is_type else attrs).append((name or "arg") + (self.type_code if is_type else self.attr_code)(record))
+            (operands if is_type else attrs).append(
+                (name or "arg") + (self.type_code if is_type else self.attr_code)(record)
+            )
         results = [(n or f"res{i}") + self.type_code(self.ref(r)) for i, (r, n) in enumerate(op["results"]["args"])]
         other: list[str] = []
         regions = [
-            n + ("*" if "VariadicRegion" in self.ref(r)["!superclasses"] else "") for r, n in op["regions"]["args"]
+            n
+            + ("*" if "VariadicRegion" in self.ref(r)["!superclasses"] else "1" if self.one_block(self.ref(r)) else "")
+            for r, n in op["regions"]["args"]
         ]
         succ = [
-            n + ("*" if "VariadicSuccessor" in self.ref(s)["!superclasses"] else "") for s, n in op["successors"]["args"]
+            n + ("*" if "VariadicSuccessor" in self.ref(s)["!superclasses"] else "")
+            for s, n in op["successors"]["args"]
         ]
         traits, same = self.rules(op)
-        for key, value in (("regions", ",".join(regions)), ("succ", ",".join(succ)), ("traits", traits), ("same", same)):
+        for key, value in (
+            ("regions", ",".join(regions)),
+            ("succ", ",".join(succ)),
+            ("traits", traits),
+            ("same", same),
+        ):
             if value:
                 other.append(f"{key}={value}")
         text = op["assemblyFormat"]
@@ -266,6 +293,11 @@ class Table:
         return rows
 
 
+def quoted(row: tuple[str | None, ...]) -> str:
+    """A row as a Python tuple with double quotes."""
+    return "(" + ", ".join("None" if item is None else json.dumps(item) for item in row) + ")"
+
+
 def main(include: Path, tblgen: str) -> None:
     """Writes one table a dialect beside this file."""
     out_dir = Path(__file__).parent / "tables"
@@ -273,8 +305,10 @@ def main(include: Path, tblgen: str) -> None:
         ops: dict[str, tuple[str, str, str, str, str, str | None]] = {}
         attrs: dict[str, tuple[str, str, str]] = {}
         enums: dict[str, str] = {}
+        constraints: list[str] = []
         for file in files:
             table = Table(include / "mlir/Dialect" / file, include, tblgen)
+            table.constraints = constraints
             for op in table.of("Op"):
                 row = table.row(op)
                 ops.setdefault(row[0], row)
@@ -284,16 +318,20 @@ def main(include: Path, tblgen: str) -> None:
         lines = [
             f'"""Ops and attributes of the {dialect} dialect of upstream MLIR 22.1.8, made by `upstream/generate.py`."""',
             "",
-            "# ruff: noqa: E501",
+            "# fmt: off",
+            "# ruff: noqa: E501, RUF100",
             "OPS = (",
-            *(f"    {ops[name]!r}," for name in sorted(ops)),
+            *(f"    {quoted(ops[name])}," for name in sorted(ops)),
             ")",
             "ATTRS = (",
-            *(f"    {attrs[name]!r}," for name in sorted(attrs)),
+            *(f"    {quoted(attrs[name])}," for name in sorted(attrs)),
             ")",
             "ENUMS = {",
-            *(f"    {name!r}: {enums[name]!r}," for name in sorted(enums)),
+            *(f"    {json.dumps(name)}: {json.dumps(enums[name])}," for name in sorted(enums)),
             "}",
+            "CONSTRAINTS = (",
+            *(f"    {json.dumps(text)}," for text in constraints),
+            ")",
         ]
         (out_dir / f"{dialect}.py").write_text("\n".join(lines) + "\n")
 

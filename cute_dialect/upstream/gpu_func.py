@@ -41,9 +41,7 @@ def _parse_attribution(parser: Parser, word: str) -> tuple[list[Argument], list[
     return args, dicts
 
 
-def _print_attribution(
-    printer: Printer, word: str, args: list[SSAValue], attrs: Attribute | None
-) -> None:
+def _print_attribution(printer: Printer, word: str, args: list[SSAValue], attrs: Attribute | None) -> None:
     if not args:
         return
     printer.print_string(f" {word}(")
@@ -246,7 +244,9 @@ class LaunchOp(TableOp):
             printer.print_ssa_value(smem[0])
         count = self.attributes.get("workgroup_attributions")
         middle = start + (count.value.data if isinstance(count, IntegerAttr) else 0)
-        _print_attribution(printer, "workgroup", list(args[start:middle]), self.properties.get("workgroup_attrib_attrs"))
+        _print_attribution(
+            printer, "workgroup", list(args[start:middle]), self.properties.get("workgroup_attrib_attrs")
+        )
         _print_attribution(printer, "private", list(args[middle:]), self.properties.get("private_attrib_attrs"))
         printer.print_string(" ")
         printer.print_region(self.regions[0], print_entry_block_args=False, print_empty_block=False)
@@ -259,9 +259,7 @@ class LaunchOp(TableOp):
         return self.regions[0].blocks[0]
 
 
-def _parse_dims(
-    parser: Parser, index: Attribute
-) -> tuple[list[Argument], list[Argument], list[UnresolvedOperand]]:
+def _parse_dims(parser: Parser, index: Attribute) -> tuple[list[Argument], list[Argument], list[UnresolvedOperand]]:
     """`(%x, %y, %z) in (%sx = %a, %sy = %b, %sz = %c)`: ids, sizes, values."""
     ids = parser.parse_comma_separated_list(
         parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False).resolve(index)

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.attrs import attr, at_punctuation
+from cute_dialect.upstream.attrs import at_punctuation, attr
 from cute_dialect.upstream.directives import LINKAGES
 from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMFunctionType, LLVMVoidType
 from cute_dialect.upstream.op import SEGMENTS, Operand, TableOp
@@ -160,9 +160,7 @@ class FuncOp(TableOp):
             body = parser.parse_region(signature.names)
         elif signature.names:
             parser.raise_error("expected '{' and the body of the function")
-        return cls.create(
-            properties=properties, attributes=attributes.data if attributes else {}, regions=[body]
-        )
+        return cls.create(properties=properties, attributes=attributes.data if attributes else {}, regions=[body])
 
     def print(self, printer: Printer) -> None:
         props = self.properties
@@ -415,5 +413,3 @@ class CallIntrinsicOp(TableOp):
         printer.print_op_attributes(shown | self.attributes)
         printer.print_string(" : ")
         printer.print_operation_type(self)
-
-

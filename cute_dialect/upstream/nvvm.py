@@ -1,10 +1,10 @@
 """The nvvm dialect as upstream MLIR has it: every op and attribute, built by name or with the constructors below.
 
-    tid = nvvm.ThreadIdXOp()
-    nvvm.Barrier0Op()
-    nvvm.BarrierOp(id_, threads)
-    nvvm.LdmatrixOp(p, num=4, layout="row", shape=nvvm_attr("ld_st_matrix_shape", "m = 8, n = 8"), eltType="b16",
-                    result_types=[struct])
+tid = nvvm.ThreadIdXOp()
+nvvm.Barrier0Op()
+nvvm.BarrierOp(id_, threads)
+nvvm.LdmatrixOp(p, num=4, layout="row", shape=nvvm_attr("ld_st_matrix_shape", "m = 8, n = 8"), eltType="b16",
+                result_types=[struct])
 """
 
 from typing import cast
@@ -34,7 +34,9 @@ class SRegOp(FormatOp):
 
 
 def _sreg(class_name: str, register: str) -> type[SRegOp]:
-    return cast("type[SRegOp]", type(class_name, (SRegOp,), {"name": f"nvvm.read.ptx.sreg.{register}", "__module__": __name__}))
+    return cast(
+        "type[SRegOp]", type(class_name, (SRegOp,), {"name": f"nvvm.read.ptx.sreg.{register}", "__module__": __name__})
+    )
 
 
 ThreadIdXOp = _sreg("ThreadIdXOp", "tid.x")
@@ -72,7 +74,9 @@ class ShflSyncOp(FormatOp):
 
     name = "nvvm.shfl.sync"
 
-    def __init__(self, mask: Operand, val: Operand, offset: Operand, clamp: Operand, kind: str, type: Attribute) -> None:
+    def __init__(
+        self, mask: Operand, val: Operand, offset: Operand, clamp: Operand, kind: str, type: Attribute
+    ) -> None:
         super().__init__(mask, val, offset, clamp, kind=kind, result_types=[type])
 
 
@@ -82,7 +86,12 @@ class InlinePtxOp(FormatOp):
     name = "nvvm.inline_ptx"
 
     def __init__(
-        self, ptx: str, ro: Operand = (), rw: Operand = (), predicate: Operand = None, results: tuple[Attribute, ...] = ()
+        self,
+        ptx: str,
+        ro: Operand = (),
+        rw: Operand = (),
+        predicate: Operand = None,
+        results: tuple[Attribute, ...] = (),
     ) -> None:
         super().__init__(ro, rw, predicate, ptxCode=ptx, result_types=list(results))
 

@@ -66,7 +66,10 @@ class MmaSyncOp(TableOp):
                 attributes[key] = attr("nvvm.mma_type", known)
         segments = DenseArrayBase.from_list(_I32, [len(group) for group in values])
         return cls.create(
-            operands=operands, result_types=signature.outputs.data, properties={SEGMENTS[0]: segments}, attributes=attributes
+            operands=operands,
+            result_types=signature.outputs.data,
+            properties={SEGMENTS[0]: segments},
+            attributes=attributes,
         )
 
     def print(self, printer: Printer) -> None:

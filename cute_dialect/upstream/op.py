@@ -28,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from cute_dialect.upstream.constraints import accepts
 from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
 from cute_dialect.upstream.tables import OpRow, table
 
@@ -106,7 +107,9 @@ class TableOp(Operation):
         for name, value in properties.items():
             if name not in spec.attrs:
                 raise TypeError(f"'{self.name}' has no attribute '{name}', expected one of {', '.join(spec.attrs)}")
-            if value is not None and value is not False or spec.attrs[name].kind in ("bool", "i1") and value is not None:
+            if (value is not None and value is not False) or (
+                spec.attrs[name].kind in ("bool", "i1") and value is not None
+            ):
                 props[name] = spec.attrs[name].convert(value)
         if result_types is None:
             types: Types = {}
@@ -144,7 +147,12 @@ class TableOp(Operation):
                     props[name] = attrs.pop(name)
         op = cls.__new__(cls)
         Operation.__init__(
-            op, operands=operands, result_types=result_types, properties=props, attributes=attrs, **others  # pyright: ignore
+            op,
+            operands=operands,
+            result_types=result_types,
+            properties=props,
+            attributes=attrs,
+            **others,  # pyright: ignore
         )
         return op
 
@@ -172,7 +180,11 @@ class TableOp(Operation):
         """The values of operand or result `name`: one, none or several."""
         spec = self.spec()
         for args, values, sizes in (
-            (spec.operands, self._operands, lambda: spec.operand_sizes(len(self._operands), self.segments(SEGMENTS[0]))),
+            (
+                spec.operands,
+                self._operands,
+                lambda: spec.operand_sizes(len(self._operands), self.segments(SEGMENTS[0])),
+            ),
             (spec.results, self.results, lambda: spec.result_sizes(len(self.results), self.segments(SEGMENTS[1]))),
         ):
             start = 0
@@ -210,6 +222,8 @@ class TableOp(Operation):
             self._verify_values(spec.results, self.results, spec.result_sizes, SEGMENTS[1], "r")
         except ValueError as err:
             raise VerifyException(str(err)) from err
+        if spec.rules and (wrong := spec.mismatch(self.types_by_name())) is not None:
+            raise VerifyException(f"'{self.name}': {wrong}")
         for attr in spec.attrs.values():
             value = self.properties.get(attr.name)
             if value is None:
@@ -218,10 +232,17 @@ class TableOp(Operation):
             elif (wrong := attr.wrong(value)) is not None:
                 raise VerifyException(f"attribute '{attr.name}' of '{self.name}': {wrong}")
         least = sum(not r.endswith("*") for r in spec.regions)
-        if len(self.regions) < least or least == len(spec.regions) and len(self.regions) > least:
+        if len(self.regions) < least or (least == len(spec.regions) and len(self.regions) > least):
             raise VerifyException(f"'{self.name}' expects {least} regions, got {len(self.regions)}")
 
-    def _verify_values(self, args: list[ArgSpec], values: Sequence[SSAValue], sizes: object, which: str, key: str) -> None:
+    def types_by_name(self) -> Types:
+        """The types of all operands and results, by upstream's names."""
+        spec = self.spec()
+        return {arg.name: tuple(v.type for v in self.group(arg.name)) for arg in (*spec.operands, *spec.results)}
+
+    def _verify_values(
+        self, args: list[ArgSpec], values: Sequence[SSAValue], sizes: object, which: str, key: str
+    ) -> None:
         given = self.segments(which)
         if key in self.spec().traits and given is None:
             raise VerifyException(f"'{self.name}' requires attribute '{which}'")
@@ -231,6 +252,8 @@ class TableOp(Operation):
             for value in values[start : start + size]:
                 if only is not None and value.type != only:
                     raise VerifyException(f"'{arg.name}' of '{self.name}': expected type {only}, got {value.type}")
+                if arg.constraint and not accepts(arg.constraint, value.type):
+                    raise VerifyException(f"'{arg.name}' of '{self.name}': expected {arg.constraint}, got {value.type}")
             start += size
 
 
@@ -282,7 +305,9 @@ class CustomOp(TableOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        parser.raise_error(f"the custom form of '{cls.name}' is not supported, write it in generic form: \"{cls.name}\"(…) …")
+        parser.raise_error(
+            f"the custom form of '{cls.name}' is not supported, write it in generic form: \"{cls.name}\"(…) …"
+        )
 
 
 def class_name(mnemonic: str) -> str:

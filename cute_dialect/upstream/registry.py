@@ -3,8 +3,8 @@
     ctx = Context(); register(ctx)          every dialect
     register(ctx, ["func", "arith"])        some
 
-llvm, gpu, nvvm, nvgpu, vector, index and ub are ours (xDSL's lack ops or spell them otherwise); arith, cf, func, math, memref and
-scf are xDSL's, completed with the ops that xDSL lacks.
+llvm, gpu, nvvm, nvgpu, vector, memref and index are ours (xDSL's lack ops or spell them otherwise); arith, cf, func,
+math, scf and ub are xDSL's, completed with the ops that xDSL lacks.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,11 +37,11 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "index": _own("small", "INDEX"),
     "llvm": _own("llvm", "LLVM"),
     "math": _own("completed", "MATH"),
-    "memref": _own("completed", "MEMREF"),
+    "memref": _own("small", "MEMREF"),
     "nvgpu": _own("small", "NVGPU"),
     "nvvm": _own("nvvm", "NVVM"),
     "scf": _own("completed", "SCF"),
-    "ub": _own("small", "UB"),
+    "ub": _own("completed", "UB"),
     "vector": _own("small", "VECTOR"),
 }
 """The factory of each dialect, by name."""

@@ -1,6 +1,6 @@
-"""index, nvgpu, ub and vector: dialects whose ops all come from upstream's tables."""
+"""index, memref, nvgpu and vector: dialects whose ops all come from upstream's tables."""
 
-from xdsl.ir import Dialect
+from xdsl.ir import Dialect, Operation
 
 from cute_dialect.upstream.attrs import attrs
 from cute_dialect.upstream.op import make_ops
@@ -8,12 +8,17 @@ from cute_dialect.upstream.opaque_types import opaque_types
 
 
 def _make(name: str) -> Dialect:
-    return Dialect(name, list(make_ops(name).values()), [*opaque_types(name), *attrs(name).values()])
+    own: tuple[type[Operation], ...] = ()
+    if name == "vector":
+        from cute_dialect.upstream.vector_transfer import OPS
+
+        own = OPS
+    return Dialect(name, list(make_ops(name, own).values()), [*opaque_types(name), *attrs(name).values()])
 
 
 def __getattr__(name: str) -> Dialect:
-    """`INDEX`, `NVGPU`, `UB` or `VECTOR`, made when asked for."""
-    if name in ("INDEX", "NVGPU", "UB", "VECTOR"):
+    """`INDEX`, `MEMREF`, `NVGPU` or `VECTOR`, made when asked for."""
+    if name in ("INDEX", "MEMREF", "NVGPU", "VECTOR"):
         globals()[name] = made = _make(name.lower())
         return made
     raise AttributeError(f"module 'small' has no '{name}'")

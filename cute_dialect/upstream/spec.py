@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -28,9 +28,9 @@ from xdsl.dialects.builtin import (
     f32,
     i1,
 )
-from xdsl.ir import Attribute, TypeAttribute
+from xdsl.ir import Attribute, Data, TypeAttribute
 
-from cute_dialect.upstream.attrs import TextAttr, attrs
+from cute_dialect.upstream.attrs import TextAttr, attr, attrs
 from cute_dialect.upstream.llvm_types import LLVMPointerType, LLVMStructType, LLVMTokenType
 from cute_dialect.upstream.tables import OpRow, table
 
@@ -42,12 +42,14 @@ class ArgSpec:
     """One operand or result of an op.
 
     `arity` is "" (one), "?" (optional), "*" (variadic) or "**" (variadic of variadics); `type_text` is its only possible type, or
-    empty; `stripped` says that the declarative format prints its type without `!dialect.mnemonic`.
+    empty; `constraint` is upstream's summary of what it may be; `stripped` says that the declarative format prints its type without `!dialect.mnemonic`.
     """
 
-    __slots__ = ("arity", "name", "stripped", "type_text")
+    __slots__ = ("arity", "constraint", "name", "stripped", "type_text")
 
-    def __init__(self, item: str) -> None:
+    def __init__(self, item: str, constraints: Sequence[str]) -> None:
+        item, _, number = item.partition("%")
+        self.constraint = constraints[int(number)] if number else ""
         item, _, code = item.partition(":")
         if not code and item.endswith("^"):
             item, code = item[:-1], "^"
@@ -73,19 +75,24 @@ class AttrSpec:
     map, any, `@dialect.mnemonic` (a `TextAttr`), `enum.i64.NAME` (an integer spelled as a word), `prop.MNEMONIC.NAME` (LLVM flags).
     """
 
-    __slots__ = ("default", "dialect", "kind", "name", "optional")
+    __slots__ = ("default", "dialect", "kind", "name", "nullable", "optional")
 
     def __init__(self, item: str, dialect: str) -> None:
         item, _, self.default = item.partition("=")
         item, _, self.kind = item.partition(":")
-        self.optional = item.endswith("?") or bool(self.default)
+        self.nullable = item.endswith("?")
+        self.optional = self.nullable or bool(self.default)
         self.name = item.rstrip("?")
         self.dialect = dialect
 
     @property
-    def attr_class(self) -> type[TextAttr] | None:
-        """The class of an attribute `@dialect.mnemonic`."""
+    def attr_class(self) -> type[Data[Any]] | None:
+        """The class of an attribute `@dialect.mnemonic`: a `TextAttr`, or xDSL's for the flags of arith."""
         if self.kind.startswith("@"):
+            if self.kind in ("@arith.fastmath", "@arith.overflow"):
+                from xdsl.dialects.arith import FastMathFlagsAttr, IntegerOverflowAttr
+
+                return FastMathFlagsAttr if self.kind == "@arith.fastmath" else IntegerOverflowAttr
             dialect, _, mnemonic = self.kind[1:].partition(".")
             return attrs(dialect).get(mnemonic)
         if self.kind.startswith("prop.") and not self.kind.startswith("prop.-"):
@@ -113,7 +120,7 @@ class AttrSpec:
             return value
         kind = self.kind
         if (cls := self.attr_class) is not None and isinstance(value, str):
-            return cls(value)
+            return attr(cls.name, value) if issubclass(cls, TextAttr) else cls(value)
         if isinstance(value, bool):
             return UnitAttr() if kind == "unit" else IntegerAttr(int(value), i1)
         if isinstance(value, int):
@@ -138,7 +145,8 @@ class AttrSpec:
         """What is wrong with `value`: "expected …", or None when it fits."""
         kind = self.kind
         if (cls := self.attr_class) is not None:
-            fits, wanted = isinstance(value, cls), f"#{cls.name}"
+            flags = kind.startswith("prop.") and isinstance(value, IntegerAttr)
+            fits, wanted = isinstance(value, cls) or flags, f"#{cls.name}"
         elif kind.startswith(("enum.", "prop.")):
             fits, wanted = isinstance(value, IntegerAttr), "an integer attribute"
         elif kind in NUMBER_TYPES and kind != "f64":
@@ -191,19 +199,22 @@ class OpSpec:
     """The declaration of one op, read from its table row."""
 
     __slots__ = (
-        "attrs", "dialect", "format", "name", "operands", "regions", "results", "rules", "successors", "traits"
+        "attrs", "dialect", "format", "name", "one_block", "operands", "regions", "results", "rules", "successors", "traits"
     )  # fmt: skip
 
     def __init__(self, dialect: str, row: OpRow) -> None:
         name, operands, results, attributes, other, self.format = row
         self.dialect = dialect
         self.name = f"{dialect}.{name}"
-        self.operands = [ArgSpec(item) for item in operands.split()]
-        self.results = [ArgSpec(item) for item in results.split()]
+        constraints = table(dialect).CONSTRAINTS
+        self.operands = [ArgSpec(item, constraints) for item in operands.split()]
+        self.results = [ArgSpec(item, constraints) for item in results.split()]
         specs = [AttrSpec(item, dialect) for item in attributes.split()]
         self.attrs = {spec.name: spec for spec in specs}
         fields = dict(item.split("=", 1) for item in other.split())
-        self.regions = [r for r in fields.get("regions", "").split(",") if r]
+        regions = [r for r in fields.get("regions", "").split(",") if r]
+        self.regions = [r.removesuffix("1") for r in regions]
+        self.one_block = {r[:-1] for r in regions if r.endswith("1")}
         self.successors = [s for s in fields.get("succ", "").split(",") if s]
         self.traits = fields.get("traits", "")
         self.rules = [Rule(text) for text in fields.get("same", "").split(";") if text]
@@ -248,18 +259,39 @@ class OpSpec:
             if arg.name not in types and counts.get(arg.name) == 0:
                 types[arg.name] = ()
 
+    def mismatch(self, types: Types) -> str | None:
+        """The first type rule that `types` break, in words; None when all hold."""
+        for rule in self.rules:
+            args = rule.args
+            if rule.name in ("everything", "operands"):
+                args = [a.name for a in self.operands]
+                args += [a.name for a in self.results] if rule.name == "everything" else []
+            if rule.name in ("everything", "operands", "all"):
+                found = {t for a in args for t in types.get(a, ())}
+                if len(found) > 1:
+                    return f"expected one type for {', '.join(args)}, got {', '.join(sorted(map(str, found)))}"
+            elif types.get(args[0]) and types.get(args[1]):
+                wanted = _RULES[rule.name](types[args[0]][0])
+                if wanted and types[args[1]] != wanted:
+                    return f"expected {_words(wanted)} for '{args[1]}', got {_words(types[args[1]])}"
+        return None
+
+
+def _words(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types))
+
 
 def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, message: str) -> list[int]:
     if given is not None:
         if len(given) != len(args) or sum(given) != count:
             raise ValueError(message.format(f"segments that add up to {sum(given)}", count))
         for arg, size in zip(args, given):
-            if arg.arity == "" and size != 1 or arg.arity == "?" and size > 1:
+            if (arg.arity == "" and size != 1) or (arg.arity == "?" and size > 1):
                 raise ValueError(message.format(f"one value for '{arg.name}'", size))
         return list(given)
     loose = [arg for arg in args if arg.arity]
     spare = count - (len(args) - len(loose))
-    if spare < 0 or not loose and spare or len(loose) == 1 and loose[0].arity == "?" and spare > 1:
+    if spare < 0 or (not loose and spare) or (len(loose) == 1 and loose[0].arity == "?" and spare > 1):
         raise ValueError(message.format(f"{'at least ' if loose else ''}{len(args) - len(loose)}", count))
     if len(loose) <= 1:
         return [spare if arg.arity else 1 for arg in args]

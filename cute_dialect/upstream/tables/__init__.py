@@ -4,7 +4,10 @@ from importlib import import_module
 from typing import Protocol, cast
 
 OpRow = tuple[str, str, str, str, str, str | None]
-"""Name without dialect, operands, results, attributes, traits and type rules, assembly format ("custom": C++; None: generic only)."""
+"""Name without dialect, operands, results, attributes, traits and type rules, assembly format.
+
+The format is "custom" when upstream reads it in C++, and None when there is only the generic form.
+"""
 
 
 class Table(Protocol):
@@ -13,6 +16,7 @@ class Table(Protocol):
     OPS: tuple[OpRow, ...]
     ATTRS: tuple[tuple[str, str, str], ...]
     ENUMS: dict[str, str]
+    CONSTRAINTS: tuple[str, ...]
 
 
 def table(dialect: str) -> Table:
@@ -22,4 +26,4 @@ def table(dialect: str) -> Table:
 
 def has_table(dialect: str) -> bool:
     """Whether upstream's declarations of `dialect` are here."""
-    return dialect in ("arith", "cf", "gpu", "index", "llvm", "math", "memref", "nvgpu", "nvvm", "ub", "vector")
+    return dialect in ("arith", "cf", "func", "gpu", "index", "llvm", "math", "memref", "nvgpu", "nvvm", "ub", "vector")

@@ -1,12 +1,15 @@
 """Ops and attributes of the ub dialect of upstream MLIR 22.1.8, made by `upstream/generate.py`."""
 
-# ruff: noqa: E501
+# fmt: off
+# ruff: noqa: E501, RUF100
 OPS = (
-    ('poison', '', 'result', 'value:any', 'traits=CP', 'attr-dict (`<` $value^ `>`)? `:` type($result)'),
-    ('unreachable', '', '', '', 'traits=T', 'attr-dict'),
+    ("poison", "", "result", "value?:any", "traits=CP", "attr-dict (`<` $value^ `>`)? `:` type($result)"),
+    ("unreachable", "", "", "", "traits=T", "attr-dict"),
 )
 ATTRS = (
-    ('poison', 'maybe', ''),
+    ("poison", "maybe", ""),
 )
 ENUMS = {
 }
+CONSTRAINTS = (
+)

@@ -1,0 +1,139 @@
+"""Type constraints of upstream ops, from the English summaries that upstream's declarations carry.
+
+    accepts("signless-integer-like", type)      an integer or index, or a vector or tensor of them
+    accepts("32-bit signless integer or 32-bit float", type)
+
+A phrase that is not known here accepts everything: upstream checks again at the hand-off.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    Signedness,
+    TensorType,
+    UnrankedMemRefType,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMPointerType, LLVMStructType
+
+Check = Callable[[Attribute], bool]
+
+
+def _signless(t: Attribute) -> bool:
+    return isinstance(t, IntegerType) and t.signedness.data == Signedness.SIGNLESS
+
+
+def _integer_or_index(t: Attribute) -> bool:
+    return isinstance(t, IntegerType | IndexType)
+
+
+def _float(t: Attribute) -> bool:
+    return isinstance(t, AnyFloat)
+
+
+def _like(scalar: Check) -> Check:
+    """A scalar, or a vector or tensor of scalars."""
+
+    def check(t: Attribute) -> bool:
+        return scalar(t.element_type if isinstance(t, VectorType | TensorType) else t)
+
+    return check
+
+
+def _signless_or_index(t: Attribute) -> bool:
+    return _signless(t) or isinstance(t, IndexType)
+
+
+def _bit(t: Attribute) -> bool:
+    return _signless(t) and isinstance(t, IntegerType) and t.width.data == 1
+
+
+def _memref(t: Attribute) -> bool:
+    return isinstance(t, MemRefType)
+
+
+_PHRASES: Mapping[str, Check] = {
+    "signless integer": _signless,
+    "integer": lambda t: isinstance(t, IntegerType),
+    "Integer": _signless,
+    "index": lambda t: isinstance(t, IndexType),
+    "floating-point": _float,
+    "Float": _float,
+    "float": _float,
+    "floating point LLVM type": _float,
+    "bfloat16 type": lambda t: isinstance(t, BFloat16Type),
+    "signless-integer-like": _like(_signless_or_index),
+    "signless-fixed-width-integer-like": _like(_signless),
+    "floating-point-like": _like(_float),
+    "bool-like": _like(_bit),
+    "LLVM pointer type": lambda t: isinstance(t, LLVMPointerType),
+    "LLVM structure type": lambda t: isinstance(t, LLVMStructType),
+    "LLVM struct type": lambda t: isinstance(t, LLVMStructType),
+    "LLVM aggregate type": lambda t: isinstance(t, LLVMStructType | LLVMArrayType),
+    "LLVM dialect-compatible vector type": lambda t: isinstance(t, VectorType),
+    "LLVM dialect-compatible vector of floating-point": lambda t: isinstance(t, VectorType) and _float(t.element_type),
+    "vector of any type values": lambda t: isinstance(t, VectorType),
+    "memref of any type values": _memref,
+    "strided memref of any type values": _memref,
+    "ranked or unranked memref of any type values": lambda t: isinstance(t, MemRefType | UnrankedMemRefType),
+    "memref of signless-integer": lambda t: isinstance(t, MemRefType) and _signless(t.element_type),
+}
+
+
+def _numbered(phrase: str) -> Check | None:
+    """Phrases with a number: widths, address spaces, vector lengths."""
+    if m := re.fullmatch(r"(\d+)-bit signless integer", phrase):
+        return lambda t: _signless(t) and isinstance(t, IntegerType) and t.width.data == int(m[1])
+    if m := re.fullmatch(r"(\d+)-bit float", phrase):
+        return lambda t: isinstance(t, AnyFloat) and t.bitwidth == int(m[1]) and not isinstance(t, BFloat16Type)
+    if m := re.fullmatch(r"LLVM pointer in address space (\d+)", phrase):
+        return lambda t: isinstance(t, LLVMPointerType) and t.addr_space == int(m[1])
+    if m := re.fullmatch(
+        r"(?:LLVM dialect-compatible )?(?:fixed-length )?vector of (.+?)(?: values)?(?: of length ([\d/]+))?", phrase
+    ):
+        inner = _one(m[1])
+        lengths = [int(n) for n in (m[2] or "").split("/") if n]
+        if inner is not None:
+            return lambda t: (
+                isinstance(t, VectorType) and inner(t.element_type) and (not lengths or t.get_shape()[-1] in lengths)
+            )
+    return None
+
+
+def _one(phrase: str) -> Check | None:
+    return _PHRASES.get(phrase) or _numbered(phrase)
+
+
+class _Cache:
+    checks: ClassVar[dict[str, Check]] = {}
+
+
+def _anything(t: Attribute) -> bool:
+    return True
+
+
+def _compile(summary: str) -> Check:
+    whole = _one(summary)
+    if whole is not None:
+        return whole
+    checks = [_one(phrase) for phrase in summary.split(" or ")]
+    known = [c for c in checks if c is not None]
+    if len(known) < len(checks):
+        return _anything
+    return lambda t: any(check(t) for check in known)
+
+
+def accepts(summary: str, type_: Attribute) -> bool:
+    """Whether `type_` meets the constraint that upstream describes as `summary`."""
+    if summary not in _Cache.checks:
+        _Cache.checks[summary] = _compile(summary)
+    return _Cache.checks[summary](type_)

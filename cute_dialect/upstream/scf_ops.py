@@ -1,0 +1,173 @@
+"""The ops of scf that xDSL spells otherwise than upstream, as subclasses of xDSL's: `scf.for unsigned`, `scf.while : () -> ()` …
+
+A property that xDSL's definition lacks (`unsignedCmp`, `no_inline`) is carried along, printed, and hidden from xDSL's verifier.
+"""
+
+from collections.abc import Sequence
+from typing import Self
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerType, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.upstream.attrs import at_punctuation
+from cute_dialect.upstream.signature import print_outputs
+
+
+def verify_without(op: Operation, hidden: Sequence[str], base: type[Operation]) -> None:
+    """Runs the verifier of `base` on `op` while the properties `hidden` are put aside."""
+    aside = {name: op.properties.pop(name) for name in hidden if name in op.properties}
+    try:
+        base.verify_(op)
+    finally:
+        op.properties |= aside
+
+
+def _ensure_yield(region: Region) -> None:
+    """Adds the `scf.yield` without operands that upstream leaves unwritten."""
+    if not region.blocks:
+        region.add_block(Block())
+    block = region.blocks[-1]
+    if not isinstance(block.last_op, scf.YieldOp):
+        block.add_op(scf.YieldOp())
+
+
+def _parse_types(parser: Parser) -> list[Attribute]:
+    """` -> T` or ` -> (T, …)`, maybe absent."""
+    if parser.parse_optional_punctuation("->") is None:
+        return []
+    if at_punctuation(parser, "("):
+        return list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
+    return [parser.parse_type()]
+
+
+class ForOp(scf.ForOp):
+    """`scf.for [unsigned] %i = %lo to %hi step %s iter_args(%a = %b) -> (T) : i32 { … }`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unsigned = parser.parse_optional_keyword("unsigned") is not None
+        op = super().parse(parser)
+        if unsigned:
+            op.properties["unsignedCmp"] = UnitAttr()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        if "unsignedCmp" in self.properties:
+            printer.print_string(" unsigned")
+        super().print(printer)
+
+    def verify_(self) -> None:
+        verify_without(self, ("unsignedCmp",), scf.ForOp)
+
+
+class WhileOp(scf.WhileOp):
+    """`scf.while (%x = %a) : (T) -> U { … scf.condition(%p) %u : U } do { ^bb0(%y: U): … scf.yield %t : T }`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        def assignment() -> tuple[Parser.UnresolvedArgument, object]:
+            arg = parser.parse_argument(expect_type=False)
+            parser.parse_punctuation("=")
+            return arg, parser.parse_unresolved_operand()
+
+        pairs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, assignment) or []
+        parser.parse_punctuation(":")
+        pos = parser.pos
+        signature = parser.parse_function_type()
+        inputs = signature.inputs.data
+        if len(pairs) != len(inputs):
+            parser.raise_error(f"expected {len(pairs)} operand types, got {len(inputs)}", pos)
+        operands = [parser.resolve_operand(value, type_) for (_, value), type_ in zip(pairs, inputs)]  # pyright: ignore
+        before = parser.parse_region([arg.resolve(type_) for (arg, _), type_ in zip(pairs, inputs)])
+        parser.parse_keyword("do")
+        after = parser.parse_region()
+        if not signature.outputs.data:
+            _ensure_yield(after)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        return cls.create(
+            operands=operands,
+            result_types=signature.outputs.data,
+            attributes=attributes.data if attributes else {},
+            regions=[before, after],
+        )
+
+    def print(self, printer: Printer) -> None:
+        if self.operands:
+            super().print(printer)
+            return
+        printer.print_string(" : ")
+        printer.print_operation_type(self)
+        printer.print_string(" ")
+        printer.print_region(self.before_region, print_entry_block_args=False)
+        printer.print_string(" do ")
+        printer.print_region(self.after_region)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+    def verify_(self) -> None:
+        """As upstream: operands match the first region's arguments, results the second's; checks before xDSL indexes them."""
+        before, after = self.before_region.block, self.after_region.block
+        if [a.type for a in before.args] != list(self.operand_types):
+            raise VerifyException(f"expected {len(self.operands)} arguments of the operands' types in the first region")
+        if [a.type for a in after.args] != list(self.result_types):
+            raise VerifyException(f"expected {len(self.results)} arguments of the results' types in the second region")
+        super().verify_()
+
+
+class ExecuteRegionOp(scf.ExecuteRegionOp):
+    """`scf.execute_region -> T [no_inline] { … }`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        types = _parse_types(parser)
+        properties: dict[str, Attribute] = {}
+        if parser.parse_optional_keyword("no_inline") is not None:
+            properties["no_inline"] = UnitAttr()
+        region = parser.parse_region()
+        return cls.create(
+            result_types=types, properties=properties, attributes=parser.parse_optional_attr_dict(), regions=[region]
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_outputs(printer, self.result_types, None)
+        if "no_inline" in self.properties:
+            printer.print_string(" no_inline")
+        printer.print_string(" ")
+        printer.print_region(self.region, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        verify_without(self, ("no_inline",), scf.ExecuteRegionOp)
+
+
+class IndexSwitchOp(scf.IndexSwitchOp):
+    """`scf.index_switch %i -> T case 2 { … } default { … }`"""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        arg = parser.resolve_operand(parser.parse_unresolved_operand(), IndexType())
+        attributes = parser.parse_optional_attr_dict()
+        types = list[Attribute]()
+        if parser.parse_optional_punctuation("->") is not None:
+            types += parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        cases, regions = list[int](), list[Region]()
+        while parser.parse_optional_keyword("case") is not None:
+            cases.append(parser.parse_integer())
+            regions.append(parser.parse_region())
+        parser.parse_keyword("default")
+        regions.insert(0, parser.parse_region())
+        for region in regions:
+            _ensure_yield(region)
+        return cls.create(
+            operands=[arg],
+            result_types=types,
+            properties={"cases": DenseArrayBase.from_list(IntegerType(64), cases)},
+            attributes=attributes,
+            regions=regions,
+        )
+
+
+OPS: tuple[type[Operation], ...] = (ForOp, WhileOp, ExecuteRegionOp, IndexSwitchOp)

@@ -1,0 +1,162 @@
+"""vector.transfer_read and vector.transfer_write, whose text upstream reads in C++."""
+
+from collections.abc import Sequence
+from typing import Self, cast
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ShapedType,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from cute_dialect.upstream.op import SEGMENTS, TableOp
+
+_I32 = IntegerType(32)
+
+
+def minor_identity(shaped: Attribute, vector: VectorType) -> AffineMapAttr:
+    """The map that takes the last dimensions of `shaped`, as many as `vector` has: upstream's default permutation."""
+    rank = len(cast("ShapedType", shaped).get_shape())
+    inner = shaped.element_type if isinstance(shaped, MemRefType | TensorType) else None
+    taken = vector.get_num_dims() - (inner.get_num_dims() if isinstance(inner, VectorType) else 0)
+    return AffineMapAttr(AffineMap(rank, 0, AffineMap.identity(rank).results[rank - taken :]))
+
+
+def _defaults(properties: dict[str, Attribute], shaped: Attribute, vector: VectorType) -> None:
+    map_ = cast("AffineMapAttr", properties.setdefault("permutation_map", minor_identity(shaped, vector)))
+    flags = [BoolAttr.from_bool(False)] * len(map_.data.results)
+    properties.setdefault("in_bounds", ArrayAttr(flags))
+
+
+class _TransferOp(TableOp):
+    """What both transfers share: the dictionary with `in_bounds` and `permutation_map`, defaults filled in."""
+
+    def print_dict(self, printer: Printer, shaped: Attribute, vector: VectorType) -> None:
+        """The dictionary, without what is the default."""
+        hidden = set(SEGMENTS)
+        if self.properties.get("permutation_map") == minor_identity(shaped, vector):
+            hidden.add("permutation_map")
+        bounds = self.properties.get("in_bounds")
+        if isinstance(bounds, ArrayAttr) and all(b == BoolAttr.from_bool(False) for b in bounds):
+            hidden.add("in_bounds")
+        shown = {k: v for k, v in sorted(self.properties.items()) if k not in hidden}
+        printer.print_op_attributes(shown | self.attributes)
+
+    def print_indexed(self, printer: Printer, base: SSAValue, indices: Sequence[SSAValue]) -> None:
+        """`%m[%i, %j]`"""
+        printer.print_ssa_value(base)
+        printer.print_string("[")
+        printer.print_list(indices, printer.print_ssa_value)
+        printer.print_string("]")
+
+    @classmethod
+    def types(cls, parser: Parser, first_vector: bool) -> tuple[Attribute, VectorType]:
+        """`: S, V` or `: V, S`: the shaped type and the vector type."""
+        parser.parse_punctuation(":")
+        pos = parser.pos
+        first = parser.parse_type()
+        parser.parse_punctuation(",")
+        second = parser.parse_type()
+        shaped, vector = (second, first) if first_vector else (first, second)
+        if not isinstance(vector, VectorType) or not isinstance(shaped, MemRefType | TensorType):
+            parser.raise_error(
+                f"expected a vector type and a ranked memref or tensor type, got {first} and {second}", pos
+            )
+        return shaped, vector
+
+    @classmethod
+    def mask_type(cls, vector: VectorType, map_: Attribute) -> VectorType:
+        """The type of the mask: the vector's shape in the order of the memory dimensions."""
+        shape = list(vector.get_shape())
+        results = [str(r) for r in cast("AffineMapAttr", map_).data.results]
+        order = sorted((r, n) for r, n in zip(results, shape) if r.startswith("d"))
+        return VectorType(IntegerType(1), [n for _, n in order])
+
+
+class TransferReadOp(_TransferOp):
+    """`vector.transfer_read %m[%i, %j], %pad {in_bounds = [true]} : memref<?x?xf32>, vector<4xf32>`"""
+
+    name = "vector.transfer_read"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        base = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        parser.parse_punctuation(",")
+        padding = parser.parse_unresolved_operand()
+        mask = parser.parse_unresolved_operand() if parser.parse_optional_punctuation(",") is not None else None
+        properties = parser.parse_optional_attr_dict()
+        shaped, vector = cls.types(parser, False)
+        _defaults(properties, shaped, vector)
+        element = cast("MemRefType", shaped).element_type
+        operands = [parser.resolve_operand(base, shaped)]
+        operands += [parser.resolve_operand(i, IndexType()) for i in indices]
+        operands.append(parser.resolve_operand(padding, element))
+        if mask is not None:
+            operands.append(parser.resolve_operand(mask, cls.mask_type(vector, properties["permutation_map"])))
+        sizes = [1, len(indices), 1, int(mask is not None)]
+        properties[SEGMENTS[0]] = DenseArrayBase.from_list(_I32, sizes)
+        return cls.create(operands=operands, result_types=[vector], attributes=properties)
+
+    def print(self, printer: Printer) -> None:
+        base, padding = self.group("base")[0], self.group("padding")[0]
+        printer.print_string(" ")
+        self.print_indexed(printer, base, self.group("indices"))
+        printer.print_string(", ")
+        printer.print_list([padding, *self.group("mask")], printer.print_ssa_value)
+        vector = cast("VectorType", self.results[0].type)
+        self.print_dict(printer, base.type, vector)
+        printer.print_string(" : ")
+        printer.print_list([base.type, vector], printer.print_attribute)
+
+
+class TransferWriteOp(_TransferOp):
+    """`vector.transfer_write %v, %m[%i, %j], %mask {in_bounds = [true]} : vector<4xf32>, memref<?x?xf32>`"""
+
+    name = "vector.transfer_write"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        base = parser.parse_unresolved_operand()
+        indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        mask = parser.parse_unresolved_operand() if parser.parse_optional_punctuation(",") is not None else None
+        properties = parser.parse_optional_attr_dict()
+        shaped, vector = cls.types(parser, True)
+        _defaults(properties, shaped, vector)
+        operands = [parser.resolve_operand(value, vector), parser.resolve_operand(base, shaped)]
+        operands += [parser.resolve_operand(i, IndexType()) for i in indices]
+        if mask is not None:
+            operands.append(parser.resolve_operand(mask, cls.mask_type(vector, properties["permutation_map"])))
+        properties[SEGMENTS[0]] = DenseArrayBase.from_list(_I32, [1, 1, len(indices), int(mask is not None)])
+        results = [shaped] if isinstance(shaped, TensorType) else []
+        return cls.create(operands=operands, result_types=results, attributes=properties)
+
+    def print(self, printer: Printer) -> None:
+        value, base = self.group("valueToStore")[0], self.group("base")[0]
+        printer.print_string(" ")
+        printer.print_ssa_value(value)
+        printer.print_string(", ")
+        self.print_indexed(printer, base, self.group("indices"))
+        for mask in self.group("mask"):
+            printer.print_string(", ")
+            printer.print_ssa_value(mask)
+        vector = cast("VectorType", value.type)
+        self.print_dict(printer, base.type, vector)
+        printer.print_string(" : ")
+        printer.print_list([vector, base.type], printer.print_attribute)
+
+
+OPS: tuple[type[Operation], ...] = (TransferReadOp, TransferWriteOp)

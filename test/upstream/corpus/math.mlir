@@ -1,0 +1,46 @@
+func.func @math(%i: i32, %j: i32, %f: f32, %g: f32, %v: vector<2xf16>) {
+  %0 = math.absi %i : i32
+  %1 = math.absf %f : f32
+  %2 = math.ctlz %i : i32
+  %3 = math.cttz %i : i32
+  %4 = math.ctpop %i : i32
+  %5 = math.exp %f : f32
+  %6 = math.exp2 %f fastmath<afn> : f32
+  %7 = math.expm1 %f : f32
+  %8 = math.log %f : f32
+  %9 = math.log2 %f fastmath<fast> : f32
+  %10 = math.log10 %f : f32
+  %11 = math.log1p %f : f32
+  %12 = math.rsqrt %f fastmath<afn> : f32
+  %13 = math.sqrt %f : f32
+  %14 = math.fma %f, %g, %f : f32
+  %15 = math.fma %v, %v, %v fastmath<contract> : vector<2xf16>
+  %16 = math.tanh %f : f32
+  %17 = math.sin %f : f32
+  %18 = math.cos %f : f32
+  %19 = math.tan %f : f32
+  %20 = math.atan %f : f32
+  %21 = math.atan2 %f, %g : f32
+  %22 = math.powf %f, %g : f32
+  %23 = math.fpowi %f, %i : f32, i32
+  %24 = math.ipowi %i, %j : i32
+  %25 = math.floor %f : f32
+  %26 = math.ceil %f : f32
+  %27 = math.round %f : f32
+  %28 = math.roundeven %f : f32
+  %29 = math.trunc %f : f32
+  %30 = math.copysign %f, %g : f32
+  %31 = math.erf %f : f32
+  %32 = math.erfc %f : f32
+  %33 = math.cbrt %f : f32
+  %34 = math.sinh %f : f32
+  %35 = math.cosh %f : f32
+  %36 = math.acos %f : f32
+  %37 = math.asin %f : f32
+  %38 = math.isnan %f : f32
+  %39 = math.isinf %f : f32
+  %40 = math.isfinite %v : vector<2xf16>
+  %41 = math.clampf %f to [%f, %g] : f32
+  %42:2 = math.sincos %f : f32
+  return
+}
