@@ -379,6 +379,8 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
         c.loops += b in cyclic
         run, blk, term = c.compile_block_ops(b)
         c.loops -= b in cyclic
+        if term is None:
+            raise InterpError("unsupported", "expected a block with a terminator")
         blocking |= blk
         runs.append(run)
         terminators.append(term)

@@ -36,13 +36,20 @@ class Counter:
 class Wait:
     """Why a group does not run on: `ready()` says when it may; `spin` marks a poll that may always go on."""
 
-    __slots__ = ("info", "ready", "spin", "text")
+    __slots__ = ("_text", "info", "ready", "spin")
 
-    def __init__(self, ready: Callable[[], bool], info: OpInfo, text: str, spin: bool = False) -> None:
+    def __init__(
+        self, ready: Callable[[], bool], info: OpInfo, text: str | Callable[[], str], spin: bool = False
+    ) -> None:
         self.ready = ready
         self.info = info
-        self.text = text
+        self._text = text
         self.spin = spin
+
+    @property
+    def text(self) -> str:
+        """What it waits for, as things stand now."""
+        return self._text if isinstance(self._text, str) else self._text()
 
 
 class AsyncCopy:

@@ -25,6 +25,18 @@ Run: TypeAlias = "Callable[[Regs, Group], Generator[Wait, None, None] | None]"
 Builder: TypeAlias = "Callable[[FnCompiler, Operation], None]"
 
 
+TERMINATORS = (
+    "scf.yield",
+    "scf.condition",
+    "llvm.return",
+    "func.return",
+    "gpu.return",
+    "gpu.yield",
+    "llvm.unreachable",
+    "ub.unreachable",
+)
+
+
 class Code:
     """Straight-line code being built."""
 
@@ -295,12 +307,14 @@ class FnCompiler:
                 e.kind, e.message, op=name, op_text=op_text(op), location=location_text(op), notes=e.notes
             ) from None
 
-    def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation]:
-        """The ops of a block but its terminator: (runner, may block, terminator)."""
+    def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation | None]:
+        """The ops of a block but its terminator: (runner, may block, terminator).
+
+        The terminator is None where a structured op leaves out an empty `scf.yield`."""
         outer, self.code = self.code, Code()
-        last = block.last_op
-        if last is None:
-            raise InterpError("unsupported", "expected a block with a terminator, got an empty block")
+        last: Operation | None = block.last_op
+        if last is not None and not last.successors and op_name(last) not in TERMINATORS:
+            last = None
         op = block.first_op
         while op is not None and op is not last:
             self.compile_op(op)
@@ -333,7 +347,7 @@ class FnCompiler:
         if len(blocks) > 1 or (last is not None and op_name(last) in ("llvm.unreachable", "ub.unreachable")):
             return compile_cfg(self, region)
         run, blocking, term = self.compile_block_ops(blocks[0])
-        out = self.flat_uses(term.operands)
+        out = self.flat_uses(term.operands) if term is not None else ()
         return RegionCode(run, blocking, out)
 
     def alloca(self, size: int, align: int) -> int:

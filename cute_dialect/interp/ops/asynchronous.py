@@ -269,7 +269,7 @@ def _try_wait(c: FnCompiler, op: Operation) -> None:
     def gen(R: Regs, g: Group) -> Gen:
         bars = [b for _, b in _targets(g, R, p, parity, state, space)]
         if bars and not _ready(bars):
-            yield Wait(lambda: _ready(bars), info, _describe(bars))
+            yield Wait(lambda: _ready(bars), info, lambda: _describe(bars))
         if d >= 0:
             R[d] = True
 

@@ -1,0 +1,366 @@
+"""Barriers, mbarriers, cp.async, clusters, limits and deadlocks on the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interp_support import DSMEM, kernel
+
+from cute_dialect.interp import InterpError, Pointer, run_kernel
+
+STORE = """
+    %p = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %r, %p : i32, !llvm.ptr<1>
+    llvm.return
+"""
+
+
+def test_barrier_in_divergent_code_is_reported() -> None:
+    module = kernel(
+        """
+        %c5 = arith.constant 5 : i32
+        %c = arith.cmpi slt, %tid, %c5 : i32
+        scf.if %c {
+          "nvvm.barrier0"() : () -> ()
+        }
+        llvm.return
+        """
+    )
+    with pytest.raises(InterpError, match=r"divergent code: 5 threads reached it, but thread \(5, 0, 0\)") as e:
+        run_kernel(module, "k", [], block=(32,))
+    assert e.value.kind == "divergence"
+
+
+def test_deadlock_names_each_warp() -> None:
+    module = kernel(
+        """
+        %c32 = arith.constant 32 : i32
+        %c64 = arith.constant 64 : i32
+        %c1 = arith.constant 1 : i32
+        %c = arith.cmpi slt, %tid, %c32 : i32
+        scf.if %c {
+          "nvvm.barrier"(%c1, %c64) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> ()
+        }
+        "nvvm.barrier0"() : () -> ()
+        llvm.return
+        """
+    )
+    with pytest.raises(InterpError) as e:
+        run_kernel(module, "k", [], block=(64,))
+    assert e.value.kind == "deadlock"
+    assert "block (0, 0, 0) warp 0 waits at barrier 1 for 64 threads (nvvm.barrier)" in e.value.notes
+    assert "block (0, 0, 0) warp 1 waits at barrier 0 for all threads (nvvm.barrier0)" in e.value.notes
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random"])
+def test_warps_meet_at_different_barrier_ops(schedule: str) -> None:
+    """Producer and consumer warps, each with its own barrier 0, named barrier 1 arrived at and waited for."""
+    module = kernel(
+        """
+        %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+        %c32 = arith.constant 32 : i32
+        %c64 = arith.constant 64 : i32
+        %c1 = arith.constant 1 : i32
+        %c = arith.cmpi slt, %tid, %c32 : i32
+        %r = scf.if %c -> (i32) {
+          %s = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+          %v = arith.muli %tid, %tid : i32
+          llvm.store %v, %s : i32, !llvm.ptr<3>
+          "nvvm.barrier.arrive"(%c1, %c64) : (i32, i32) -> ()
+          "nvvm.barrier0"() : () -> ()
+          scf.yield %v : i32
+        } else {
+          "nvvm.barrier"(%c1, %c64) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> ()
+          %l = arith.subi %tid, %c32 : i32
+          %s = llvm.getelementptr %d[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+          %v = llvm.load %s : !llvm.ptr<3> -> i32
+          "nvvm.barrier0"() : () -> ()
+          scf.yield %v : i32
+        }
+        """
+        + STORE,
+        "%a: !llvm.ptr<1>",
+        DSMEM,
+    )
+    a = np.zeros(64, np.int32)
+    report = run_kernel(module, "k", [Pointer(a)], block=(64,), dynamic_smem=128, schedule=schedule, seed=3)
+    assert a.tolist() == [t * t for t in range(32)] * 2
+    assert report.warnings == []
+
+
+def test_barrier_reduction() -> None:
+    body = """
+        %c3 = arith.constant 3 : i32
+        %m = arith.remsi %tid, %c3 : i32
+        %r = "nvvm.barrier"(%m) <{operandSegmentSizes = array<i32: 0, 0, 1>, reductionOp = #nvvm.reduction<KIND>}>
+            : (i32) -> i32
+    """ + STORE
+    for kind, want in (("popc", sum(t % 3 != 0 for t in range(64))), ("and", 0), ("or", 1)):
+        for width in ("auto", "warp"):
+            a = np.zeros(64, np.int32)
+            run_kernel(kernel(body.replace("KIND", kind), "%a: !llvm.ptr<1>"), "k", [Pointer(a)], block=(64,), width=width)
+            assert a.tolist() == [want] * 64
+
+
+def test_exited_warps_do_not_hold_a_barrier() -> None:
+    module = kernel(
+        """
+        %c40 = arith.constant 40 : i32
+        %c32 = arith.constant 32 : i32
+        %c7 = arith.constant 7 : i32
+        %c = arith.cmpi sge, %tid, %c32 : i32
+        cf.cond_br %c, ^out, ^in
+      ^in:
+        "nvvm.barrier0"() : () -> ()
+        %p = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        llvm.store %c7, %p : i32, !llvm.ptr<1>
+        llvm.return
+      ^out:
+        llvm.return
+        """,
+        "%a: !llvm.ptr<1>",
+    )
+    a = np.zeros(96, np.int32)
+    run_kernel(module, "k", [Pointer(a)], block=(96,))
+    assert a.tolist() == [7] * 32 + [0] * 64
+
+
+PIPE = """
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c4 = arith.constant 4 : i32
+    %c32 = arith.constant 32 : i32
+    %tk = arith.constant 1000 : i32
+    %full = llvm.getelementptr %d[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i64
+    %empty = llvm.getelementptr %d[1] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i64
+    %data = llvm.getelementptr %d[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i64
+    %first = arith.cmpi eq, %tid, %c0 : i32
+    scf.if %first {
+      "nvvm.mbarrier.init"(%full, %c32) : (!llvm.ptr<3>, i32) -> ()
+      "nvvm.mbarrier.init"(%empty, EMPTY) : (!llvm.ptr<3>, i32) -> ()
+    }
+    "nvvm.barrier0"() : () -> ()
+    %c = arith.cmpi slt, %tid, %c32 : i32
+    %l = arith.remsi %tid, %c32 : i32
+    %slot = llvm.getelementptr %data[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %r = scf.if %c -> (i32) {
+      scf.for %i = %c0 to %c4 step %c1 : i32 {
+        %par0 = arith.andi %i, %c1 : i32
+        %par = arith.xori %par0, %c1 : i32
+        "nvvm.mbarrier.try_wait.parity"(%empty, %par, %tk) : (!llvm.ptr<3>, i32, i32) -> ()
+        %v = arith.addi %i, %tid : i32
+        llvm.store %v, %slot : i32, !llvm.ptr<3>
+        "nvvm.mbarrier.arrive"(%full) : (!llvm.ptr<3>) -> ()
+      }
+      scf.yield %c0 : i32
+    } else {
+      %sum = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %c0) -> (i32) : i32 {
+        %par = arith.andi %i, %c1 : i32
+        scf.while () : () -> () {
+          %ok = "nvvm.mbarrier.try_wait"(%full, %par) : (!llvm.ptr<3>, i32) -> i1
+          %t = arith.constant true
+          %again = arith.xori %ok, %t : i1
+          scf.condition(%again)
+        } do {
+          scf.yield
+        }
+        %v = llvm.load %slot : !llvm.ptr<3> -> i32
+        "nvvm.mbarrier.arrive"(%empty) : (!llvm.ptr<3>) -> ()
+        %s1 = arith.addi %s, %v : i32
+        scf.yield %s1 : i32
+      }
+      scf.yield %sum : i32
+    }
+""" + STORE
+
+
+@pytest.mark.parametrize(("schedule", "seed"), [("round-robin", 0), ("reverse", 0), ("random", 1), ("random", 2)])
+def test_mbarrier_pipeline(schedule: str, seed: int) -> None:
+    """One producer and one consumer warp over a single stage, four rounds."""
+    a = np.zeros(64, np.int32)
+    module = kernel(PIPE.replace("EMPTY", "%c32"), "%a: !llvm.ptr<1>", DSMEM)
+    run_kernel(module, "k", [Pointer(a)], block=(64,), dynamic_smem=16 + 128, schedule=schedule, seed=seed)
+    assert a.tolist() == [0] * 32 + [sum(i + t for i in range(4)) for t in range(32)]
+
+
+def test_mbarrier_with_a_wrong_count_deadlocks() -> None:
+    module = kernel(PIPE.replace("EMPTY", "%tk"), "%a: !llvm.ptr<1>", DSMEM)
+    with pytest.raises(InterpError) as e:
+        run_kernel(module, "k", [Pointer(np.zeros(64, np.int32))], block=(64,), dynamic_smem=16 + 128)
+    assert e.value.kind == "deadlock"
+    assert any("968 of 1000 arrivals" in n for n in e.value.notes)
+
+
+def test_mbarrier_errors() -> None:
+    head = """
+        %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+        %c1 = arith.constant 1 : i32
+    """
+    arrive = '"nvvm.mbarrier.arrive"(%d) : (!llvm.ptr<3>) -> ()\n'
+    init = '"nvvm.mbarrier.init"(%d, %c1) : (!llvm.ptr<3>, i32) -> ()\n'
+    with pytest.raises(InterpError, match="no mbarrier was initialised at shared memory byte offset 0"):
+        run_kernel(kernel(head + arrive + "llvm.return", "", DSMEM), "k", [], dynamic_smem=8)
+    bad = '%q = llvm.getelementptr %d[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n' + init.replace("%d,", "%q,")
+    with pytest.raises(InterpError, match="expected an mbarrier at a multiple of 8 bytes, got byte offset 4"):
+        run_kernel(kernel(head + bad + "llvm.return", "", DSMEM), "k", [], dynamic_smem=16)
+
+
+CP_ASYNC = """
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %c4 = arith.constant 4 : i32
+    %e = arith.muli %tid, %c4 : i32
+    %g = llvm.getelementptr %a[%e] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %s = llvm.getelementptr %d[%e] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    "nvvm.cp.async.shared.global"(%s, %g, %n) <{modifier = #nvvm<load_cache_modifier cg>, size = 16 : i32}>
+        : (!llvm.ptr<3>, !llvm.ptr<1>, i32) -> ()
+    "nvvm.cp.async.commit.group"() : () -> ()
+    WAIT
+    %v = llvm.load %s {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+    %q = llvm.getelementptr %o[%e] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %v, %q {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+    llvm.return
+"""
+
+
+def test_cp_async_with_zero_fill() -> None:
+    module = kernel(
+        CP_ASYNC.replace("WAIT", '"nvvm.cp.async.wait.group"() <{n = 0 : i32}> : () -> ()'),
+        "%a: !llvm.ptr<1>, %o: !llvm.ptr<1>, %n: i32",
+        DSMEM,
+    )
+    for n in (16, 8, 0):
+        a, o = np.arange(1, 129, dtype=np.int32).reshape(32, 4), np.zeros((32, 4), np.int32)
+        run_kernel(module, "k", [Pointer(a), Pointer(o), n], block=(32,), dynamic_smem=512)
+        want = a.copy()
+        want[:, n // 4 :] = 0
+        assert np.array_equal(o, want)
+
+
+def test_cp_async_is_not_seen_before_the_wait() -> None:
+    wait = '"nvvm.cp.async.wait.group"() <{n = 1 : i32}> : () -> ()'  # leaves the only group in flight
+    module = kernel(CP_ASYNC.replace("WAIT", wait), "%a: !llvm.ptr<1>, %o: !llvm.ptr<1>, %n: i32", DSMEM)
+    a, o = np.arange(1, 129, dtype=np.int32), np.zeros(128, np.int32)
+    report = run_kernel(module, "k", [Pointer(a), Pointer(o), 16], block=(32,), dynamic_smem=512)
+    assert (o == -1).all()
+    assert any("nothing has written" in w for w in report.warnings)
+    assert any("never waited for" in w for w in report.warnings)
+
+
+def test_cluster_of_two_blocks_exchanges_through_distributed_shared_memory() -> None:
+    module = kernel(
+        """
+        %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+        %c1 = arith.constant 1 : i32
+        %c100 = arith.constant 100 : i32
+        %rank = "nvvm.read.ptx.sreg.cluster.ctarank"() : () -> i32
+        %s = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+        %b = arith.muli %cta, %c100 : i32
+        %v = arith.addi %b, %tid : i32
+        llvm.store %v, %s : i32, !llvm.ptr<3>
+        "nvvm.cluster.arrive"() <{aligned}> : () -> ()
+        "nvvm.cluster.wait"() <{aligned}> : () -> ()
+        %peer = arith.xori %rank, %c1 : i32
+        %m = "nvvm.mapa"(%s, %peer) : (!llvm.ptr<3>, i32) -> !llvm.ptr<7>
+        %w = llvm.load %m : !llvm.ptr<7> -> i32
+        "nvvm.cluster.arrive"() <{aligned}> : () -> ()
+        "nvvm.cluster.wait"() <{aligned}> : () -> ()
+        %o = arith.muli %cta, %ntid : i32
+        %i = arith.addi %o, %tid : i32
+        %p = llvm.getelementptr %a[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        llvm.store %w, %p : i32, !llvm.ptr<1>
+        llvm.return
+        """,
+        "%a: !llvm.ptr<1>",
+        DSMEM,
+        ", nvvm.cluster_dim = array<i32: 2, 1, 1>",
+    )
+    a = np.zeros((4, 64), np.int32)
+    run_kernel(module, "k", [Pointer(a)], grid=(4,), block=(64,), dynamic_smem=256)
+    assert np.array_equal(a, 100 * np.array([1, 0, 3, 2])[:, None] + np.arange(64))
+    with pytest.raises(InterpError, match=r"expected a grid that is a multiple of the cluster"):
+        run_kernel(module, "k", [Pointer(a)], grid=(3,), block=(64,), dynamic_smem=256)
+
+
+def test_blocks_that_wait_for_later_blocks_become_resident() -> None:
+    """Block 0 polls a flag that block 1 sets: a grid of co-resident blocks."""
+    module = kernel(
+        """
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %first = arith.cmpi eq, %cta, %c0 : i32
+        scf.if %first {
+          scf.while () : () -> () {
+            %f = "llvm.load"(%a) <{alignment = 4 : i64, ordering = 4 : i64}> : (!llvm.ptr<1>) -> i32
+            %again = arith.cmpi eq, %f, %c0 : i32
+            scf.condition(%again)
+          } do {
+            scf.yield
+          }
+          %q = llvm.getelementptr %a[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+          llvm.store %c1, %q : i32, !llvm.ptr<1>
+        } else {
+          "llvm.store"(%c1, %a) <{alignment = 4 : i64, ordering = 5 : i64}> : (i32, !llvm.ptr<1>) -> ()
+        }
+        llvm.return
+        """,
+        "%a: !llvm.ptr<1>",
+    )
+    a = np.zeros(2, np.int32)
+    run_kernel(module, "k", [Pointer(a)], grid=(2,), block=(1,))
+    assert a.tolist() == [1, 1]
+    a[:] = 0
+    with pytest.raises(InterpError, match="deadlock") as e:
+        run_kernel(module, "k", [Pointer(a)], grid=(2,), block=(1,), blocks=[0])
+    assert any("polls memory" in n for n in e.value.notes)
+
+
+@pytest.mark.parametrize("loop", ["scf", "cf"])
+def test_step_limit(loop: str) -> None:
+    bodies = {
+        "scf": """
+            scf.while () : () -> () {
+              %t = arith.constant true
+              scf.condition(%t)
+            } do {
+              scf.yield
+            }
+            llvm.return
+        """,
+        "cf": "llvm.br ^a\n^a:\nllvm.br ^a",
+    }
+    with pytest.raises(InterpError, match="step limit of 1000 ops reached") as e:
+        run_kernel(kernel(bodies[loop]), "k", [], step_limit=1000)
+    assert e.value.kind == "limit"
+
+
+def test_memory_limit() -> None:
+    module = kernel(
+        "%n = arith.constant 1000000 : i32\n%f = llvm.alloca %n x f32 : (i32) -> !llvm.ptr\nllvm.return",
+    )
+    with pytest.raises(InterpError, match="memory limit"):
+        run_kernel(module, "k", [], block=(256,), memory_limit=1 << 20)
+
+
+def test_shared_memory_limit_and_launch_bounds() -> None:
+    module = kernel("llvm.return", "", DSMEM, ", nvvm.reqntid = array<i32: 64, 1, 1>")
+    with pytest.raises(InterpError, match=r"expected the \[64, 1, 1\] threads a block that the kernel requires, got \[32, 1, 1\]"):
+        run_kernel(module, "k", [], block=(32,))
+    used = kernel("%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>\nllvm.return", "", DSMEM)
+    with pytest.raises(InterpError, match="expected at most 232448 bytes of shared memory, got 300000"):
+        run_kernel(used, "k", [], block=(32,), dynamic_smem=300000)
+
+
+def test_unknown_op_and_wrong_arguments() -> None:
+    with pytest.raises(InterpError, match=r"which the interpreter does not know") as e:
+        run_kernel(kernel('"cute.make_shape"() : () -> ()\nllvm.return'), "k", [])
+    assert e.value.op == "cute.make_shape"
+    module = kernel("llvm.return", "%a: !llvm.ptr<1>, %s: !llvm.struct<(i32, struct<()>)>")
+    with pytest.raises(InterpError, match="expected 2 arguments, got 1"):
+        run_kernel(module, "k", [1])
+    with pytest.raises(InterpError, match="argument 0: expected a Pointer, got float"):
+        run_kernel(module, "k", [1.5, (1, ())])
+    with pytest.raises(InterpError, match=r"argument 1\[0\]: expected a value that fits i32"):
+        run_kernel(module, "k", [Pointer(np.zeros(1)), (1 << 40, ())])
+    with pytest.raises(InterpError, match="expected a function, one of @k; got @nope"):
+        run_kernel(module, "nope", [])
