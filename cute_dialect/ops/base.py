@@ -11,7 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, OptionalDef, RangeLengthConstraint, RangeOf, VariadicDef, irdl_op_definition
+from xdsl.irdl import (
+    IRDLOperation,
+    OperandDef,
+    OptionalDef,
+    RangeLengthConstraint,
+    RangeOf,
+    ResultDef,
+    VariadicDef,
+    irdl_op_definition,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -167,24 +176,36 @@ class CuteOp(IRDLOperation):
 
 
 def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
-    """``irdl_op_definition`` for a :class:`CuteOp`: keeps its verifier (whose messages say it all in one line)."""
-    verify = cls.verify_
+    """``irdl_op_definition`` for a :class:`CuteOp`.
+
+    The verifier of :class:`CuteOp` stays as it is: its messages say in one line what xDSL's say in several.  An op with
+    a verifier of its own gets xDSL's checks of the definition before it.
+    """
+    inherited = cls.verify_ is CuteOp.verify_
     irdl_op_definition(cls)
-    cls.verify_ = verify
+    if inherited:
+        cls.verify_ = CuteOp.verify_
     definition = cls.get_irdl_definition()
-    cls.OPERAND_KINDS = tuple(_kinds_of(d.constr) for _, d in definition.operands)
-    cls.RESULT_KINDS = tuple(_kinds_of(d.constr) for _, d in definition.results)
+    cls.OPERAND_KINDS = tuple(_kinds_of(d) for _, d in definition.operands)
+    cls.RESULT_KINDS = tuple(_kinds_of(d) for _, d in definition.results)
     cls.MIN_OPERANDS = sum(not isinstance(d, VariadicDef) for _, d in definition.operands)
     unbounded = any(isinstance(d, VariadicDef) and not isinstance(d, OptionalDef) for _, d in definition.operands)
     cls.MAX_OPERANDS = None if unbounded else len(definition.operands)
     return cls
 
 
-def _kinds_of(constraint: object) -> Kinds | None:
+def element_constraint(definition: OperandDef | ResultDef) -> object:
+    """The constraint on (each of) the types of an operand or result."""
+    constraint: object = definition.constr
     while isinstance(constraint, RangeLengthConstraint):
         constraint = constraint.constraint  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if isinstance(constraint, RangeOf):
         constraint = constraint.constr  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return constraint  # pyright: ignore[reportUnknownVariableType]
+
+
+def _kinds_of(definition: OperandDef | ResultDef) -> Kinds | None:
+    constraint = element_constraint(definition)
     return constraint if isinstance(constraint, Kinds) else None
 
 

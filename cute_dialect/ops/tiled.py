@@ -75,6 +75,7 @@ class MakeTiledCopyOp(MemoryOp):
     Syntax: ``%tc = cute.make_tiled_copy(%atom) : !cute.tiled_copy<…>``
 
     Example:
+        %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
         %tc = cute.make_tiled_copy(%a) : !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>
     """  # noqa: E501
 
@@ -119,7 +120,7 @@ def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object
     ``layout``: the tensor's, possibly with leaves bound to SSA values.  The value mode comes first, then one mode for
     each mode of the tensor; modes of static extent 1 have stride 0.  Raises AlgebraError.
     """
-    from cute_dialect.algebra.tiled_copy import tile_to_thread, thread_slice
+    from cute_dialect.algebra.tiled_copy import thread_slice, tile_to_thread
 
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(f"expected a plain layout, got the composed layout {payload_text(layout)}")
@@ -145,7 +146,7 @@ class PartitionSOp(_PartitionOp):
     Inference: ``((v,rest_v), RestM, RestN, …)``; ``v`` the values of one atom, ``rest_v`` the atoms a thread has in a tile.
 
     Example:
-        %t = cute.tiled.copy.partition_S(%tc, %b, %k) : (!tc, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
+        %t = cute.tiled.copy.partition_S(%tc, %b, %k) : (!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
     """  # noqa: E501
 
     name = "cute.tiled.copy.partition_S"
@@ -191,8 +192,8 @@ class CopyOp(MemoryOp):
     A group of contiguous, aligned elements whose flags all hold still moves as one access.
 
     Example:
-        cute.copy(%at, %tA, %fA, pred = %fP) : (A, S, D, P) -> ()
-    """
+        cute.copy(%at, %tA, %fA, pred = %fP) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "(4,2):(1,?)">, !cute.memref<f32, rmem, "(4,2):(1,4)">, !cute.memref<i1, rmem, "(4,2):(1,4)">) -> ()
+    """  # noqa: E501
 
     name = "cute.copy"
     atom = operand_def()

@@ -192,6 +192,8 @@ class MakeViewOp(MemoryOp):
     tensor.  The written type may promise less.
 
     Example:
+        %it = cute.get_iter(%a) : !cute.memref<f32, gmem, "(?,?):(?,1)">
+        %l = cute.get_layout(%a) : !cute.memref<f32, gmem, "(?,?):(?,1)">
         %t = cute.make_view(%it, %l) : !cute.memref<f32, gmem, "(?,?):(?,1)">
     """
 
