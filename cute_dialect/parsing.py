@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from xdsl.context import Context
@@ -27,6 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.generic_parser import ParserState
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import (
     MultipleSpansParseError,
@@ -34,8 +36,8 @@ from xdsl.utils.exceptions import (
     UnregisteredConstructException,
     VerifyException,
 )
-from xdsl.utils.lexer import Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
 
@@ -46,6 +48,12 @@ _INTEGER_TYPE = re.compile(r"[su]?i(\d+)")
 _DIV = re.compile(r"\?\s*\{[^}]*?\b(div\s*=)")
 
 
+class _Lexer(MLIRLexer):
+    """xDSL's lexer, with a pattern for strings that does not backtrack: xDSL's takes exponential time on an open quote."""
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
 class LocatedParser(Parser):
     """xDSL's parser that knows where things stand (see the module's docstring).
 
@@ -53,7 +61,11 @@ class LocatedParser(Parser):
     """
 
     def __init__(self, ctx: Context, source: Source, *, core_only: bool = False):
-        super().__init__(ctx, source.text, source.name)
+        super(Parser, self).__init__(ParserState(_Lexer(Input(source.text, source.name))), ctx)
+        self.ssa_values = {}
+        self.blocks = {}
+        self.forward_block_references = defaultdict(list)
+        self.forward_ssa_references = {}
         self._source = source
         self._file = StringAttr(source.name)
         self._core_only = core_only

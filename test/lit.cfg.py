@@ -55,7 +55,9 @@ def tool(module: str) -> str:
     return f"{sys.executable} -m cute_dialect.tools.{module}"
 
 
-filecheck = program("FileCheck", package_file("llvm", "bin", "FileCheck")) or program("filecheck")
+filecheck = program("filecheck")
+if lit_config.params.get("filecheck") != "python":  # lit -Dfilecheck=python takes the package even so
+    filecheck = program("FileCheck", package_file("llvm", "bin", "FileCheck")) or filecheck
 if filecheck is None:
     lit_config.fatal("neither FileCheck nor filecheck is installed: pip install filecheck")
 

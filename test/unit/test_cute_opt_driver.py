@@ -116,6 +116,7 @@ def test_error_in_one_piece_leaves_the_others(opt: Tool):
         "func.func @f() { scf.for %i = %a to %b step %c { } return }",
         "func.func @\xe9() { \xff }",
         "module { module { } ",
+        'func.func @f() { "' + " an open quote" * 20,
         "(" * 3000,
         "func.func @f(%a: " + "tuple<" * 3000,
     ],

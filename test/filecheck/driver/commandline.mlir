@@ -18,7 +18,7 @@
 // OPTION: cute-opt: error: pipeline 'nvptx' has no option 'chop'; did you mean 'chip'?
 // TEXT: <--pass-pipeline>:1:31: error: unknown pass 'csee'; did you mean 'cse'?
 // TEXT-NEXT: builtin.module(cse,gpu.module(csee))
-// TEXT-NEXT: {{^ {30}\^}}
+// TEXT-NEXT: {{^ *\^~~~$}}
 // CLOSE: <--pass-pipeline>:1:15: error: expected ')' to close this list of passes
 // NOOPTION: cute-opt: error: pass 'cse' has no option 'deep' (its options: none)
 // ANCHOR: error: pass 'base-prepare' runs on builtin.module, not on gpu.module
