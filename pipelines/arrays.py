@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
@@ -106,7 +106,7 @@ def view_of(value: object, stream: int = 0) -> ArrayView:
         return _torch(value)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
-        return _numpy(value)
+        return _numpy(cast("np.ndarray[tuple[int, ...], np.dtype[np.generic]]", value))
     if hasattr(value, "__cuda_array_interface__"):
         return _cuda(value)
     if hasattr(value, "__dlpack__"):
@@ -118,8 +118,6 @@ def view_of(value: object, stream: int = 0) -> ArrayView:
 
 
 def _torch(value: object) -> ArrayView:
-    from typing import Any, cast
-
     tensor = cast(Any, value)
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _NAMES:
@@ -151,18 +149,18 @@ def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayVie
 
 
 def _cuda(value: object) -> ArrayView:
-    info: Mapping[str, object] = getattr(value, "__cuda_array_interface__")  # noqa: B009
-    shape: tuple[int, ...] = tuple(info["shape"])  # type: ignore[arg-type]
+    info = cast("Mapping[str, Any]", getattr(value, "__cuda_array_interface__"))  # noqa: B009
+    shape: tuple[int, ...] = tuple(info["shape"])
     own = getattr(getattr(value, "dtype", None), "name", None)
     typestr = str(info["typestr"])
     name = _typestr_name(typestr) if own not in _NAMES else str(own)
     size = int(typestr[2:])
-    given: tuple[int, ...] | None = info.get("strides")  # type: ignore[assignment]
+    given: tuple[int, ...] | None = info.get("strides")
     strides = _row_major(shape) if given is None else tuple(s // size for s in given)
     if given is not None and any(s % size for s in given):
         raise NotAnArray(f"the array has strides {given} bytes, not multiples of its element ({size} bytes)")
     device = getattr(getattr(value, "device", None), "id", None)
-    pointer: int = info["data"][0]  # type: ignore[index]
+    pointer: int = info["data"][0]
     if device is None:
         from cute_dialect.pipelines.driver import driver
 
@@ -246,7 +244,8 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
             return int(found)
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        return int((protocol() if callable(protocol) else protocol)[1])
+        pair = cast("tuple[int, int]", protocol() if callable(protocol) else protocol)
+        return int(pair[1])
     raise TypeError(f"expected a stream of torch, cupy or cuda-python, or its handle, got {type(stream).__name__}")
 
 

@@ -65,7 +65,7 @@ def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
     import shutil
     import tempfile
 
-    target = os.path.abspath(os.fspath(folder))
+    target = os.path.abspath(str(os.fspath(folder)))
     if os.path.isdir(target) and os.listdir(target) and not os.path.exists(os.path.join(target, "manifest.json")):
         raise ArtifactError(f"{target} exists and holds no compiled module; it is left alone: choose another folder")
     if os.path.exists(target) and not os.path.isdir(target):

@@ -173,7 +173,8 @@ def _bind_extents(tree: Tree, extent: int, numbers: dict[int, int], label: str, 
 def _check_extent(leaf: DynamicLeaf, value: int, label: str, mode: int, param: Param) -> None:
     if value % leaf["div"]:
         raise DivisibilityError(
-            f"{label}, mode {mode}: expected an extent that is a multiple of {leaf['div']}, got {value} ({param['type']})"
+            f"{label}, mode {mode}: expected an extent that is a multiple of {leaf['div']}, got {value} "
+            f"({param['type']})"
         )
     limit = MAX_EXTENT_I32 if leaf["width"] == 32 else (1 << (leaf["width"] - 1)) - 1
     if value > limit:
@@ -344,6 +345,7 @@ def _at(value: Value, path: Sequence[int]) -> Value:
 
 
 def _pack_trees(base: Param, chosen: Param, scalars: dict[int, Value], buffer: bytearray, label: str) -> None:
+    """Write the dynamic leaves of ``chosen``, whose values are those of ``base``."""
     for part in ("shape", "stride"):
         if part not in chosen:
             continue

@@ -13,7 +13,7 @@ __all__ = ["GpuObject", "parse_objects"]
 
 
 class GpuObject(NamedTuple):
-    """One compiled object: the ``gpu.module`` it came from, its target's chip, its format (``isa``, ``bin`` …), bytes."""
+    """One compiled object: its ``gpu.module``, its target's chip, its format (``isa``, ``bin`` …), its bytes."""
 
     module: str
     chip: str

@@ -57,9 +57,7 @@ class _Writer:
         """``{"key" = value, "unit"}``."""
         return (
             "{"
-            + ", ".join(
-                f'"{k}"' if type(v) is UnitAttr else f'"{k}" = {self.attribute(v)}' for k, v in given.items()
-            )
+            + ", ".join(f'"{k}"' if type(v) is UnitAttr else f'"{k}" = {self.attribute(v)}' for k, v in given.items())
             + "}"
         )
 

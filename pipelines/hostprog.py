@@ -45,7 +45,7 @@ class Pointer(NamedTuple):
     offset: int
 
 
-Value: TypeAlias = "int | float | Pointer | None | tuple[Value, ...]"
+Value: TypeAlias = "int | float | Pointer | tuple[Value, ...] | None"
 
 
 class Launch(NamedTuple):
@@ -154,7 +154,7 @@ class _Compiler:
         elif name == "arith.cmpi":
             predicate = _plain(attributes.get("predicate"))
             assert isinstance(predicate, int)
-            extra = [_PREDICATES[predicate] if predicate < 6 else _PREDICATES[predicate], _width_of(op.operands[0])]
+            extra = [_PREDICATES[predicate], _width_of(op.operands[0])]
         elif name in _CASTS:
             extra = [_width_of(op.operands[0]), _width(kind)]
         elif name == "math.absi":

@@ -267,7 +267,7 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> Plan:
-        """What a call would launch, without launching: kernel, grid, block, bytes, and why variants were passed over."""
+        """What a call would launch, without launching: kernel, grid, block, bytes, why variants were passed over."""
         arguments = read_arguments(self.target, args)
         return prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
 

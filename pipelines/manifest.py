@@ -8,13 +8,13 @@ Built from the output of ``cute-to-base`` (an xDSL module); read back by the lau
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from cute_dialect.pipelines import abi, hostprog
-from cute_dialect.pipelines.signature import Param, SignatureError, describe, leaves
+from cute_dialect.pipelines.signature import Param, SignatureError, Tree, describe, leaves
 
 if TYPE_CHECKING:  # pragma: no cover
-    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.builtin import ModuleOp, StringAttr
     from xdsl.ir import Attribute, Operation
 
 __all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "build_manifest"]
@@ -134,7 +134,8 @@ def _host(op: Operation, program: hostprog.Program) -> HostEntry:
 
 def _params(name: str, attributes: dict[str, Attribute], lowered: Sequence[str], byval: Sequence[bool]) -> list[Param]:
     given = attributes.get("cute.args")
-    texts = [str(t.data) for t in given.data] if given is not None else list(lowered)  # type: ignore[attr-defined]
+    types = cast("Sequence[StringAttr]", getattr(given, "data", ()))
+    texts = [str(t.data) for t in types] if given is not None else list(lowered)
     if len(texts) != len(lowered):
         raise ManifestError(f"@{name}: cute.args lists {len(texts)} types, the function takes {len(lowered)} arguments")
     params: list[Param] = []
@@ -150,16 +151,17 @@ def _check(manifest: Manifest) -> None:
     """Host programs name kernels that exist, with as many parameters as they pass; variants are congruent."""
     kernels = {k["name"]: k for k in manifest["kernels"]}
     for host in manifest["hosts"]:
-        launch = host["program"]["launch"]
-        assert isinstance(launch, dict)
+        launch = cast("dict[str, object]", host["program"]["launch"])
         base = kernels.get(str(launch["kernel"]))
-        for name in (launch["kernel"], *launch["variants"]):
+        variants = cast("list[str]", launch["variants"])
+        passed = len(cast("list[int]", launch["args"]))
+        for name in (str(launch["kernel"]), *variants):
             kernel = kernels.get(name)
             if kernel is None or base is None:
                 raise ManifestError(f"host function @{host['name']} launches @{name}, which is no kernel here")
-            if len(kernel["params"]) != len(launch["args"]):
+            if len(kernel["params"]) != passed:
                 raise ManifestError(
-                    f"host function @{host['name']} passes {len(launch['args'])} arguments, "
+                    f"host function @{host['name']} passes {passed} arguments, "
                     f"kernel @{name} takes {len(kernel['params'])}"
                 )
             for i, (a, b) in enumerate(zip(base["params"], kernel["params"])):
@@ -173,7 +175,7 @@ def _check(manifest: Manifest) -> None:
 def _profile(param: Param) -> object:
     """What a variant must share: the nesting of the trees and the element type."""
 
-    def shape(tree: object) -> object:
+    def shape(tree: Tree) -> object:
         return [shape(t) for t in tree] if isinstance(tree, list) else 0
 
     return shape(param.get("shape", 0)), shape(param.get("stride", 0)), param.get("element"), param.get("space")

@@ -6,7 +6,7 @@ Shared by the GPU launcher and the CPU interpreter.  Needs the manifest only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from cute_dialect.pipelines import hostprog
 from cute_dialect.pipelines.arrays import ArrayView, NotAnArray, view_of
@@ -96,9 +96,8 @@ def find_target(manifest: Manifest, name: str) -> Target:
 
 
 def _launch_names(host: HostEntry) -> tuple[str, list[str]]:
-    launch = host["program"]["launch"]
-    assert isinstance(launch, dict)
-    return str(launch["kernel"]), [str(v) for v in launch["variants"]]
+    launch = cast("dict[str, object]", host["program"]["launch"])
+    return str(launch["kernel"]), cast("list[str]", launch["variants"])
 
 
 def read_arguments(target: Target, args: Sequence[object], stream: int = 0) -> Arguments:

@@ -26,8 +26,8 @@ __all__ = [
 ]
 
 INSTALL_HINT = (
-    "no ptxas found: pip install nvidia-cuda-nvcc (any CUDA 13 wheel), or set CUTE_PTXAS to the path of a ptxas, or put "
-    "one on PATH"
+    "no ptxas found: pip install nvidia-cuda-nvcc (any CUDA 13 wheel), or set CUTE_PTXAS to the path of a ptxas, or "
+    "put one on PATH"
 )
 
 
@@ -73,8 +73,8 @@ class Assembled:
     def report(self) -> str:
         """The report as lines for people."""
         lines = [
-            f"{k.name}: {k.registers} registers, {k.spills} bytes spilled, {k.stack} bytes stack, {k.smem} bytes shared, "
-            f"{k.constant} bytes constant, {k.barriers} barriers"
+            f"{k.name}: {k.registers} registers, {k.spills} bytes spilled, {k.stack} bytes stack, "
+            f"{k.smem} bytes shared, {k.barriers} barriers"
             for k in self.kernels
         ]
         return "\n".join([f"ptxas {self.ptxas}", *lines, *(f"warning: {w}" for w in self.warnings)]) + "\n"

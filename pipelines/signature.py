@@ -1,7 +1,8 @@
 """What a kernel or a host function takes, as plain data for the manifest.
 
-A parameter is described from two texts: its cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``), which says what it
-promises, and the lowered type (``!llvm.struct<…>``), which says where each dynamic leaf lies.  The result is JSON-ready:
+A parameter is described from two texts: its cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``), which says what
+it promises, and the lowered type (``!llvm.struct<…>``), which says where each dynamic leaf lies.  The result is plain
+data:
 
     {"kind": "memref", "type": "!cute.memref<…>", "lowered": "!llvm.struct<…>", "size": 24, "align": 8,
      "element": "f32", "space": "gmem", "alignment": 4, "pointer": 0,
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict, cast
 
 from cute_dialect.pipelines import abi
 
@@ -41,7 +42,7 @@ class DynamicLeaf(TypedDict):
     offset: int
 
 
-Tree: TypeAlias = "int | DynamicLeaf | None | list[Tree]"
+Tree: TypeAlias = "int | DynamicLeaf | list[Tree] | None"
 """Leaves of a shape or stride; ``None`` is the ``_`` of a coordinate."""
 
 Kind: TypeAlias = Literal["memref", "pointer", "scalar", "tuple", "layout", "tensormap", "opaque"]
@@ -67,7 +68,8 @@ class Param(TypedDict):
 def describe(type_text: str, lowered_text: str, *, byval: bool = False) -> Param:
     """Describe one parameter.  Raises :class:`SignatureError`.
 
-    >>> p = describe('!cute.memref<f16, gmem, align<16>, "(?,64):(?{div=8},1)">', "!llvm.struct<(ptr<1>, struct<(i32, i32)>)>")
+    >>> lowered = "!llvm.struct<(ptr<1>, struct<(i32, i32)>)>"
+    >>> p = describe('!cute.memref<f16, gmem, align<16>, "(?,64):(?{div=8},1)">', lowered)
     >>> p["size"], p["alignment"], p["shape"], p["stride"]
     (16, 16, [{'width': 32, 'div': 1, 'offset': 8}, 64], [{'width': 32, 'div': 8, 'offset': 12}, 1])
     """
@@ -207,7 +209,8 @@ def _split_type(text: str) -> tuple[str, str]:
 
 def _split_arguments(body: str) -> list[str]:
     """Split at the commas that are in no quotes, parentheses or angle brackets."""
-    parts, depth, quoted, start = [], 0, False, 0
+    parts: list[str] = []
+    depth, quoted, start = 0, False, 0
     for i, c in enumerate(body):
         if c == '"':
             quoted = not quoted
@@ -258,7 +261,7 @@ def _layout_trees(text: str) -> tuple[Tree, Tree]:
 def _tree(payload: object) -> Tree:
     """A shape, stride or coordinate of the algebra as plain data; offsets are filled in by :func:`_place`."""
     if isinstance(payload, tuple):
-        return [_tree(p) for p in payload]
+        return [_tree(p) for p in cast("tuple[object, ...]", payload)]
     if isinstance(payload, int):
         return payload
     if repr(payload) == "_":

@@ -33,7 +33,7 @@ def host_bytes(view: ArrayView) -> NDArray[np.uint8]:
     import numpy as np
 
     address, size = span(view)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 class Staged:

@@ -146,8 +146,10 @@ def is_available() -> bool:
 
 def _import_ir() -> None:
     try:
-        import mlir.ir
-        import mlir.passmanager  # noqa: F401
+        from importlib import import_module
+
+        import_module("mlir.ir")  # loads LLVM
+        import_module("mlir.passmanager")
     except ImportError as e:
         raise UpstreamMissing(f"{UpstreamMissing.HINT} ({e})") from e
 
@@ -211,13 +213,14 @@ class UpstreamModule:
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
         """The module as text; ``local_scope`` writes every attribute in full, without aliases."""
-        out: str = self._module.operation.get_asm(
+        out = self._module.operation.get_asm(
             print_generic_op_form=generic,
             enable_debug_info=debuginfo,
             use_local_scope=local_scope,
             large_elements_limit=None,
         )
-        return out if out.endswith("\n") else out + "\n"
+        text = str(out)
+        return text if text.endswith("\n") else text + "\n"
 
     def objects(self) -> list[GpuObject]:
         """The objects of every ``gpu.binary``, in order."""
@@ -363,8 +366,8 @@ class _Diagnostics:
         import mlir.ir as ir
 
         self._handle.detach()
-        if isinstance(failure, ir.MLIRError):
-            self._seen += [(d.message, str(d.location)) for d in failure.error_diagnostics]
+        if failure is not None and isinstance(failure, ir.MLIRError):
+            self._seen += [(d.message, str(d.location)) for d in getattr(failure, "error_diagnostics", ())]
         elif failure is not None and not isinstance(failure, (RuntimeError, ValueError)):
             return
         if failure is None and not self._seen:

@@ -1,5 +1,9 @@
 """Timing on the GPU beside torch, in one process: CUDA events, medians, L2 flushed between runs where that matters."""
 
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import statistics

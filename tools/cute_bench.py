@@ -6,6 +6,10 @@ cute-bench elementwise_add                       both, in a temporary folder
 cute-bench elementwise_add --run DIR --json result.json
 """
 
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import argparse

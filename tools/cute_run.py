@@ -23,8 +23,10 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.pipelines.launch import CompiledModule, Kernel
-    from cute_dialect.pipelines.prepare import Plan
-    from cute_dialect.tools.run_inputs import Tensor
+    from cute_dialect.tools.run_inputs import Argument
+    from cute_dialect.tools.run_report import Result
+
+from cute_dialect.tools.run_errors import RunError
 
 __all__ = ["main"]
 
@@ -40,15 +42,11 @@ Arrays that are not given take the shape of the last one and hold poison (NaN).
 """
 
 
-class RunError(Exception):
-    """What a user did wrong, as one message."""
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
         prog="cute-run",
-        description="Compile a file of cute or base IR and run one of its kernels on the GPU or on the CPU interpreter.",
+        description="Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -116,7 +114,9 @@ def user_message(error: Exception) -> str | None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    say = _silent if options.quiet else print
+    from cute_dialect.tools.run_inputs import Tensor
+    from cute_dialect.tools.run_report import Report
+
     if options.host is not None:
         _run_host(options)
         return 0
@@ -129,26 +129,34 @@ def _run(options: argparse.Namespace) -> int:
     kernel = module.kernel(options.kernel or _only_kernel(module))
     device = _device(options.device)
     arguments = _arguments(kernel, options)
-    tensors = [a for a in arguments if not isinstance(a, (int, float, tuple))]
+    tensors = [a for a in arguments if isinstance(a, Tensor)]
     outs = _outs(options.out, kernel.target.names, [t.name for t in tensors])
-    values = [a if isinstance(a, (int, float, tuple)) else a.array for a in arguments]
-    shape = {"grid": _triple(options.grid, "--grid"), "block": _triple(options.block, "--block"), "smem": options.smem}
-    plan = kernel.plan(*values, **shape)
-    result = (_run_gpu if device == "gpu" else _run_cpu)(kernel, arguments, shape, options.repeat)
-    _summary(say, options, module, plan, result, compiled)
-    ok = _report_tensors(say, tensors)
-    ok = _checks(say, options.check, tensors, arguments, kernel) and ok
+    shape = Shape(_triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem)
+    values = [a.array if isinstance(a, Tensor) else a for a in arguments]
+    plan = kernel.plan(*values, grid=shape.grid, block=shape.block, smem=shape.smem)
+    if device == "gpu":
+        result = _run_gpu(kernel, arguments, shape, max(5, options.repeat))
+    else:
+        result = _run_cpu(kernel, values, shape)
+    report = Report(options.quiet)
+    report.summary(options.file, module, plan, result, compiled)
+    ok = report.tensors(tensors)
+    ok = report.checks(options.check, kernel.target.names, arguments) and ok
     for tensor in tensors:
         if tensor.name in outs:
             _save(outs[tensor.name], tensor.array)
-            say(f"  saved   {tensor.name} to {outs[tensor.name]}")
+            report.line(f"  saved   {tensor.name} to {outs[tensor.name]}")
     if options.keep:
-        say(f"  stages  {options.keep}")
+        report.line(f"  stages  {options.keep}")
     return 0 if ok else 1
 
 
-def _silent(*_: object) -> None:
-    return
+class Shape(NamedTuple):
+    """What the command line says of the launch."""
+
+    grid: tuple[int, ...] | None
+    block: tuple[int, ...] | None
+    smem: int | None
 
 
 def _open(options: argparse.Namespace) -> CompiledModule:
@@ -211,7 +219,7 @@ def _device(wanted: str) -> str:
     return "gpu"
 
 
-def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Tensor | int | float | tuple[object, ...]]:
+def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Argument]:
     from cute_dialect.tools.run_inputs import SpecError, make_arguments
 
     try:
@@ -243,38 +251,23 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
     return out
 
 
-class Result(NamedTuple):
-    """Where it ran and how long: microseconds of the first launch or the median of the repeats."""
+def _run_cpu(kernel: Kernel, values: Sequence[object], shape: Shape) -> Result:
+    from cute_dialect.tools.run_report import Result
 
-    where: str
-    microseconds: float
-    repeats: int
-
-
-def _run_cpu(
-    kernel: Kernel,
-    arguments: Sequence[Tensor | int | float | tuple[object, ...]],
-    shape: dict[str, object],
-    repeat: int,
-) -> Result:
-    values = [a if isinstance(a, (int, float, tuple)) else a.array for a in arguments]
     started = time.perf_counter()
-    kernel(*values, device="cpu", **shape)  # type: ignore[arg-type]
-    return Result("the CPU interpreter", 1e6 * (time.perf_counter() - started), 0)
+    kernel(*values, device="cpu", grid=shape.grid, block=shape.block, smem=shape.smem)
+    return Result("", 1e6 * (time.perf_counter() - started), 0)
 
 
-def _run_gpu(
-    kernel: Kernel,
-    arguments: Sequence[Tensor | int | float | tuple[object, ...]],
-    shape: dict[str, object],
-    repeat: int,
-) -> Result:
+def _run_gpu(kernel: Kernel, arguments: Sequence[Argument], shape: Shape, repeat: int) -> Result:
     """Run on copies of the whole storages (padding and guards too), so that a stray write shows."""
     import statistics
 
     from cute_dialect.pipelines.arrays import view_of
     from cute_dialect.pipelines.driver import driver
     from cute_dialect.pipelines.staging import Staged
+    from cute_dialect.tools.run_inputs import Tensor
+    from cute_dialect.tools.run_report import Result
 
     gpu = driver()
     gpu.set_context(gpu.primary_context(0))
@@ -282,7 +275,7 @@ def _run_gpu(
     values: list[object] = []
     try:
         for a in arguments:
-            if isinstance(a, (int, float, tuple)):
+            if not isinstance(a, Tensor):
                 values.append(a)
                 continue
             copy = Staged(gpu, view_of(a.storage))
@@ -293,118 +286,17 @@ def _run_gpu(
 
         def once() -> float:
             gpu.record(start)
-            kernel(*values, stream=0, **shape)  # type: ignore[arg-type]
+            kernel(*values, stream=0, grid=shape.grid, block=shape.block, smem=shape.smem)
             gpu.record(end)
             return gpu.elapsed(start, end)
 
-        first = once()
+        once()  # also loads the code
         for copy in staged:
             copy.back()
-        times = [once() for _ in range(repeat)]
-        return Result(gpu.name(0), statistics.median(times) if times else first, len(times))
+        return Result(gpu.name(0), statistics.median(once() for _ in range(repeat)), repeat)
     finally:
         for copy in staged:
             copy.free()
-
-
-# ------------------------------------------------------------------------------------------------------------ report
-
-
-def _summary(
-    say: object, options: argparse.Namespace, module: CompiledModule, plan: Plan, result: Result, seconds: float
-) -> None:
-    assert callable(say)
-    chip = f" for {module.manifest['chip']}" if result.where != "the CPU interpreter" else ""
-    say(f"@{plan.kernel} of {options.file}{chip} on {result.where}")
-    say(f"  grid    {_dims(plan.grid)}, block {_dims(plan.block)}, {plan.smem} bytes of dynamic shared memory")
-    for line in plan.rejected:
-        say(f"  passed over {line}")
-    for code in module.artifact.code:
-        for entry in _kernel_reports(code.ptxas):
-            if entry["name"] == plan.kernel:
-                spills = int(str(entry["spill_stores"])) + int(str(entry["spill_loads"]))
-                say(f"  ptxas   {entry['registers']} registers, {spills} bytes spilled, {entry['smem']} bytes shared")
-    if plan.empty:
-        say("  time    nothing to do: no elements")
-        return
-    what = f"median of {result.repeats} launches" if result.repeats else "one launch"
-    unit = f"{result.microseconds:.1f} us" if result.microseconds < 1e5 else f"{result.microseconds / 1e6:.2f} s"
-    say(f"  time    {unit} ({what}); {'loaded' if os.path.isdir(options.file) else 'compiled'} in {seconds:.2f} s")
-
-
-def _kernel_reports(report: dict[str, object] | None) -> list[dict[str, object]]:
-    kernels = report.get("kernels") if report else None
-    return kernels if isinstance(kernels, list) else []
-
-
-def _dims(values: Sequence[int]) -> str:
-    return "(" + ", ".join(str(v) for v in values) + ")"
-
-
-def _report_tensors(say: object, tensors: Sequence[Tensor]) -> bool:
-    """One line a tensor; tells whether all padding is untouched."""
-    import numpy as np
-
-    assert callable(say)
-    clean = True
-    for t in tensors:
-        changed = not np.array_equal(
-            np.ascontiguousarray(t.array).view(np.uint8), np.ascontiguousarray(t.before).view(np.uint8)
-        )
-        strides = tuple(s // t.array.itemsize for s in t.array.strides)
-        state = "written" if changed else "read"
-        say(f"  {t.name:7} {_dims(t.array.shape)}:{_dims(strides)} {t.array.dtype.name}, {state}; {_stats(t.array)}")
-        outside = t.outside_written()
-        if outside:
-            clean = False
-            print(f"cute-run: error: {outside} bytes outside of {t.name} were written", file=sys.stderr)
-    return clean
-
-
-def _stats(array: NDArray[np.generic]) -> str:
-    import numpy as np
-
-    if array.size == 0:
-        return "no elements"
-    values = array.astype(np.float64) if array.dtype.kind != "f" or array.dtype.itemsize < 8 else array
-    nans = int(np.count_nonzero(np.isnan(values)))
-    if nans == values.size:
-        return "all NaN"
-    text = f"min {np.nanmin(values):.6g}, max {np.nanmax(values):.6g}, mean {np.nanmean(values):.6g}"
-    return text + (f", {nans} NaN" if nans else "")
-
-
-def _checks(
-    say: object,
-    expressions: Sequence[str],
-    tensors: Sequence[Tensor],
-    arguments: Sequence[object],
-    kernel: Kernel,
-) -> bool:
-    from cute_dialect.tools.run_check import CheckError, check
-    from cute_dialect.tools.run_inputs import Tensor, letters
-
-    assert callable(say)
-    values: dict[str, object] = {}
-    for name, index in letters(kernel.target.names).items():
-        a = arguments[index]
-        if isinstance(a, Tensor):
-            values[name] = a.array
-            values[f"in_{name}"] = a.before
-        elif isinstance(a, (int, float)):
-            values[name] = a
-    ok = True
-    for expression in expressions:
-        try:
-            result = check(expression, values, [t.name for t in tensors])
-        except CheckError as e:
-            raise RunError(f"--check: {e}") from e
-        if result.ok:
-            say(f"  check   {expression}: ok, {result.detail}")
-        else:
-            ok = False
-            print(f"cute-run: error: check {expression!r} failed: {result.detail}", file=sys.stderr)
-    return ok
 
 
 def _save(path: str, array: NDArray[np.generic]) -> None:

@@ -5,6 +5,10 @@ reached.  A name is an argument after the run; ``in_NAME`` is what it held befor
 and bit by bit in the arguments' own type (NaN equals NaN); comparisons of arrays must hold everywhere.
 """
 
+# numpy's functions are kept in tables here, where their overloads cannot be told.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportAssignmentType=false
+
 from __future__ import annotations
 
 import ast

@@ -2,8 +2,8 @@
 
 =====================  ==============================================================================================
 ``64x4096xf32``        an array; without the type, the parameter's own; ``x`` between extents, ``1`` element: ``1xf32``
-``=randn`` …           what it holds (``:randn`` as well): ``randn rand randint zeros ones arange poison const=3.5``; default: random for the
-                       arrays that are given, poison (all bits set: NaN) for those that are not
+``=randn`` …           what it holds (``:randn`` as well): ``randn rand randint zeros ones arange poison const=3.5``;
+                       default: random for arrays that are given, poison (all bits set: NaN) for those that are not
 ``:ld=4100``           elements from one row to the next (the dimension before the last); the padding is poisoned
 ``:strides=1,64``      all strides, in elements
 ``:offset=3``          the first element lies so many elements after an aligned address
@@ -21,7 +21,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -31,12 +31,14 @@ from cute_dialect.pipelines.signature import Param
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
-__all__ = ["SpecError", "Tensor", "letters", "make_arguments"]
+__all__ = ["Argument", "SpecError", "Tensor", "letters", "make_arguments"]
 
 _GUARD = 256  # bytes before and after each array, poisoned: they show a kernel that writes outside
 _INITS = ("randn", "rand", "randint", "zeros", "ones", "arange", "poison", "const")
 
 AnyArray: TypeAlias = "NDArray[np.generic]"
+Argument: TypeAlias = "Tensor | int | float | tuple[object, ...]"
+"""One argument: an array, a number or a tuple."""
 
 
 class SpecError(ValueError):
@@ -78,14 +80,12 @@ class _Spec(NamedTuple):
     text: str
 
 
-def make_arguments(
-    params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int
-) -> list[Tensor | int | float | tuple[object, ...]]:
+def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int) -> list[Argument]:
     """The arguments for ``params`` from texts.  Raises :class:`SpecError`."""
     by_index = _assign(names, given)
     rng = np.random.default_rng(seed)
     last: _Spec | None = None
-    out: list[Tensor | int | float | tuple[object, ...]] = []
+    out: list[Argument] = []
     for i, (param, name) in enumerate(zip(params, names)):
         text = by_index.get(i)
         if param["kind"] not in ("memref", "pointer"):
@@ -146,7 +146,7 @@ def _plain(text: str, name: str, param: Param) -> int | float | tuple[object, ..
     except (ValueError, SyntaxError, RecursionError, MemoryError) as e:
         raise SpecError(f"parameter {name} ({param['type']}): expected a number or a tuple, got {text!r}") from e
     if isinstance(value, (int, float, tuple)):
-        return value
+        return cast("int | float | tuple[object, ...]", value)
     raise SpecError(f"parameter {name} ({param['type']}): expected a number or a tuple, got {text!r}")
 
 
@@ -174,8 +174,9 @@ def _parse(text: str, name: str) -> _Spec:
             elif key == "offset":
                 spec = spec._replace(offset=int(value))
             else:
+                known = " ".join(_INITS)
                 raise SpecError(
-                    f"parameter {name}: unknown option {option!r} (known: {' '.join(_INITS)}=X ld=N strides=N,N offset=N)"
+                    f"parameter {name}: unknown option {option!r} (known: {known}=X ld=N strides=N,N offset=N)"
                 )
         except ValueError as e:
             if isinstance(e, SpecError):
@@ -242,7 +243,7 @@ def _load(path: str, name: str) -> AnyArray:
         raise SpecError(f"parameter {name}: cannot read {path}: {e}") from e
     if not isinstance(data, np.ndarray):
         raise SpecError(f"parameter {name}: {path} holds no single array")
-    return data
+    return cast(AnyArray, data)
 
 
 def _fill(array: AnyArray, spec: _Spec, data: AnyArray | None, rng: np.random.Generator, name: str) -> None:

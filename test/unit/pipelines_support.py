@@ -23,7 +23,8 @@ def kernel(name: str, args: list[str], lowered: list[str], body: str = "", attri
     types = ", ".join(quoted(a) for a in args)
     return (
         f"    llvm.func @{name}({params}) attributes {{gpu.kernel, nvvm.kernel, "
-        f"nvvm.reqntid = array<i32: 128, 1, 1>, cute.args = [{types}]{attributes}}} {{\n{body}      llvm.return\n    }}\n"
+        f"nvvm.reqntid = array<i32: 128, 1, 1>, cute.args = [{types}]{attributes}}} {{\n"
+        f"{body}      llvm.return\n    }}\n"
     )
 
 
@@ -34,7 +35,8 @@ ADD_BODY = f"""\
 """
 
 HOST = f"""\
-  func.func @launch(%a: {M}, %b: {M}, %c: {M}) attributes {{cute.args = [{quoted(PLAIN)}, {quoted(PLAIN)}, {quoted(PLAIN)}]}} {{
+  func.func @launch(%a: {M}, %b: {M}, %c: {M}) attributes {{
+      cute.args = [{quoted(PLAIN)}, {quoted(PLAIN)}, {quoted(PLAIN)}]}} {{
     %m = llvm.extractvalue %c[1, 0, 0] : {M}
     %n = llvm.extractvalue %c[1, 0, 1] : {M}
     %c16 = arith.constant 16 : i32

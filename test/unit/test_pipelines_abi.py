@@ -89,5 +89,5 @@ def test_pack_scalar_against_numpy() -> None:
     assert np.isnan(np.frombuffer(abi.pack_scalar("bf16", float("nan")), ml_dtypes.bfloat16)[0])
     assert abi.pack_scalar("i64", -5) == struct.pack("<q", -5)
     assert abi.pack_scalar("ptr", 2**64 - 1) == b"\xff" * 8
-    with pytest.raises(abi.AbiError, match="2147483648 does not fit i8|does not fit"):
+    with pytest.raises(abi.AbiError, match=r"2147483648 does not fit i8|does not fit"):
         abi.pack_scalar("i8", 2147483648)

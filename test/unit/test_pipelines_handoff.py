@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pipelines_support import add_module, kernel, module
 
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.stages import lower_to_base, parse_module
 from cute_dialect.pipelines.upstream import UpstreamModule
 from cute_dialect.printing import ir_text
-from pipelines_support import add_module, kernel, module
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -54,6 +54,11 @@ def test_same_module_for_the_example() -> None:
 
 
 def test_odd_names_and_strings_survive() -> None:
-    text = 'module {\n  "llvm.mlir.global"() <{sym_name = "a \\22b\\22", global_type = i32, linkage = #llvm.linkage<external>, addr_space = 0 : i32, value = 3 : i32}> ({\n  }) : () -> ()\n}\n'
+    text = r"""module {
+  "llvm.mlir.global"() <{sym_name = "a \22b\22", global_type = i32, linkage = #llvm.linkage<external>,
+    addr_space = 0 : i32, value = 3 : i32}> ({
+  }) : () -> ()
+}
+"""
     m = parse_module(text, 'dir/"odd\\name.mlir')
     assert UpstreamModule.from_text(handoff_text(m)).text() == UpstreamModule.from_text(text).text()

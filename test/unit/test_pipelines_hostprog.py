@@ -27,7 +27,8 @@ def host(body: str, args: str, grid: str = "%g, %one, %one", extra: str = "", pa
     %one = arith.constant 1 : i32
     %t = arith.constant 128 : i32
 {body}
-    gpu.launch_func @kernels::@k blocks in ({grid}) threads in (%t, %one, %one) : i32 {extra} args({passes or "%p : !llvm.ptr<1>"})
+    gpu.launch_func @kernels::@k blocks in ({grid}) threads in (%t, %one, %one) : i32
+      {extra} args({passes or "%p : !llvm.ptr<1>"})
     return
   }}
 """,
@@ -187,7 +188,8 @@ def test_cluster_sizes() -> None:
         ),
         ("    %g = func.call @other(%x) : (i32) -> i32", "func.call cannot be evaluated"),
         (
-            "    %g = arith.addi %x, %x : i32\n    gpu.launch_func @kernels::@k blocks in (%g, %one, %one) threads in (%t, %one, %one) : i32 args(%p : !llvm.ptr<1>)",
+            "    %g = arith.addi %x, %x : i32\n    gpu.launch_func @kernels::@k blocks in (%g, %one, %one) "
+            "threads in (%t, %one, %one) : i32 args(%p : !llvm.ptr<1>)",
             "more than one gpu.launch_func",
         ),
     ],

@@ -151,7 +151,7 @@ def test_bad_conventions_are_compile_errors() -> None:
 def test_source_errors_have_positions() -> None:
     with pytest.raises(CompileError, match=r"^f\.mlir:2:\d+: error: "):
         compile_cute("module {\n  %x = foo.bar\n}", filename="f.mlir")
-    with pytest.raises(CompileError, match="nowhere.mlir: error: cannot read it: No such file"):
+    with pytest.raises(CompileError, match=r"nowhere.mlir: error: cannot read it: No such file"):
         compile_cute("nowhere.mlir")
     with pytest.raises(CompileError, match="unknown pipeline 'nix'"):
         compile_cute(add_module(), pipeline="nix")
@@ -214,7 +214,7 @@ def test_argument_errors_name_argument_mode_expected_and_got() -> None:
     ):
         with pytest.raises(error, match=said):
             planned(good, bad, good)
-    with pytest.raises(LaunchError, match="takes 3 arguments .*, got 2"):
+    with pytest.raises(LaunchError, match=r"takes 3 arguments .*, got 2"):
         planned(good, good)
     assert (
         planned(FakeArray((MAX_EXTENT_I32, 1)), FakeArray((MAX_EXTENT_I32, 1)), FakeArray((MAX_EXTENT_I32, 1))) == "add"
@@ -268,7 +268,7 @@ def test_a_kernel_with_32_bit_offsets_refuses_far_tensors() -> None:
     assert plan(PLAIN, M, FakeArray((2**15, 2**15)), attributes)
     far = FakeArray((2**15, 2**16), (2**16 + 2, 1))
     assert plan(PLAIN, M, far)
-    with pytest.raises(RangeError, match="is 2147549181 elements from the first, .* in 32 bits"):
+    with pytest.raises(RangeError, match=r"is 2147549181 elements from the first, .* in 32 bits"):
         plan(PLAIN, M, far, attributes)
 
 
@@ -374,7 +374,8 @@ def test_launch_writes_addresses_into_cached_buffers(gpu: FakeDriver) -> None:
         assert seen[-1] == [matrix_bytes(a.pointer, 17, 128, 128) for a in arrays]
     assert [r["kernel"] for r in gpu.launches] == ["add_v"] * 3
     assert gpu.launches[0] | {"parameters": 0} == {
-        "kernel": "add_v", "grid": (2, 1, 1), "block": (128, 1, 1), "stream": 77, "smem": 0, "cluster": None, "parameters": 0,
+        "kernel": "add_v", "grid": (2, 1, 1), "block": (128, 1, 1), "stream": 77, "smem": 0, "cluster": None,
+        "parameters": 0,
     }  # fmt: skip
     k(*[FakeArray((17, 128), (130, 1))] * 3)
     assert gpu.launches[-1]["kernel"] == "add" and seen[-1][0] == matrix_bytes(ALIGNED, 17, 128, 130)
@@ -463,8 +464,8 @@ def test_shared_memory_and_clusters(gpu: FakeDriver) -> None:
     host = """  func.func @launch(%p: !llvm.ptr<1>, %x: i32) {
     %one = arith.constant 1 : i32
     %t = arith.constant 128 : i32
-    gpu.launch_func @kernels::@k clusters in (%one, %x, %one) blocks in (%one, %x, %one) threads in (%t, %one, %one) : i32
-      dynamic_shared_memory_size %t args(%p : !llvm.ptr<1>)
+    gpu.launch_func @kernels::@k clusters in (%one, %x, %one) blocks in (%one, %x, %one)
+      threads in (%t, %one, %one) : i32 dynamic_shared_memory_size %t args(%p : !llvm.ptr<1>)
     return
   }
 """

@@ -75,7 +75,8 @@ def test_bodies_of_all_base_dialects() -> None:
 
 def test_kernel_printf() -> None:
     text = module(
-        '    gpu.func @p() kernel {\n      %i = gpu.thread_id x\n      gpu.printf "%lld\\n", %i : index\n      gpu.return\n    }\n'
+        "    gpu.func @p() kernel {\n      %i = gpu.thread_id x\n"
+        '      gpu.printf "%lld\\n", %i : index\n      gpu.return\n    }\n'
     )
     m = lowered(text)
     m.run("emit-gpu-binary")
@@ -154,16 +155,21 @@ def test_pass_errors() -> None:
 
 
 def test_a_crash_of_llvm_is_an_error() -> None:
-    body = "      %p = nvvm.elect.sync -> i1\n      scf.if %p {\n        llvm.store %a1, %a0 : i32, !llvm.ptr<1>\n      }\n"
+    body = """\
+      %p = nvvm.elect.sync -> i1
+      scf.if %p {
+        llvm.store %a1, %a0 : i32, !llvm.ptr<1>
+      }
+"""
     m = lowered(module(kernel("k", ["opaque", "i32"], ["!llvm.ptr<1>", "i32"], body)), {"chip": "sm_80"})
-    with pytest.raises(UpstreamError, match="aborted.*Cannot select.*elect.*does not have an instruction"):
+    with pytest.raises(UpstreamError, match=r"aborted.*Cannot select.*elect.*does not have an instruction"):
         m.run("emit-gpu-binary")
 
 
 def test_wgmma_at_o0_is_refused() -> None:
     body = "      nvvm.wgmma.fence.aligned\n"
     text = module(kernel("k", [], [], body))
-    with pytest.raises(UpstreamError, match="holds wgmma.*O = 0.*opt-level to 1, 2 or 3"):
+    with pytest.raises(UpstreamError, match=r"holds wgmma.*O = 0.*opt-level to 1, 2 or 3"):
         lowered(text, {"chip": "sm_90a", "features": "+ptx83", "opt-level": "0"}).run("emit-gpu-binary")
     m = lowered(text)
     m.run("emit-gpu-binary")
@@ -200,7 +206,7 @@ def test_a_missing_ptxas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("sys.path", [])
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CUTE_PTXAS", raising=False)
-    with pytest.raises(PtxasMissing, match="pip install nvidia-cuda-nvcc.*CUTE_PTXAS"):
+    with pytest.raises(PtxasMissing, match=r"pip install nvidia-cuda-nvcc.*CUTE_PTXAS"):
         find_ptxas()
     monkeypatch.setenv("CUTE_PTXAS", "/nowhere/ptxas")
     with pytest.raises(PtxasMissing, match="CUTE_PTXAS says '/nowhere/ptxas'"):

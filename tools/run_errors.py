@@ -1,0 +1,5 @@
+"""What goes wrong in ``cute-run``."""
+
+
+class RunError(Exception):
+    """What a user did wrong, as one message."""

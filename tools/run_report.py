@@ -1,0 +1,129 @@
+"""What ``cute-run`` prints: the launch, the tensors, the checks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from cute_dialect.tools.run_check import CheckError, check
+from cute_dialect.tools.run_errors import RunError
+from cute_dialect.tools.run_inputs import Argument, Tensor, letters
+
+if TYPE_CHECKING:  # pragma: no cover
+    from numpy.typing import NDArray
+
+    from cute_dialect.pipelines.launch import CompiledModule
+    from cute_dialect.pipelines.prepare import Plan
+
+__all__ = ["Report", "Result"]
+
+
+class Result(NamedTuple):
+    """Where it ran (a GPU's name, empty for the CPU), and microseconds: of the launch, or the median of ``repeats``."""
+
+    gpu: str
+    microseconds: float
+    repeats: int
+
+
+class Report:
+    """Prints, unless it is ``quiet``; errors are always printed, to standard error."""
+
+    def __init__(self, quiet: bool):
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        """One line."""
+        if not self._quiet:
+            print(text)
+
+    def error(self, text: str) -> None:
+        """One error."""
+        print(f"cute-run: error: {text}", file=sys.stderr)
+
+    def summary(self, file: str, module: CompiledModule, plan: Plan, result: Result, seconds: float) -> None:
+        """What ran where, its launch, its resources, its time."""
+        where = f"for {module.manifest['chip']} on {result.gpu}" if result.gpu else "on the CPU interpreter"
+        self.line(f"@{plan.kernel} of {file} {where}")
+        self.line(
+            f"  grid    {_dims(plan.grid)}, block {_dims(plan.block)}, {plan.smem} bytes of dynamic shared memory"
+        )
+        for text in plan.rejected:
+            self.line(f"  passed over {text}")
+        for code in module.artifact.code:
+            kernels = cast("list[dict[str, int | str]]", code.ptxas["kernels"]) if code.ptxas else []
+            for k in kernels:
+                if k["name"] == plan.kernel:
+                    spilled = int(k["spill_stores"]) + int(k["spill_loads"])
+                    self.line(
+                        f"  ptxas   {k['registers']} registers, {spilled} bytes spilled, {k['smem']} bytes shared"
+                    )
+        if plan.empty:
+            self.line("  time    nothing to do: no elements")
+            return
+        what = f"median of {result.repeats} launches" if result.repeats else "one launch"
+        us = result.microseconds
+        took = f"{us:.1f} us" if us < 1e5 else f"{us / 1e6:.2f} s"
+        self.line(f"  time    {took} ({what}); {'loaded' if os.path.isdir(file) else 'compiled'} in {seconds:.2f} s")
+
+    def tensors(self, tensors: Sequence[Tensor]) -> bool:
+        """One line a tensor; tells whether everything outside of them is untouched."""
+        clean = True
+        for t in tensors:
+            state = "read" if np.array_equal(_bytes(t.array), _bytes(t.before)) else "written"
+            strides = tuple(s // t.array.itemsize for s in t.array.strides)
+            self.line(
+                f"  {t.name:7} {_dims(t.array.shape)}:{_dims(strides)} {t.array.dtype.name}, {state}; {_stats(t.array)}"
+            )
+            outside = t.outside_written()
+            if outside:
+                clean = False
+                self.error(f"{outside} bytes outside of {t.name} were written")
+        return clean
+
+    def checks(self, expressions: Sequence[str], names: Sequence[str], arguments: Sequence[Argument]) -> bool:
+        """Evaluate the checks; tells whether all hold.  Raises :class:`RunError` for one that cannot be read."""
+        values: dict[str, object] = {}
+        for name, index in letters(names).items():
+            a = arguments[index]
+            if isinstance(a, Tensor):
+                values[name] = a.array
+                values[f"in_{name}"] = a.before
+            elif isinstance(a, (int, float)):
+                values[name] = a
+        tensors = [n for n, a in zip(names, arguments) if isinstance(a, Tensor)]
+        ok = True
+        for expression in expressions:
+            try:
+                result = check(expression, values, tensors)
+            except CheckError as e:
+                raise RunError(f"--check: {e}") from e
+            if result.ok:
+                self.line(f"  check   {expression}: ok, {result.detail}")
+            else:
+                ok = False
+                self.error(f"check {expression!r} failed: {result.detail}")
+        return ok
+
+
+def _bytes(array: NDArray[np.generic]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _dims(values: Sequence[int]) -> str:
+    return "(" + ", ".join(str(v) for v in values) + ")"
+
+
+def _stats(array: NDArray[np.generic]) -> str:
+    if array.size == 0:
+        return "no elements"
+    values = array.astype(np.float64)
+    nans = int(np.count_nonzero(np.isnan(values)))
+    if nans == values.size:
+        return "all NaN"
+    text = f"min {np.nanmin(values):.6g}, max {np.nanmax(values):.6g}, mean {np.nanmean(values):.6g}"
+    return text + (f", {nans} NaN" if nans else "")
