@@ -290,9 +290,7 @@ def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents,
     return S, D
 
 
-def _gaps(
-    layout: Layout, extents: Extents, strides: Strides
-) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
+def _gaps(layout: Layout, extents: Extents, strides: Strides) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
     # The gaps for every path of the profile; each list ends in the mode of extent 1.
     values = [d.value if isinstance(d, Basis) else d for d in strides]
     if len(values) > 1 and any(isinstance(v, Dyn) for v in values):

@@ -251,6 +251,11 @@ def idx2crd(index: IntTuple, shape: IntTuple) -> IntTuple:
         return tuple([idx2crd(i, s) for i, s in zip(index, shape)])
     if type(shape) is not tuple:
         return index
+    if not all(shape):
+        # An empty mode has no digit at all; what is left of it in the coordinate follows from the definition.
+        from cute_dialect.algebra.make import basis_like
+
+        return _evaluate(index, shape, basis_like(shape))  # type: ignore[arg-type]
     out: list[IntTuple] = []
     last = len(shape) - 1
     for i, s in enumerate(shape):

@@ -382,7 +382,12 @@ def slice_(coord: Coord, value: T) -> T:
     >>> slice_((UNDERSCORE, 2, (UNDERSCORE, 0)), Layout("(3,5,(2,4)):(40,8,(4,1))"))
     Layout("(3,2):(40,4)")
     """
-    return slice_and_offset(coord, value)[0]
+    _check_slice(coord, value)
+    if isinstance(value, Layout):
+        return _slice_layout(coord, value)  # type: ignore[return-value]
+    if isinstance(value, ComposedLayout):
+        return _slice_composed(coord, value, False)[0]  # type: ignore[return-value]
+    return tree_slice(coord, value)
 
 
 def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
@@ -390,22 +395,33 @@ def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
 
     For a plain layout the offset is ``evaluate(coord, layout)``; for trees it is 0.
     """
+    _check_slice(coord, value)
+    if isinstance(value, Layout):
+        return _slice_layout(coord, value), evaluate(coord, value)  # type: ignore[return-value]
+    if isinstance(value, ComposedLayout):
+        return _slice_composed(coord, value, True)  # type: ignore[return-value]
+    return tree_slice(coord, value), 0
+
+
+def _check_slice(coord: Coord, value: object) -> None:
     plain = value.outer if isinstance(value, ComposedLayout) else value
     tree = plain.shape if isinstance(plain, Layout) else plain
     if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
         raise AlgebraError(f"expected a coordinate that fits {_text(tree)}, got {_text(coord)}")
-    if isinstance(value, Layout):
-        part = raw_layout(tree_slice(coord, value.shape), tree_slice(coord, value.stride))
-        return part, evaluate(coord, value)  # type: ignore[return-value]
-    if isinstance(value, ComposedLayout):
-        inner, offset, outer = value.inner, value.offset, value.outer
-        if isinstance(inner, Swizzle):
-            from cute_dialect.algebra.swizzle import slice_swizzled
 
-            return slice_swizzled(coord, value)  # type: ignore[return-value]
-        part, fixed = slice_and_offset(coord, outer)
-        return ComposedLayout(inner, arithmetic_add(offset, fixed), part), 0  # type: ignore[return-value]
-    return tree_slice(coord, value), 0
+
+def _slice_layout(coord: Coord, value: Layout) -> Layout:
+    return raw_layout(tree_slice(coord, value.shape), tree_slice(coord, value.stride))
+
+
+def _slice_composed(coord: Coord, value: ComposedLayout, moved: bool) -> tuple[AnyLayout, IntTuple]:
+    inner, offset, outer = value.inner, value.offset, value.outer
+    if isinstance(inner, Swizzle):
+        from cute_dialect.algebra.swizzle import slice_swizzled
+
+        return slice_swizzled(coord, value, moved)
+    offset = arithmetic_add(offset, evaluate(coord, outer))
+    return ComposedLayout(inner, offset, _slice_layout(coord, outer)), 0
 
 
 def dice(coord: Coord, value: T) -> T:

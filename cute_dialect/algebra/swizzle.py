@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.algebra.int_tuple import _text, is_static, tree_leaves
+from cute_dialect.algebra.int_tuple import _text, is_static, tree_leaves, weakly_congruent
 from cute_dialect.algebra.layout import slice_and_offset, tree_dice, tree_slice
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, and_, compare, select, shl, shr, sub, xor
 from cute_dialect.algebra.values import (
@@ -50,7 +50,7 @@ def _operand(mask: int, x: Leaf) -> int:
     return mask - (1 << 32) if mask >> 31 and isinstance(x, Dyn) and x.width <= 32 else mask
 
 
-def slice_swizzled(coord: Coord, value: ComposedLayout) -> tuple[ComposedLayout | Layout, Leaf]:
+def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> tuple[ComposedLayout | Layout, Leaf]:
     """The slice of ``S o offset o B`` and the pointer offset that goes with it, in elements.
 
     The integers of the coordinate contribute the index ``f``.  Its bits in the two fields of the swizzle go into the
@@ -62,7 +62,8 @@ def slice_swizzled(coord: Coord, value: ComposedLayout) -> tuple[ComposedLayout 
     * else the swizzle acts on the free modes like a linear map, which takes a bit of the read field to itself plus or
       minus the bit it flips: the result is a plain layout, with the pointer moved by ``S(o)`` and the other bits.
 
-    With a dynamic offset the signs of the strides are selected at run time.
+    With a dynamic offset the signs of the strides are selected at run time.  Without ``moved`` the pointer offset is
+    not computed (and not emitted) and 0 stands for it.
 
     Raises AlgebraError for a dynamic ``B`` and a coordinate without ``_``.
 
@@ -72,35 +73,63 @@ def slice_swizzled(coord: Coord, value: ComposedLayout) -> tuple[ComposedLayout 
     >>> slice_swizzled((UNDERSCORE, UNDERSCORE), S)[0] == S
     True
     """
+    swizzle, part, base, fixed, only = _fixed_and_free(coord, value)
+    if base is None:
+        return _decayed(swizzle, value.offset, part), 0  # type: ignore[arg-type]
+    if _interacts(swizzle, part):
+        return _decayed(swizzle, base, part), _without(fixed, only) if moved else 0
+    plain = compose(_linear_map(swizzle, base), part)
+    return plain, add(apply_swizzle(swizzle, base), _without(fixed, only)) if moved else 0
+
+
+def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
+    """What slicing a tensor adds to its pointer, in elements.  Raises AlgebraError as the slice does."""
+    if not isinstance(layout.inner, Swizzle):
+        return slice_and_offset(coord, layout)[1]
+    swizzle, part, base, fixed, only = _fixed_and_free(coord, layout)
+    if base is None:
+        return 0
+    rest = _without(fixed, only)
+    return rest if _interacts(swizzle, part) else add(apply_swizzle(swizzle, base), rest)
+
+
+def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layout, Leaf | None, Leaf, Leaf]:
+    # The swizzle; the free modes; the offset with the fixed bits of the fields, None if nothing is fixed; the index of
+    # the fixed coordinates, and its bits in the fields.
     swizzle, offset, outer = value.inner, value.offset, value.outer
     assert isinstance(swizzle, Swizzle) and type(offset) is not tuple
     if not is_static(outer):
         raise AlgebraError(f"expected a static swizzled layout to slice, got {_text(outer)}")
+    if not weakly_congruent(coord, outer.shape):
+        raise AlgebraError(f"expected a coordinate that fits {_text(outer.shape)}, got {_text(coord)}")
     crd_leaves = tree_leaves(coord)
     if UNDERSCORE not in crd_leaves:
         raise AlgebraError(f"expected a coordinate with '_' for a swizzled layout, got {_text(coord)}")
     part = raw_layout(tree_slice(coord, outer.shape), tree_slice(coord, outer.stride))
-    if all(c is UNDERSCORE for c in crd_leaves):
-        return _decayed(swizzle, offset, part), 0
+    if all([c is UNDERSCORE for c in crd_leaves]):
+        return swizzle, part, None, 0, 0
     fixed = _scalar(
         evaluate(tree_dice(coord, coord), raw_layout(tree_dice(coord, outer.shape), tree_dice(coord, outer.stride)))
     )
     fields = masks(swizzle)[0] | masks(swizzle)[1]
     only = and_(fixed, _operand(fields, fixed))
-    anti = fixed & ~fields if type(fixed) is int else sub(fixed, only)
-    base: Leaf = _xor(offset, only)
-    active = _scalar(evaluate(sub(size(part), 1), part))
-    assert type(active) is int
-    active &= fields
+    return swizzle, part, _xor(offset, only), fixed, only  # type: ignore[arg-type]
+
+
+def _without(fixed: Leaf, only: Leaf) -> Leaf:
+    # Subtracting bits that are set clears them, and keeps more of a known divisor than masking would.
+    return sub(fixed, only)
+
+
+def _interacts(swizzle: Swizzle, part: Layout) -> bool:
+    # Whether bits that the swizzle reads and bits that it changes are both in use.
+    ymask, zmask = masks(swizzle)
+    last = _scalar(evaluate(sub(size(part), 1), part))
+    assert type(last) is int
+    active = last & (ymask | zmask)
     swizzled = apply_swizzle(swizzle, active)
-    if active & ~swizzled:  # type: ignore[operator]
-        return _decayed(swizzle, base, part), anti
-    return compose(_linear_map(swizzle, base), part), add(apply_swizzle(swizzle, base), anti)
-
-
-def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
-    """What slicing a tensor adds to its pointer, in elements.  Raises AlgebraError as the slice does."""
-    return slice_and_offset(coord, layout)[1]
+    assert type(swizzled) is int
+    return active & ~swizzled != 0
 
 
 def _decayed(swizzle: Swizzle, offset: Leaf, outer: Layout) -> ComposedLayout | Layout:

@@ -201,10 +201,7 @@ class Swizzle(_Frozen):
 
     def __eq__(self, other: object) -> bool:
         return (
-            type(other) is Swizzle
-            and self.bits == other.bits
-            and self.base == other.base
-            and self.shift == other.shift
+            type(other) is Swizzle and self.bits == other.bits and self.base == other.base and self.shift == other.shift
         )
 
     def __hash__(self) -> int:

@@ -154,9 +154,7 @@ def verify_composed_layout(value: Payload) -> None:
     if isinstance(inner, Swizzle):
         raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {_text(index)}")
     if not weakly_congruent(index, inner.shape):
-        raise AlgebraError(
-            f"expected a coordinate of the inner layout {_text(inner)}, got a tuple like {_text(index)}"
-        )
+        raise AlgebraError(f"expected a coordinate of the inner layout {_text(inner)}, got a tuple like {_text(index)}")
 
 
 def stride_profile(stride: Stride) -> IntTuple:
