@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import FileLineColLoc, UnitAttr, UnknownLoc, UnregisteredOp
 
 if TYPE_CHECKING:  # pragma: no cover
-    from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+    from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 __all__ = ["handoff_text"]
 
@@ -116,12 +116,20 @@ class _Writer:
             if i or block.args:
                 for a in block.args:
                     self.values.setdefault(a, f"%{len(self.values)}")
-                place = " loc(unknown)" if self.locations else ""
-                arguments = ", ".join([f"{self.values[a]}: {self.attribute(a.type)}{place}" for a in block.args])
+                arguments = ", ".join(
+                    [f"{self.values[a]}: {self.attribute(a.type)}{self.argument_location(a)}" for a in block.args]
+                )
                 out(f"{self.block_name(block)}({arguments}):\n" if arguments else f"{self.block_name(block)}:\n")
             for op in block.ops:
                 self.op(op)
         out("}")
+
+    def argument_location(self, argument: BlockArgument) -> str:
+        """The location of a block argument; without one, upstream would take a place in this text."""
+        if not self.locations:
+            return ""
+        location = argument.location
+        return " loc(unknown)" if type(location) is UnknownLoc else " " + self.location(location)
 
     def location(self, location: Attribute) -> str:
         """``loc("file":line:col)``."""

@@ -2,8 +2,8 @@
 
 Built: for each element type the kernel with the seed's value layout (``seed``) and the one that streams fastest
 (``stream``).  Measured: first that results equal torch's bit for bit on random normal data, over shapes with and
-without edges, with padded rows, misaligned rows, and more than 2^31 elements; outputs are poisoned, padding and guards must
-stay untouched.  Then bandwidth at 4096² and 16384², and what a call costs the host.
+without edges, with padded rows, misaligned rows, and more than 2^31 elements; outputs are poisoned, padding and guards
+must stay untouched.  Then bandwidth at 4096² and 16384², and what a call costs the host.
 """
 
 # torch is not there where the types are checked.
