@@ -49,7 +49,7 @@ _DIV = re.compile(r"\?\s*\{[^}]*?\b(div\s*=)")
 
 
 class _Lexer(MLIRLexer):
-    """xDSL's lexer, with a pattern for strings that does not backtrack: xDSL's takes exponential time on an open quote."""
+    """xDSL's lexer, with a pattern for strings that does not backtrack (xDSL's: exponential time on an open quote)."""
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 

@@ -20,8 +20,8 @@ from time import perf_counter
 from typing import Protocol
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException
 
 from cute_dialect.algebra.leaf import AlgebraError
@@ -180,12 +180,15 @@ class Runner:
         self._legality = legality
         self._observers = observers
         self._sources = sources
+        self.hand_over_seconds = 0.0
+        """How long the hand-off to upstream took, the import of MLIR included."""
 
     def run(self, ir: IR, steps: Sequence[Step]) -> bool:
         """Run the steps in order, up to the first that fails; give whether none did.  Raises PassCrash."""
         for number, step in enumerate(steps, 1):
             for observer in self._observers:
                 observer.before(step, ir)
+            handed = ir.upstream is not None
             start = perf_counter()
             try:
                 ok = self._step(ir, step)
@@ -196,8 +199,9 @@ class Runner:
             except Exception as e:
                 raise PassCrash(step.name, number) from e
             end = perf_counter()
+            seconds = middle - start - (self.hand_over_seconds if ir.upstream is not None and not handed else 0.0)
             for observer in self._observers:
-                observer.after(step, ir, ok, middle - start, end - middle)
+                observer.after(step, ir, ok, seconds, end - middle)
             if not ok:
                 return False
         return True
@@ -264,6 +268,7 @@ class Runner:
                 left,
             )
             return False
+        start = perf_counter()
         text = handoff_text(ir.module)
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
@@ -273,6 +278,7 @@ class Runner:
             self.report(e, step.name)
             return False
         ir.module = None
+        self.hand_over_seconds = perf_counter() - start
         return True
 
     def report(self, error: UpstreamError, pass_name: str, line_offset: int = 0) -> None:
@@ -297,9 +303,13 @@ def _is_cute(op: Operation) -> bool:
     """Whether an op is one of the dialects that upstream does not know, or has values of their types."""
     if op.name.startswith(("cute.", "cute_nvgpu.")):
         return True
-    if any(t.name.startswith("cute") for t in (*op.result_types, *op.operand_types)):
-        return True
-    return any(a.type.name.startswith("cute") for r in op.regions for b in r.blocks for a in b.args)
+    types: list[Attribute] = [*op.result_types, *op.operand_types]
+    types += [a.type for r in op.regions for b in r.blocks for a in b.args]
+    for attribute in op.properties.values():
+        types += (
+            [attribute, *attribute.inputs, *attribute.outputs] if isinstance(attribute, FunctionType) else [attribute]
+        )
+    return any(t.name.startswith("cute") for t in types)
 
 
 def steps_text(steps: Iterable[Step]) -> str:

@@ -57,6 +57,8 @@ def process(
     if job.printer is not None:
         job.printer.start(ir, chunk.number)
     ok = runner.run(ir, job.steps)
+    if job.timing is not None and runner.hand_over_seconds:
+        job.timing.add("hand over to upstream MLIR", runner.hand_over_seconds)
     for name, count in runner.pass_context.statistics.items():
         job.statistics[name] = job.statistics.get(name, 0) + count
     if not ok:
