@@ -329,15 +329,12 @@ def make_ops(
         if row[0] in without:
             continue
         cls = mine.pop(row[0], None)
+        traits = row_traits(row[4])
         if cls is None:
             base = FormatOp if row[5] not in (None, "custom") else CustomOp
-            cls = cast(
-                "type[Operation]",
-                type(class_name(row[0]), (base,), {"name": f"{dialect}.{row[0]}", "row": row, "dialect": dialect}),
-            )
+            body = {"name": f"{dialect}.{row[0]}", "row": row, "dialect": dialect, "traits": traits}
+            cls = cast("type[Operation]", type(class_name(row[0]), (base,), body))
         elif issubclass(cls, TableOp):
-            cls.row, cls.dialect = row, dialect
-        if issubclass(cls, TableOp):
-            cls.traits = row_traits(row[4])
+            cls.row, cls.dialect, cls.traits = row, dialect, traits
         found[row[0]] = cls
     return found | mine

@@ -126,8 +126,10 @@ class AttrSpec:
         if isinstance(value, int):
             if kind in NUMBER_TYPES:
                 return IntegerAttr(value, cast("IntegerType | IndexType", NUMBER_TYPES[kind]))
-            if kind.startswith("prop.-"):
+            if kind.startswith(("prop.-", "enum.i32")):
                 return IntegerAttr(value, IntegerType(32))
+            if kind.startswith("enum.i64"):
+                return IntegerAttr(value, IntegerType(64))
         elif isinstance(value, str):
             if kind.startswith("enum."):
                 return IntegerAttr(self.cases[value], NUMBER_TYPES[kind.split(".")[1]])  # pyright: ignore

@@ -7,7 +7,6 @@ For each snippet (files are split at `// -----`):
 """
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,12 @@ ir = pytest.importorskip("mlir.ir", reason="needs the bindings of upstream MLIR"
 CORPUS = Path(__file__).parents[1] / "upstream" / "corpus"
 
 
-def snippets() -> Iterator[object]:
-    for path in sorted(CORPUS.glob("*.mlir")):
-        for i, text in enumerate(path.read_text().split("// -----")):
-            yield pytest.param(text, id=f"{path.stem}-{i}")
+def snippets() -> list[object]:
+    return [
+        pytest.param(text, id=f"{path.stem}-{i}")
+        for path in sorted(CORPUS.glob("*.mlir"))
+        for i, text in enumerate(path.read_text().split("// -----"))
+    ]
 
 
 def upstream(text: str, generic: bool) -> str:
