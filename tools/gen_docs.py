@@ -86,6 +86,15 @@ one that knows less about divisibility.
 | `A o offset o B` | a composed layout, `c -> A(offset + B(c))` |
 
 In the custom form of some ops a type stands without its name, `<"(8,8):(1,8)">`, where only one kind is possible.
+
+## For upstream's tools
+
+`python -m cute_dialect.tools.gen_irdl -o cute.irdl.mlir` describes the core dialect in IRDL, and `… gen_irdl FILE -o
+file.generic.mlir` writes a file so that `mlir-opt --irdl-file=cute.irdl.mlir file.generic.mlir` reads it; `cute-opt` reads
+what comes out.  Upstream then checks the kinds and the number of operands and results and the attributes that an op must
+have.  It does not check what IRDL cannot say: result types that do not follow from the operand types, malformed strings
+in types, optional attributes.  Attributes `#cute.…`, tensors and the rest of the memory half are not described; groups
+of values have room for 16.
 """
 
 
@@ -183,6 +192,13 @@ def _arguments(definitions: Sequence[tuple[str, OperandDef | ResultDef]]) -> Ite
         yield f"`{name}`{how}" + (f": {what}" if what else "")
 
 
+def _operands(op: type[IRDLOperation]) -> list[str]:
+    operands = list(_arguments(op.get_irdl_definition().operands))
+    if operands and getattr(op, "LIFT", False):
+        operands[0] += ", or a tensor"
+    return operands
+
+
 _PROPERTY = {"DenseArrayBase": "`array<i32: …>`", "IntegerAttr": "`i32`", "UnitAttr": "unit"}
 
 
@@ -220,7 +236,7 @@ def op_text(op: type[IRDLOperation]) -> str:
     if doc.syntax:
         out += ["Syntax: " + _code(doc.syntax).replace("\n", " "), ""]
     lists = [
-        ("operands", list(_arguments(definition.operands))),
+        ("operands", _operands(op)),
         ("properties", list(_properties(op))),
         ("results", list(_arguments(definition.results))),
     ]

@@ -1,0 +1,183 @@
+"""Writes the core dialect as IRDL, for tools that read dialects from IRDL: upstream's ``mlir-opt --irdl-file=…``.
+
+    python -m cute_dialect.tools.gen_irdl -o cute.irdl.mlir             # the description of the dialect
+    python -m cute_dialect.tools.gen_irdl FILE -o file.generic.mlir     # a file of cute IR as upstream then reads it
+    mlir-opt --irdl-file=cute.irdl.mlir file.generic.mlir
+
+The description says which kinds an op takes and gives, how many, and which attributes it must have.  IRDL cannot say
+
+* how result types follow from operand types, or that the string of a type is well-formed: any string is accepted;
+* that an attribute is optional: optional ones (``mode`` of ``get``, ``only_dynamic``) are not declared;
+* that values of a variadic group may differ in type: such a group is :data:`MOST` optional values, and the ops have the
+  attributes ``operandSegmentSizes`` / ``resultSegmentSizes`` that come with more than one of those;
+* a type and an attribute of one name: the attributes ``#cute.layout<"…">`` are left out;
+* a type that is not a list of attributes: pointers, memrefs and the rest of the memory half are left out, so ops take
+  no tensors here.
+
+Ops that are loaded from IRDL have neither a custom form nor properties: the input is the generic form with properties
+in the attribute dictionary.  :func:`interchange_text` writes it; what upstream prints, ``cute-opt`` reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, ModuleOp, i32
+from xdsl.ir import Operation
+from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, OptionalDef, ResultDef, VariadicDef
+from xdsl.printer import Printer
+
+from cute_dialect.context import make_context
+from cute_dialect.diagnostics import DiagnosticEngine, Source, StreamHandler
+from cute_dialect.dialect import core_ops
+from cute_dialect.ops.base import CuteOp, element_constraint
+from cute_dialect.ops.kinds import Kinds
+from cute_dialect.ops.make import ScalarInt
+from cute_dialect.parsing import parse_module
+from cute_dialect.types import TYPES
+from cute_dialect.verifier import verify
+
+MOST = 16
+"""Values of a variadic group that the description has room for."""
+
+_ATTRIBUTE = {"DenseArrayBase": '"#builtin.dense_array"', "IntegerAttr": '"#builtin.integer"'}
+
+
+class _Body:
+    """The lines of one operation.  No two positions share a constraint: IRDL would want their types to be equal."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._count = 0
+
+    def add(self, text: str) -> str:
+        name = f"%{self._count}"
+        self._count += 1
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def kind(self, kind: str) -> str:
+        # irdl.base says the same, but is not allowed inside irdl.any_of.
+        text = self.add('irdl.base "#builtin.string"')
+        return self.add(f"irdl.parametric @cute::@{kind}<{text}>")
+
+    def any_of(self, names: Sequence[str]) -> str:
+        return names[0] if len(names) == 1 else self.add(f"irdl.any_of({', '.join(names)})")
+
+    def type_of(self, definition: OperandDef | ResultDef) -> str:
+        """The name of a new constraint on an operand or result."""
+        constraint = element_constraint(definition)
+        integers = ["irdl.is i32", "irdl.is i64"]
+        if isinstance(constraint, Kinds):
+            return self.any_of([self.kind(k) for k in TYPES if k in constraint.kinds])
+        if isinstance(constraint, ScalarInt):
+            return self.any_of([*map(self.add, integers), self.kind("int_tuple")])
+        if isinstance(constraint, EqAttrConstraint):
+            return self.add(f"irdl.is {constraint.attr}")  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(constraint, BaseAttr) and constraint.attr is IntegerType:  # pyright: ignore[reportUnknownMemberType]
+            return self.any_of([*map(self.add, integers)])
+        return self.any_of([self.kind(k) for k in TYPES])
+
+    def add_list(self, what: str, definitions: Sequence[tuple[str, OperandDef | ResultDef]]) -> None:
+        entries: list[str] = []
+        for name, definition in definitions:
+            if is_variadic(definition):
+                entries += [f"{name}{i}: optional {self.type_of(definition)}" for i in range(MOST)]
+            else:
+                how = "optional " if isinstance(definition, OptionalDef) else ""
+                entries.append(f"{name}: {how}{self.type_of(definition)}")
+        if entries:
+            self.lines.append(f"irdl.{what}({', '.join(entries)})")
+
+
+def is_variadic(definition: OperandDef | ResultDef) -> bool:
+    """Whether it stands for any number of values."""
+    return isinstance(definition, VariadicDef) and not isinstance(definition, OptionalDef)
+
+
+def operation_text(op: type[IRDLOperation]) -> str:
+    """``irdl.operation @name { … }``"""
+    definition, body = op.get_irdl_definition(), _Body()
+    body.add_list("operands", definition.operands)
+    body.add_list("results", definition.results)
+    attributes: list[str] = []
+    for name, attribute in definition.properties.items():
+        base = next((b for kind, b in _ATTRIBUTE.items() if kind in str(attribute.constr)), None)
+        if base is not None and not isinstance(attribute, OptionalDef):
+            attributes.append(f'"{name}" = {body.add(f"irdl.base {base}")}')
+    if attributes:
+        body.lines.append(f"irdl.attributes {{ {', '.join(attributes)} }}")
+    lines = "".join(f"    {line}\n" for line in body.lines)
+    return f"  irdl.operation @{op.name.removeprefix('cute.')} {{\n{lines}  }}\n"
+
+
+def irdl_text() -> str:
+    """The module ``irdl.dialect @cute { … }``: eight types of one string, and the core ops."""
+    types = [
+        f'  irdl.type @{kind} {{\n    %0 = irdl.base "#builtin.string"\n    irdl.parameters(text: %0)\n  }}\n'
+        for kind in TYPES
+    ]
+    ops: list[str] = []
+    for op in core_ops():
+        assert issubclass(op, IRDLOperation)
+        ops.append(operation_text(op))
+    return "irdl.dialect @cute {\n" + "".join(types) + "".join(ops) + "}\n"
+
+
+def interchange_text(module: Operation) -> str:
+    """What upstream reads with this description: the generic form, properties as attributes, segment sizes added.
+
+    Raises ValueError for an op with more than :data:`MOST` operands or results of one variadic group.
+    """
+    copy = module.clone()
+    for op in copy.walk():
+        if not isinstance(op, CuteOp):
+            continue
+        definition = op.get_irdl_definition()
+        for name, definitions, values in (
+            ("operandSegmentSizes", definition.operands, op.operands),
+            ("resultSegmentSizes", definition.results, op.results),
+        ):
+            if any(is_variadic(d) for _, d in definitions):
+                if len(values) > MOST:
+                    raise ValueError(f"expected at most {MOST} values in '{op.name}', got {len(values)}")
+                sizes = [1] * len(values) + [0] * (MOST - len(values))
+                op.attributes[name] = DenseArrayBase.from_list(i32, sizes)
+    out = StringIO()
+    Printer(stream=out, print_generic_format=True, print_properties_as_attributes=True).print_op(copy)
+    return out.getvalue()
+
+
+def read_file(path: Path) -> ModuleOp | None:
+    """The module in a file of cute IR; None if it is not well-formed, after saying why on standard error."""
+    source = Source(str(path), path.read_text())
+    engine = DiagnosticEngine(StreamHandler(sys.stderr, {source.name: source}), source.name)
+    module = parse_module(make_context(), source, engine)
+    return module if module is not None and verify(module, engine) else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; gives the exit status."""
+    parser = argparse.ArgumentParser(prog="gen_irdl", description="Write the core dialect, or a file of it, for IRDL.")
+    parser.add_argument("file", type=Path, nargs="?", help="cute IR to write (default: write the dialect)")
+    parser.add_argument("-o", "--output", type=Path, help="where to write (default: standard output)")
+    options = parser.parse_args(arguments)
+    text = irdl_text()
+    if options.file is not None:
+        module = read_file(options.file)
+        if module is None:
+            return 1
+        text = interchange_text(module) + "\n"
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        options.output.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
