@@ -1,0 +1,311 @@
+"""Atoms: what one copy or matrix-multiply instruction does, as data.
+
+An atom is a frozen record that checks itself when it is built.  Its layouts are functions:
+
+* MMA: ``A: (thread, value) -> m + M*k``, ``B: -> n + N*k``, ``C: -> m + M*n`` (D is as C);
+* copy: ``src, dst: (thread, value) -> bit`` of the abstract array of bits that one instruction moves; ``ref`` is the
+  one of the two that a thread-value layout of the user refers to.
+
+``thr_id`` maps the logical thread to the thread within the group that executes the instruction together.
+
+>>> from cute_dialect.arch import ATOMS
+>>> mma = ATOMS["SM80_16x8x16_F32F16F16F32_TN"]
+>>> mma.layout_a
+Layout("((4,8),(2,2,2)):((32,1),(16,8,128))")
+>>> mma.layout_a(5, 3) == (1 + 8) + 16 * (2 * 1 + 1)  # lane 5, value 3: row 9, column 3
+True
+>>> mma.ptx
+'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 $d, $a, $b, $c;'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cute_dialect.algebra.int_tuple import product, tree_leaves
+from cute_dialect.algebra.values import Layout
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import AtomError
+
+_CONSTRAINT = {"b16": "h", "b32": "r", "s32": "r", "b64": "l", "f32": "f", "f64": "d"}
+_REGISTER_BITS = {"b16": 16, "b32": 32, "s32": 32, "b64": 64, "f32": 32, "f64": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """How one thread holds an operand: ``count`` PTX registers of ``type``, ``values`` elements in each, in order.
+
+    ``mlir`` is the type of one of them as an operand of the upstream op or intrinsic.  ``spare``: bits of a register
+    that hold nothing.
+    """
+
+    type: str
+    count: int
+    values: int
+    mlir: str
+    spare: int = 0
+
+    @property
+    def constraint(self) -> str:
+        """Letter of the register class in inline assembly (LLVM NVPTX): h r l f d."""
+        return _CONSTRAINT[self.type]
+
+    @property
+    def bits(self) -> int:
+        """Width of one register."""
+        return _REGISTER_BITS[self.type]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """How an atom becomes an instruction.
+
+    ``kind``: the lowering that knows it (mma_sync, wgmma, ldmatrix …).  ``mnemonic``: the PTX instruction up to its
+    operands.  ``nvvm``: the upstream op that carries it in MLIR 22, "" if none does.  ``intrinsic``: the LLVM 22
+    intrinsic, "" if there is none.  ``pieces``: what the lowering must know, by name.
+    """
+
+    kind: str
+    mnemonic: str
+    nvvm: str = ""
+    intrinsic: str = ""
+    pieces: tuple[tuple[str, int | str | bool], ...] = ()
+
+    def __getitem__(self, name: str) -> int | str | bool:
+        for key, value in self.pieces:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    @property
+    def route(self) -> str:
+        """``op``, ``intrinsic`` or ``asm``: the first of them that can carry the instruction in upstream MLIR 22."""
+        return "op" if self.nvvm else "intrinsic" if self.intrinsic else "asm"
+
+
+@dataclass(frozen=True, slots=True)
+class MmaAtom:
+    """One matrix multiply ``D = A * B + C`` of ``shape_mnk``.
+
+    ``arch``: the first GPU that has it (``sm_80``; ``sm_90a``: that one only).  ``d a b c``: element types as in MLIR.
+    ``major_a``, ``major_b``: "k" or "mn", which index is contiguous in memory (in the sense of the instruction's
+    ``.row``/``.col`` or transpose bits).  ``source_a``: "rmem" or "smem" (a matrix descriptor); B is in smem iff the
+    atom's family is wgmma.  ``ptx``: the instruction with ``$d $a $b $c`` (and ``$scale_d …``) for the operands.
+    ``isa``: section of the PTX ISA 9.0 that defines the fragments; ``ptx_version``: first version that has it.
+    """
+
+    name: str
+    arch: str
+    family: str
+    shape_mnk: tuple[int, int, int]
+    d: str
+    a: str
+    b: str
+    c: str
+    thr_id: Layout
+    layout_a: Layout
+    layout_b: Layout
+    layout_c: Layout
+    registers_d: Registers
+    registers_a: Registers
+    registers_b: Registers
+    registers_c: Registers
+    major_a: str
+    major_b: str
+    emit: Emit
+    ptx: str
+    isa: str
+    ptx_version: str
+    source_a: str = "rmem"
+    source_b: str = "rmem"
+
+    def __post_init__(self) -> None:
+        m, n, k = self.shape_mnk
+        threads = product(self.thr_id.shape)
+        _expect(self, self.d == self.c or self.family == "fma", f"expected D and C of one type, got {self.d}, {self.c}")
+        for what, major in (("A", self.major_a), ("B", self.major_b)):
+            _expect(self, major in ("k", "mn"), f"expected 'k' or 'mn' as the major of {what}, got {major!r}")
+        for what, layout, tile, held, elt, source in (
+            ("A", self.layout_a, m * k, self.registers_a, self.a, self.source_a),
+            ("B", self.layout_b, n * k, self.registers_b, self.b, self.source_b),
+            ("C", self.layout_c, m * n, self.registers_c, self.c, "rmem"),
+            ("D", self.layout_c, m * n, self.registers_d, self.d, "rmem"),
+        ):
+            have, values = _thread_value(self, what, layout)
+            _expect(self, have == threads, f"expected {threads} threads in the layout of {what}, got {have}")
+            if source == "smem":
+                # Every thread sees the whole tile through the descriptor: the thread mode stands still.
+                still = all(x == 0 for x in tree_leaves(layout.stride[0]))  # type: ignore[index]
+                _expect(self, still, f"expected thread stride 0 in the layout of {what} in shared memory, got {layout}")
+                _expect_covers(self, what, layout, tile, tile)
+                _expect(self, held.type == "b64" and held.count == 1, f"expected one 64-bit descriptor for {what}")
+            else:
+                _expect_covers(self, what, layout, tile, have * values)
+                _expect_registers(self, what, held, values, bits_of(elt))
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that execute it together."""
+        return product(self.thr_id.shape)  # type: ignore[return-value]
+
+    def layout(self, operand: str) -> Layout:
+        """The thread-value layout of operand A, B, C or D.
+
+        >>> from cute_dialect.arch import ATOMS
+        >>> ATOMS["SM80_16x8x16_F32F16F16F32_TN"].layout("B")
+        Layout("((4,8),(2,2)):((16,1),(8,64))")
+        """
+        return {"A": self.layout_a, "B": self.layout_b, "C": self.layout_c, "D": self.layout_c}[operand]
+
+    def element(self, operand: str) -> str:
+        """The element type of operand A, B, C or D."""
+        return {"A": self.a, "B": self.b, "C": self.c, "D": self.d}[operand]
+
+    def registers(self, operand: str) -> Registers:
+        """The registers in which one thread holds operand A, B, C or D."""
+        return {"A": self.registers_a, "B": self.registers_b, "C": self.registers_c, "D": self.registers_d}[operand]
+
+    def tile(self, operand: str) -> tuple[int, int]:
+        """Shape of the tile of an operand: A ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``."""
+        m, n, k = self.shape_mnk
+        return {"A": (m, k), "B": (n, k), "C": (m, n), "D": (m, n)}[operand]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAtom:
+    """One copy instruction.
+
+    ``element``: the type that the instruction speaks of (b8 … b128).  ``src_space``, ``dst_space``: gmem, smem, rmem,
+    cluster (shared memory of the cluster), tensor (a tensor map over global memory), cache; "any" for plain accesses.
+    ``src_align``, ``dst_align``: bytes that an address must be a multiple of (0: no address).  ``ref_side``: "src" or
+    "dst".  ``registers``: of the side in registers.  ``sizes``: "" if the instruction always moves the bits of its
+    layouts; else what it may move, and the layouts stand for the smallest unit.
+    """
+
+    name: str
+    arch: str
+    family: str
+    element: str
+    src_space: str
+    dst_space: str
+    thr_id: Layout
+    src: Layout
+    dst: Layout
+    ref_side: str
+    emit: Emit
+    ptx: str
+    isa: str
+    ptx_version: str
+    registers: Registers | None = None
+    src_align: int = 0
+    dst_align: int = 0
+    sizes: str = ""
+
+    def __post_init__(self) -> None:
+        threads = product(self.thr_id.shape)
+        _expect(self, self.ref_side in ("src", "dst"), f"expected 'src' or 'dst' as reference, got {self.ref_side!r}")
+        total = {}
+        for what, layout, space in (("src", self.src, self.src_space), ("dst", self.dst, self.dst_space)):
+            have, values = _thread_value(self, what, layout)
+            _expect(self, have == threads, f"expected {threads} threads in the layout {what}, got {have}")
+            total[what] = _covered(self, what, layout)
+            if self.registers is not None and space == "rmem":
+                held = self.registers.count * self.registers.bits
+                _expect(self, values == held, f"expected {held} bits in registers in the layout {what}, got {values}")
+        # A broadcast reads less than it writes; everything else moves each bit once.
+        _expect(
+            self,
+            total["src"] == total["dst"] or self.family == "shuffle",
+            f"expected as many bits at the source as at the destination, got {total['src']} and {total['dst']}",
+        )
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that execute it together."""
+        return product(self.thr_id.shape)  # type: ignore[return-value]
+
+    @property
+    def ref(self) -> Layout:
+        """The side that a thread-value layout of the user refers to."""
+        return self.src if self.ref_side == "src" else self.dst
+
+    @property
+    def bits(self) -> int:
+        """Bits that one instruction delivers."""
+        return _covered(self, "dst", self.dst)
+
+    def in_elements(self, side: str, bits: int) -> Layout:
+        """Side "src", "dst" or "ref" in units of elements of that many bits.  Raises AlgebraError where it cannot be.
+
+        >>> from cute_dialect.arch import ATOMS
+        >>> ATOMS["SM75_U32x4_LDSM_N"].in_elements("dst", 16)
+        Layout("(32,(2,4)):(2,(1,64))")
+        """
+        from cute_dialect.algebra.layout import recast_layout
+
+        return recast_layout({"src": self.src, "dst": self.dst, "ref": self.ref}[side], bits, 1)
+
+
+Atom = MmaAtom | CopyAtom
+
+# --------------------------------------------------------------------------------------------------------- checks
+
+
+def _expect(atom: Atom, condition: bool, message: str) -> None:
+    if not condition:
+        raise AtomError(message, atom.name)
+
+
+def _thread_value(atom: Atom, what: str, layout: Layout) -> tuple[int, int]:
+    shape = layout.shape
+    if type(shape) is not tuple or len(shape) != 2:
+        raise AtomError(f"expected a layout (thread, value) for {what}, got {layout}", atom.name)
+    return product(shape[0]), product(shape[1])  # type: ignore[return-value]
+
+
+def compact_size(layout: Layout) -> int | None:
+    """Size of ``[0, n)`` if the layout maps onto it, each number once up to modes of stride 0; None if it does not.
+
+    Sorted by stride each mode must go on where the ones before it end.
+
+    >>> compact_size(Layout("((4,8),(2,2)):((32,1),(16,8))")), compact_size(Layout("((8,4),2):((2,0),1)"))
+    (128, 16)
+    >>> compact_size(Layout("(4,4):(1,5)")) is None
+    True
+    """
+    modes = sorted((d, s) for s, d in zip(tree_leaves(layout.shape), tree_leaves(layout.stride)) if d != 0 and s != 1)  # type: ignore
+    covered = 1
+    for d, s in modes:
+        if d != covered:
+            return None
+        covered *= s  # type: ignore[operator]
+    return covered
+
+
+def _covered(atom: Atom, what: str, layout: Layout) -> int:
+    covered = compact_size(layout)
+    if covered is None:
+        raise AtomError(f"expected a layout without gap or overlap for {what}, got {layout}", atom.name)
+    return covered
+
+
+def _expect_covers(atom: Atom, what: str, layout: Layout, tile: int, held: int) -> None:
+    covered = _covered(atom, what, layout)
+    _expect(atom, covered == tile, f"expected {what} to cover its tile of {tile}, got {covered} by {layout}")
+    _expect(atom, held == tile, f"expected each element of {what} to be held once, got {held} for {tile}")
+
+
+def _expect_registers(atom: Atom, what: str, held: Registers, values: int, bits: int) -> None:
+    _expect(
+        atom,
+        held.count * held.values == values,
+        f"expected {values} values of {what} a thread, got {held.count} registers of {held.values}",
+    )
+    _expect(
+        atom,
+        held.values * bits + held.spare == held.bits,
+        f"expected {held.bits} bits in a {held.type} register of {what}, got {held.values} values of {bits}",
+    )
+
+
+__all__ = ["Atom", "CopyAtom", "Emit", "MmaAtom", "Registers", "compact_size"]

@@ -1,0 +1,114 @@
+"""Fragments of the tensor-core instructions: who holds which element.
+
+The fragments of all ``mma.sync`` shapes with 8 columns, and those of ``wgmma``, follow one rule.  Let ``g = lane / 4``,
+``q = lane % 4``, and ``p`` the number of elements that a lane holds side by side along the contiguous index (those of
+one 32-bit register; 1 for tf32 and f64).  Value ``i`` of a lane is, with the digits ``i = i0 + p*(i1 + H*i2)``,
+
+    row = g + 8*i1,  column = p*q + i0 + 4*p*i2          (H = rows / 8 is 1 or 2)
+
+where A has rows m and columns k, B rows n and columns k, and C rows m and columns n with p = 2.  In ``wgmma`` warp
+``w`` of the four holds the same of rows ``16w …``.
+
+Source: PTX ISA 9.0, 9.7.14.5 "Matrix multiply-accumulate operation using mma instruction" (all "Matrix Fragments for
+…") and 9.7.15.5.1 "Register Fragments and Shared Memory Matrix Layouts".
+"""
+
+from __future__ import annotations
+
+from cute_dialect.algebra.values import Layout, raw_layout
+from cute_dialect.arch.atom import Registers
+from cute_dialect.arch.elements import bits_of
+
+WARP = raw_layout(32, 1)
+WARPGROUP = raw_layout(128, 1)
+ONE_THREAD = raw_layout(1, 0)
+
+
+def fragment(rows: int, columns: int, packed: int) -> Layout:
+    """``(lane, value) -> row + rows*column`` of one warp; ``rows`` 8 or 16, ``packed`` as ``p`` above.
+
+    >>> fragment(16, 16, 2), fragment(8, 16, 2)
+    (Layout("((4,8),(2,2,2)):((32,1),(16,8,128))"), Layout("((4,8),(2,2)):((16,1),(8,64))"))
+    >>> fragment(8, 4, 1)
+    Layout("((4,8),1):((8,1),0)")
+    """
+    values = [(packed, rows), (rows // 8, 8), (columns // (4 * packed), 4 * packed * rows)]
+    shape, stride = _modes(values)
+    return raw_layout(((4, 8), shape), ((packed * rows, 1), stride))  # type: ignore[arg-type]
+
+
+def warpgroup_fragment(columns: int, packed: int) -> Layout:
+    """``(thread, value) -> row + 64*column`` of the four warps of a warp group.
+
+    >>> warpgroup_fragment(128, 2)
+    Layout("((4,8,4),(2,2,16)):((128,1,16),(64,8,512))")
+    """
+    values = [(packed, 64), (2, 8), (columns // (4 * packed), 256 * packed)]
+    shape, stride = _modes(values, keep=packed > 1)
+    return raw_layout(((4, 8, 4), shape), ((packed * 64, 1, 16), stride))  # type: ignore[arg-type]
+
+
+def _modes(values: list[tuple[int, int]], keep: bool = False) -> tuple[object, object]:
+    # Modes of extent 1 are left out, and a single mode stands without brackets.
+    kept = values if keep else [v for v in values if v[0] != 1]
+    if not kept:
+        return 1, 0
+    if len(kept) == 1:
+        return kept[0]
+    return tuple([s for s, _ in kept]), tuple([d for _, d in kept])
+
+
+def shared_tile(threads: int, rows: int, columns: int) -> Layout:
+    """An operand that each thread sees whole: ``(thread, (row, column)) -> row + rows*column``, thread stride 0.
+
+    >>> shared_tile(128, 64, 16)
+    Layout("(128,(64,16)):(0,(1,64))")
+    """
+    return raw_layout((threads, (rows, columns)), (0, (1, rows)))
+
+
+def packed_values(name: str) -> int:
+    """``p`` of the rule above for an A or B operand of that element type.
+
+    >>> packed_values("f16"), packed_values("tf32"), packed_values("i4"), packed_values("f64")
+    (2, 1, 8, 1)
+    """
+    return max(1, 32 // bits_of(name))
+
+
+def operand_registers(name: str, values: int) -> Registers:
+    """Registers of ``values`` elements of an A or B operand: 32-bit ones, f64 for f64.
+
+    >>> operand_registers("f16", 8)
+    Registers(type='b32', count=4, values=2, mlir='vector<2xf16>', spare=0)
+    """
+    if name == "f64":
+        return Registers("f64", values, 1, "f64")
+    p = packed_values(name)
+    return Registers("b32", values // p, p, "vector<2xf16>" if name == "f16" else "i32")
+
+
+def accumulator_registers(name: str, values: int, packed: str = "vector<2xf16>") -> Registers:
+    """Registers of ``values`` accumulators; ``packed``: MLIR type of two f16 in one register.
+
+    >>> accumulator_registers("f32", 4).count, accumulator_registers("f16", 4).count
+    (4, 2)
+    """
+    if name == "f16":
+        return Registers("b32", values // 2, 2, packed)
+    if name == "i32":
+        return Registers("s32", values, 1, "i32")
+    return Registers(name, values, 1, name)
+
+
+__all__ = [
+    "ONE_THREAD",
+    "WARP",
+    "WARPGROUP",
+    "accumulator_registers",
+    "fragment",
+    "operand_registers",
+    "packed_values",
+    "shared_tile",
+    "warpgroup_fragment",
+]

@@ -1,0 +1,149 @@
+"""Hopper: ``mma.sync`` on f64 with 16 rows, and ``wgmma``.
+
+One ``wgmma`` multiplies 64×K by K×N with the 128 threads of a warp group, K being 32 bytes of elements.  B, and A in
+the SS forms, are read from shared memory through matrix descriptors; in the RS forms A is in registers.  Both majors
+are allowed for 16-bit elements in shared memory, the others are k-major.  Integer products have fewer N.
+
+Source: PTX ISA 9.0, 9.7.15.2 "Matrix Shape", 9.7.15.5.1 "Register Fragments and Shared Memory Matrix Layouts",
+9.7.15.5.2 "Asynchronous Multiply-and-Accumulate Instruction: wgmma.mma_async".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from cute_dialect.arch.atom import Emit, MmaAtom, Registers
+from cute_dialect.arch.elements import bits_of, element
+from cute_dialect.arch.errors import AtomError
+from cute_dialect.arch.fragments import (
+    WARPGROUP,
+    accumulator_registers,
+    operand_registers,
+    packed_values,
+    shared_tile,
+    warpgroup_fragment,
+)
+from cute_dialect.arch.mma_sync import Row, row
+
+FLOAT_N = tuple(range(8, 257, 8))
+INTEGER_N = (8, 16, 24, *range(32, 257, 16))
+"""Extents N of an integer product: PTX ISA 9.0, 9.7.15.2."""
+
+_FP8 = ("f8E4M3FN", "f8E5M2")
+_S8 = ("i8", "ui8")
+TYPES: tuple[tuple[str, str, str], ...] = (
+    ("f16", "f16", "f16"),
+    ("f32", "f16", "f16"),
+    ("f32", "bf16", "bf16"),
+    ("f32", "tf32", "tf32"),
+    *((d, a, b) for d in ("f32", "f16") for a in _FP8 for b in _FP8),
+    *(("i32", a, b) for a in _S8 for b in _S8),
+)
+"""Element types of D, A and B."""
+
+_DESCRIPTOR = Registers("b64", 1, 0, "i64")
+
+
+def rows() -> Iterator[Row]:
+    """Names and makers of the f64 and the wgmma atoms."""
+    for k in (4, 8, 16):
+        yield row(90, (16, 8, k), ("f64", "f64", "f64", "f64"), "7.8", nvvm=False)
+    for d, a, b in TYPES:
+        integer = d == "i32"
+        for n in INTEGER_N if integer else FLOAT_N:
+            for source in ("smem", "rmem"):
+                for majors in _majors(a, source):
+                    for saturate in (False, True) if integer else (False,):
+                        name = wgmma_name(n, (d, a, b), source, majors, saturate)
+                        yield name, partial(_wgmma, name, n, (d, a, b), source, majors, saturate)
+
+
+def _majors(a: str, source: str) -> tuple[str, ...]:
+    if bits_of(a) != 16:
+        return ("TN",)
+    return ("TN", "TT", "NN", "NT") if source == "smem" else ("TN", "TT")
+
+
+def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
+    """The name of a wgmma atom: as in CuTe, with the majors at the end.
+
+    ``source``: of A, "smem" (SS) or "rmem" (RS).  ``majors``: of A and B in BLAS notation, T N is k-major for both.
+
+    >>> wgmma_name(128, ("f32", "f16", "f16"), "smem")
+    'SM90_64x128x16_F32F16F16_SS_TN'
+    """
+    letters = "".join([element(t).cute for t in types])
+    k = 256 // bits_of(types[1])
+    return f"SM90_64x{n}x{k}_{letters}_{'SS' if source == 'smem' else 'RS'}_{majors}{'_SATURATE' if saturate else ''}"
+
+
+def _wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: str, saturate: bool) -> MmaAtom:
+    d, a, b = types
+    if n not in (INTEGER_N if d == "i32" else FLOAT_N):
+        raise AtomError(f"expected N among the shapes of wgmma, got {n}", name)
+    bits = bits_of(a)
+    k = 256 // bits
+    major_a = "k" if majors[0] == "T" else "mn"
+    major_b = "k" if majors[1] == "N" else "mn"
+    ptx_types = ".".join([element(t).ptx for t in types])
+    mnemonic = (
+        f"wgmma.mma_async.sync.aligned.m64n{n}k{k}{'.satfinite' if saturate else ''}.{ptx_types}"  # D, A, B: C is D
+    )
+    operands = ["$d", "$a", "$b", "$scale_d"]
+    if d != "i32":
+        operands += ["$scale_a", "$scale_b"]
+    if bits == 16:
+        # 1 asks for a transposed (mn-major) operand; A in registers has no such choice.
+        operands += ([f"{major_a != 'k':d}"] if source == "smem" else []) + [f"{major_b != 'k':d}"]
+    accumulators = accumulator_registers(d, n // 2, packed="i32")
+    in_registers = source == "rmem"
+    return MmaAtom(
+        name=name,
+        arch="sm_90a",
+        family="wgmma",
+        shape_mnk=(64, n, k),
+        d=d,
+        a=a,
+        b=b,
+        c=d,
+        thr_id=WARPGROUP,
+        layout_a=warpgroup_fragment(k, packed_values(a)) if in_registers else shared_tile(128, 64, k),
+        layout_b=shared_tile(128, n, k),
+        layout_c=warpgroup_fragment(n, 2),
+        registers_d=accumulators,
+        registers_a=_words(a, 64 * k // 128) if in_registers else _DESCRIPTOR,
+        registers_b=_DESCRIPTOR,
+        registers_c=accumulators,
+        major_a=major_a,
+        major_b=major_b,
+        source_a=source,
+        source_b="smem",
+        emit=Emit(
+            kind="wgmma",
+            mnemonic=mnemonic,
+            nvvm="" if in_registers else "nvvm.wgmma.mma_async",
+            pieces=(
+                ("layout_a", "row" if major_a == "k" else "col"),
+                ("layout_b", "col" if major_b == "k" else "row"),
+                ("type_a", element(a).ptx),
+                ("type_b", element(b).ptx),
+                ("type_d", element(d).ptx),
+                ("source_a", source),
+                ("saturate", saturate),
+                ("negate", d != "i32"),
+                ("transpose", bits == 16),
+            ),
+        ),
+        ptx=f"{mnemonic} {', '.join(operands)};",
+        isa='9.7.15.5.1 "Register Fragments and Shared Memory Matrix Layouts" for wgmma.m64nNk' + str(k),
+        ptx_version="8.0",
+    )
+
+
+def _words(name: str, values: int) -> Registers:
+    held = operand_registers(name, values)
+    return Registers(held.type, held.count, held.values, "i32")
+
+
+__all__ = ["FLOAT_N", "INTEGER_N", "TYPES", "rows", "wgmma_name"]

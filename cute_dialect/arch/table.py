@@ -1,0 +1,262 @@
+"""The table of all atoms, by name; an atom is made (and checks itself) when it is first asked for.
+
+>>> from cute_dialect.arch import ATOMS
+>>> ATOMS["SM90_64x128x16_F32F16F16_SS_TN"].layout_c
+Layout("((4,8,4),(2,2,16)):((128,1,16),(64,8,512))")
+>>> ATOMS["SM90_64x128x16_F32F16F16_SS"] is ATOMS["SM90_64x128x16_F32F16F16_SS_TN"]  # k-major, if nothing is said
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+from cute_dialect.arch.atom import Atom, CopyAtom, MmaAtom
+from cute_dialect.arch.errors import AtomError
+
+ALIASES = {
+    "SM61_1x1x4_S32S8S8S32": "SM61_DP4A",
+    "SM61_1x1x2_S32S16S8S32": "SM61_DP2A",
+    "SM80_CP_ASYNC_CACHEALWAYS": "SM80_CP_ASYNC_CACHEALWAYS_16B",
+    "SM80_CP_ASYNC_CACHEGLOBAL": "SM80_CP_ASYNC_CACHEGLOBAL_16B",
+}
+"""Other names of the same atoms."""
+
+
+@cache
+def _makers() -> dict[str, Callable[[], Atom]]:
+    from cute_dialect.arch import async_copy, matrix_copy, sm61, sm70, sm75, sm80, sm89, sm90, universal
+
+    sources = (
+        universal.rows,
+        sm61.rows,
+        sm70.rows,
+        sm75.rows,
+        matrix_copy.load_rows,
+        sm80.rows,
+        async_copy.cp_async_rows,
+        sm89.rows,
+        sm90.rows,
+        matrix_copy.store_rows,
+        async_copy.bulk_rows,
+        async_copy.tma_rows,
+    )
+    makers: dict[str, Callable[[], Atom]] = {}
+    for rows in sources:
+        for name, make in rows():
+            assert name not in makers, name
+            makers[name] = make
+    return makers
+
+
+@cache
+def _made(name: str) -> Atom:
+    atom = _makers()[name]()
+    assert atom.name == name, (atom.name, name)
+    return atom
+
+
+def canonical_name(name: str) -> str:
+    """The name under which the table has an atom: aliases are resolved, ``wgmma`` names get their majors."""
+    if name in ALIASES:
+        return ALIASES[name]
+    makers = _makers()
+    if name not in makers and f"{name}_TN" in makers:
+        return f"{name}_TN"
+    return name
+
+
+class AtomTable(Mapping[str, Atom]):
+    """Name -> atom.  Iteration gives the names without making the atoms; a name that is missing raises AtomError."""
+
+    def __getitem__(self, name: str) -> Atom:
+        known = canonical_name(name)
+        if known not in _makers():
+            raise UnknownAtom(name)
+        return _made(known)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and canonical_name(name) in _makers()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_makers())
+
+    def __len__(self) -> int:
+        return len(_makers())
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} atoms>"
+
+
+class UnknownAtom(AtomError, KeyError):
+    """There is no atom of that name; the text says which names come near."""
+
+    def __init__(self, name: str):
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, _makers(), n=3)
+        super().__init__(f"expected the name of an atom, got {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+
+    __str__ = Exception.__str__
+
+
+@cache
+def atoms() -> AtomTable:
+    """The table."""
+    return AtomTable()
+
+
+# ------------------------------------------------------------------------------------------------------- look-ups
+
+
+def mma_atom(name: str) -> MmaAtom:
+    """The MMA atom of that name.  Raises AtomError."""
+    atom = atoms()[name]
+    if not isinstance(atom, MmaAtom):
+        raise AtomError("expected an MMA atom, got a copy atom", name)
+    return atom
+
+
+def copy_atom(name: str) -> CopyAtom:
+    """The copy atom of that name.  Raises AtomError."""
+    atom = atoms()[name]
+    if not isinstance(atom, CopyAtom):
+        raise AtomError("expected a copy atom, got an MMA atom", name)
+    return atom
+
+
+def find_mma_sync(
+    shape_mnk: tuple[int, int, int],
+    types: tuple[str, str, str, str],
+    majors: tuple[str, str] = ("k", "k"),
+    saturate: bool = False,
+    bit_op: str = "",
+) -> MmaAtom:
+    """The warp-level atom of that shape and these types of D, A, B, C; of several generations the oldest.
+
+    ``bit_op``: "xor" or "and", for b1.  Raises AtomError, which lists what there is for the types.
+
+    >>> find_mma_sync((16, 8, 16), ("f32", "bf16", "bf16", "f32")).name
+    'SM80_16x8x16_F32BF16BF16F32_TN'
+    """
+    key = (shape_mnk, types, majors, saturate, bit_op)
+    found = _mma_sync_index().get(key)
+    if found is None:
+        shapes = sorted({k[0] for k in _mma_sync_index() if k[1] == types})
+        raise AtomError(
+            f"expected a shape, majors and modifiers that mma.sync has for D, A, B, C = {', '.join(types)}"
+            + (f" (shapes {', '.join('x'.join(map(str, s)) for s in shapes)})" if shapes else " (there are none)")
+            + f", got {'x'.join(map(str, shape_mnk))}, majors {majors[0]} and {majors[1]}"
+            + (", saturating" if saturate else "")
+            + (f", {bit_op}" if bit_op else "")
+        )
+    return mma_atom(found)
+
+
+@cache
+def _mma_sync_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], tuple[str, str], bool, str], str]:
+    index: dict[tuple[tuple[int, int, int], tuple[str, ...], tuple[str, str], bool, str], str] = {}
+    for name in _makers():
+        if name.startswith("SM90_64x") or not name.startswith(("SM7", "SM8", "SM90_16x")):
+            continue
+        atom = _made(name)
+        if isinstance(atom, MmaAtom):
+            types = (atom.d, atom.a, atom.b, atom.c)
+            majors = (atom.major_a, atom.major_b)
+            index.setdefault(
+                (atom.shape_mnk, types, majors, bool(atom.emit["saturate"]), str(atom.emit["bit_op"])), name
+            )
+    return index
+
+
+def find_wgmma(
+    n: int,
+    types: tuple[str, str, str],
+    source_a: str = "smem",
+    majors: tuple[str, str] = ("k", "k"),
+    saturate: bool = False,
+) -> MmaAtom:
+    """The warp-group atom 64×N of these types of D, A, B.  Raises AtomError, which says what would be allowed.
+
+    >>> find_wgmma(256, ("f32", "f16", "f16"), "smem", ("k", "mn")).name
+    'SM90_64x256x16_F32F16F16_SS_TT'
+    """
+    from cute_dialect.arch.elements import bits_of
+    from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES, wgmma_name
+
+    if types not in TYPES:
+        known = ", ".join(" ".join(t) for t in TYPES)
+        raise AtomError(f"expected one of these types of D, A, B for wgmma: {known}; got {' '.join(types)}")
+    extents = INTEGER_N if types[0] == "i32" else FLOAT_N
+    if n not in extents:
+        raise AtomError(f"expected N among {', '.join(map(str, extents))} for {' '.join(types)}, got {n}", "N")
+    for what, major in zip("AB", majors):
+        if major != "k" and bits_of(types[1]) != 16:
+            raise AtomError(f"expected a k-major operand: {types[1]} has no other in wgmma, got {major}-major", what)
+    if majors[0] != "k" and source_a == "rmem":
+        raise AtomError(f"expected a k-major operand in registers, got {majors[0]}-major", "A")
+    letters = ("T" if majors[0] == "k" else "N") + ("N" if majors[1] == "k" else "T")
+    return mma_atom(wgmma_name(n, types, source_a, letters, saturate))
+
+
+def find_universal(bits: int) -> CopyAtom:
+    """The plain load or store of that many bits: 8, 16, 32, 64, 128, 256.  Raises AtomError."""
+    return copy_atom(f"UniversalCopy_{bits}b")
+
+
+def find_cp_async(size: int, cache: str = "ca", zfill: bool = False) -> CopyAtom:
+    """``cp.async`` of 4, 8 or 16 bytes; ``cache`` "ca", or "cg" for 16 bytes.  Raises AtomError.
+
+    >>> find_cp_async(16, "cg").ptx
+    'cp.async.cg.shared.global [$d], [$a], 16;'
+    """
+    level = {"ca": "CACHEALWAYS", "cg": "CACHEGLOBAL"}.get(cache, cache)
+    return copy_atom(f"SM80_CP_ASYNC_{level}_{size}B{'_ZFILL' if zfill else ''}")
+
+
+def find_matrix_copy(matrices: int, transposed: bool = False, store: bool = False) -> CopyAtom:
+    """``ldmatrix`` or ``stmatrix`` of 1, 2 or 4 matrices.  Raises AtomError.
+
+    >>> find_matrix_copy(4, transposed=True).name
+    'SM75_U16x8_LDSM_T'
+    """
+    if matrices not in (1, 2, 4):
+        raise AtomError(f"expected 1, 2 or 4 matrices, got {matrices}")
+    kind = f"U16x{2 * matrices}" if transposed else f"U32x{matrices}"
+    return copy_atom(f"{'SM90' if store else 'SM75'}_{kind}_{'STSM' if store else 'LDSM'}_{'T' if transposed else 'N'}")
+
+
+def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = False) -> CopyAtom:
+    """The TMA copy of a tensor of that rank.  ``direction``: "load", "store", "reduce_add" or "prefetch".
+
+    >>> find_tma("load", 2, multicast=True).name
+    'SM90_TMA_LOAD_MULTICAST_2D'
+    """
+    mode = "_IM2COL" if im2col else ""
+    names = {
+        "load": f"LOAD{mode}{'_MULTICAST' if multicast else ''}",
+        "store": f"STORE{mode}",
+        "reduce_add": f"REDUCE_ADD{mode}",
+        "prefetch": f"LOAD{mode}_PREFETCH",
+    }
+    if direction not in names:
+        raise AtomError(f"expected one of {', '.join(names)} as the direction of a TMA copy, got {direction!r}")
+    return copy_atom(f"SM90_TMA_{names[direction]}_{rank}D")
+
+
+__all__ = [
+    "ALIASES",
+    "AtomTable",
+    "UnknownAtom",
+    "atoms",
+    "canonical_name",
+    "copy_atom",
+    "find_cp_async",
+    "find_matrix_copy",
+    "find_mma_sync",
+    "find_tma",
+    "find_universal",
+    "find_wgmma",
+    "mma_atom",
+]
