@@ -1,14 +1,16 @@
 """Control flow under lane masks: structured ops (scf) and control-flow graphs.
 
-**Structured ops** run each side under the mask of its lanes and merge the results; a loop runs until its last lane leaves.
+**Structured ops** run each side under the mask of its lanes and merge the results; a loop runs until its last lane
+leaves.
 
-**A CFG** runs the block with the smallest number among those that lanes wait at, for all lanes that wait there.  Blocks are
-numbered in a topological order in which each loop is contiguous, so lanes that part at a branch meet again at its immediate
-post-dominator at the latest, and a loop's exit waits for the last lane.  A value that other blocks use is written under the mask
-when only some of the lanes run the block, since another lane may still hold the value of an earlier visit.
+**A CFG** runs the block with the smallest number among those that lanes wait at, for all lanes that wait there.
+Blocks are numbered in a topological order in which each loop is contiguous, so lanes that part at a branch meet again
+at its immediate post-dominator at the latest, and a loop's exit waits for the last lane.  A value that other blocks
+use is written under the mask when only some of the lanes run the block, since another lane may still hold the value
+of an earlier visit.
 
-All control flow is written as generators, which hand on the waits of blocking ops inside; a region without any is run to its
-end at once.
+All control flow is written as generators, which hand on the waits of blocking ops inside; a region without any is run
+to its end at once.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def compile_if(c: FnCompiler, op: Operation) -> None:
                 R[d] = R[s]
             return
         t, f = m.split(k)
-        if t.n and f.n == 0 or f.n and t.n == 0:
+        if (t.n and f.n == 0) or (f.n and t.n == 0):
             side = then if t.n else other
             inner = side.run(R, g)
             if inner is not None:
@@ -393,9 +395,7 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
             out = tuple(c.new_slot(l, fixed=True) for l in out_leaves)
         edges.append(_terminator(c, term, number, args, out, out_leaves or ()))
         c.cfg.pop()
-    liveouts = [
-        tuple((s, c.leaf_of(s)) for s in sorted(c.liveouts.get((cfg, i), ()))) for i in range(len(blocks))
-    ]
+    liveouts = [tuple((s, c.leaf_of(s)) for s in sorted(c.liveouts.get((cfg, i), ()))) for i in range(len(blocks))]
     infos = [c.info(t) for t in terminators]
 
     def run_cfg(R: Regs, g: Group) -> Gen:
@@ -621,7 +621,12 @@ def _order_part(nodes: Sequence[Block], entry: Block, header: Block | None) -> l
             members = set(part)
             # The header: the block that is entered from outside (the first found, for a loop with several entries).
             head = next(
-                (b for p in [*out, entry] for b in (entry, *_succs(p)) if b in members and (b is entry or p not in members)),
+                (
+                    b
+                    for p in [*out, entry]
+                    for b in (entry, *_succs(p))
+                    if b in members and (b is entry or p not in members)
+                ),
                 part[-1],
             )
             inner = _order_part(part, head, head)

@@ -1,7 +1,8 @@
 """Errors of the interpreter: one exception for users, one signal between an op and the runner.
 
-`InterpError` is what callers see: a kind, the op and its source location, the thread and block, and a message of the form
-"expected …, got …".  `Fault` is raised inside an op, which knows only the lanes; the runner that executes the op adds the rest.
+`InterpError` is what callers see: a kind, the op and its source location, the thread and block, and a message of the
+form "expected …, got …".  `Fault` is raised inside an op, which knows only the lanes; the runner that executes the op
+adds the rest.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ class InterpError(Exception):
     """A kernel did something wrong, or something this interpreter does not do.
 
     Attributes
-    - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock", "limit",
-      "argument", "unsupported", "trap", "assert", "arithmetic" or "internal"
+    - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
+      "limit", "argument", "unsupported", "trap", "assert", "arithmetic" or "internal"
     - message: the bare sentence, without position
     - op, location: name of the op and `FILE:LINE:COL` (empty when the IR carries no locations)
     - thread, block: coordinates (x, y, z) of the first offending thread, None where they make no sense
@@ -85,14 +86,17 @@ class PoisonUse(Exception):
 class OpInfo:
     """What a diagnostic says of an op; made once when the op is compiled, text made only when needed."""
 
-    __slots__ = ("_op", "name", "operands", "pure", "results")
+    __slots__ = ("_op", "name", "operands", "pure", "removable", "results")
 
-    def __init__(self, op: Operation, name: str, operands: tuple[int, ...], results: tuple[int, ...], pure: bool) -> None:
+    def __init__(
+        self, op: Operation, name: str, operands: tuple[int, ...], results: tuple[int, ...], pure: bool
+    ) -> None:
         self._op = op
         self.name = name
         self.operands = operands
         self.results = results
         self.pure = pure
+        self.removable = False
 
     @property
     def location(self) -> str:

@@ -137,7 +137,9 @@ class Group:
         base, _, dim = name.rpartition(".")
         axis = "xyz".find(dim)
         if name in ("laneid", "warpid", "warpsize"):
-            return 32 if name == "warpsize" else _compact(self.lane_tid % 32 if name == "laneid" else self.lane_tid // 32)
+            return (
+                32 if name == "warpsize" else _compact(self.lane_tid % 32 if name == "laneid" else self.lane_tid // 32)
+            )
         if name == "nwarpid":
             return (self.launch.threads + 31) // 32
         if name in ("cluster.ctarank", "cluster.nctarank"):
@@ -234,7 +236,9 @@ class Group:
 
     def warn_uninit(self, site: Site, buf: Buffer, offset: int) -> None:
         row = offset % self.smem_size if self.smem_size else offset
-        self.launch.warn(("uninit", id(site)), f"{site.verb} of {buf.name} at byte offset {row}, which nothing has written")
+        self.launch.warn(
+            ("uninit", id(site)), f"{site.verb} of {buf.name} at byte offset {row}, which nothing has written"
+        )
 
     def note_poison_store(self) -> None:
         self.launch.poison_stores += 1

@@ -36,8 +36,8 @@ class Pointer:
 
     - buffer: any C-contiguous numpy array; all its bytes may be reached, unless `window` says otherwise
     - byte_offset: where the pointer points, from the array's start
-    - window: the (byte offset, byte length) rows that belong to the tensor; touching other bytes is an error. For a tensor with
-      padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
+    - window: the (byte offset, byte length) rows that belong to the tensor; touching other bytes is an error. For a
+      tensor with padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class RunReport:
 
     - ops: ops executed by groups of lanes; lane_ops: the same times the active lanes
     - loads, stores: by lane; fences: fence ops met (they do nothing here)
-    - seconds: wall clock; blocks: number of blocks run; lanes: width of a group (32, or more when blocks ran in lockstep)
+    - seconds: wall clock; blocks: number of blocks run; lanes: width of a group (32, or more when blocks ran in
+      lockstep)
     - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
     """
 
@@ -201,7 +202,10 @@ def _initial(op: Operation, t: object, size: int) -> Array:
     data = np.zeros(size, np.uint8)
     value = attr_of(op, "value")
     if value is None and op.regions and op.regions[0].blocks:
-        if any(op_name(o) not in ("llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.poison", "llvm.return") for o in op.regions[0].walk()):
+        if any(
+            op_name(o) not in ("llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.poison", "llvm.return")
+            for o in op.regions[0].walk()
+        ):
             raise InterpError("unsupported", f"expected an initialiser of undef or zero for global @{symbol_name(op)}")
         return data
     if value is None:
@@ -235,7 +239,9 @@ class _Binder:
             if not isinstance(arg, (tuple, list)):
                 raise InterpError("argument", f"{where}: expected a tuple for {t.text}, got {type(arg).__name__}")
             if len(arg) != len(t.children):
-                raise InterpError("argument", f"{where}: expected {len(t.children)} fields for {t.text}, got {len(arg)}")
+                raise InterpError(
+                    "argument", f"{where}: expected {len(t.children)} fields for {t.text}, got {len(arg)}"
+                )
             out: list[Value] = []
             for i, (child, a) in enumerate(zip(t.children, arg)):
                 out.extend(self.bind(child, a, f"{where}[{i}]"))
@@ -249,7 +255,7 @@ class _Binder:
             if isinstance(arg, (int, np.integer)) and not isinstance(arg, bool):
                 return int(arg)
             raise InterpError("argument", f"{where}: expected a Pointer, got {type(arg).__name__}")
-        if isinstance(arg, Pointer) or isinstance(arg, (tuple, list)) and not leaf.shape:
+        if isinstance(arg, Pointer) or (isinstance(arg, (tuple, list)) and not leaf.shape):
             raise InterpError("argument", f"{where}: expected a value of type {leaf!r}, got {type(arg).__name__}")
         arr = np.asarray(arg)
         rank = len(leaf.shape)
@@ -258,7 +264,9 @@ class _Binder:
                 raise InterpError("argument", f"{where}: expected {self.lanes} values, got {len(arr)}")
             self.lanes = len(arr)
         elif arr.shape != leaf.shape:
-            raise InterpError("argument", f"{where}: expected a value of type {leaf!r}, got an array of shape {arr.shape}")
+            raise InterpError(
+                "argument", f"{where}: expected a value of type {leaf!r}, got an array of shape {arr.shape}"
+            )
         if leaf.kind == "f":
             if arr.ndim == 0:
                 return leaf.dtype.type(arr.item() if arr.dtype != leaf.dtype else arr[()])
@@ -267,7 +275,9 @@ class _Binder:
             raise InterpError("argument", f"{where}: expected an integer of type {leaf!r}, got {arr.dtype}")
         lo, hi = -(1 << (leaf.width - 1)), (1 << leaf.width) - 1
         if arr.size and (int(arr.min()) < lo or int(arr.max()) > hi):
-            raise InterpError("argument", f"{where}: expected a value that fits {leaf!r}, got {arr.min()} to {arr.max()}")
+            raise InterpError(
+                "argument", f"{where}: expected a value that fits {leaf!r}, got {arr.min()} to {arr.max()}"
+            )
         if arr.ndim == 0:
             return wrap_int(int(arr), leaf.width)
         if leaf.width == 1:
@@ -304,7 +314,9 @@ class _Binder:
         valid = buf.valid if buf.valid is not None else np.zeros(buf.size, np.bool_)
         for off, length in p.window or ():
             if off < 0 or length < 0 or shift + off + length > buf.size:
-                raise InterpError("argument", f"{where}: expected window rows within {buf.size} bytes, got ({off}, {length})")
+                raise InterpError(
+                    "argument", f"{where}: expected window rows within {buf.size} bytes, got ({off}, {length})"
+                )
             valid[shift + off : shift + off + length] = True
         buf.valid = valid
 
@@ -366,9 +378,11 @@ def run_kernel(
 ) -> RunReport:
     """Run a lowered kernel on the CPU; arrays behind pointer arguments are changed in place.
 
-    - module: what holds the kernel (`gpu.module` inside or not), after `cute-to-base`; kernel: its symbol, or `module::symbol`
+    - module: what holds the kernel (`gpu.module` inside or not), after `cute-to-base`; kernel: its symbol, or
+      `module::symbol`
     - args: one entry a parameter: int, float, `Pointer`, or a nested tuple for a struct (an empty struct is `()`)
-    - grid, block: numbers of blocks and of threads, x first; cluster: blocks of a cluster (default: what the kernel says, else 1)
+    - grid, block: numbers of blocks and of threads, x first; cluster: blocks of a cluster (default: what the kernel
+      says, else 1)
     - dynamic_smem: bytes behind an `external` shared global of size 0
     - schedule: order of warps: "round-robin", "reverse" or "random" (by `seed`)
     - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
@@ -395,7 +409,9 @@ def run_kernel(
     declared = _static_dims(func, "nvvm.cluster_dim")
     launch.cluster = _dim(cluster if cluster is not None else (declared or (1, 1, 1)), "a cluster")
     if any(g % c for g, c in zip(grid3, launch.cluster)):
-        raise InterpError("argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}")
+        raise InterpError(
+            "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
+        )
     fn = program.function(func)
     values = _bind_all(launch.memory, fn, args, kernel)
     _place_globals(launch, func, dynamic_smem)
@@ -432,7 +448,9 @@ def _bind_all(memory: GlobalMemory, fn: Function, args: Sequence[Argument], name
 def _check_bounds(func: Operation, block: Dim3) -> None:
     exact = _static_dims(func, "nvvm.reqntid")
     if exact and tuple((exact + [1, 1])[:3]) != block:
-        raise InterpError("argument", f"expected the {exact} threads a block that the kernel requires, got {list(block)}")
+        raise InterpError(
+            "argument", f"expected the {exact} threads a block that the kernel requires, got {list(block)}"
+        )
     most = _static_dims(func, "nvvm.maxntid")
     if most and block[0] * block[1] * block[2] > int(np.prod(most)):
         raise InterpError("argument", f"expected at most {most} threads a block, got {list(block)}")
@@ -576,7 +594,12 @@ def _run_warps(
             continue
         if waiting:
             resident = len(warps) * 32
-            _memory_check(launch, resident + round_up(launch.threads, 32), (len(launch.blocks) + 1) * launch.smem_size, memory_limit)
+            _memory_check(
+                launch,
+                resident + round_up(launch.threads, 32),
+                (len(launch.blocks) + 1) * launch.smem_size,
+                memory_limit,
+            )
             warps.extend(_admit(launch, fn, template, waiting.pop()))
             quiet = 0
             continue
@@ -618,7 +641,9 @@ def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> 
     return out
 
 
-def _drive(run: Callable[[Regs, Group], Generator[Wait, None, None] | None], regs: Regs, g: Group) -> Generator[Wait, None, None]:
+def _drive(
+    run: Callable[[Regs, Group], Generator[Wait, None, None] | None], regs: Regs, g: Group
+) -> Generator[Wait, None, None]:
     gen = run(regs, g)
     if gen is not None:
         yield from gen
@@ -661,8 +686,8 @@ def run_function(
 ) -> tuple[Result, ...]:
     """Run a function on plain values; the results, one entry each, a struct as a nested tuple, poison as None.
 
-    An argument may also be an array, of shape `(n,)` for a scalar parameter and `(n, …)` for a vector: then all n inputs are
-    evaluated at once, and what depends on them comes back as an array.
+    An argument may also be an array, of shape `(n,)` for a scalar parameter and `(n, …)` for a vector: then all n
+    inputs are evaluated at once, and what depends on them comes back as an array.
 
     Example: for `func.func @f(%a: i32, %b: i32) -> i32` that adds, `run_function(m, "f", [2, 3]) == (5,)` and
     `run_function(m, "f", [np.arange(4), 10])` gives `(array([10, 11, 12, 13]),)`.
@@ -713,4 +738,3 @@ def _result(t: Type, values: list[Value]) -> Result:
 
 
 __all__ = ["Pointer", "RunReport", "run_function", "run_kernel"]
-

@@ -1,7 +1,7 @@
 """Memory: buffers in one 64-bit address space, and checked loads and stores by lanes.
 
-Every allocation lies at an address of its own, with a guard around it, so that pointer arithmetic, casts and swizzles are
-honest and an access outside is always seen.
+Every allocation lies at an address of its own, with a guard around it, so that pointer arithmetic, casts and swizzles
+are honest and an access outside is always seen.
 
 | where | pointer type | address |
 |---|---|---|
@@ -34,6 +34,10 @@ WINDOW_BITS = 24
 SMEM_ORIGIN = 1024
 GUARD = 1 << 34
 UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an integer
+
+
+_OR = np.bitwise_or.reduce
+_MAX = np.maximum.reduce
 
 
 class Buffer:
@@ -149,11 +153,9 @@ def locate(site: Site, g: Group, addr: Value) -> list[Part]:
     if m.n == 0:
         return []
     a = addr if m.bits is None else addr[m.idx]
-    if site.align > 1:
-        low = a & (site.align - 1)
-        if low.any():
-            at = int(np.flatnonzero(low)[0])
-            _misaligned(site, g, int(a[at]), int(m.idx[at]))
+    if site.align > 1 and int(_OR(a)) & (site.align - 1):
+        at = int(np.flatnonzero(a & (site.align - 1))[0])
+        _misaligned(site, g, int(a[at]), int(m.idx[at]))
     return _locate_many(site, g, a)
 
 
@@ -201,7 +203,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
     buf = site.buf
     if buf is not None:
         off = a - buf.base
-        if off.min() >= 0 and off.max() + n <= buf.size:
+        if _MAX(off.view(np.uint64)) <= buf.size - n:  # a negative offset is huge as unsigned
             return [_global_many(site, g, buf, off)]
     lo, hi = int(a.min()), int(a.max())
     if space in (0, 1, 4):
@@ -247,7 +249,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
 
 def _shared_many(site: Site, g: Group, a: Array) -> Part:
     off = a - SMEM_ORIGIN
-    if off.min() < 0 or off.max() + site.nbytes > g.smem_size:
+    if _MAX(off.view(np.uint64)) + site.nbytes > g.smem_size:
         at = int(np.flatnonzero((off < 0) | (off + site.nbytes > g.smem_size))[0])
         _oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
     if g.smem_lane is None:

@@ -1,9 +1,9 @@
 """From ops to closures: a function is compiled once, into a flat list of Python closures per block.
 
-Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot a leaf.  A builder (see `ops`)
-looks at an op once, reads its attributes, picks slots, and emits a closure `step(R, g)` over registers and group.  What never
-changes (constants) sits in the initial registers and costs nothing.  Ops are found by name, so that any class, or an op that the
-context does not know, will do.
+Each scalar or vector SSA value has a slot in a list of registers; an aggregate has one slot a leaf.  A builder (see
+`ops`) looks at an op once, reads its attributes, picks slots, and emits a closure `step(R, g)` over registers and
+group.  What never changes (constants) sits in the initial registers and costs nothing.  Ops are found by name, so
+that any class, or an op that the context does not know, will do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ TERMINATORS = (
 class Code:
     """Straight-line code being built."""
 
-    def __init__(self) -> None:
+    def __init__(self, lists: list[tuple[list[Step], list[OpInfo]]]) -> None:
+        self.lists = lists
         self.parts: list[Run] = []
         self.steps: list[Step] = []
         self.infos: list[OpInfo] = []
@@ -57,7 +58,8 @@ class Code:
 
     def _flush(self) -> None:
         if self.steps:
-            self.parts.append(_straight(tuple(self.steps), tuple(self.infos)))
+            self.parts.append(_straight(self.steps, self.infos))
+            self.lists.append((self.steps, self.infos))
             self.steps, self.infos = [], []
 
     def finish(self) -> Run:
@@ -82,10 +84,9 @@ class Code:
         return run_parts
 
 
-def _straight(steps: tuple[Step, ...], infos: tuple[OpInfo, ...]) -> Run:
-    n = len(steps)
-
+def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
     def run(R: Regs, g: Group) -> None:
+        n = len(steps)
         k = g.count
         k.steps += n
         k.lane_ops += n * g.mask.n
@@ -184,8 +185,10 @@ class FnCompiler:
         self.op = op
         self.fn = Function(name)
         self.slots: dict[SSAValue, tuple[int, ...]] = {}
-        self.code = Code()
+        self.lists: list[tuple[list[Step], list[OpInfo]]] = []
+        self.code = Code(self.lists)
         self.frame = 0
+        self.roots: set[int] = set()  # slots that something other than a pure step reads
         self.cfg: list[tuple[int, int]] = []  # enclosing CFGs: (id, block)
         self.homes: list[tuple[tuple[int, int], ...]] = []
         self.liveouts: dict[tuple[int, int], set[int]] = {}
@@ -260,10 +263,16 @@ class FnCompiler:
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
-    def emit(self, op: Operation, step: Step, *, pure: bool = True) -> None:
-        self.code.add(step, self._info(op, pure))
+    def emit(self, op: Operation, step: Step, *, pure: bool = True, keep: bool = False) -> None:
+        """`pure`: poison operands give poison results; the step is left out if nobody reads them, unless `keep`."""
+        info = self._info(op, pure)
+        info.removable = pure and not keep
+        self.code.add(step, info)
+        if not info.removable:
+            self.roots.update(self._ins)
 
     def emit_blocking(self, op: Operation, gen: GenStep, info: OpInfo | None = None) -> None:
+        self.roots.update(self._ins)
         self.code.add_blocking(gen, info or self._info(op, False))
 
     def info(self, op: Operation) -> OpInfo:
@@ -276,6 +285,7 @@ class FnCompiler:
     def emit_control(self, op: Operation, gen: GenStep, blocking: bool) -> None:
         """A structured op: a generator function that yields only if `blocking`."""
         info = self._info(op, False)
+        self.roots.update(self._ins)
         if blocking:
             self.code.add_blocking(gen, info)
             return
@@ -289,6 +299,7 @@ class FnCompiler:
     def compile_op(self, op: Operation) -> None:
         name = op_name(op)
         builder = self.program.builder(name)
+        outer = self._ins, self._outs
         self._ins, self._outs = [], []
         if builder is None:
             raise InterpError(
@@ -306,12 +317,13 @@ class FnCompiler:
             raise InterpError(
                 e.kind, e.message, op=name, op_text=op_text(op), location=location_text(op), notes=e.notes
             ) from None
+        self._ins, self._outs = outer
 
     def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation | None]:
         """The ops of a block but its terminator: (runner, may block, terminator).
 
         The terminator is None where a structured op leaves out an empty `scf.yield`."""
-        outer, self.code = self.code, Code()
+        outer, self.code = self.code, Code(self.lists)
         last: Operation | None = block.last_op
         if last is not None and not last.successors and op_name(last) not in TERMINATORS:
             last = None
@@ -320,7 +332,6 @@ class FnCompiler:
             self.compile_op(op)
             op = op.next_op
         code, self.code = self.code, outer
-        self._ins, self._outs = [], []
         return code.finish(), code.blocking, last
 
     def block_args(self, block: Block, *, fixed: bool = True) -> tuple[int, ...]:
@@ -376,8 +387,32 @@ class FnCompiler:
         fn.result_types = tuple(type_of(t) for t in result_types(self.op))
         fn.body = body = self.region(region)
         fn.out = body.out
+        self._prune()
         fn.frame_size = (self.frame + 127) // 128 * 128
         return fn
+
+    def _prune(self) -> None:
+        """Leave out the pure steps whose results nobody reads.
+
+        It saves time, and it matters: an index that is computed but not used may overflow, which is no fault."""
+        live = self.roots | set(self._ins)
+        for part in self.fn.out:
+            live.add(part)
+        sources: dict[int, tuple[int, ...]] = {}
+        for _, infos in self.lists:
+            for info in infos:
+                for r in info.results:
+                    sources[r] = info.operands
+        todo = list(live)
+        while todo:
+            for s in sources.get(todo.pop(), ()):
+                if s not in live:
+                    live.add(s)
+                    todo.append(s)
+        for steps, infos in self.lists:
+            kept = [i for i, info in enumerate(infos) if not info.removable or any(r in live for r in info.results)]
+            steps[:] = [steps[i] for i in kept]
+            infos[:] = [infos[i] for i in kept]
 
 
 def result_types(op: Operation) -> Sequence[Attribute]:

@@ -164,7 +164,9 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, i
     if block is None or not 0 <= offset <= g.smem_size - 8:
         raise Fault("oob", f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}", lane, address)
     if offset % 8:
-        raise Fault("misaligned", f"expected an mbarrier at a multiple of 8 bytes, got byte offset {offset}", lane, address)
+        raise Fault(
+            "misaligned", f"expected an mbarrier at a multiple of 8 bytes, got byte offset {offset}", lane, address
+        )
     return block, offset
 
 

@@ -2,16 +2,18 @@
 
 A struct or array type is flattened to its leaves (an empty struct has none), so that `llvm.insertvalue` and
 `llvm.extractvalue` cost nothing when a kernel runs: they only rename slots.  A vector stays one leaf, an array of shape
-`(lanes, d0, …)`.  Sizes and alignments are those of the NVPTX data layout: an `i1` takes a byte, a pointer 8 bytes, a vector of
-N elements is aligned to its size rounded up to a power of two, `vector<Nxi1>` is packed to bits.
+`(lanes, d0, …)`.  Sizes and alignments are those of the NVPTX data layout: an `i1` takes a byte, a pointer 8 bytes, a
+vector of N elements is aligned to its size rounded up to a power of two, `vector<Nxi1>` is packed to bits.
 
-Example: `!llvm.struct<(ptr<1>, struct<(struct<()>, i32)>)>` has the leaves `ptr<1>` at byte 0 and `i32` at byte 8, size 16.
+Example: `!llvm.struct<(ptr<1>, struct<(struct<()>, i32)>)>` has the leaves `ptr<1>` at byte 0 and `i32` at byte 8,
+size 16.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import ml_dtypes
 import numpy as np
@@ -47,7 +49,9 @@ class Leaf:
 
     __slots__ = ("align", "dtype", "kind", "name", "shape", "size", "space", "width")
 
-    def __init__(self, kind: str, width: int, dtype: np.dtype, name: str, shape: tuple[int, ...] = (), space: int = 0) -> None:
+    def __init__(
+        self, kind: str, width: int, dtype: np.dtype, name: str, shape: tuple[int, ...] = (), space: int = 0
+    ) -> None:
         self.kind = kind
         self.width = width
         self.dtype = dtype
@@ -86,12 +90,21 @@ class Leaf:
 
 
 class Type:
-    """A type as leaves with byte offsets. `children` are the fields of a struct or the elements of an array."""
+    """A type as leaves with byte offsets.
 
-    __slots__ = ("align", "children", "leaves", "offsets", "size", "text")
+    `children` are the fields of a struct (which start at the bytes `starts`) or the elements of an array."""
+
+    __slots__ = ("align", "children", "leaves", "offsets", "size", "starts", "text")
 
     def __init__(
-        self, leaves: tuple[Leaf, ...], offsets: tuple[int, ...], size: int, align: int, children: tuple[Type, ...], text: str
+        self,
+        leaves: tuple[Leaf, ...],
+        offsets: tuple[int, ...],
+        size: int,
+        align: int,
+        children: tuple[Type, ...],
+        text: str,
+        starts: tuple[int, ...] = (),
     ) -> None:
         self.leaves = leaves
         self.offsets = offsets
@@ -99,6 +112,7 @@ class Type:
         self.align = align
         self.children = children
         self.text = text
+        self.starts = starts
 
     @property
     def leaf(self) -> Leaf:
@@ -135,32 +149,60 @@ def has_float(name: str) -> bool:
     return name in _FLOATS
 
 
+def _number(v: object) -> int:
+    """An integer parameter, plain or wrapped in an attribute."""
+    data = getattr(v, "data", v)
+    return data if isinstance(data, int) else 0
+
+
+def _attributes(v: object) -> tuple[Attribute, ...]:
+    """A list of type parameters, plain or wrapped in an attribute."""
+    return tuple(cast("Sequence[Attribute]", getattr(v, "data", v)))
+
+
+def struct_fields(attr: Attribute) -> tuple[Attribute, ...]:
+    """The field types of an `!llvm.struct`, of xDSL's class or of ours."""
+    return _attributes(getattr(attr, "types", ()))
+
+
+def array_parts(attr: Attribute) -> tuple[int, Attribute]:
+    """(number of elements, element type) of an `!llvm.array`."""
+    element = getattr(attr, "element_type", None)
+    if element is None:
+        element = getattr(attr, "type", None)
+    return _number(getattr(attr, "size", 0)), cast("Attribute", element)
+
+
+def element_of(attr: Attribute) -> Attribute:
+    """The element type of an array or vector."""
+    return array_parts(attr)[1]
+
+
 @lru_cache(maxsize=4096)
 def type_of(attr: Attribute) -> Type:
     """The leaves of an MLIR type. Raises InterpError for a type that has no place in a lowered kernel."""
     name = attr.name
     if name == "integer_type":
-        return _single(int_leaf(attr.width.data))  # type: ignore[attr-defined]
+        return _single(int_leaf(_number(getattr(attr, "width", 0))))
     if name == "index":
-        leaf = Leaf("i", 64, _INTS[64], "index")
-        return _single(leaf)
+        return _single(Leaf("i", 64, _INTS[64], "index"))
     if has_float(name):
         return _single(float_leaf(name))
     if name == "llvm.ptr":
-        space = attr.addr_space  # type: ignore[attr-defined]
-        space = space if isinstance(space, int) else getattr(space, "data", 0)
+        space = _number(getattr(attr, "addr_space", 0))
         return _single(Leaf("p", 64, _INTS[64], f"!llvm.ptr<{space}>" if space else "!llvm.ptr", (), space))
     if name == "vector":
-        elem = type_of(attr.element_type).leaf  # type: ignore[attr-defined]
-        shape = tuple(d.data for d in attr.shape.data)  # type: ignore[attr-defined]
-        if elem.kind == "i" and elem.width < 8 and elem.width != 1:
+        elem = type_of(element_of(attr)).leaf
+        shape = tuple(_number(d) for d in _attributes(getattr(attr, "shape", ())))
+        if elem.kind == "i" and elem.width != 1 and elem.width != elem.dtype.itemsize * 8:
             raise InterpError("unsupported", f"expected vector elements of 1, 8, 16, 32 or 64 bits, got {attr}")
         return _single(Leaf(elem.kind, elem.width, elem.dtype, elem.name, shape, elem.space))
     if name == "llvm.struct":
-        return _struct([type_of(t) for t in attr.types], str(attr))  # type: ignore[attr-defined]
+        packed = getattr(attr, "packed", False) is True
+        return _struct([type_of(t) for t in struct_fields(attr)], str(attr), packed)
     if name == "llvm.array":
-        n, elem = array_of(attr)
-        elem_type = type_of(elem)
+        n, element = array_parts(attr)
+        elem_type = type_of(element)
         stride = round_up(elem_type.size, elem_type.align)
         if n * len(elem_type.leaves) > MAX_LEAVES:
             return Type((), (), n * stride, elem_type.align, (), str(attr))
@@ -169,20 +211,14 @@ def type_of(attr: Attribute) -> Type:
         return Type(leaves, offsets, n * stride, elem_type.align, (elem_type,) * n, str(attr))
     if name in ("llvm.void", "none"):
         return Type((), (), 0, 1, (), name)
-    raise InterpError("unsupported", f"expected a type of a lowered kernel (integer, float, vector, llvm.*), got {attr}")
-
-
-def array_of(attr: Attribute) -> tuple[int, Attribute]:
-    """Length and element type of an ``llvm.array``."""
-    size = attr.size  # type: ignore[attr-defined]
-    return size if isinstance(size, int) else size.data, getattr(attr, "element_type", None) or attr.type  # type: ignore
+    raise InterpError("unsupported", f"expected a type of a lowered kernel (integer, float, vector, llvm), got {attr}")
 
 
 def size_of(attr: Attribute) -> tuple[int, int]:
     """(bytes, alignment) of a type in memory, without flattening a large array."""
     if attr.name == "llvm.array":
-        n, elem = array_of(attr)
-        size, align = size_of(elem)
+        n, element = array_parts(attr)
+        size, align = size_of(element)
         return n * round_up(size, align), align
     t = type_of(attr)
     return t.size, t.align
@@ -198,16 +234,19 @@ def _single(leaf: Leaf) -> Type:
     return Type((leaf,), (0,), leaf.size, leaf.align, (), repr(leaf))
 
 
-def _struct(fields: list[Type], text: str) -> Type:
+def _struct(fields: list[Type], text: str, packed: bool) -> Type:
     leaves: list[Leaf] = []
     offsets: list[int] = []
     at, align = 0, 1
+    starts: list[int] = []
     for f in fields:
-        at = round_up(at, f.align)
-        align = max(align, f.align)
+        if not packed:
+            at = round_up(at, f.align)
+            align = max(align, f.align)
+        starts.append(at)
         leaves.extend(f.leaves)
         offsets.extend(at + o for o in f.offsets)
         at += f.size
     if len(leaves) > MAX_LEAVES:
         raise InterpError("unsupported", f"expected an aggregate of at most {MAX_LEAVES} scalars, got {text[:80]}")
-    return Type(tuple(leaves), tuple(offsets), round_up(at, align), align, tuple(fields), text)
+    return Type(tuple(leaves), tuple(offsets), round_up(at, align), align, tuple(fields), text, tuple(starts))

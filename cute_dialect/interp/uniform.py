@@ -1,8 +1,9 @@
 """Which barriers are reached by whole blocks: a small divergence analysis.
 
-A value is divergent if it may differ between the threads of a block.  Sources are thread ids, loads, atomics, collectives and
-calls; everything computed from a divergent value is divergent, and so is what merges under a divergent condition.  When no
-barrier of a kernel stands under a divergent condition, blocks can run in lockstep and a barrier is passed by all at once.
+A value is divergent if it may differ between the threads of a block.  Sources are thread ids, loads, atomics,
+collectives and calls; everything computed from a divergent value is divergent, and so is what merges under a
+divergent condition.  When no barrier of a kernel stands under a divergent condition, blocks can run in lockstep and a
+barrier is passed by all at once.
 """
 
 from __future__ import annotations

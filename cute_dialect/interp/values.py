@@ -1,8 +1,8 @@
 """Values over lanes, lane masks and poison.
 
-A value of a scalar type is either uniform (a Python `int`, `bool`, `float` or a numpy float scalar) or an array of shape
-`(lanes,)`; of a vector type an array of shape `(d0, …)` when uniform and `(lanes, d0, …)` when not.  Integers are held signed,
-normalised to their width.  Numpy broadcasting then makes most ops one expression for all cases.
+A value of a scalar type is either uniform (a Python `int`, `bool`, `float` or a numpy float scalar) or an array of
+shape `(lanes,)`; of a vector type an array of shape `(d0, …)` when uniform and `(lanes, d0, …)` when not.  Integers
+are held signed, normalised to their width.  Numpy broadcasting then makes most ops one expression for all cases.
 """
 
 from __future__ import annotations

@@ -15,12 +15,17 @@ from xdsl.dialects.ub import UB
 from xdsl.dialects.vector import Vector
 from xdsl.parser import Parser
 
+from cute_dialect.context import make_context
 
-def parse(text: str) -> ModuleOp:
-    """Parse a module; ops that xDSL lacks (nvvm) become unregistered ops."""
-    ctx = Context(allow_unregistered=True)
-    for dialect in (Builtin, Arith, Scf, Cf, Func, GPU, LLVM, Math, UB, Vector):
-        ctx.load_dialect(dialect)
+
+def parse(text: str, *, own: bool = True) -> ModuleOp:
+    """Parse a module: with our upstream dialects, or with xDSL's own (then nvvm ops are unregistered ops)."""
+    if own:
+        ctx = make_context("base", allow_unregistered=True)
+    else:
+        ctx = Context(allow_unregistered=True)
+        for dialect in (Builtin, Arith, Scf, Cf, Func, GPU, LLVM, Math, UB, Vector):
+            ctx.load_dialect(dialect)
     return Parser(ctx, text, "test.mlir").parse_module()
 
 

@@ -14,7 +14,7 @@ from interp_support import parse
 from cute_dialect.interp import InterpError, run_function
 
 
-def function(body: str, params: str, results: str):  # noqa: ANN201
+def function(body: str, params: str, results: str):
     return parse(f"func.func @f({params}) -> ({results}) {{ {body} }}")
 
 
@@ -284,7 +284,11 @@ def test_conversions() -> None:
     assert run_function(to_int, "f", [values])[0].tolist() == [1, -1, 2**31 - 1, -(2**31), 0, 2147483520]
     from_u = function("%r = arith.uitofp %a : i8 to f32\nfunc.return %r : f32", "%a: i8", "f32")
     assert run_function(from_u, "f", [-1]) == (255.0,)
-    ext = function("%r = arith.extui %a : i8 to i32\n%s = arith.extsi %a : i8 to i32\nfunc.return %r, %s : i32, i32", "%a: i8", "i32, i32")
+    ext = function(
+        "%r = arith.extui %a : i8 to i32\n%s = arith.extsi %a : i8 to i32\nfunc.return %r, %s : i32, i32",
+        "%a: i8",
+        "i32, i32",
+    )
     assert run_function(ext, "f", [-2]) == (254, -2)
     trunc = function("%r = arith.trunci %a : i32 to i8\nfunc.return %r : i8", "%a: i32", "i8")
     assert run_function(trunc, "f", [np.array([300, -1, 128])])[0].tolist() == [44, -1, -128]
@@ -295,7 +299,9 @@ def test_conversions() -> None:
     assert run_function(cast, "f", [1.0]) == (0x3F800000,)
 
 
-@pytest.mark.parametrize("pred", ["oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"])
+@pytest.mark.parametrize(
+    "pred", ["oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno"]
+)
 def test_float_comparisons(pred: str) -> None:
     module = function(f"%r = arith.cmpf {pred}, %a, %b : f32\nfunc.return %r : i1", "%a: f32, %b: f32", "i1")
     values = [0.0, 1.0, -1.0, math.inf, math.nan]

@@ -125,7 +125,9 @@ def test_misaligned_vector_load() -> None:
         """,
         "%a: !llvm.ptr<1>",
     )
-    with pytest.raises(InterpError, match="misaligned load of 16 bytes: expected an address that is a multiple of 16") as e:
+    with pytest.raises(
+        InterpError, match="misaligned load of 16 bytes: expected an address that is a multiple of 16"
+    ) as e:
         run_kernel(module, "k", [Pointer(np.zeros(64, np.int32))], block=(8,))
     assert e.value.kind == "misaligned"
     assert e.value.thread == (1, 0, 0)
@@ -343,7 +345,13 @@ BARRIER0 = '"nvvm.barrier0"() : () -> ()'
 
 @pytest.mark.parametrize(
     ("width", "schedule", "seed"),
-    [("auto", "round-robin", 0), ("warp", "round-robin", 0), ("auto", "reverse", 0), ("auto", "random", 1), ("auto", "random", 2)],
+    [
+        ("auto", "round-robin", 0),
+        ("warp", "round-robin", 0),
+        ("auto", "reverse", 0),
+        ("auto", "random", 1),
+        ("auto", "random", 2),
+    ],
 )
 def test_shared_memory_reverse(width: str, schedule: str, seed: int) -> None:
     module = kernel(REVERSE.replace("BARRIER", BARRIER0), "%a: !llvm.ptr<1>", DSMEM)
@@ -367,7 +375,9 @@ def test_missing_barrier_reads_unwritten_shared_memory() -> None:
 def test_shared_memory_bounds() -> None:
     module = kernel(REVERSE.replace("BARRIER", BARRIER0), "%a: !llvm.ptr<1>", DSMEM)
     a = np.arange(64, dtype=np.int32)
-    with pytest.raises(InterpError, match=r"store of 4 bytes in shared memory: expected a byte offset in \[0, 97\), got 100"):
+    with pytest.raises(
+        InterpError, match=r"store of 4 bytes in shared memory: expected a byte offset in \[0, 97\), got 100"
+    ):
         run_kernel(module, "k", [Pointer(a)], block=(64,), dynamic_smem=100)
 
 
@@ -556,7 +566,9 @@ def test_a_sample_of_blocks_and_progress() -> None:
     module = kernel(SCALE + "llvm.store %i, %p : i32, !llvm.ptr<1>\nllvm.return", "%a: !llvm.ptr<1>")
     a = np.full(40, -1, np.int32)
     seen: list[tuple[int, int]] = []
-    run_kernel(module, "k", [Pointer(a)], grid=(10,), block=(4,), blocks=[2, 7], progress=lambda d, t: seen.append((d, t)))
+    run_kernel(
+        module, "k", [Pointer(a)], grid=(10,), block=(4,), blocks=[2, 7], progress=lambda d, t: seen.append((d, t))
+    )
     assert a.tolist() == [i if i // 4 in (2, 7) else -1 for i in range(40)]
     assert seen == [(2, 2)]
 

@@ -89,16 +89,21 @@ def test_warps_meet_at_different_barrier_ops(schedule: str) -> None:
 
 
 def test_barrier_reduction() -> None:
-    body = """
+    body = (
+        """
         %c3 = arith.constant 3 : i32
         %m = arith.remsi %tid, %c3 : i32
         %r = "nvvm.barrier"(%m) <{operandSegmentSizes = array<i32: 0, 0, 1>, reductionOp = #nvvm.reduction<KIND>}>
             : (i32) -> i32
-    """ + STORE
+    """
+        + STORE
+    )
     for kind, want in (("popc", sum(t % 3 != 0 for t in range(64))), ("and", 0), ("or", 1)):
         for width in ("auto", "warp"):
             a = np.zeros(64, np.int32)
-            run_kernel(kernel(body.replace("KIND", kind), "%a: !llvm.ptr<1>"), "k", [Pointer(a)], block=(64,), width=width)
+            run_kernel(
+                kernel(body.replace("KIND", kind), "%a: !llvm.ptr<1>"), "k", [Pointer(a)], block=(64,), width=width
+            )
             assert a.tolist() == [want] * 64
 
 
@@ -125,7 +130,8 @@ def test_exited_warps_do_not_hold_a_barrier() -> None:
     assert a.tolist() == [7] * 32 + [0] * 64
 
 
-PIPE = """
+PIPE = (
+    """
     %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
@@ -172,7 +178,9 @@ PIPE = """
       }
       scf.yield %sum : i32
     }
-""" + STORE
+"""
+    + STORE
+)
 
 
 @pytest.mark.parametrize(("schedule", "seed"), [("round-robin", 0), ("reverse", 0), ("random", 1), ("random", 2)])
@@ -201,7 +209,7 @@ def test_mbarrier_errors() -> None:
     init = '"nvvm.mbarrier.init"(%d, %c1) : (!llvm.ptr<3>, i32) -> ()\n'
     with pytest.raises(InterpError, match="no mbarrier was initialised at shared memory byte offset 0"):
         run_kernel(kernel(head + arrive + "llvm.return", "", DSMEM), "k", [], dynamic_smem=8)
-    bad = '%q = llvm.getelementptr %d[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n' + init.replace("%d,", "%q,")
+    bad = "%q = llvm.getelementptr %d[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n" + init.replace("%d,", "%q,")
     with pytest.raises(InterpError, match="expected an mbarrier at a multiple of 8 bytes, got byte offset 4"):
         run_kernel(kernel(head + bad + "llvm.return", "", DSMEM), "k", [], dynamic_smem=16)
 
@@ -344,7 +352,9 @@ def test_memory_limit() -> None:
 
 def test_shared_memory_limit_and_launch_bounds() -> None:
     module = kernel("llvm.return", "", DSMEM, ", nvvm.reqntid = array<i32: 64, 1, 1>")
-    with pytest.raises(InterpError, match=r"expected the \[64, 1, 1\] threads a block that the kernel requires, got \[32, 1, 1\]"):
+    with pytest.raises(
+        InterpError, match=r"expected the \[64, 1, 1\] threads a block that the kernel requires, got \[32, 1, 1\]"
+    ):
         run_kernel(module, "k", [], block=(32,))
     used = kernel("%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>\nllvm.return", "", DSMEM)
     with pytest.raises(InterpError, match="expected at most 232448 bytes of shared memory, got 300000"):

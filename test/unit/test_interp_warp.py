@@ -121,7 +121,7 @@ def test_a_partial_last_warp() -> None:
         ("xor", lambda v: int(np.bitwise_xor.reduce(v))),
     ],
 )
-def test_redux(kind: str, f) -> None:  # noqa: ANN001
+def test_redux(kind: str, f) -> None:
     body = f"""
         %c7 = arith.constant 7919 : i32
         %c9 = arith.constant 100000 : i32
@@ -190,9 +190,7 @@ ROW = "eltType = #nvvm.ld_st_matrix_elt_type<b16>, shape = #nvvm.ld_st_matrix_sh
 @pytest.mark.parametrize("num", [1, 2, 4])
 def test_ldmatrix_then_stmatrix_is_the_identity(num: int, layout: str) -> None:
     struct = "i32" if num == 1 else f"!llvm.struct<({', '.join(['i32'] * num)})>"
-    parts = (
-        "" if num == 1 else "\n".join(f"%x{i} = llvm.extractvalue %x[{i}] : {struct}" for i in range(num))
-    )
+    parts = "" if num == 1 else "\n".join(f"%x{i} = llvm.extractvalue %x[{i}] : {struct}" for i in range(num))
     names = "%x" if num == 1 else ", ".join(f"%x{i}" for i in range(num))
     module = kernel(
         f"""
@@ -207,18 +205,18 @@ def test_ldmatrix_then_stmatrix_is_the_identity(num: int, layout: str) -> None:
         "nvvm.barrier0"() : () -> ()
         %x = "nvvm.ldmatrix"(%s) <{{{ROW}, layout = #nvvm.mma_layout<{layout}>, num = {num} : i32}}> : (!llvm.ptr<3>) -> {struct}
         {parts}
-        %first = {'%x' if num == 1 else '%x0'}_copy
+        %first = {"%x" if num == 1 else "%x0"}_copy
         """.replace(f"%first = {'%x' if num == 1 else '%x0'}_copy", "")
         + f"""
         %t = llvm.getelementptr %s[%c512] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
         "nvvm.stmatrix"(%t, {names}) <{{{ROW}, layout = #nvvm.mma_layout<{layout}>}}>
-            : (!llvm.ptr<3>{', i32' * num}) -> ()
+            : (!llvm.ptr<3>{", i32" * num}) -> ()
         "nvvm.barrier0"() : () -> ()
         %w = llvm.load %t {{alignment = 16 : i64}} : !llvm.ptr<3> -> vector<8xi16>
         %q = llvm.getelementptr %o[%e] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i16
         llvm.store %w, %q {{alignment = 16 : i64}} : vector<8xi16>, !llvm.ptr<1>
         %f = llvm.getelementptr %r[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-        llvm.store {names.split(',')[-1].strip()}, %f : i32, !llvm.ptr<1>
+        llvm.store {names.split(",")[-1].strip()}, %f : i32, !llvm.ptr<1>
         llvm.return
         """,
         "%a: !llvm.ptr<1>, %o: !llvm.ptr<1>, %r: !llvm.ptr<1>",
@@ -332,7 +330,8 @@ def test_mma_sync(name: str, width: str) -> None:
             f"operandSegmentSizes = array<i32: 4, 2, 4>, shape = #nvvm.shape<m = 16, n = 8, k = {k}>}}> : ({types}) -> {struct}"
         )
     store = "".join(
-        f"%d{i} = llvm.extractvalue %d[{i}] : {struct}\nllvm.store %d{i}, %qc{i} : {ct}, !llvm.ptr<1>\n" for i in range(4)
+        f"%d{i} = llvm.extractvalue %d[{i}] : {struct}\nllvm.store %d{i}, %qc{i} : {ct}, !llvm.ptr<1>\n"
+        for i in range(4)
     )
     module = kernel(load + op + "\n" + store + "llvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %c: !llvm.ptr<1>")
     run_kernel(module, "k", [Pointer(frag_a), Pointer(frag_b), Pointer(frag_c)], block=(32,), width=width)

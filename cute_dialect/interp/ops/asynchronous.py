@@ -2,8 +2,8 @@
 
 cp.async reads and writes memory only when its group is waited for, so that a use before the wait sees the old bytes.
 mbarrier objects live beside memory, by block and offset; the 8 bytes themselves are opaque (PTX ISA "mbarrier").
-A `try_wait` that would fail suspends the warp until the phase completes (the ISA lets it suspend for a time of its choice);
-`test_wait` answers at once, and gives the others their turn.
+A `try_wait` that would fail suspends the warp until the phase completes (the ISA lets it suspend for a time of its
+choice); `test_wait` answers at once, and gives the others their turn.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
     leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (size,))
     to = Site(leaf, size, c.leaf_of(dst).space, True, "cp.async write")
     whole = Site(leaf, size, c.leaf_of(src).space, False, "cp.async read")
-    parts = {n: Site(Leaf("i", 8, np.dtype(np.int8), "i8", (n,)), 1, c.leaf_of(src).space, False, "cp.async read") for n in range(1, size)}
+    parts = {
+        n: Site(Leaf("i", 8, np.dtype(np.int8), "i8", (n,)), 1, c.leaf_of(src).space, False, "cp.async read")
+        for n in range(1, size)
+    }
 
     def step(R: Regs, g: Group) -> None:
         m = g.mask
@@ -63,7 +66,9 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
         to_addr, from_addr = (np.array(to_lanes(R[s], _PTR, g.lanes)) for s in (dst, src))
         sizes = np.array(to_lanes(R[count], _I32, g.lanes)) if count >= 0 else np.full(g.lanes, size, np.int32)
         if m.any((sizes < 0) | (sizes > size)):
-            raise Fault("arithmetic", f"cp.async: expected a source size in [0, {size}]", m.first((sizes < 0) | (sizes > size)))
+            raise Fault(
+                "arithmetic", f"cp.async: expected a source size in [0, {size}]", m.first((sizes < 0) | (sizes > size))
+            )
         locate(to, g, to_addr)  # bounds are checked when the copy is issued
         bits = m.array
         for n in np.unique(sizes[m.idx]).tolist():
@@ -80,7 +85,11 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
             for n in np.unique(sizes[lanes]).tolist():
                 if n:
                     g.mask = Mask.of(chosen & (sizes == n))
-                    got = to_lanes(load(whole if n == size else parts[n], g, from_addr), whole.leaf if n == size else parts[n].leaf, g.lanes)
+                    got = to_lanes(
+                        load(whole if n == size else parts[n], g, from_addr),
+                        whole.leaf if n == size else parts[n].leaf,
+                        g.lanes,
+                    )
                     data[g.mask.idx, :n] = got[g.mask.idx]
             g.mask = Mask.of(chosen)
             store(to, g, to_addr, data)
@@ -243,11 +252,14 @@ def _ready(bars: list[tuple[MBarrier, int, bool]]) -> bool:
     return all(b.phase != t if state else b.done(t) for b, t, state in bars)
 
 
-def _targets(g: Group, R: Regs, p: int, parity: int, state: bool, space: int) -> list[tuple[int, tuple[MBarrier, int, bool]]]:
+def _targets(
+    g: Group, R: Regs, p: int, parity: int, state: bool, space: int
+) -> list[tuple[int, tuple[MBarrier, int, bool]]]:
     leaf = _PTR if state else _I32
     tokens = to_lanes(R[parity], leaf, g.lanes)
     return [
-        (lane, (find_mbarrier(g, address, space, lane), int(tokens[lane]), state)) for lane, address in _lanes_of(g, R, p, -1)
+        (lane, (find_mbarrier(g, address, space, lane), int(tokens[lane]), state))
+        for lane, address in _lanes_of(g, R, p, -1)
     ]
 
 

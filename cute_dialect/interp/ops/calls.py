@@ -83,7 +83,6 @@ def _assertfail(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
-
 EXTERNALS: dict[str, Builder] = {
     "vprintf": _vprintf,
     "__assertfail": _assertfail,
@@ -132,7 +131,13 @@ def _nvvm_unary(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 
 def _nvvm_binary(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    table = {"div": "arith.divf", "add": "arith.addf", "mul": "arith.mulf", "fmax": "arith.maxnumf", "fmin": "arith.minnumf"}
+    table = {
+        "div": "arith.divf",
+        "add": "arith.addf",
+        "mul": "arith.mulf",
+        "fmax": "arith.maxnumf",
+        "fmin": "arith.minnumf",
+    }
     floats.OPS[table[m[1]]](c, op)
 
 
@@ -166,7 +171,10 @@ def _nvvm_mma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 
 _INTRINSICS: tuple[tuple[str, Match], ...] = (
-    (r"(ex2|lg2|rsqrt|sqrt|rcp|sin|cos|tanh|fabs|floor|ceil|round|trunc)(?:\.(?:approx|rn|rz|ftz|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_unary),
+    (
+        r"(ex2|lg2|rsqrt|sqrt|rcp|sin|cos|tanh|fabs|floor|ceil|round|trunc)(?:\.(?:approx|rn|rz|ftz|f|d|f16|f16x2|bf16|bf16x2))*",
+        _nvvm_unary,
+    ),
     (r"(div|add|mul|fmax|fmin)(?:\.(?:approx|full|rn|ftz|nan|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_binary),
     (r"fma\.rn(?:\.(?:ftz|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_fma),
     (r"barrier\.cta\.(sync|arrive)(?:\.aligned)?(?:\.all|\.count)?", _nvvm_barrier),

@@ -11,7 +11,18 @@ from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import Leaf, Type, type_of
-from cute_dialect.interp.values import POISON, Array, Poison, Regs, Value, normalise, to_lanes, truth, unsigned, wrap_int
+from cute_dialect.interp.values import (
+    POISON,
+    Array,
+    Poison,
+    Regs,
+    Value,
+    normalise,
+    to_lanes,
+    truth,
+    unsigned,
+    wrap_int,
+)
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
@@ -273,10 +284,10 @@ def _put(vec: Value, value: Value, leaf: Leaf, index: Sequence[Value], lanes: in
         return vec
     part_rank = len(leaf.shape) - len(index)
     varying = (
-        isinstance(value, np.ndarray)
-        and value.ndim > part_rank
-        or isinstance(vec, np.ndarray)
-        and vec.ndim > len(leaf.shape)
+        (isinstance(value, np.ndarray)
+        and value.ndim > part_rank)
+        or (isinstance(vec, np.ndarray)
+        and vec.ndim > len(leaf.shape))
         or any(isinstance(i, np.ndarray) for i in index)
     )
     if vec is POISON:
@@ -538,7 +549,7 @@ def _reduction(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
-def fold(kind: str):  # noqa: ANN201 - a numpy function of two arrays
+def fold(kind: str):
     """The numpy function of a reduction kind."""
     table = {
         "add": np.add,
@@ -559,8 +570,8 @@ def fold(kind: str):  # noqa: ANN201 - a numpy function of two arrays
 
 
 def enum_word(attr: Attribute | None) -> str:
-    """The case of an enum attribute, however it is represented: `#nvvm<shfl_kind bfly>` and `#nvvm.mma_layout<row>` give
-    `bfly` and `row`."""
+    """The case of an enum attribute, however it is represented: `#nvvm<shfl_kind bfly>` and `#nvvm.mma_layout<row>`
+    give `bfly` and `row`."""
     if attr is None:
         return ""
     data = getattr(attr, "data", None)
@@ -588,7 +599,9 @@ def _create_mask(c: FnCompiler, op: Operation) -> None:
             ids = np.arange(leaf.shape[axis]).reshape((-1,) + (1,) * (len(leaf.shape) - axis - 1))
             n = n.reshape(n.shape + (1,) * len(leaf.shape)) if n.ndim else n
             out = out & (ids < n)
-        R[d] = np.array(np.broadcast_to(out, (out.shape[:-len(leaf.shape)] if out.ndim > len(leaf.shape) else ()) + leaf.shape))
+        R[d] = np.array(
+            np.broadcast_to(out, (out.shape[: -len(leaf.shape)] if out.ndim > len(leaf.shape) else ()) + leaf.shape)
+        )
 
     c.emit(op, step)
 

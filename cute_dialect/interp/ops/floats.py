@@ -1,9 +1,10 @@
 """Float arithmetic of arith, llvm, math and the NVVM math intrinsics.
 
-f16, f32 and f64 are numpy's; bf16 and fp8 are `ml_dtypes`', which computes in f32 and rounds once.  Both give the correctly
-rounded sum, product and quotient.  `fma` is fused: exact for f16, bf16 and f32 (the f64 sum of the exact product is rounded to odd
-before the final rounding), within one unit in the last place for f64.  The device's approximate functions (`ex2.approx` and its
-kin) are computed exactly instead, so a comparison with a GPU needs a bound of a few units in the last place.
+f16, f32 and f64 are numpy's; bf16 and fp8 are `ml_dtypes`', which computes in f32 and rounds once.  Both give the
+correctly rounded sum, product and quotient.  `fma` is fused: exact for f16, bf16 and f32 (the f64 sum of the exact
+product is rounded to odd before the final rounding), within one unit in the last place for f64.  The device's
+approximate functions (`ex2.approx` and its kin) are computed exactly instead, so a comparison with a GPU needs a
+bound of a few units in the last place.
 """
 
 from __future__ import annotations
@@ -420,4 +421,3 @@ OPS: dict[str, Builder] = {
     **{f"math.{k}": unary(f) for k, f in _UNARY.items()},
     **{f"llvm.intr.{k}": unary(f) for k, f in _UNARY.items()},
 }
-

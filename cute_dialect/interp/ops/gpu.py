@@ -12,10 +12,10 @@ from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import WINDOW_BITS
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.printf import format_c
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import type_of
-from cute_dialect.interp.values import POISON, Regs, Value, active_uniform, to_lanes, truth
+from cute_dialect.interp.values import Regs, Value, active_uniform, to_lanes, truth
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -143,7 +143,9 @@ def emit_barrier(
         if count is not None:
             expected = active_uniform(R[count], g.mask, "the number of threads of the barrier")
             if expected <= 0 or expected % 32:
-                raise Fault("sync", f"{name}: expected a number of threads that is a positive multiple of 32, got {expected}")
+                raise Fault(
+                    "sync", f"{name}: expected a number of threads that is a positive multiple of 32, got {expected}"
+                )
         elif arrive_only:
             raise Fault("sync", f"{name}: expected a number of threads")
         bar = block.barrier(number)
@@ -173,7 +175,11 @@ def _gpu_barrier(c: FnCompiler, op: Operation) -> None:
 
 
 def _barrier(c: FnCompiler, op: Operation) -> None:
-    sizes = segments(op, 3) if attr_of(op, "operandSegmentSizes") is not None else [len(op.operands) > 0, len(op.operands) > 1, 0]
+    sizes = (
+        segments(op, 3)
+        if attr_of(op, "operandSegmentSizes") is not None
+        else [len(op.operands) > 0, len(op.operands) > 1, 0]
+    )
     values = [c.use(v) for v in op.operands]
     ident = values[0] if sizes[0] else None
     count = values[int(sizes[0])] if sizes[1] else None

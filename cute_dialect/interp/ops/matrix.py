@@ -1,15 +1,16 @@
 """ldmatrix, stmatrix and mma.sync over fragment layouts.
 
-Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements in a 32-bit register,
-element e of register r is
+Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements in a 32-bit
+register, element e of register r is
 
 - A: row g + 8·(r mod 2), column t·E + e + 4E·(r div 2)
 - B: k t·E + e + 4E·r, column n = g
 - C, D: element i at row g + 8·(i div 2), column 2t + i mod 2
 
-which covers all `row.col` shapes m16n8k* and m8n8k* but the Volta one (m8n8k4 on f16).  Products and their sum over k are
-formed in f64 (exact for f16, bf16, tf32 and fp8 products), C is added, and the result is rounded once; the device's order and
-truncation inside one instruction are not documented, so f32 results may differ in the last bits.  Integers are exact.
+which covers all `row.col` shapes m16n8k* and m8n8k* but the Volta one (m8n8k4 on f16).  Products and their sum over k
+are formed in f64 (exact for f16, bf16, tf32 and fp8 products), C is added, and the result is rounded once; the
+device's order and truncation inside one instruction are not documented, so f32 results may differ in the last bits.
+Integers are exact.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.control import segments
 from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load, store
 from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
-from cute_dialect.interp.control import segments
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes
 
@@ -55,7 +56,11 @@ def _whole_warps(g: Group, name: str) -> None:
     some, all_ = active.any(axis=1), active.all(axis=1)
     if (some & ~all_).any():
         w = int(np.flatnonzero(some & ~all_)[0])
-        raise Fault("sync", f"{name}: expected all 32 threads of the warp, got {int(active[w].sum())}", w * 32 + int(active[w].argmax()))
+        raise Fault(
+            "sync",
+            f"{name}: expected all 32 threads of the warp, got {int(active[w].sum())}",
+            w * 32 + int(active[w].argmax()),
+        )
 
 
 def _ldmatrix(c: FnCompiler, op: Operation) -> None:
@@ -166,7 +171,15 @@ def _decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
     return got.reshape(g.lanes // 32, 32, -1)
 
 
-def run_mma(mma: Mma, g: Group, a: list[Value], b: list[Value], c: list[Value], leaves: tuple[list[Leaf], list[Leaf], list[Leaf]], out: list[Leaf]) -> list[Value]:
+def run_mma(
+    mma: Mma,
+    g: Group,
+    a: list[Value],
+    b: list[Value],
+    c: list[Value],
+    leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
+    out: list[Leaf],
+) -> list[Value]:
     """D = A·B + C on the fragments of each warp; the result registers."""
     la, lb, lc = leaves
     A = mma.gather([_decode(v, l, mma.a, g) for v, l in zip(a, la)], mma.a, True)
@@ -188,7 +201,8 @@ def run_mma(mma: Mma, g: Group, a: list[Value], b: list[Value], c: list[Value], 
         result = total.astype(out[0].dtype)
     per = n // len(out)
     return [
-        np.ascontiguousarray(result[:, :, k * per : (k + 1) * per]).reshape(g.lanes, *leaf.shape) for k, leaf in enumerate(out)
+        np.ascontiguousarray(result[:, :, k * per : (k + 1) * per]).reshape(g.lanes, *leaf.shape)
+        for k, leaf in enumerate(out)
     ]
 
 
@@ -213,7 +227,7 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
         for d, v in zip(outs, got):
             R[d] = v
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _mma_sync(c: FnCompiler, op: Operation) -> None:
@@ -232,7 +246,9 @@ def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
     names = [n for n in m[4].split(".") if n not in ("satfinite",)]
     a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
     mma = Mma(int(m[1]), int(m[2]), int(m[3]), a, b, "satfinite" in m[4])
-    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8}.get(a, 0)
+    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8}.get(
+        a, 0
+    )
     if not bits:
         raise InterpError("unsupported", f"expected a known mma element type, got {a}")
     per = 1 if bits == 64 else 32 // bits

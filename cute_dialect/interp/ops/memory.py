@@ -12,7 +12,7 @@ from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, Site, load, locate, store
 from cute_dialect.interp.ops.data import enum_word, ints_of
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
-from cute_dialect.interp.types import Leaf, Type, round_up, size_of, stride_of, type_of
+from cute_dialect.interp.types import Leaf, Type, element_of, size_of, stride_of, struct_fields, type_of
 from cute_dialect.interp.values import POISON, Array, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
 
 if TYPE_CHECKING:
@@ -119,18 +119,14 @@ def _gep(c: FnCompiler, op: Operation) -> None:
         elif current.name == "llvm.struct":
             fields = type_of(current)
             if not 0 <= i < len(fields.children):
-                raise InterpError("unsupported", f"expected a constant field index in [0, {len(fields.children)}), got {i}")
-            start = 0
-            for f in fields.children[:i]:
-                start = round_up(start, f.align) + f.size
-            const += round_up(start, fields.children[i].align)
-            current = current.types.data[i]  # type: ignore[attr-defined]
+                raise InterpError(
+                    "unsupported", f"expected a constant field index in [0, {len(fields.children)}), got {i}"
+                )
+            const += fields.starts[i]
+            current = struct_fields(current)[i]
             continue
-        elif current.name == "llvm.array":
-            current = current.type  # type: ignore[attr-defined]
-            stride = stride_of(current)
         else:
-            current = current.element_type  # type: ignore[attr-defined]
+            current = element_of(current)
             stride = stride_of(current)
         if i == GEP_SSA:
             terms.append((dynamic[at], stride))
@@ -213,7 +209,9 @@ def _addrspacecast(c: FnCompiler, op: Operation) -> None:
             _ = v + 0  # type: ignore[operator]
             arr = to_lanes(v, c_leaf, g.lanes)
             rank = arr >> WINDOW_BITS
-            blocks = np.array([g.block_of(i) if r == 0 else g.cluster_peer(i, r - 1) for i, r in enumerate(rank.tolist())])
+            blocks = np.array(
+                [g.block_of(i) if r == 0 else g.cluster_peer(i, r - 1) for i, r in enumerate(rank.tolist())]
+            )
             R[d] = SHARED_WINDOW + (blocks.astype(np.int64) << WINDOW_BITS) + (arr & low)
             return
         if isinstance(g.lane_block, int):
@@ -228,7 +226,11 @@ def _addrspacecast(c: FnCompiler, op: Operation) -> None:
         bad = (arr < SHARED_WINDOW) | (arr >= SHARED_WINDOW + (1 << 40))
         if bad.any() and (g.mask.any(bad) if bad.ndim else g.mask.n):
             lane = g.mask.first(bad) if bad.ndim else -1
-            raise Fault("oob", f"addrspacecast to shared memory of an address outside it: {int(np.asarray(arr).flat[max(lane, 0)]):#x}", lane)
+            raise Fault(
+                "oob",
+                f"addrspacecast to shared memory of an address outside it: {int(np.asarray(arr).flat[max(lane, 0)]):#x}",
+                lane,
+            )
         own = g.lane_block
         block = (arr - SHARED_WINDOW) >> WINDOW_BITS
         if np.any(block != own) and dst == 3 and g.mask.n:

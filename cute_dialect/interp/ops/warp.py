@@ -1,8 +1,9 @@
 """Warp collectives: shuffle, vote, match, redux, elect; and the packed conversions.
 
-A group holds whole warps, so each collective is done for all of them at once, on arrays `(warps, 32)`.  The threads that a member
-mask names must be active, or have exited: otherwise the device would hang or give garbage, and an error is raised here.
-Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync", "cvt".
+A group holds whole warps, so each collective is done for all of them at once, on arrays `(warps, 32)`.  The threads
+that a member mask names must be active, or have exited: otherwise the device would hang or give garbage, and an error
+is raised here. Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync",
+"cvt".
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def members(g: Group, mask: Value, name: str) -> Array:
     if missing.any():
         w, lane, other = (int(x[0]) for x in np.nonzero(missing))
         raise Fault(
-            "sync", f"{name}: the member mask names lane {other}, which is still running but did not get here", w * 32 + lane
+            "sync",
+            f"{name}: the member mask names lane {other}, which is still running but did not get here",
+            w * 32 + lane,
         )
     return named & active[:, None, :]
 
@@ -53,7 +56,9 @@ def rows(v: Value, leaf: Leaf, g: Group) -> Array:
     return to_lanes(v, leaf, g.lanes).reshape(-1, 32, *leaf.shape)
 
 
-def shuffle(g: Group, mask: Value, value: Value, offset: Value, clamp: Value, kind: str, leaf: Leaf, name: str) -> tuple[Array, Array]:
+def shuffle(
+    g: Group, mask: Value, value: Value, offset: Value, clamp: Value, kind: str, leaf: Leaf, name: str
+) -> tuple[Array, Array]:
     """shfl.sync: the value of the source lane, and whether it was in range (PTX ISA, pseudo-code of shfl.sync)."""
     talk = members(g, mask, name)
     warps = talk.shape[0]
@@ -80,7 +85,9 @@ def shuffle(g: Group, mask: Value, value: Value, offset: Value, clamp: Value, ki
         ok = j <= top
     j = np.where(ok, j, LANE)
     active = g.mask.array.reshape(warps, 32)
-    heard = np.take_along_axis(talk if len(talk) == warps else np.broadcast_to(talk, (warps, 32, 32)), j[:, :, None], axis=2)[:, :, 0]
+    heard = np.take_along_axis(
+        talk if len(talk) == warps else np.broadcast_to(talk, (warps, 32, 32)), j[:, :, None], axis=2
+    )[:, :, 0]
     deaf = active & ok & ~heard
     if deaf.any():
         lane = int(np.flatnonzero(deaf.ravel())[0])
@@ -106,7 +113,7 @@ def _shfl(c: FnCompiler, op: Operation) -> None:
         if len(outs) > 1:
             R[outs[1]] = ok
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _gpu_shuffle(c: FnCompiler, op: Operation) -> None:
@@ -126,7 +133,7 @@ def _gpu_shuffle(c: FnCompiler, op: Operation) -> None:
         mask = np.repeat(bits, 32)
         R[d], R[valid] = shuffle(g, mask, R[value], R[offset], clamp, kind, leaf, "gpu.shuffle")
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _vote(c: FnCompiler, op: Operation) -> None:
@@ -151,7 +158,7 @@ def _vote(c: FnCompiler, op: Operation) -> None:
             r = (~talk | p).all(axis=2) | (~talk | ~p).all(axis=2)
         R[d] = np.broadcast_to(r, (g.lanes // 32, 32)).reshape(g.lanes)
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _match(c: FnCompiler, op: Operation) -> None:
@@ -175,7 +182,7 @@ def _match(c: FnCompiler, op: Operation) -> None:
         if len(outs) > 1:
             R[outs[1]] = ok.reshape(g.lanes)
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _redux(c: FnCompiler, op: Operation) -> None:
@@ -210,12 +217,20 @@ def _redux(c: FnCompiler, op: Operation) -> None:
             else:
                 limits = np.iinfo(v.dtype)
                 worst = np.asarray(limits.min if kind.endswith("max") else limits.max, v.dtype)
-            f = np.fmax if kind == "fmax" else np.fmin if kind == "fmin" else np.maximum if kind.endswith("max") else np.minimum
+            f = (
+                np.fmax
+                if kind == "fmax"
+                else np.fmin
+                if kind == "fmin"
+                else np.maximum
+                if kind.endswith("max")
+                else np.minimum
+            )
             r = f.reduce(np.where(talk, row, worst), axis=2)
         r = np.ascontiguousarray(np.broadcast_to(r, (g.lanes // 32, 32)))
         R[d] = r.view(leaf.dtype).reshape(g.lanes)
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _elect(c: FnCompiler, op: Operation) -> None:
@@ -229,7 +244,7 @@ def _elect(c: FnCompiler, op: Operation) -> None:
         first = np.broadcast_to(talk, (g.lanes // 32, 32, 32)).argmax(axis=2)
         R[d] = (first == LANE).reshape(g.lanes) & g.mask.array
 
-    c.emit(op, step)
+    c.emit(op, step, keep=True)
 
 
 def _warp_sync(c: FnCompiler, op: Operation) -> None:
@@ -254,7 +269,9 @@ def saturate(x: Array, leaf: Leaf) -> Array:
     return np.where(np.isnan(wide), wide, np.clip(wide, -top, top)).astype(leaf.dtype)
 
 
-def emit_pack(c: FnCompiler, op: Operation, hi: int, lo: int, target: Leaf | None = None, sat: bool = False, relu: bool = False) -> None:
+def emit_pack(
+    c: FnCompiler, op: Operation, hi: int, lo: int, target: Leaf | None = None, sat: bool = False, relu: bool = False
+) -> None:
     """Two floats to one register: `hi` to the upper half. The result may be a vector or an integer of that size."""
     d = c.define(op.results[0])
     out = c.leaf_of(d)
