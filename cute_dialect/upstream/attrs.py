@@ -1,7 +1,7 @@
 """Attributes of the upstream dialects: enums and structures that keep upstream's spelling.
 
-Every attribute class is made from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`. The value is the text between the
-brackets, blanks normalised, so that what upstream prints comes back unchanged:
+Every attribute class is made from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`. The value is the text
+between the brackets, blanks normalised, so that what upstream prints comes back unchanged:
 
     #nvvm.mma_layout<row>            style `<>`     MmaLayout("row")
     #nvvm<shfl_kind bfly>            style `bare`   (a format without brackets is spelled in the opaque form)
@@ -49,7 +49,9 @@ class TextAttr(Data[str]):
         return self.data
 
     def fields(self) -> dict[str, str]:
-        """`{"m": "16", "n": "8"}` for `<m = 16, n = 8>`; values that hold a comma at the top level are not split further."""
+        """`{"m": "16", "n": "8"}` for `<m = 16, n = 8>`; values that hold a comma at the top level are not split
+        further.
+        """
         found: dict[str, str] = {}
         depth, start, quoted = 0, 0, False
         for i, char in enumerate(self.data + ","):
@@ -136,7 +138,9 @@ class _Cache:
 
 
 def attrs(dialect: str) -> dict[str, type[TextAttr]]:
-    """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`; none for arith, which has xDSL's."""
+    """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`; none for arith,
+    which has xDSL's.
+    """
     if dialect == "arith":
         return {}
     if dialect not in _Cache.by_dialect:

@@ -1,7 +1,7 @@
 """arith, cf, func, math, scf and ub: xDSL's dialects, completed with the ops of upstream that xDSL lacks.
 
-xDSL's classes are kept where they are, so that `xdsl.dialects.arith.AddiOp` builds and matches what is parsed. Where xDSL's text or
-properties deviate from upstream's, a subclass of xDSL's class takes its place in the parser.
+xDSL's classes are kept where they are, so that `xdsl.dialects.arith.AddiOp` builds and matches what is parsed. Where
+xDSL's text or properties deviate from upstream's, a subclass of xDSL's class takes its place in the parser.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attrs
-from cute_dialect.upstream.op import FormatOp, TableOp, make_ops
+from cute_dialect.upstream.op import FormatOp, make_ops
 from cute_dialect.upstream.tables import OpRow, has_table, table
 
 _NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "SCF": "Scf", "UB": "UB"}
@@ -24,7 +24,9 @@ RESPELLED = {
     ),
     "cf": ("cond_br",),
 }  # fmt: skip
-"""Ops whose xDSL class lacks a property or a form of upstream: `exact`, `overflow`, a rounding mode, vectors, branch weights."""
+"""Ops whose xDSL class lacks a property or a form of upstream: `exact`, `overflow`, a rounding mode, vectors, branch
+weights.
+"""
 
 
 class _Select(FormatOp):

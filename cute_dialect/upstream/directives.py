@@ -18,7 +18,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import UnresolvedOperand
 
-from cute_dialect.upstream.asm import ParseState, PrintState, operand_list, parse_optional_attr
+from cute_dialect.upstream.asm import ParseState
+from cute_dialect.upstream.asm_attrs import operand_list, parse_optional_attr
+from cute_dialect.upstream.asm_print import PrintState
 from cute_dialect.upstream.attrs import at_punctuation
 from cute_dialect.upstream.fmt import Custom
 from cute_dialect.upstream.infer import container_element
@@ -126,7 +128,9 @@ LINKAGES = (
 
 
 def _parse_switch_cases(state: ParseState, args: Args) -> bool:
-    """`[ 42: ^bb1(%x : i32), 43: ^bb2 ]`; for cf.switch the brackets belong to the format, and a default comes first."""
+    """`[ 42: ^bb1(%x : i32), 43: ^bb2 ]`; for cf.switch the brackets belong to the format, and a
+    default comes first.
+    """
     parser = state.parser
     cf = len(args) == 8
     if cf:
@@ -175,7 +179,7 @@ def _block_operands(state: ParseState) -> tuple[list[UnresolvedOperand], list[At
 
 def _print_switch_cases(state: PrintState, args: Args) -> None:
     op, printer = state.op, state.printer
-    _, values, blocks, operands, _ = args[-5:]
+    _, values, _, operands, _ = args[-5:]
     numbers: Sequence[int] = ()
     if isinstance(given := op.properties.get(values), DenseIntOrFPElementsAttr):
         numbers = cast("Sequence[int]", given.get_values())

@@ -216,3 +216,14 @@ class _Compiler:
 def _name(element: Element) -> str:
     assert isinstance(element, Var)
     return element.name
+
+
+class _Formats:
+    by_op: dict[str, list[Element]] = {}
+
+
+def format_of(name: str, text: str) -> list[Element]:
+    """The compiled format `text` of op `name`, kept."""
+    if name not in _Formats.by_op:
+        _Formats.by_op[name] = compile_format(text)
+    return _Formats.by_op[name]

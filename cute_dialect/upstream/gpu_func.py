@@ -158,7 +158,8 @@ class GPUFuncOp(TableOp):
 class LaunchOp(TableOp):
     """`gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, …) threads(%tx, …) in (%sx = %c32, …) { … gpu.terminator }`
 
-    The entry block has the ids (block, thread), the sizes (grid, block), for clusters their ids and sizes, then attributions.
+    The entry block has the ids (block, thread), the sizes (grid, block), for clusters their ids and sizes, then
+    attributions.
     """
 
     name = "gpu.launch"

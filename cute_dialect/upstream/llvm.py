@@ -1,6 +1,7 @@
 """The llvm dialect as upstream MLIR has it: every op, those with a C++ format written out here and in `llvm_func.py`.
 
-Ops used by our passes have constructors with types; the others are reached by name (`llvm.FpextOp`) and built as any `TableOp`.
+Ops used by our passes have constructors with types; the others are reached by name (`llvm.FpextOp`) and built as any
+`TableOp`.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,6 @@ from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.asm import flag_words
 from cute_dialect.upstream.attrs import attr, attrs
 from cute_dialect.upstream.directives import GEP_DYNAMIC
 from cute_dialect.upstream.infer import container_element
@@ -312,7 +312,8 @@ class InlineAsmOp(FormatOp):
 
 
 OWN = (
-    ICmpOp, FCmpOp, AllocaOp, LoadOp, StoreOp, GEPOp, ExtractValueOp, InsertValueOp, PoisonOp, UndefOp, ZeroOp, ConstantOp,
+    ICmpOp, FCmpOp, AllocaOp, LoadOp, StoreOp, GEPOp,
+    ExtractValueOp, InsertValueOp, PoisonOp, UndefOp, ZeroOp, ConstantOp,
     AddressOfOp, ReturnOp, InlineAsmOp, FuncOp, CallOp, CallIntrinsicOp, GlobalOp,
 )  # fmt: skip
 OPS = make_ops("llvm", OWN)
@@ -330,7 +331,10 @@ def __getattr__(name: str) -> type[TableOp]:
 
 
 __all__ = [
-    "LLVM", "OPS", "AddressOfOp", "AllocaOp", "CallIntrinsicOp", "CallOp", "ConstantOp", "ExtractValueOp", "FCmpOp", "FuncOp",
-    "GEPOp", "GlobalOp", "ICmpOp", "InlineAsmOp", "InsertValueOp", "LLVMArrayType", "LLVMFunctionType", "LLVMPointerType",
-    "LLVMStructType", "LLVMVoidType", "LoadOp", "PoisonOp", "Region", "ReturnOp", "StoreOp", "UndefOp", "ZeroOp", "flag_words",
+    "LLVM", "OPS", "AddressOfOp", "AllocaOp", "CallIntrinsicOp",
+    "CallOp", "ConstantOp", "ExtractValueOp", "FCmpOp", "FuncOp",
+    "GEPOp", "GlobalOp", "ICmpOp", "InlineAsmOp",
+    "InsertValueOp", "LLVMArrayType", "LLVMFunctionType", "LLVMPointerType",
+    "LLVMStructType", "LLVMVoidType", "LoadOp", "PoisonOp", "Region",
+    "ReturnOp", "StoreOp", "UndefOp", "ZeroOp",
 ]  # fmt: skip

@@ -36,12 +36,15 @@ _VISIBILITY = ("default", "hidden", "protected")
 _UNNAMED = {"unnamed_addr": 2, "local_unnamed_addr": 1}
 _TAIL_CALLS = ("none", "tail", "musttail", "notail")
 _CCONVS = (
-    "ccc", "fastcc", "coldcc", "ghccc", "hipe_cc", "anyregcc", "preserve_mostcc", "preserve_allcc", "swiftcc", "cxx_fast_tlscc",
+    "ccc", "fastcc", "coldcc", "ghccc", "hipe_cc",
+    "anyregcc", "preserve_mostcc", "preserve_allcc", "swiftcc", "cxx_fast_tlscc",
     "tailcc", "cfguard_checkcc", "swifttailcc", "x86_stdcallcc", "x86_fastcallcc", "arm_apcscc", "arm_aapcscc",
-    "arm_aapcs_vfpcc", "msp430_intrcc", "x86_thiscallcc", "ptx_kernelcc", "ptx_devicecc", "spir_funccc", "spir_kernelcc",
+    "arm_aapcs_vfpcc", "msp430_intrcc", "x86_thiscallcc",
+    "ptx_kernelcc", "ptx_devicecc", "spir_funccc", "spir_kernelcc",
     "intel_ocl_bicc", "x86_64_sysvcc", "win64cc", "x86_vectorcallcc", "hhvmcc", "hhvm_ccc", "x86_intrcc", "avr_intrcc",
     "avr_builtincc", "amdgpu_vscc", "amdgpu_gscc", "amdgpu_cscc", "amdgpu_kernelcc", "x86_regcallcc", "amdgpu_hscc",
-    "msp430_builtincc", "amdgpu_lscc", "amdgpu_escc", "aarch64_vectorcallcc", "aarch64_sve_vectorcallcc", "wasm_emscripten_invokecc",
+    "msp430_builtincc", "amdgpu_lscc", "amdgpu_escc",
+    "aarch64_vectorcallcc", "aarch64_sve_vectorcallcc", "wasm_emscripten_invokecc",
     "amdgpu_gfxcc", "m68k_intrcc",
 )  # fmt: skip
 
@@ -260,7 +263,8 @@ class GlobalOp(TableOp):
         printer.print_string(")")
         _print_comdat(self, printer)
         elided = {
-            "linkage", "visibility_", "unnamed_addr", "thread_local_", "constant", "sym_name", "value", "global_type", "comdat",
+            "linkage", "visibility_", "unnamed_addr", "thread_local_",
+            "constant", "sym_name", "value", "global_type", "comdat",
         }  # fmt: skip
         shown = {k: v for k, v in props.items() if k not in elided} | self.attributes
         printer.print_op_attributes(dict(sorted(shown.items())))
@@ -273,7 +277,9 @@ class GlobalOp(TableOp):
 
 
 class CallOp(TableOp):
-    """`llvm.call @f(%a) vararg(!llvm.func<i32 (ptr, ...)>) : (!llvm.ptr) -> i32`, or `llvm.call %fp(%a) : !llvm.ptr, (i32) -> ()`"""
+    """`llvm.call @f(%a) vararg(!llvm.func<i32 (ptr, ...)>) : (!llvm.ptr) -> i32`, or `llvm.call %fp(%a) : !llvm.ptr,
+    (i32) -> ()`
+    """
 
     name = "llvm.call"
 
@@ -285,10 +291,13 @@ class CallOp(TableOp):
         *,
         var_callee_type: LLVMFunctionType | None = None,
     ) -> None:
-        """A call of `callee`; without it the first operand is the function pointer. `var_callee_type` for variadic callees."""
+        """A call of `callee`; without it the first operand is the function pointer. `var_callee_type` for variadic
+        callees.
+        """
         super().__init__(
-            operands, callee=callee, var_callee_type=var_callee_type, op_bundle_sizes=[], CConv=attr("llvm.cconv", "ccc"),
-            TailCallKind=attr("llvm.tailcallkind", "none"), fastmathFlags=attr("llvm.fastmath", "none"),
+            operands, callee=callee, var_callee_type=var_callee_type, op_bundle_sizes=[],
+            CConv=attr("llvm.cconv", "ccc"), TailCallKind=attr("llvm.tailcallkind", "none"),
+            fastmathFlags=attr("llvm.fastmath", "none"),
             result_types=[] if result_type is None else [result_type],
         )  # fmt: skip
 

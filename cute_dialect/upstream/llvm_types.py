@@ -1,6 +1,7 @@
 """Types of the llvm dialect, as upstream spells them; inside `!llvm<…>` the prefix `!llvm.` is left out:
 
-    !llvm.struct<(ptr<1>, struct<(i32, array<4 x f32>)>)>     LLVMStructType([LLVMPointerType(1), LLVMStructType([...])])
+    !llvm.struct<(ptr<1>, struct<(i32, array<4 x f32>)>)>     LLVMStructType([LLVMPointerType(1),
+    LLVMStructType([...])])
 
 Light classes of our own: importing xDSL's llvm dialect for its types costs 40 ms.
 """
@@ -16,7 +17,9 @@ from cute_dialect.upstream.attrs import at_punctuation, raw_body
 
 
 class LLVMPointerType(Data[int], TypeAttribute):
-    """`!llvm.ptr<N>`, an opaque pointer into address space N (0 generic, 1 global, 3 shared, 4 constant, 5 local, 7 cluster)."""
+    """`!llvm.ptr<N>`, an opaque pointer into address space N (0 generic, 1 global, 3 shared, 4 constant, 5 local, 7
+    cluster).
+    """
 
     name = "llvm.ptr"
 
@@ -149,7 +152,9 @@ class LLVMArrayType(Data[ArrayBody], TypeAttribute):
 
 
 class StructBody(NamedTuple):
-    """Parameters of a struct type; `types` is None for an opaque struct and for a reference to an enclosing named one."""
+    """Parameters of a struct type; `types` is None for an opaque struct and for a reference to an enclosing named
+    one.
+    """
 
     types: tuple[Attribute, ...] | None
     packed: bool
@@ -158,7 +163,9 @@ class StructBody(NamedTuple):
 
 
 class LLVMStructType(Data[StructBody], TypeAttribute):
-    """`!llvm.struct<(T, …)>`, `!llvm.struct<packed (T, …)>`, `!llvm.struct<"name", (T, …)>`, `!llvm.struct<"name", opaque>`"""
+    """`!llvm.struct<(T, …)>`, `!llvm.struct<packed (T, …)>`, `!llvm.struct<"name", (T, …)>`, `!llvm.struct<"name",
+    opaque>`
+    """
 
     name = "llvm.struct"
 

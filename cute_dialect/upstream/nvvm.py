@@ -17,7 +17,9 @@ from cute_dialect.upstream.op import FormatOp, Operand, TableOp, make_ops
 
 
 def nvvm_attr(mnemonic: str, text: str = "") -> Attribute:
-    """`nvvm_attr("mma_layout", "row")` is `#nvvm.mma_layout<row>`. Raises ValueError for one that upstream does not have."""
+    """`nvvm_attr("mma_layout", "row")` is `#nvvm.mma_layout<row>`. Raises ValueError for one that upstream does not
+    have.
+    """
     return attr(f"nvvm.{mnemonic}", text)
 
 

@@ -17,8 +17,9 @@ _I32 = IntegerType(32)
 class MmaSyncOp(TableOp):
     """`nvvm.mma.sync A[%a0, …] B[%b0, …] C[%c0, …] {layoutA = …, shape = …} : (vector<2xf16>, vector<2xf16>, f32) -> S`
 
-    The types are those of one element of A, B and C; S is a struct of the accumulators. Where the element type tells the PTX type
-    (f16, f64), `multiplicandAPtxType` and `multiplicandBPtxType` may be left out, in which case they are filled in, as upstream does.
+    The types are those of one element of A, B and C; S is a struct of the accumulators. Where the element type tells
+    the PTX type (f16, f64), `multiplicandAPtxType` and `multiplicandBPtxType` may be left out, in which case they are
+    filled in, as upstream does.
     """
 
     name = "nvvm.mma.sync"

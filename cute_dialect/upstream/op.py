@@ -1,11 +1,12 @@
 """Ops of the upstream dialects as light classes: `TableOp` reads its shape from a table row when it is first used.
 
     tid = nvvm.ThreadIdXOp()                                        result type i32, the only one
-    sum = nvvm.ShflSyncOp(mask, v, off, clamp, kind="bfly")         result type of v: no rule says so, hence result_types=[f32]
-    ld = llvm.LoadOp(p, result_types=[vec], alignment=16)
-    op.mask, op.kind, op.res                                        operands, attributes and results by upstream's names
+    sum = nvvm.ShflSyncOp(mask, v, off, clamp, kind="bfly")         result type of v: no rule says so, hence
+    result_types=[f32] ld = llvm.LoadOp(p, result_types=[vec], alignment=16) op.mask, op.kind, op.res
+    operands, attributes and results by upstream's names
 
-A class costs some microseconds to make, against a fraction of a millisecond for an IRDL class, and there are 800 of them.
+A class costs some microseconds to make, against a fraction of a millisecond for an IRDL class, and there are 800 of
+them.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -86,7 +87,8 @@ class TableOp(Operation):
         attributes: Mapping[str, Attribute] | None = None,
         **properties: PropertyValue,
     ) -> None:
-        """An op from its operands (one argument an operand of upstream's declaration), attributes by name and result types.
+        """An op from its operands (one argument an operand of upstream's declaration), attributes by name and result
+        types.
 
         `result_types` may be left out where upstream's type rules determine them. `attributes` holds discardable ones.
         Raises TypeError for an unknown attribute or missing result types.
@@ -172,7 +174,9 @@ class TableOp(Operation):
         return self.results[0]
 
     def segments(self, which: str) -> Sequence[int] | None:
-        """The segment sizes property `which` (`operandSegmentSizes` or `resultSegmentSizes`) as numbers, None when absent."""
+        """The segment sizes property `which` (`operandSegmentSizes` or `resultSegmentSizes`) as numbers, None when
+        absent.
+        """
         sizes = self.properties.get(which)
         return cast("Sequence[int]", sizes.get_values()) if isinstance(sizes, DenseArrayBase) else None
 
@@ -269,7 +273,9 @@ def _one_or_all(arg: ArgSpec, values: list[SSAValue]) -> SSAValue | Sequence[SSA
 
 
 def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) -> list[Attribute]:
-    """The result types that upstream's rules give for operand `types` and `props`. Raises TypeError when they give none."""
+    """The result types that upstream's rules give for operand `types` and `props`. Raises TypeError when they give
+    none.
+    """
     known = {name: group for name, group in types.items() if group}
     spec.infer(known, {name: len(group) for name, group in types.items()})
     from cute_dialect.upstream.infer import special_results
@@ -295,7 +301,7 @@ class FormatOp(TableOp):
         return parse_op(cls, parser)
 
     def print(self, printer: Printer) -> None:
-        from cute_dialect.upstream.asm import print_op
+        from cute_dialect.upstream.asm_print import print_op
 
         print_op(self, printer)
 
@@ -319,7 +325,8 @@ def class_name(mnemonic: str) -> str:
 def make_ops(
     dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = ()
 ) -> dict[str, type[Operation]]:
-    """The op classes of `dialect` by name without dialect: those of its table, and `own` in place of theirs; none of `without`.
+    """The op classes of `dialect` by name without dialect: those of its table, and `own` in place of theirs; none of
+    `without`.
 
     An own class needs no more than `name`; its row and traits come from the table.
     """

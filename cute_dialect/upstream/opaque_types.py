@@ -111,7 +111,8 @@ class _Types:
         cast("str", t.name): t
         for t in (
             AsyncTokenType, SparseDnTensorHandleType, SparseSpMatHandleType, SparseSpGEMMOpHandleType, MMAMatrixType,
-            DeviceAsyncTokenType, MBarrierTokenType, MBarrierGroupType, TensorMapDescriptorType, WarpgroupAccumulatorType,
+            DeviceAsyncTokenType, MBarrierTokenType,
+            MBarrierGroupType, TensorMapDescriptorType, WarpgroupAccumulatorType,
             WarpgroupMatrixDescriptorType,
         )
     }  # fmt: skip

@@ -48,7 +48,8 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
 
 
 def register(ctx: Context, names: Iterable[str] | None = None) -> None:
-    """Registers the dialects `names` (all when None) with `ctx`; each is loaded when an op or attribute of it is first parsed.
+    """Registers the dialects `names` (all when None) with `ctx`; each is loaded when an op or attribute of it is
+    first parsed.
 
     Raises KeyError for a name that is not in `BASE_DIALECTS`.
     """

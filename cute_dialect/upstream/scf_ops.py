@@ -1,6 +1,8 @@
-"""The ops of scf that xDSL spells otherwise than upstream, as subclasses of xDSL's: `scf.for unsigned`, `scf.while : () -> ()` …
+"""The ops of scf that xDSL spells otherwise than upstream, as subclasses of xDSL's: `scf.for unsigned`, `scf.while :
+() -> ()` …
 
-A property that xDSL's definition lacks (`unsignedCmp`, `no_inline`) is carried along, printed, and hidden from xDSL's verifier.
+A property that xDSL's definition lacks (`unsignedCmp`, `no_inline`) is carried along, printed, and hidden from xDSL's
+verifier.
 """
 
 from collections.abc import Sequence
@@ -108,7 +110,9 @@ class WhileOp(scf.WhileOp):
         printer.print_op_attributes(self.attributes, print_keyword=True)
 
     def verify_(self) -> None:
-        """As upstream: operands match the first region's arguments, results the second's; checks before xDSL indexes them."""
+        """As upstream: operands match the first region's arguments, results the second's; checks before xDSL indexes
+        them.
+        """
         before, after = self.before_region.block, self.after_region.block
         if [a.type for a in before.args] != list(self.operand_types):
             raise VerifyException(f"expected {len(self.operands)} arguments of the operands' types in the first region")

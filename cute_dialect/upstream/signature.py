@@ -1,4 +1,6 @@
-"""Function signatures with attributes, `(%a: i32 {llvm.noundef}, ...) -> (f32 {llvm.signext})`, for llvm.func, llvm.call and gpu.func."""
+"""Function signatures with attributes, `(%a: i32 {llvm.noundef}, ...) -> (f32 {llvm.signext})`, for llvm.func,
+llvm.call and gpu.func.
+"""
 
 from collections.abc import Sequence
 

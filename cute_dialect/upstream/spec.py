@@ -41,8 +41,9 @@ Types = dict[str, tuple[Attribute, ...]]
 class ArgSpec:
     """One operand or result of an op.
 
-    `arity` is "" (one), "?" (optional), "*" (variadic) or "**" (variadic of variadics); `type_text` is its only possible type, or
-    empty; `constraint` is upstream's summary of what it may be; `stripped` says that the declarative format prints its type without `!dialect.mnemonic`.
+    `arity` is "" (one), "?" (optional), "*" (variadic) or "**" (variadic of variadics); `type_text` is its only
+    possible type, or empty; `constraint` is upstream's summary of what it may be; `stripped` says that the
+    declarative format prints its type without `!dialect.mnemonic`.
     """
 
     __slots__ = ("arity", "constraint", "name", "stripped", "type_text")
@@ -71,8 +72,9 @@ class ArgSpec:
 class AttrSpec:
     """One inherent attribute (a property) of an op.
 
-    `kind`: unit, bool, i1 … i64, index, f64 (typed numbers), sym (`@name`), ref (`@a::@b`), str, type, array, dense.i32, dense.i64,
-    map, any, `@dialect.mnemonic` (a `TextAttr`), `enum.i64.NAME` (an integer spelled as a word), `prop.MNEMONIC.NAME` (LLVM flags).
+    `kind`: unit, bool, i1 … i64, index, f64 (typed numbers), sym (`@name`), ref (`@a::@b`), str, type, array,
+    dense.i32, dense.i64, map, any, `@dialect.mnemonic` (a `TextAttr`), `enum.i64.NAME` (an integer spelled as a
+    word), `prop.MNEMONIC.NAME` (LLVM flags).
     """
 
     __slots__ = ("default", "dialect", "kind", "name", "nullable", "optional")
@@ -112,7 +114,8 @@ class AttrSpec:
         return self.convert(int(self.default) if self.default.isdigit() else _BOOLS.get(self.default, self.default))
 
     def convert(self, value: "Attribute | int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
-        """The attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit attribute, [0, 1] for a list.
+        """The attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit attribute, [0, 1]
+        for a list.
 
         Raises TypeError when the kind of the attribute has no such value.
         """
@@ -201,7 +204,8 @@ class OpSpec:
     """The declaration of one op, read from its table row."""
 
     __slots__ = (
-        "attrs", "dialect", "format", "name", "one_block", "operands", "regions", "results", "rules", "successors", "traits"
+        "attrs", "dialect", "format", "name", "one_block", "operands", "regions", "results", "rules",
+        "successors", "traits",
     )  # fmt: skip
 
     def __init__(self, dialect: str, row: OpRow) -> None:
@@ -233,7 +237,9 @@ class OpSpec:
         return _sizes(self.results, count, given, f"'{self.name}' expects {{}} results, got {{}}")
 
     def infer(self, types: Types, counts: Mapping[str, int]) -> None:
-        """Adds to `types` what the rules and the only-possible types give; `counts` are the numbers of operands by name."""
+        """Adds to `types` what the rules and the only-possible types give; `counts` are the numbers of operands by
+        name.
+        """
         everything = [arg.name for arg in self.operands] + [arg.name for arg in self.results]
         for arg in (*self.operands, *self.results):
             if arg.name not in types and (only := arg.type) is not None:

@@ -66,7 +66,7 @@ def test_words_and_numbers_become_attributes() -> None:
 def test_attributes_are_checked_by_name() -> None:
     assert str(attr("llvm.linkage", "internal")) == "#llvm.linkage<internal>"
     assert str(nvvm_attr("redux_kind", "add")) == "#nvvm<redux_kind add>"
-    with pytest.raises(ValueError, match="#nvvm.nothing"):
+    with pytest.raises(ValueError, match=r"#nvvm\.nothing"):
         nvvm_attr("nothing")
 
 

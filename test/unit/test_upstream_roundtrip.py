@@ -1,9 +1,9 @@
-"""Every snippet of test/upstream/corpus, against upstream MLIR itself: what it prints we read, what we print it reads, same meaning.
+"""Every snippet of test/upstream/corpus, against upstream MLIR itself: what it prints we read, what we print it
+reads, same meaning.
 
 For each snippet (files are split at `// -----`):
-    upstream's custom form → ours → our generic and our custom form → upstream's generic form = upstream's own generic form
-    upstream's generic form → ours → the same
-    the text of the corpus as written → ours → the same
+    upstream's custom form → ours → our generic and our custom form → upstream's generic form = upstream's own generic
+    form upstream's generic form → ours → the same the text of the corpus as written → ours → the same
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Ops and attributes of the gpu dialect of upstream MLIR 22.1.8, made by `upstream/generate.py`."""
+"""Ops and attributes of the gpu dialect of upstream MLIR 22.1.8; made by generate.py."""
 
 # fmt: off
 # ruff: noqa: E501, RUF100
