@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation
@@ -102,7 +102,7 @@ def location_position(location: Attribute) -> Position | None:
     if isinstance(location, NameLoc):
         return location_position(location.location)
     if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
-        for part in location.locations:
+        for part in cast("ArrayAttr[Attribute]", location.locations):  # pyright: ignore[reportUnknownMemberType]
             found = location_position(part)
             if found is not None:
                 return found

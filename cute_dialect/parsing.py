@@ -189,7 +189,7 @@ class LocatedParser(Parser):
 
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
-    ) -> Attribute:
+    ):
         if "." in attr_name:
             lookup = self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr
             if lookup(attr_name) is None:

@@ -84,6 +84,7 @@ class _Verifier:
         if defined is None:
             return "is defined by an op that is in no block"
         region = defined.parent
+        assert region is None or isinstance(region, Region)
         here: Operation | None = user
         block = user.parent
         while block is not None and block.parent is not region:

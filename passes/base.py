@@ -251,5 +251,5 @@ def _type(written: str) -> object:
     """The type that an annotation of an option names."""
     kind = written.removesuffix("| None").strip()
     inner = kind.removeprefix("tuple[").split(",")[0].rstrip("]").strip()
-    found: object = tuple[_TYPES[inner], ...] if kind.startswith("tuple[") else _TYPES[kind]
-    return found | None if kind != written else found  # pyright: ignore[reportOperatorIssue]
+    found = tuple[_TYPES[inner], ...] if kind.startswith("tuple[") else _TYPES[kind]
+    return found | None if kind != written else found  # pyright: ignore[reportUnknownVariableType]

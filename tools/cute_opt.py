@@ -28,6 +28,7 @@ from cute_dialect.tools.opt_options import (
 if TYPE_CHECKING:
     from xdsl.context import Context
 
+    from cute_dialect.passes.pipeline_text import Element
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.tools.opt_watch import IRPrinter, Timing
 
@@ -124,8 +125,9 @@ class Job:
     """One command: options, and what all pieces of the input share."""
 
     def __init__(self, options: OptOptions, words: Sequence[str], start: float):
-        import cute_dialect.context
-        import cute_dialect.parsing  # noqa: F401
+        from importlib import import_module
+
+        import_module("cute_dialect.parsing")  # what takes long is imported here, to be timed
 
         self.options = options
         self.words = words
@@ -263,7 +265,7 @@ class Job:
         from cute_dialect.pipelines.registry import PipelineError, named_pipeline
         from cute_dialect.pipelines.runner import ResolveError, resolve
 
-        elements = []
+        elements: list[tuple[Element, Source | None]] = []
         for item in run:
             label = f"<--{item.name}>" if isinstance(item, PassFlag) else "<--pass-pipeline>"
             text = item.options if isinstance(item, PassFlag) else item.text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from cute_dialect.diagnostics import DiagnosticEngine, Position, Source
+from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
 from cute_dialect.parsing import parse_module
 from cute_dialect.printing import ir_text
 from cute_dialect.verifier import verify
@@ -144,7 +144,7 @@ def _roundtrip(job: Job, engine: DiagnosticEngine, module: ModuleOp, name: str) 
     return True
 
 
-def _difference(engine: DiagnosticEngine, old: str, new: str) -> tuple:  # pyright: ignore
+def _difference(engine: DiagnosticEngine, old: str, new: str) -> tuple[Diagnostic, Diagnostic]:
     return (engine.note(f"printed: {old.strip()}"), engine.note(f"read back: {new.strip()}"))
 
 
