@@ -34,7 +34,7 @@ $(VENV)/.dev: $(VENV)/.test
 demo: $(VENV)/.cuda  ## compile a kernel from text to PTX and run it (GPU, or the CPU interpreter), show the result
 	@mkdir -p $(OUT)
 	$(BIN)/cute-opt test/examples/elementwise_add.mlir --pipeline=nvptx=chip=sm_90a --mlir-print-ir-tree-dir=$(OUT)/stages --emit=ptx -o $(OUT)/add.ptx
-	$(BIN)/cute-run test/examples/elementwise_add.mlir --kernel add --device=auto --in 123x517xf32=randn --in 123x517xf32=randn --out-arg 123x517xf32=poison --check 'c == a + b' --keep $(OUT)/artifact
+	$(BIN)/cute-run test/examples/elementwise_add.mlir --kernel add --device=auto --in 123x517:randn --in 123x517:randn --check 'c == a + b' --keep $(OUT)/artifact
 	@echo "PTX: $(OUT)/add.ptx    IR after each pass: $(OUT)/stages    compiled kernel: $(OUT)/artifact"
 
 test: $(VENV)/.test  ## install the test extras, run lit and pytest

@@ -223,7 +223,8 @@ class Accesses:
 
     def _flag(self, index: int) -> SSAValue:
         assert self.op.pred is not None
-        return self.site.once(("flag", index), lambda: memory.LoadOp(self.op.pred, self.site.coordinate(self.flag_of(index))))
+        pred, where = self.op.pred, self.flag_of(index)
+        return self.site.once(("flag", where), lambda: memory.LoadOp(pred, self.site.coordinate(where)))
 
 
 def _index(leaf: Leaf) -> int:

@@ -15,7 +15,13 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CuteType, IntTupleType
 
 
+_READS_TYPE_ONLY = frozenset({"cute.memref.load", "cute.memref.store"})
+
+
 def _static(l: Lowering, op: Operation) -> None:
+    # A static coordinate is used through its type.
+    if op.results[0].uses and all(u.operation.name in _READS_TYPE_ONLY for u in op.results[0].uses):
+        return
     l.values[op.results[0]] = l.build.poison(lowered(op.results[0].type))
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import FunctionType, IntegerType
 from xdsl.ir import Attribute
 
-from cute_dialect.algebra.int_tuple import leaves
+from cute_dialect.algebra.int_tuple import leaves, tree_leaves
 from cute_dialect.algebra.layout import Layout
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
@@ -75,7 +75,7 @@ def _value(payload: object) -> Attribute:
 
 
 def _tile_layouts(tile: object) -> list[Layout]:
-    return [x for x in leaves(tile) if isinstance(x, Layout)]
+    return [x for x in tree_leaves(tile) if isinstance(x, Layout)]  # pyright: ignore[reportArgumentType]
 
 
 @lru_cache(maxsize=4096)

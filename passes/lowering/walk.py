@@ -170,6 +170,8 @@ class Lowering:
             assert isinstance(t, CuteType)
             payload = t.data
         found = dynamic_leaves(payload)
+        if not found:
+            return payload
         values = self.leaves(ssa, payload, leaf_paths(t) if paths is None else paths)
         bound: list[Leaf] = []
         for d, v in zip(found, values):
