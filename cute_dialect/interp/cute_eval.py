@@ -30,6 +30,7 @@ from cute_dialect.ops.arith import ComparisonOp
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed, bind, dynamic_leaves, track
 from cute_dialect.types import CuteType, IntTupleType, Payload
+from cute_dialect.upstream.llvm_types import LLVMStructType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -543,8 +544,8 @@ def _format(form: str, numbers: Sequence[Value]) -> str:
 
 def poison_of(t: Attribute) -> Value:
     """A value of a lowered type with nothing in it yet."""
-    if t.name == "llvm.struct":
-        return tuple(poison_of(x) for x in t.types.data)  # pyright: ignore
+    if isinstance(t, LLVMStructType):
+        return tuple(poison_of(x) for x in t.types)
     return POISON
 
 
@@ -595,8 +596,8 @@ def arranged(t: Attribute, numbers: Sequence[Number]) -> Value:
     left = iter(numbers)
 
     def fill(t: Attribute) -> Value:
-        if t.name == "llvm.struct":
-            return tuple(fill(x) for x in t.types.data)  # pyright: ignore
+        if isinstance(t, LLVMStructType):
+            return tuple(fill(x) for x in t.types)
         return next(left)
 
     value: Value = tuple(left) if isinstance(t, CuteType) else fill(t)

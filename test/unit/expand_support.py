@@ -23,11 +23,12 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
-from cute_dialect.interp.cute_eval import Evaluator, Undefined, Value, flatten
+from cute_dialect.interp.cute_eval import Evaluator, Undefined, Value, arranged, flatten
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.passes.base import PassContext
 from cute_dialect.passes.expand_ops import ExpandOpsPass
 from cute_dialect.passes.fold_static import FoldStaticPass
+from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.types import TYPES, CuteType, Payload
 
 Typed = tuple[str, Tree]
@@ -183,13 +184,28 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
         expand(module, fold=choose.random.random() < 0.5)
         lowered = Evaluator(module).call("f", arguments)
         assert list(flatten(lowered)) == list(flatten(direct)), f"{arguments}: {direct} != {lowered}\n{module}"
+        text = str(module)
+        base = on_base(module, arguments)
+        assert base == list(flatten(direct)), f"{arguments}: {direct} != {base}\n{text}\n{module}"
         return Outcome(
             tuple(_result(t, v) for t, v in zip(result_types, lowered)),
             any(isinstance(t, IntegerType) or not t.is_static() for t in result_types),  # pyright: ignore
             tuple(payloads),
-            str(module),
+            text,
         )
     return None
+
+
+def on_base(module: ModuleOp, arguments: Sequence[Sequence[int]]) -> list[object]:
+    """What ``@f`` gives after ``cute-to-base``, in storage order."""
+    to_base = ToBasePass()
+    to_base.run(module, PassContext(Context()))
+    module.verify()
+    left = list(to_base.legal_after(module))
+    assert not left, f"{to_base.name} left {left[0]}"
+    evaluator = Evaluator(module)
+    types = [a.type for a in evaluator.functions["f"].regions[0].block.args]
+    return list(flatten(evaluator.call("f", [arranged(t, a) for t, a in zip(types, arguments, strict=True)])))
 
 
 def _result(t: Attribute, value: Value) -> object:
