@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+
 from cute_dialect.context import make_context
 from cute_dialect.diagnostics import DiagnosticEngine, Source
 from cute_dialect.parsing import parse_module
@@ -12,8 +15,6 @@ from cute_dialect.passes.base import PassContext, run_pass
 from cute_dialect.passes.registry import load
 from cute_dialect.printing import ir_text
 from cute_dialect.verifier import verify
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
 
 
 def module(text: str) -> ModuleOp:
