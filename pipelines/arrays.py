@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
 
-__all__ = ["ArrayView", "NotAnArray", "accepts", "numpy_dtype", "stream_of", "view_of"]
+__all__ = [
+    "ArrayView",
+    "NotAnArray",
+    "accepts",
+    "numpy_dtype",
+    "stream_of",
+    "torch_addresses",
+    "torch_key",
+    "torch_stream",
+    "view_of",
+]
 
 
 class NotAnArray(TypeError):
@@ -226,6 +236,42 @@ def _dlpack(value: object, stream: int) -> ArrayView:
     return ArrayView((tensor.data or 0) + tensor.byte_offset, shape, strides, name, device, "dlpack", capsule)
 
 
+# -------------------------------------------------------------------------------------------------------- torch, fast
+
+
+def torch_key(args: tuple[object, ...], mask: int) -> tuple[object, ...] | None:
+    """What a launch depends on, if all arguments are torch tensors: shape, strides, type, GPU, address & ``mask``.
+
+    ``None`` if one is not, or is not on a GPU.  Costs well under a microsecond an argument.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    tensor_type = torch.Tensor
+    key: list[object] = []
+    for a in args:
+        if type(a) is not tensor_type:
+            return None
+        tensor = cast(Any, a)
+        device: int = tensor.get_device()
+        if device < 0:
+            return None
+        key += (tensor.shape, tensor.stride(), tensor.dtype, device, tensor.data_ptr() & mask)
+    return tuple(key) if key else None
+
+
+def torch_addresses(args: tuple[object, ...]) -> list[int]:
+    """The addresses of torch tensors."""
+    return [cast(Any, a).data_ptr() for a in args]
+
+
+def torch_stream(device: int) -> int:
+    """The handle of torch's current stream on a GPU."""
+    torch = sys.modules["torch"]
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what torch's own compiler uses: 20 times faster
+    return int(quick(device) if quick is not None else torch.cuda.current_stream(device).cuda_stream)
+
+
 # ------------------------------------------------------------------------------------------------------------ streams
 
 StreamLike: TypeAlias = object
@@ -252,7 +298,7 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
 def _current_stream(views: tuple[ArrayView, ...]) -> int:
     for view in views:
         if view.library == "torch" and view.device >= 0:
-            return int(sys.modules["torch"].cuda.current_stream(view.device).cuda_stream)
+            return torch_stream(view.device)
     cupy = sys.modules.get("cupy")
     if cupy is not None and any(v.library == "cuda" and type(v.keep).__module__.startswith("cupy") for v in views):
         return int(cupy.cuda.get_current_stream().ptr)

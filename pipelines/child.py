@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -33,6 +34,7 @@ def in_child(work: Callable[[], str], filename: str) -> str:
             code = 1
             try:
                 os.close(read_end)
+                gc.disable()  # a collection would touch, and so copy, every object of the parent
                 os.dup2(log.fileno(), 2)
                 if "faulthandler" in sys.modules:  # an abort here is expected: no dump of ours
                     sys.modules["faulthandler"].disable()

@@ -79,8 +79,11 @@ class Driver:
         self._library = library
         self._contexts: dict[int, int] = {}
         self.launch_kernel_ex = library.cuLaunchKernelEx
-        self.launch_kernel_ex.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p)
+        self.launch_kernel_ex.argtypes = (POINTER(LaunchConfig), c_void_p, POINTER(c_void_p), c_void_p)
         self.launch_kernel_ex.restype = c_int
+        self._get_current = library.cuCtxGetCurrent
+        self._get_current.argtypes = (POINTER(c_void_p),)
+        self._get_current.restype = c_int
         self._call("cuInit", c_uint(0))
         count = c_int()
         self._call("cuDeviceGetCount", byref(count))
@@ -130,7 +133,7 @@ class Driver:
     def current_context(self) -> int:
         """The calling thread's context; 0 when it has none."""
         out = c_void_p()
-        self._call("cuCtxGetCurrent", byref(out))
+        self.check("cuCtxGetCurrent", self._get_current(out))
         return out.value or 0
 
     def set_context(self, context: int) -> None:
@@ -146,6 +149,17 @@ class Driver:
             self._call("cuDevicePrimaryCtxRetain", byref(out), c_int(device))
             self._contexts[device] = out.value or 0
         return self._contexts[device]
+
+    def enter(self, device: int) -> int:
+        """Make the device's primary context current; gives the context to go back to with :meth:`set_context`, 0 for
+        none (it was current already, or there was none)."""
+        out = c_void_p()
+        self.check("cuCtxGetCurrent", self._get_current(out))
+        wanted = self._contexts.get(device) or self.primary_context(device)
+        if out.value == wanted:
+            return 0
+        self.set_context(wanted)
+        return out.value or 0
 
     # ------------------------------------------------------------------------------------------------------- code
 
@@ -171,7 +185,9 @@ class Driver:
 
     def launch(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> None:
         """Launch; ``parameters`` holds the address of each parameter's bytes."""
-        self.check("cuLaunchKernelEx", self.launch_kernel_ex(byref(config), function, parameters, None))
+        code = self.launch_kernel_ex(config, function, parameters, None)
+        if code:
+            self.check("cuLaunchKernelEx", code)
 
     # ----------------------------------------------------------------------------------------------------- memory
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.arrays import ArrayView, stream_of
+from cute_dialect.pipelines.arrays import ArrayView, stream_of, torch_addresses, torch_key, torch_stream
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, load_artifact, save_artifact
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
@@ -138,11 +138,12 @@ def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> in
 class _Ready:
     """A prepared launch: function, configuration and parameter buffers; addresses are written in at each call."""
 
-    __slots__ = ("config", "function", "keep", "parameters", "plan", "slots")
+    __slots__ = ("config", "device", "function", "keep", "parameters", "plan", "slots")
 
-    def __init__(self, plan: Plan, function: int):
+    def __init__(self, plan: Plan, function: int, device: int):
         self.plan = plan
         self.function = function
+        self.device = device
         self.config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
         buffers = plan.packed.buffers
         offsets: list[int] = []
@@ -167,6 +168,13 @@ class _Ready:
             self.config.attributes = ctypes.pointer(attribute)
             self.config.attribute_count = 1
 
+    def launch(self, gpu: cuda.Driver, addresses: Sequence[int], stream: int) -> None:
+        """Launch for arrays at ``addresses`` (one an argument).  The caller holds the kernel's lock."""
+        for slot, argument, add in self.slots:
+            slot.value = addresses[argument] + add
+        self.config.stream = stream
+        gpu.launch(self.function, self.config, self.parameters)
+
 
 class Kernel:
     """One kernel of a module, callable.  Parameters are those of the host function that launches it, if there is one.
@@ -179,6 +187,7 @@ class Kernel:
         self.target = target
         self._mask = max(16, required_alignment((*target.variants, target.kernel))) - 1
         self._ready: dict[object, _Ready] = {}
+        self._quick: dict[object, _Ready] = {}
         self._lock = threading.Lock()
 
     @property
@@ -212,6 +221,8 @@ class Kernel:
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
         """
+        if grid is None and block is None and smem is None and device == "gpu" and self._call_quick(args, stream):
+            return
         if device == "cpu":
             from cute_dialect.pipelines.cpu import run_on_cpu
 
@@ -221,44 +232,66 @@ class Kernel:
         raw = 0 if stream is None else stream_of(stream)
         arguments = read_arguments(self.target, args, raw)
         number, host = self._device(arguments, device)
-        if host:
-            self._call_with_copies(arguments, number, host, raw, grid, block, smem)
-            return
+        previous = gpu.enter(number)
+        try:
+            if host:
+                self._call_with_copies(gpu, arguments, number, host, raw, grid, block, smem)
+                return
+            ready = self._find_ready(arguments, number, grid, block, smem)
+            if ready.plan.empty:
+                return
+            if stream is None:
+                raw = stream_of(None, tuple(v for v in arguments.views if v))
+            with self._lock:
+                ready.launch(gpu, _addresses(arguments), raw)
+        finally:
+            if previous:
+                gpu.set_context(previous)
+        key = torch_key(args, self._mask)
+        if key is not None and device == "gpu" and grid is None and block is None and smem is None:
+            _remember(self._quick, key, ready)
+
+    def _call_quick(self, args: tuple[object, ...], stream: object) -> bool:
+        """A call like an earlier one, with torch tensors only: no reading, no checks.  Tells whether it was one."""
+        key = torch_key(args, self._mask)
+        ready = self._quick.get(key) if key is not None else None
+        if ready is None:
+            return False
+        gpu = cuda.driver()
+        raw = torch_stream(ready.device) if stream is None else stream_of(stream)
+        previous = gpu.enter(ready.device)
+        try:
+            with self._lock:
+                ready.launch(gpu, torch_addresses(args), raw)
+        finally:
+            if previous:
+                gpu.set_context(previous)
+        return True
+
+    def _find_ready(
+        self,
+        arguments: Arguments,
+        device: int,
+        grid: Sequence[int] | None,
+        block: Sequence[int] | None,
+        smem: int | None,
+    ) -> _Ready:
+        """The prepared launch for such arguments, made at the first call."""
         views = arguments.views
         key = (
-            number,
+            device,
             tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
             tuple([None if v else a for v, a in zip(views, arguments.values)]),
             (grid and tuple(grid), block and tuple(block), smem),
         )
-        context = gpu.primary_context(number)
-        previous = gpu.current_context()
-        if previous != context:
-            gpu.set_context(context)
         try:
-            try:
-                ready = self._ready.get(key)
-            except TypeError:  # an argument that cannot be hashed: a list for a shape
-                ready, key = None, None
-            if ready is None:
-                ready = self._make_ready(arguments, number, grid, block, smem)
-                if key is not None:
-                    if len(self._ready) >= _CACHE_LIMIT:
-                        self._ready.clear()
-                    self._ready[key] = ready
-            if ready.plan.empty:
-                return
-            if stream is None:
-                raw = stream_of(None, tuple(v for v in views if v))
-            with self._lock:
-                for slot, argument, add in ready.slots:
-                    view = views[argument]
-                    slot.value = (view.pointer if view else cast(int, arguments.values[argument])) + add
-                ready.config.stream = raw
-                gpu.launch(ready.function, ready.config, ready.parameters)
-        finally:
-            if previous not in (context, 0):
-                gpu.set_context(previous)
+            ready = self._ready.get(key)
+        except TypeError:  # an argument that cannot be hashed: a list for a shape
+            return self._make_ready(arguments, device, grid, block, smem)
+        if ready is None:
+            ready = self._make_ready(arguments, device, grid, block, smem)
+            _remember(self._ready, key, ready)
+        return ready
 
     def plan(
         self,
@@ -281,7 +314,7 @@ class Kernel:
     ) -> _Ready:
         plan = prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
         if plan.empty:
-            return _Ready(plan, 0)
+            return _Ready(plan, 0, device)
         function = self.module.function(device, plan)
         if plan.smem > cuda.SMEM_WITHOUT_OPT_IN:
             gpu = cuda.driver()
@@ -291,7 +324,7 @@ class Kernel:
                     f"@{plan.kernel} asks for {plan.smem} bytes of dynamic shared memory, this GPU has {limit} a block"
                 )
             gpu.allow_smem(function, plan.smem)
-        return _Ready(plan, function)
+        return _Ready(plan, function, device)
 
     def _device(self, arguments: Arguments, device: str | int) -> tuple[int, list[int]]:
         """The GPU to run on and the positions of the arrays that lie on the CPU (numpy only)."""
@@ -316,6 +349,7 @@ class Kernel:
 
     def _call_with_copies(
         self,
+        gpu: cuda.Driver,
         arguments: Arguments,
         device: int,
         host: list[int],
@@ -327,39 +361,39 @@ class Kernel:
         """Run with numpy arrays: the bytes from first to last element go to the GPU and the elements come back."""
         from cute_dialect.pipelines.staging import Staged
 
-        gpu = cuda.driver()
-        context = gpu.primary_context(device)
-        previous = gpu.current_context()
-        if previous != context:
-            gpu.set_context(context)
-        staged: list[Staged] = []
+        staged: dict[int, Staged] = {}
         try:
             views: list[ArrayView | None] = list(arguments.views)
-            by_identity: dict[int, Staged] = {}
             for i in host:
-                value = arguments.values[i]
-                copy = by_identity.get(id(value))
-                if copy is None:
-                    copy = Staged(gpu, cast(ArrayView, views[i]))
-                    by_identity[id(value)] = copy
-                    staged.append(copy)
-                views[i] = copy.view
-            ready = self._make_ready(Arguments(arguments.values, tuple(views)), device, grid, block, smem)
+                identity = id(arguments.values[i])
+                if identity not in staged:
+                    staged[identity] = Staged(gpu, cast(ArrayView, views[i]))
+                views[i] = staged[identity].view
+            copied = Arguments(arguments.values, tuple(views))
+            ready = self._make_ready(copied, device, grid, block, smem)
             if ready.plan.empty:
                 return
-            for slot, argument, add in ready.slots:
-                view = views[argument]
-                slot.value = (view.pointer if view else cast(int, arguments.values[argument])) + add
-            ready.config.stream = stream
-            gpu.launch(ready.function, ready.config, ready.parameters)
+            ready.launch(gpu, _addresses(copied), stream)
             gpu.synchronize(stream)
-            for copy in staged:
+            for copy in staged.values():
                 copy.back()
         finally:
-            for copy in staged:
+            for copy in staged.values():
                 copy.free()
-            if previous not in (context, 0):
-                gpu.set_context(previous)
+
+
+def _addresses(arguments: Arguments) -> list[int]:
+    """The address of each argument that has one, else 0."""
+    return [
+        v.pointer if v is not None else a if isinstance(a, int) else 0
+        for v, a in zip(arguments.views, arguments.values)
+    ]
+
+
+def _remember(cache: dict[object, _Ready], key: object, ready: _Ready) -> None:
+    if len(cache) >= _CACHE_LIMIT:
+        cache.clear()
+    cache[key] = ready
 
 
 def _device_number(device: str | int) -> int | None:

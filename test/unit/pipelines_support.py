@@ -121,6 +121,13 @@ class FakeDriver:
     def set_context(self, context: int) -> None:
         self.context = context
 
+    def enter(self, device: int) -> int:
+        wanted = self.primary_context(device)
+        if self.context == wanted:
+            return 0
+        previous, self.context = self.context, wanted
+        return previous
+
     def load_module(self, image: bytes) -> int:
         from cute_dialect.pipelines.driver import CudaError
 

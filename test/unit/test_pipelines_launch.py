@@ -491,3 +491,57 @@ def test_without_a_gpu_the_message_says_what_to_do() -> None:
             add().kernel("add")(*[np.zeros((2, 2), np.float32)] * 3)
     else:
         pytest.skip("there is a GPU here")
+
+
+class FakeTensor:
+    """As much of a torch tensor as the launcher looks at."""
+
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], pointer: int, device: int = 0):
+        self.shape, self._strides, self._pointer, self._device = shape, strides, pointer, device
+        self.dtype = "torch.float32"
+        self.device = type("D", (), {"type": "cuda" if device >= 0 else "cpu"})()
+
+    def stride(self) -> tuple[int, ...]:
+        return self._strides
+
+    def data_ptr(self) -> int:
+        return self._pointer
+
+    def get_device(self) -> int:
+        return self._device
+
+
+class FakeTorch:
+    """The module ``torch``; its current stream is 55."""
+
+    Tensor = FakeTensor
+
+    class _C:
+        @staticmethod
+        def _cuda_getCurrentRawStream(device: int) -> int:
+            return 55
+
+
+def test_torch_tensors_take_the_quick_way_at_the_second_call(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[bytes]] = []
+    gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    plans: list[object] = []
+    make = k._make_ready
+    monkeypatch.setattr(k, "_make_ready", lambda *a: plans.append(a) or make(*a))
+    for i in range(4):
+        arrays = [FakeTensor((17, 128), (128, 1), ALIGNED + 4096 * (3 * i + j)) for j in range(3)]
+        k(*arrays)
+        assert seen[-1] == [matrix_bytes(a.data_ptr(), 17, 128, 128) for a in arrays]
+    assert len(plans) == 1 and {(r["kernel"], r["stream"]) for r in gpu.launches} == {("add_v", 55)}
+    k(*arrays, stream=9)
+    assert gpu.launches[-1]["stream"] == 9
+    k(*[FakeTensor((17, 128), (128, 1), ALIGNED + 4)] * 3)
+    assert gpu.launches[-1]["kernel"] == "add" and len(plans) == 2
+    k(*[FakeTensor((17, 128), (132, 1), ALIGNED)] * 3)
+    assert gpu.launches[-1]["kernel"] == "add_v" and seen[-1][0] == matrix_bytes(ALIGNED, 17, 128, 132)
+    with pytest.raises(DeviceError, match=r"got one on the CPU \(torch\).*\.cuda\(\)"):
+        k(*[FakeTensor((17, 128), (128, 1), ALIGNED, device=-1)] * 3)
+    with pytest.raises(StrideError):
+        k(*[FakeTensor((17, 128), (1, 17), ALIGNED)] * 3)
