@@ -291,7 +291,7 @@ class GetScalarsOp(CuteOp):
         properties = _parse_only_dynamic(parser)
         operands = parse_operand_list(parser)
         properties = properties or _parse_only_dynamic(parser)
-        attributes = parser.parse_optional_attr_dict()
+        attributes = cls.parse_attributes(parser)
         parser.parse_punctuation(":")
         type_ = parse_type(parser, ANY_CUTE)
         if len(operands) != 1:

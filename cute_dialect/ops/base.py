@@ -125,7 +125,7 @@ class CuteOp(IRDLOperation):
         at = parser.pos
         properties = cls.parse_prefix(parser)
         operands = parse_operand_list(parser)
-        attributes = parser.parse_optional_attr_dict()
+        attributes = cls.parse_attributes(parser)
         parser.parse_punctuation(":")
         types_at = parser.pos
         operand_types, result_types = parse_signature(parser, cls.FORM, cls.OPERAND_KINDS, cls.RESULT_KINDS)
@@ -140,6 +140,16 @@ class CuteOp(IRDLOperation):
             except AlgebraError as e:
                 parser.raise_error(f"'{cls.name}' op {e}", at)
         return cls.create(operands=values, result_types=result_types, properties=properties, attributes=attributes)
+
+    @classmethod
+    def parse_attributes(cls, parser: Parser) -> dict[str, Attribute]:
+        """The optional attribute dictionary; what the op writes elsewhere must not be in it."""
+        at = parser.pos
+        attributes = parser.parse_optional_attr_dict()
+        for name in cls.get_irdl_definition().properties:
+            if name in attributes:
+                parser.raise_error(f"expected the property '{name}' before the operands, got it as an attribute", at)
+        return attributes
 
     def print(self, printer: Printer) -> None:
         self.print_prefix(printer)

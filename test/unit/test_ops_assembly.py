@@ -261,6 +261,11 @@ def test_inferred_results_of_the_forms_that_do_not_write_them() -> None:
         ('%a, %b = cute.get_leaves(%s) : !cute.shape<"(6,(?,2))">', "3 results, but was given 2"),
         ('%l = cute.make_layout(%s, %d) : !cute.layout<"6:1">', "defined above"),
         ("cute.static : i32, i32", "expected"),
+        (
+            '%n = cute.size (%s) {mode = array<i32: 1>} : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">',
+            "expected the property 'mode' before the operands",
+        ),
+        ('%n = cute.get_scalars (%s) {only_dynamic} : !cute.shape<"6">', "the property 'only_dynamic' before"),
         ('%n = cute.size (%s) : (<"6">) -> !cute.int_tuple<"6">', "type expected"),
     ],
 )
