@@ -1,0 +1,51 @@
+"""Tests that need an NVIDIA GPU.  Without one they are skipped, with a reason that says so (``pytest -rs`` lists it)."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.pipelines import driver as cuda
+
+
+def no_gpu() -> str | None:
+    """Why these tests cannot run here, or ``None``."""
+    try:
+        gpu = cuda.driver()
+    except cuda.CudaError as e:
+        return f"NOT RUN: {e}"
+    if gpu.capability(0) != (9, 0):
+        return f"NOT RUN: {gpu.name(0)} is no sm_90 GPU"
+    return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def need_gpu() -> None:
+    """Skip, loudly."""
+    reason = no_gpu()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled kernels as ``cute-bench elementwise_add --build`` makes them.
+
+    From ``CUTE_GPU_ARTIFACTS`` where the compiler is not installed, else built now.
+    """
+    given = os.environ.get("CUTE_GPU_ARTIFACTS")
+    if given:
+        return Path(given)
+    if find_spec("xdsl") is None or find_spec("mlir") is None:
+        pytest.skip(
+            "NOT RUN: no compiler here; build elsewhere (cute-bench elementwise_add --build DIR) and set "
+            "CUTE_GPU_ARTIFACTS=DIR"
+        )
+    from cute_dialect.tools.bench_add import build
+
+    folder = tmp_path_factory.mktemp("artifacts")
+    build(str(folder), "sm_90a")
+    return folder
