@@ -89,12 +89,12 @@ In the custom form of some ops a type stands without its name, `<"(8,8):(1,8)">`
 
 ## For upstream's tools
 
-`python -m cute_dialect.tools.gen_irdl -o cute.irdl.mlir` describes the core dialect in IRDL, and
-`… gen_irdl FILE -o file.generic.mlir` writes a file so that `mlir-opt --irdl-file=cute.irdl.mlir file.generic.mlir`
-reads it; `cute-opt` reads what comes out.  Upstream then checks the kinds and the number of operands and results, and the
-attributes that an op must have.  It does not check what IRDL cannot say: result types that do not follow from the operand
-types, malformed strings in types, optional attributes.  Attributes `#cute.…`, tensors and the rest of the memory half are
-not described; groups of values have room for 16.
+`python -m cute_dialect.tools.gen_irdl -o cute.irdl.mlir` describes the core dialect in IRDL, and `… gen_irdl FILE
+-o file.generic.mlir` writes a file so that `mlir-opt --irdl-file=cute.irdl.mlir file.generic.mlir` reads it;
+`cute-opt` reads what comes out. Upstream then checks the kinds and the number of operands and results, and the
+attributes that an op must have. It does not check what IRDL cannot say: result types that do not follow from the
+operand types, malformed strings in types, optional attributes. Attributes `#cute.…`, tensors and the rest of the
+memory half are not described; groups of values have room for 16.
 """
 
 

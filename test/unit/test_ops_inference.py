@@ -699,7 +699,101 @@ DIVISIBILITY = [
     *rows("tuple_add", ([N + "?{div=8}", N + "12"], N + "?{div=4}"), ([N + "?", N + "12"], N + "?")),
 ]
 
-TABLE = [*CONSTRUCTORS, *ACCESSORS, *ALGEBRA, *SIZE_INDEX, *ARITHMETIC, *PRODUCTS, *DIVIDES, *DIVISIBILITY]
+WIDTHS_AND_WRAPS = [
+    # what the tables leave out: 64-bit leaves, dynamic ones, composed layouts, operands of a wrong kind
+    *rows("make_composed_layout", (["swizzle S<2,3,3>", N + "?{i64}", L + "8:1"], X + "S<2,3,3> o ?{i64} o 8:1")),
+    *rows("make_layout_like", ([L + "(?{i64},5):(?,?{i64})"], L + "(?{i64},5):(1,?{i64})")),
+    *rows("make_ordered_layout", ([S + "(6,?{i64},2)", N + "(0,1,2)"], L + "(6,?{i64},2):(1,6,?{i64})")),
+    *rows("make_identity_layout", ([S + "(6,?{i64})"], L + "(6,?{i64}):(1@0,1@1)")),
+    *rows("get_shape", ([L + "(?{i64},2):(1,?)"], S + "(?{i64},2)")),
+    *rows("get_stride", ([L + "(4,2):(?,?{i64})"], "stride (?,?{i64})")),
+    *rows("composed_get_inner", ([X + "(8,?{i64}):(1,8) o ? o 8:1"], L + "(8,?{i64}):(1,8)")),
+    *rows("composed_get_offset", ([X + "S<2,3,3> o 5 o 8:1"], N + "5"), ([L + "8:1"], REJECTED)),
+    *rows(
+        "composed_get_outer",
+        ([X + "S<2,3,3> o 5 o 8:1"], L + "8:1"),
+        ([X + "S<2,3,3> o 5 o (8,?{i64}):(1,8)"], L + "(8,?{i64}):(1,8)"),
+        (["swizzle S<2,3,3>"], REJECTED),
+    ),
+    *rows("get_leaves", ([S + "(?{i64},2)"], [S + "?{i64}", S + "2"])),
+    *rows("get_scalars", (["i32"], REJECTED)),
+    *rows("get_layouts_from_tile", ([T + "[?{i64}:2]"], [L + "?{i64}:2"])),
+    *rows("to_int_tuple", ([C + "(6,(2))"], N + "(6,(2))")),
+    *rows("to_shape", ([N + "(6,(2))"], S + "(6,(2))")),
+    *rows("to_stride", ([N + "(6,?{i64})"], "stride (6,?{i64})"), ([N + "0"], "stride 0"), (["stride 0"], REJECTED)),
+    *rows("to_coord", ([N + "(6,?{i64})"], C + "(6,?{i64})"), ([N + "0"], C + "0"), ([S + "0"], REJECTED)),
+    *rows("coalesce", ([L + "(?{i64},1,3):(2,4,?)"], L + "(?{i64},3):(2,?)")),
+    *rows("flatten", (["swizzle S<2,3,3>"], REJECTED)),
+    *rows("complement", ([L + "4:2", S + "(6,?{i64})"], L + "(2,?{i64}):(1,8)")),
+    *rows("right_inverse", ([L + "(4,2):(?{i64},1)"], L + "2:4")),
+    *rows("crd2idx", ([C + "(1,2)", S + "(?{i64},3)"], N + "?{i64}")),
+    *rows(
+        "prepend_to_rank",
+        ([X + "S<2,3,3> o 4 o 6:1", L + "1:0"], X + "S<2,3,3> o 4 o (1,1,6):(0,0,1)"),
+        ([S + "?{i64}", S + "1"], S + "(1,1,?{i64})"),
+        ([S + "6", N + "1"], REJECTED),
+        **ints(rank=3),
+    ),
+    *rows("logical_product", ([A, L + "(?{i64},4):(1,?)"], L + "((2,5),(?{i64},4)):((5,1),(10,?))")),
+    *rows(
+        "zipped_product",
+        ([X + "S<2,3,3> o 0 o 4:1", L + "2:3"], X + "S<2,3,3> o 0 o (4,2):(1,12)"),
+        ([L + "4:2", L + "3:1"], REJECTED),
+    ),
+    *rows(
+        "tiled_product",
+        ([L + "4:1", L + "(?,2):(1,?)"], L + "(4,?,2):(1,4,?)"),
+        ([L + "4:1", L + "(?{i64},2):(1,?{i64})"], L + "(4,?{i64},2):(1,4,?{i64})"),
+        ([X + "S<2,3,3> o 0 o 4:1", L + "(3,2):(1,3)"], X + "S<2,3,3> o 0 o (4,3,2):(1,4,12)"),
+        ([L + "4:2", L + "3:1"], REJECTED),
+    ),
+    *rows(
+        "flat_product",
+        ([L + "(4,3):(3,1)", L + "(?,2):(1,?)"], L + "(4,3,?,2):(3,1,12,?)"),
+        ([L + "4:1", L + "?{i64}:3"], L + "(4,?{i64}):(1,12)"),
+        ([X + "S<2,3,3> o 0 o (4,3):(3,1)", L + "2:1"], X + "S<2,3,3> o 0 o (4,3,2):(3,1,12)"),
+        ([L + "?:1", L + "3:1"], REJECTED),
+    ),
+    *rows(
+        "blocked_product",
+        ([L + "4:1", L + "?:3"], L + "((4,?)):((1,12))"),
+        ([L + "4:1", L + "?{i64}:3"], L + "((4,?{i64})):((1,12))"),
+        ([X + "S<2,3,3> o 0 o 4:1", L + "3:2"], X + "S<2,3,3> o 0 o ((4,3)):((1,8))"),
+    ),
+    *rows(
+        "raked_product",
+        ([L + "4:1", L + "?:3"], L + "((?,4)):((12,1))"),
+        ([L + "4:1", L + "?{i64}:3"], L + "((?{i64},4)):((12,1))"),
+        ([X + "S<2,3,3> o 0 o 4:1", L + "3:2"], X + "S<2,3,3> o 0 o ((3,4)):((8,1))"),
+    ),
+    *rows("logical_divide", ([L + "?{i64}:3", L + "4:2"], L + "(4,(2,?{i64})):(6,(3,24))")),
+    *rows(
+        "tiled_divide",
+        ([L + "(?,?):(?,1)", S + "(16,128)"], L + "((16,128),?,?):((?,1),?,128)"),
+        ([L + "(?{i64},8):(8,1)", S + "(16,4)"], L + "((16,4),?{i64},2):((8,1),128,4)"),
+        ([X + "S<2,3,3> o 4 o (12,10):(10,1)", S + "(4,5)"], X + "S<2,3,3> o 4 o ((4,5),3,2):((10,1),40,5)"),
+        ([L + "(12,10):(10,1)", T + "[4:1;_]"], REJECTED),
+    ),
+    *rows(
+        "flat_divide",
+        ([L + "(?,?):(?,1)", S + "(16,128)"], L + "(16,128,?,?):(?,1,?,128)"),
+        ([L + "(?{i64},8):(8,1)", S + "(16,4)"], L + "(16,4,?{i64},2):(8,1,128,4)"),
+        ([X + "S<2,3,3> o 4 o (12,10):(10,1)", S + "(4,5)"], X + "S<2,3,3> o 4 o (4,5,3,2):(10,1,40,5)"),
+        ([L + "(12,10):(10,1)", T + "[4:1;_]"], REJECTED),
+    ),
+]
+
+TABLE = [
+    *CONSTRUCTORS,
+    *ACCESSORS,
+    *ALGEBRA,
+    *SIZE_INDEX,
+    *ARITHMETIC,
+    *PRODUCTS,
+    *DIVIDES,
+    *DIVISIBILITY,
+    *WIDTHS_AND_WRAPS,
+]
 
 
 def _id(row: Row) -> str:
@@ -724,3 +818,17 @@ def test_every_inferred_op_has_rows() -> None:
 
     written = {"static", "print", "make_int_tuple", "make_shape", "make_stride", "make_coord", "make_tile"}
     assert {op.name.removeprefix("cute.") for op in core_ops()} - written == {row[0] for row in TABLE}
+
+
+@pytest.mark.parametrize("op", sorted({row[0] for row in TABLE}))
+def test_rows_cover_each_op(op: str) -> None:
+    """Static, dynamic, 64-bit and composed operands, and a rejection: all that the op takes."""
+    given = [(" ".join(operands), result) for name, _, operands, result in TABLE if name == op]
+    accepted = [text for text, result in given if result != REJECTED]
+    assert len(accepted) < len(given)
+    assert any("?" not in text for text in accepted)
+    takes_dynamic = op != "left_inverse"
+    assert any("?" in text for text in accepted) == takes_dynamic
+    assert any("?{i64}" in text for text in accepted) == takes_dynamic
+    takes_composed = any(k is not None and "composed_layout" in k.kinds for k in op_class(op).OPERAND_KINDS)  # pyright: ignore
+    assert any("composed_layout" in text for text in accepted) == takes_composed
