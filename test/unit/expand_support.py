@@ -7,6 +7,7 @@ compared with what the definition of the op says of the concrete values.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +26,14 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
 from cute_dialect.interp.cute_eval import Evaluator, Undefined, Value, arranged, flatten
 from cute_dialect.ops.base import CuteOp
-from cute_dialect.passes.base import PassContext
+from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.expand_ops import ExpandOpsPass
 from cute_dialect.passes.fold_static import FoldStaticPass
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.types import TYPES, CuteType, Payload
+
+SCALE = int(os.environ.get("CUTE_TEST_EXAMPLES", "50"))
+"""Cases to draw, in percent of what a test asks for; for a thorough run: ``CUTE_TEST_EXAMPLES=2000``."""
 
 Typed = tuple[str, Tree]
 """A kind (``"layout"``, ``"shape"``, …) and a concrete value."""
@@ -133,8 +137,8 @@ class Outcome:
     dynamic: bool
     operands: tuple[Payload, ...]
     """payloads of the operand types: which integers were dynamic"""
-    lowered: str
-    """the expanded function, for messages"""
+    lowered: str = ""
+    """the expanded function, if it was asked for"""
 
 
 def function(op: Operation, arguments: Sequence[Attribute], block: Block) -> ModuleOp:
@@ -144,17 +148,18 @@ def function(op: Operation, arguments: Sequence[Attribute], block: Block) -> Mod
     return ModuleOp([f])
 
 
-def expand(module: ModuleOp, *, fold: bool) -> None:
-    """``cute-expand-ops``, perhaps after ``cute-fold-static``; each pass must leave what it promises."""
+def apply(module: ModuleOp, *passes: Pass, verify: bool) -> None:
+    """Run passes; each must leave what it promises."""
     ctx = PassContext(Context())
-    for p in ([FoldStaticPass()] if fold else []) + [ExpandOpsPass()]:
+    for p in passes:
         p.run(module, ctx)
-        module.verify()
         left = list(p.legal_after(module))
         assert not left, f"{p.name} left {left[0]}"
+    if verify:
+        module.verify()
 
 
-def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
+def run(op_class: type[CuteOp], case: Case, choose: Chooser, *, keep_text: bool = False) -> Outcome | None:
     """The op on these values, evaluated directly and after expansion; ``None`` if it rejects or is undefined on them.
 
     If the op rejects what is dynamic, it is tried with nothing dynamic.
@@ -176,19 +181,22 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
         block = Block(arg_types=types)
         op = op_class.create(operands=block.args, result_types=result_types, properties=properties)
         module = function(op, types, block)
-        module.verify()
         try:
             direct = Evaluator(module).call("f", arguments)
         except Undefined:  # a division by a zero that no type shows
             return None
-        expand(module, fold=choose.random.random() < 0.5)
-        lowered = Evaluator(module).call("f", arguments)
-        assert list(flatten(lowered)) == list(flatten(direct)), f"{arguments}: {direct} != {lowered}\n{module}"
-        text = str(module)
+        expected = list(flatten(direct))
+        verify = keep_text or choose.random.random() < 0.3
+        fold: list[Pass] = [FoldStaticPass()] if choose.random.random() < 0.5 else []
+        apply(module, *fold, ExpandOpsPass(), verify=verify)
+        expanded = Evaluator(module).call("f", arguments)
+        assert list(flatten(expanded)) == expected, f"{arguments}: {direct} != {expanded}\n{module}"
+        text = str(module) if keep_text else ""
+        apply(module, ToBasePass(), verify=verify)
         base = on_base(module, arguments)
-        assert base == list(flatten(direct)), f"{arguments}: {direct} != {base}\n{text}\n{module}"
+        assert base == expected, f"{arguments}: {direct} != {base}\n{module}"
         return Outcome(
-            tuple(_result(t, v) for t, v in zip(result_types, lowered)),
+            tuple(_result(t, v) for t, v in zip(result_types, expanded)),
             any(isinstance(t, IntegerType) or not t.is_static() for t in result_types),  # pyright: ignore
             tuple(payloads),
             text,
@@ -198,11 +206,6 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser) -> Outcome | None:
 
 def on_base(module: ModuleOp, arguments: Sequence[Sequence[int]]) -> list[object]:
     """What ``@f`` gives after ``cute-to-base``, in storage order."""
-    to_base = ToBasePass()
-    to_base.run(module, PassContext(Context()))
-    module.verify()
-    left = list(to_base.legal_after(module))
-    assert not left, f"{to_base.name} left {left[0]}"
     evaluator = Evaluator(module)
     types = [a.type for a in evaluator.functions["f"].regions[0].block.args]
     return list(flatten(evaluator.call("f", [arranged(t, a) for t, a in zip(types, arguments, strict=True)])))
@@ -222,19 +225,26 @@ def check(
     examples: int = 80,
     accepted: float = 0.5,
     dynamic: float = 0.25,
+    *,
+    keep_text: bool = False,
 ) -> None:
     """Draw cases, run them, and let ``verdict`` (with its asserts) judge what came out.
 
     At least the part ``accepted`` of the cases must be legal, and the part ``dynamic`` computed at run time.
+    ``keep_text`` gives the verdict the expanded function as text.
     """
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples, deadline=None, database=None)
-    @given(st.integers(0, (1 << 32) - 1))
-    def one(seed: int) -> None:
+    def try_one(seed: int, keep_text: bool = False) -> tuple[Case, Outcome | None]:
         r = Random(seed)
         case = draw(r)
-        outcome = run(op_class, case, Chooser(r, r.choice((0.2, 0.5, 1.0)), r.random() < 0.4))
+        choose = Chooser(r, r.choice((0.2, 0.5, 1.0)), r.random() < 0.4)
+        return case, run(op_class, case, choose, keep_text=keep_text)
+
+    @settings(max_examples=examples * SCALE // 100, deadline=None, database=None)
+    @given(st.integers(0, (1 << 32) - 1))
+    def one(seed: int) -> None:
+        case, outcome = try_one(seed, keep_text)
         seen["drawn"] += 1
         if outcome is not None:
             seen["accepted"] += 1
@@ -242,7 +252,9 @@ def check(
             try:
                 verdict(case, outcome)
             except AssertionError as e:
-                raise AssertionError(f"{e}\n{case}\n{outcome.results}\n{outcome.lowered}") from e
+                _, again = try_one(seed, True)
+                text = again.lowered if again is not None else ""
+                raise AssertionError(f"{e}\n{case}\n{outcome.results}\n{text}") from e
 
     one()
     assert seen["accepted"] >= accepted * seen["drawn"], seen
