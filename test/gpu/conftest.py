@@ -1,4 +1,4 @@
-"""Tests that need an NVIDIA GPU.  Without one they are skipped, with a reason that says so (``pytest -rs`` lists it)."""
+"""Tests that need an NVIDIA GPU.  Without one they are skipped, with a reason (``pytest -rs`` lists it)."""
 
 from __future__ import annotations
 
