@@ -4,7 +4,7 @@ A :class:`Typed` is a payload of the algebra with the kind of type that holds it
 says which kinds a position of an op takes.  The walks below visit dynamic leaves in *storage order*: depth first; shape
 before stride; for a composed layout ``A o off o B`` first ``B``, then the offset, then ``A``.
 
->>> [str(d) for d in dynamic_leaves(parse_layout("(?,8):(8,?{i64})"))]
+>>> [str(d) for d in dynamic_leaves(text.parse_layout("(?,8):(8,?{i64})"))]
 ['?', '?{i64}']
 """
 
