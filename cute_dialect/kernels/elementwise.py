@@ -97,6 +97,9 @@ def _head(element: str, tile: Tile) -> str:
     shape = _value_shape(tile)
     registers = "(0,1)" if vm == 1 else f"(0,(1,{vn}))"
     n_bytes = min(32, vm * vn * BITS[element] // 8)
+    row = f"((1,{vn}),1,1):((0,1),0,0)" if vm == 1 else f"(1,{vn},1,1):(0,1,0,0)"
+    row_ids = "" if vm == 1 else f"""!ids_row = !cute.coord_tensor<"(?,{_div(vn)})", "(1,{vn},1,1):(0,1@1,0,0)">
+"""
     return f"""\
 // C = A + B over row-major matrices of {element}, any shape, any row stride.
 //
@@ -113,10 +116,11 @@ def _head(element: str, tile: Tile) -> str:
 !ids_tiled = !cute.coord_tensor<"(0,0)", "(({m},{n}),(?,?)):((1@0,1@1),({m}@0,{n}@1))">
 !ids_block = !cute.coord_tensor<"({_div(m)},{_div(n)})", "({m},{n}):(1@0,1@1)">
 !ids_thread = !cute.coord_tensor<"({_div(vm)},{_div(vn)})", "({shape},1,1):({ids},0,0)">
-
-// Registers: a thread's values, and a flag for each.
+{row_ids}
+// Registers: a thread's values; a row of them, and a flag for each.
 !regs = !cute.memref<{element}, rmem, align<{n_bytes}>, "({shape},1,1):({registers},0,0)">
-!flags = !cute.memref<i1, rmem, align<{min(32, vm * vn)}>, "({shape},1,1):({registers},0,0)">
+!row_regs = !cute.memref<{element}, rmem, align<16>, "{row}">
+!row_flags = !cute.memref<i1, rmem, align<{vn}>, "{row}">
 """
 
 
@@ -132,13 +136,14 @@ def _aliases(name: str, element: str, tile: Tile, div: int) -> str:
     align = "" if div == 1 else "align<16>, "
     title = "anything" if div == 1 else f"rows of whole vectors of {div}"
     memref = f"!cute.memref<{element}, gmem, {align}"
+    row = "" if tile.values[0] == 1 else f'!{name}_row = {memref}"(1,{tile.values[1]},1,1):(0,1,0,0)">\n'
     return f"""
-// A matrix ({title}): itself, tiled, a block's tile, a thread's values.
+// A matrix ({title}): itself, tiled, a block's tile, a thread's values{', a row of these' if row else ''}.
 !{name} = {memref}"(?,?):({ld},1)">
 !{name}_tiled = {memref}"(({m},{n}),(?,?)):(({ld},1),({step},{n}))">
 !{name}_block = {memref}"({m},{n}):({ld},1)">
 !{name}_thread = {memref}"({_value_shape(tile)},1,1):({stride},0,0)">
-"""
+{row}"""
 
 
 def _kernel(name: str, t: str, element: str, tile: Tile, rows_first: bool) -> str:
@@ -202,28 +207,59 @@ def _kernel(name: str, t: str, element: str, tile: Tile, rows_first: bool) -> st
         cute.memref.store_vec %c, %fC : !regs
         cute.copy(%atom, %fC, %tC) : (!atom, !regs, !{t}_thread) -> ()
       }} else {{
-        // A flag for each value: is its coordinate less than the shape?
-        %fP = cute.make_fragment_like(%tX) [i1] : !ids_thread -> !flags
-        %c0 = arith.constant 0 : i32
-        %c1 = arith.constant 1 : i32
-        %cn = arith.constant {n_values} : i32
-        scf.for %i = %c0 to %cn step %c1 : i32 {{
-          %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %x = cute.memref.load(%tX, %ci) : (!ids_thread, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %in = cute.elem_less(%x, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          cute.memref.store(%fP, %ci, %in) : (!flags, !cute.coord<"?">, i1) -> ()
-        }}
-        cute.copy(%atom, %tA, %fA, pred = %fP) : (!atom, !{t}_thread, !regs, !flags) -> ()
-        cute.copy(%atom, %tB, %fB, pred = %fP) : (!atom, !{t}_thread, !regs, !flags) -> ()
-        %a = cute.memref.load_vec %fA : !regs
-        %b = cute.memref.load_vec %fB : !regs
-        %c = arith.addf %a, %b : vector<{n_values}x{element}>
-        cute.memref.store_vec %c, %fC : !regs
-        cute.copy(%atom, %fC, %tC, pred = %fP) : (!atom, !regs, !{t}_thread, !flags) -> ()
-      }}
+{_edge(t, element, tile)}      }}
       gpu.return
     }}
 """
+
+
+def _edge(t: str, element: str, tile: Tile) -> str:
+    """Row by row of the thread's values; a thread with one row has no loop."""
+    vm, vn = tile.values
+    crd = '!cute.coord<"((_,(_,?)),_,_)">'
+    if vm == 1:
+        body = _edge_row(t, element, vn, "%tA", "%tB", "%tC", "%tX", f"!{t}_thread", "!ids_thread", "        ")
+        return "        // At the edge each value has a flag: is its coordinate less than the shape?\n" + body
+    row = _edge_row(t, element, vn, "%rA", "%rB", "%rC", "%rX", f"!{t}_row", "!ids_row", "          ")
+    return f"""\
+        // At the edge, row by row, each value has a flag: is its coordinate less than the shape?
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %rows = arith.constant {vm} : i32
+        scf.for %r = %c0 to %rows step %c1 : i32 {{
+          %row = cute.make_coord(%r) : (i32) -> {crd}
+          %rA = cute.slice(%tA, %row) : !{t}_thread, {crd}
+          %rB = cute.slice(%tB, %row) : !{t}_thread, {crd}
+          %rC = cute.slice(%tC, %row) : !{t}_thread, {crd}
+          %rX = cute.slice(%tX, %row) : !ids_thread, {crd}
+{row}        }}
+"""
+
+
+def _edge_row(t: str, element: str, n: int, a: str, b: str, c: str, x: str, part: str, ids: str, pad: str) -> str:
+    lines = f"""\
+%fP = cute.make_fragment_like({x}) [i1] : {ids} -> !row_flags
+%eA = cute.make_fragment_like({a}) : {part} -> !row_regs
+%eB = cute.make_fragment_like({b}) : {part} -> !row_regs
+%eC = cute.make_fragment_like({c}) : {part} -> !row_regs
+%i0 = arith.constant 0 : i32
+%i1 = arith.constant 1 : i32
+%in = arith.constant {n} : i32
+scf.for %i = %i0 to %in step %i1 : i32 {{
+  %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+  %at = cute.memref.load({x}, %ci) : ({ids}, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+  %flag = cute.elem_less(%at, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
+  cute.memref.store(%fP, %ci, %flag) : (!row_flags, !cute.coord<"?">, i1) -> ()
+}}
+cute.copy(%atom, {a}, %eA, pred = %fP) : (!atom, {part}, !row_regs, !row_flags) -> ()
+cute.copy(%atom, {b}, %eB, pred = %fP) : (!atom, {part}, !row_regs, !row_flags) -> ()
+%a = cute.memref.load_vec %eA : !row_regs
+%b = cute.memref.load_vec %eB : !row_regs
+%c = arith.addf %a, %b : vector<{n}x{element}>
+cute.memref.store_vec %c, %eC : !row_regs
+cute.copy(%atom, %eC, {c}, pred = %fP) : (!atom, !row_regs, {part}, !row_flags) -> ()
+"""
+    return "".join(f"{pad}{line}\n" for line in lines.splitlines())
 
 
 def _host(tile: Tile) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
@@ -72,7 +73,7 @@ class BaseBuilder:
         """An integer (or, for a float type, float) constant."""
 
         def make() -> Operation:
-            attribute = IntegerAttr(value, type) if _is_int(type) else FloatAttr(float(value), type)  # pyright: ignore
+            attribute = _integer_attr(value, type) if _is_int(type) else FloatAttr(float(value), type)  # pyright: ignore
             return arith.ConstantOp.create(result_types=[type], properties={"value": attribute})
 
         return self.once((value, type), make)
@@ -165,7 +166,11 @@ def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
 
 def position_of(op: Operation) -> Path:
     """The indices of ``llvm.extractvalue`` and ``llvm.insertvalue``."""
-    position = op.properties["position"]
+    return _indices(op.properties["position"])
+
+
+@lru_cache(maxsize=1024)
+def _indices(position: Attribute) -> Path:
     assert isinstance(position, DenseArrayBase)
     return tuple(position.get_values())  # pyright: ignore
 
@@ -186,8 +191,18 @@ def insert_after(op: Operation, value: SSAValue) -> None:
     block.insert_op_after(op, owner)
 
 
+@lru_cache(maxsize=1024)
+def _position_attr(path: Path) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i64, path)
+
+
 def _position(path: Path) -> dict[str, Attribute]:
-    return {"position": DenseArrayBase.from_list(i64, path)}
+    return {"position": _position_attr(path)}
+
+
+@lru_cache(maxsize=4096)
+def _integer_attr(value: int, type: Attribute) -> Attribute:
+    return IntegerAttr(value, type)  # pyright: ignore
 
 
 def _is_int(type: Attribute) -> bool:

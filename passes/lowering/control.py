@@ -28,13 +28,20 @@ def _is_rmem(value: SSAValue) -> bool:
     return (isinstance(t, MemRefType) and t.space == "rmem") or (isinstance(t, PtrType) and t.data.space == "rmem")
 
 
-def indexes_registers(op: Operation) -> bool:
-    """Whether some op inside indexes a register tensor by a value that its type does not know."""
-    for inner in op.walk():
-        if inner.name in ("cute.memref.load", "cute.memref.store", "cute.add_offset") and _is_rmem(inner.operands[0]):
-            t = inner.operands[1].type
+def indexes_registers(loop: Operation) -> bool:
+    """Whether a register tensor is indexed by what changes from one iteration of ``loop`` to the next."""
+    changing: set[SSAValue] = set(loop.regions[0].block.args)
+    for op in loop.walk():
+        if op is loop or changing.isdisjoint(op.operands):
+            continue
+        changing.update(op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                changing.update(block.args)
+        if op.name in ("cute.memref.load", "cute.memref.store", "cute.add_offset") and _is_rmem(op.operands[0]):
+            t = op.operands[1].type
             assert isinstance(t, CoordType | IntTupleType)
-            if not is_static(t.data):
+            if op.operands[1] in changing and not is_static(t.data):
                 return True
     return False
 

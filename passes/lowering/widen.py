@@ -82,4 +82,4 @@ def _is_nsw(owner: Operation | Block) -> bool:
     if not isinstance(owner, Operation) or owner.name not in _SAME:
         return False
     flags = owner.properties.get("overflowFlags")
-    return flags is not None and "nsw" in str(flags)
+    return isinstance(flags, arith.IntegerOverflowAttr) and arith.IntegerOverflowFlag.NSW in flags.data

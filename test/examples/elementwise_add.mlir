@@ -13,22 +13,26 @@
 !ids_tiled = !cute.coord_tensor<"(0,0)", "((16,128),(?,?)):((1@0,1@1),(16@0,128@1))">
 !ids_block = !cute.coord_tensor<"(?{div=16},?{div=128})", "(16,128):(1@0,1@1)">
 !ids_thread = !cute.coord_tensor<"(?{div=4},?{div=4})", "((1,(4,4)),1,1):((0,(1@1,1@0)),0,0)">
+!ids_row = !cute.coord_tensor<"(?,?{div=4})", "(1,4,1,1):(0,1@1,0,0)">
 
-// Registers: a thread's values, and a flag for each.
+// Registers: a thread's values; a row of them, and a flag for each.
 !regs = !cute.memref<f32, rmem, align<32>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
-!flags = !cute.memref<i1, rmem, align<16>, "((1,(4,4)),1,1):((0,(1,4)),0,0)">
+!row_regs = !cute.memref<f32, rmem, align<16>, "(1,4,1,1):(0,1,0,0)">
+!row_flags = !cute.memref<i1, rmem, align<4>, "(1,4,1,1):(0,1,0,0)">
 
-// A matrix (anything): itself, tiled, a block's tile, a thread's values.
+// A matrix (anything): itself, tiled, a block's tile, a thread's values, a row of these.
 !mat = !cute.memref<f32, gmem, "(?,?):(?,1)">
 !mat_tiled = !cute.memref<f32, gmem, "((16,128),(?,?)):((?,1),(?{div=16},128))">
 !mat_block = !cute.memref<f32, gmem, "(16,128):(?,1)">
 !mat_thread = !cute.memref<f32, gmem, "((1,(4,4)),1,1):((0,(1,?)),0,0)">
+!mat_row = !cute.memref<f32, gmem, "(1,4,1,1):(0,1,0,0)">
 
-// A matrix (rows of whole vectors of 4): itself, tiled, a block's tile, a thread's values.
+// A matrix (rows of whole vectors of 4): itself, tiled, a block's tile, a thread's values, a row of these.
 !vec = !cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">
 !vec_tiled = !cute.memref<f32, gmem, align<16>, "((16,128),(?,?)):((?{div=4},1),(?{div=64},128))">
 !vec_block = !cute.memref<f32, gmem, align<16>, "(16,128):(?{div=4},1)">
 !vec_thread = !cute.memref<f32, gmem, align<16>, "((1,(4,4)),1,1):((0,(1,?{div=4})),0,0)">
+!vec_row = !cute.memref<f32, gmem, align<16>, "(1,4,1,1):(0,1,0,0)">
 
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -79,24 +83,37 @@ module attributes {gpu.container_module} {
         cute.memref.store_vec %c, %fC : !regs
         cute.copy(%atom, %fC, %tC) : (!atom, !regs, !mat_thread) -> ()
       } else {
-        // A flag for each value: is its coordinate less than the shape?
-        %fP = cute.make_fragment_like(%tX) [i1] : !ids_thread -> !flags
+        // At the edge, row by row, each value has a flag: is its coordinate less than the shape?
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32
-        %cn = arith.constant 16 : i32
-        scf.for %i = %c0 to %cn step %c1 : i32 {
-          %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %x = cute.memref.load(%tX, %ci) : (!ids_thread, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %in = cute.elem_less(%x, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          cute.memref.store(%fP, %ci, %in) : (!flags, !cute.coord<"?">, i1) -> ()
+        %rows = arith.constant 4 : i32
+        scf.for %r = %c0 to %rows step %c1 : i32 {
+          %row = cute.make_coord(%r) : (i32) -> !cute.coord<"((_,(_,?)),_,_)">
+          %rA = cute.slice(%tA, %row) : !mat_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %rB = cute.slice(%tB, %row) : !mat_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %rC = cute.slice(%tC, %row) : !mat_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %rX = cute.slice(%tX, %row) : !ids_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %fP = cute.make_fragment_like(%rX) [i1] : !ids_row -> !row_flags
+          %eA = cute.make_fragment_like(%rA) : !mat_row -> !row_regs
+          %eB = cute.make_fragment_like(%rB) : !mat_row -> !row_regs
+          %eC = cute.make_fragment_like(%rC) : !mat_row -> !row_regs
+          %i0 = arith.constant 0 : i32
+          %i1 = arith.constant 1 : i32
+          %in = arith.constant 4 : i32
+          scf.for %i = %i0 to %in step %i1 : i32 {
+            %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+            %at = cute.memref.load(%rX, %ci) : (!ids_row, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+            %flag = cute.elem_less(%at, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
+            cute.memref.store(%fP, %ci, %flag) : (!row_flags, !cute.coord<"?">, i1) -> ()
+          }
+          cute.copy(%atom, %rA, %eA, pred = %fP) : (!atom, !mat_row, !row_regs, !row_flags) -> ()
+          cute.copy(%atom, %rB, %eB, pred = %fP) : (!atom, !mat_row, !row_regs, !row_flags) -> ()
+          %a = cute.memref.load_vec %eA : !row_regs
+          %b = cute.memref.load_vec %eB : !row_regs
+          %c = arith.addf %a, %b : vector<4xf32>
+          cute.memref.store_vec %c, %eC : !row_regs
+          cute.copy(%atom, %eC, %rC, pred = %fP) : (!atom, !row_regs, !mat_row, !row_flags) -> ()
         }
-        cute.copy(%atom, %tA, %fA, pred = %fP) : (!atom, !mat_thread, !regs, !flags) -> ()
-        cute.copy(%atom, %tB, %fB, pred = %fP) : (!atom, !mat_thread, !regs, !flags) -> ()
-        %a = cute.memref.load_vec %fA : !regs
-        %b = cute.memref.load_vec %fB : !regs
-        %c = arith.addf %a, %b : vector<16xf32>
-        cute.memref.store_vec %c, %fC : !regs
-        cute.copy(%atom, %fC, %tC, pred = %fP) : (!atom, !regs, !mat_thread, !flags) -> ()
       }
       gpu.return
     }
@@ -148,24 +165,37 @@ module attributes {gpu.container_module} {
         cute.memref.store_vec %c, %fC : !regs
         cute.copy(%atom, %fC, %tC) : (!atom, !regs, !vec_thread) -> ()
       } else {
-        // A flag for each value: is its coordinate less than the shape?
-        %fP = cute.make_fragment_like(%tX) [i1] : !ids_thread -> !flags
+        // At the edge, row by row, each value has a flag: is its coordinate less than the shape?
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32
-        %cn = arith.constant 16 : i32
-        scf.for %i = %c0 to %cn step %c1 : i32 {
-          %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %x = cute.memref.load(%tX, %ci) : (!ids_thread, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %in = cute.elem_less(%x, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          cute.memref.store(%fP, %ci, %in) : (!flags, !cute.coord<"?">, i1) -> ()
+        %rows = arith.constant 4 : i32
+        scf.for %r = %c0 to %rows step %c1 : i32 {
+          %row = cute.make_coord(%r) : (i32) -> !cute.coord<"((_,(_,?)),_,_)">
+          %rA = cute.slice(%tA, %row) : !vec_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %rB = cute.slice(%tB, %row) : !vec_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %rC = cute.slice(%tC, %row) : !vec_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %rX = cute.slice(%tX, %row) : !ids_thread, !cute.coord<"((_,(_,?)),_,_)">
+          %fP = cute.make_fragment_like(%rX) [i1] : !ids_row -> !row_flags
+          %eA = cute.make_fragment_like(%rA) : !vec_row -> !row_regs
+          %eB = cute.make_fragment_like(%rB) : !vec_row -> !row_regs
+          %eC = cute.make_fragment_like(%rC) : !vec_row -> !row_regs
+          %i0 = arith.constant 0 : i32
+          %i1 = arith.constant 1 : i32
+          %in = arith.constant 4 : i32
+          scf.for %i = %i0 to %in step %i1 : i32 {
+            %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+            %at = cute.memref.load(%rX, %ci) : (!ids_row, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+            %flag = cute.elem_less(%at, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
+            cute.memref.store(%fP, %ci, %flag) : (!row_flags, !cute.coord<"?">, i1) -> ()
+          }
+          cute.copy(%atom, %rA, %eA, pred = %fP) : (!atom, !vec_row, !row_regs, !row_flags) -> ()
+          cute.copy(%atom, %rB, %eB, pred = %fP) : (!atom, !vec_row, !row_regs, !row_flags) -> ()
+          %a = cute.memref.load_vec %eA : !row_regs
+          %b = cute.memref.load_vec %eB : !row_regs
+          %c = arith.addf %a, %b : vector<4xf32>
+          cute.memref.store_vec %c, %eC : !row_regs
+          cute.copy(%atom, %eC, %rC, pred = %fP) : (!atom, !row_regs, !vec_row, !row_flags) -> ()
         }
-        cute.copy(%atom, %tA, %fA, pred = %fP) : (!atom, !vec_thread, !regs, !flags) -> ()
-        cute.copy(%atom, %tB, %fB, pred = %fP) : (!atom, !vec_thread, !regs, !flags) -> ()
-        %a = cute.memref.load_vec %fA : !regs
-        %b = cute.memref.load_vec %fB : !regs
-        %c = arith.addf %a, %b : vector<16xf32>
-        cute.memref.store_vec %c, %fC : !regs
-        cute.copy(%atom, %fC, %tC, pred = %fP) : (!atom, !regs, !vec_thread, !flags) -> ()
       }
       gpu.return
     }
