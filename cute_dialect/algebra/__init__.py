@@ -10,8 +10,9 @@ Layout("(3,4):(20,1)")
 Layout("((4,5),(3,2)):((10,1),(40,5))")
 
 Modules, lowest first: ``leaf`` (integers known now or at run time), ``values`` (layouts, swizzles, …), ``int_tuple``
-(trees), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make``, ``layout``, ``compose``, ``tiling``,
-``swizzle``, ``vectors``, ``tiled_copy``, ``tiled_mma``, ``tables``.  ``docs/layouts.md`` is a tutorial.
+(trees: ``trees`` and ``arithmetic``), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make``, ``layout``,
+``complements``, ``inverses``, ``compose``, ``tiling``, ``swizzle``, ``vectors``, ``tiled_copy``, ``tiled_mma``,
+``tables``.  ``docs/layouts.md`` is a tutorial.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Composition, complements and inverses of layouts.
+"""Composition of layouts; complements and inverses are re-exported.
 
 >>> composition(Layout("(6,10):(10,1)"), Layout("(3,4):(2,6)"))
 Layout("(3,4):(20,1)")
@@ -11,21 +11,20 @@ static ones only, so a dynamic extent or stride never makes a program illegal, i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from cute_dialect.algebra.evaluation import scale
-from cute_dialect.algebra.int_tuple import (
-    _text,
-    ceil_div_tree,
-    check_range,
-    column_major,
-    shape_to_tile,
-    tree_leaves,
+from cute_dialect.algebra.complements import (
+    bounded_complement,
+    coalesce_shape,
+    complement,
+    extended_complement,
+    minimal_complement,
 )
-from cute_dialect.algebra.layout import coalesce, coalesce_keeping, flat_modes, fold_modes, from_modes
+from cute_dialect.algebra.evaluation import scale
+from cute_dialect.algebra.int_tuple import check_range, shape_to_tile, shown
+from cute_dialect.algebra.inverses import left_inverse, right_inverse
+from cute_dialect.algebra.layout import Extents, Strides, coalesce_keeping, flat_modes, fold_modes, from_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, ceil_div, min_extent, mul, sign
 from cute_dialect.algebra.leaf import div as leaf_div
-from cute_dialect.algebra.make import basis_like, concat
+from cute_dialect.algebra.make import concat
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,
@@ -42,8 +41,6 @@ from cute_dialect.algebra.verify import stride_profile, verify_layout
 
 _LOW, _HIGH = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
-Extents = list[Leaf]
-Strides = list["Leaf | Basis"]
 
 # --------------------------------------------------------------------------------------------------- composition
 
@@ -101,18 +98,21 @@ def check_tile_rank(tile: tuple[Tile, ...], a: Layout) -> None:
     """Raises AlgebraError when a tile has more modes than the layout it is for."""
     rank = len(a.shape) if type(a.shape) is tuple else 1
     if len(tile) > rank:
-        raise AlgebraError(f"expected a tiler of rank at most {rank} for {_text(a)}, got rank {len(tile)}")
+        raise AlgebraError(f"expected a tiler of rank at most {rank} for {shown(a)}, got rank {len(tile)}")
 
 
 def compose(a: Layout, b: Layout) -> Layout:
     """``c -> a(b(c))`` of two layouts; see :func:`composition`."""
-    if type(b.stride) is int and type(a.stride) is int and type(a.shape) is int:
-        return raw_layout(b.shape, check_range(a.stride * b.stride))
+    folded = fold_static(a)
+    if folded is not None:
+        parts = compose_static(*folded, b.shape, b.stride)
+        if parts is not None:
+            return raw_layout(*parts)
     if _has_basis(b.stride):
         profile = stride_profile(b.stride)
         rank = len(a.shape) if type(a.shape) is tuple else 1
         if type(profile) is tuple and len(profile) > rank:
-            raise AlgebraError(f"expected at most {rank} modes to be stepped through in {_text(a)}, got {_text(b)}")
+            raise AlgebraError(f"expected at most {rank} modes to be stepped through in {shown(a)}, got {shown(b)}")
         shape, stride = _compose_basis(coalesce_keeping(a, profile), b.shape, b.stride)
     else:
         extents, strides = flat_modes(a)
@@ -120,6 +120,111 @@ def compose(a: Layout, b: Layout) -> Layout:
             extents, strides = fold_modes(extents, strides, True)
         shape, stride = _compose_flat(extents, strides, b.shape, b.stride)
     return raw_layout(shape, stride)
+
+
+# The same over plain integers, which is what programs that compute with layouts do: one pass over the leaves of ``a``,
+# one call for each leaf of ``b``.
+
+
+def fold_static(a: Layout) -> tuple[list[int], list[int]] | None:
+    """The folded modes of a layout of plain integers (see ``fold_modes``, a last extent 1 stays), else None."""
+    s, d = a.shape, a.stride
+    if type(s) is tuple:
+        extents: list[int] = []
+        strides: list[int] = []
+        return (extents, strides) if _gather(s, d, extents, strides) else None  # type: ignore[arg-type]
+    return ([s], [d]) if type(s) is int and type(d) is int else None
+
+
+def _gather(s: tuple[IntTuple, ...], d: tuple[Stride, ...], E: list[int], F: list[int]) -> bool:
+    for si, di in zip(s, d):
+        if type(si) is int and type(di) is int:
+            if E:
+                if E[-1] == 1:
+                    E.pop()
+                    F.pop()
+                    if E and di == E[-1] * F[-1]:
+                        E[-1] *= si
+                        continue
+                elif di == E[-1] * F[-1]:
+                    E[-1] *= si
+                    continue
+            E.append(si)
+            F.append(di)
+        elif type(si) is not tuple or not _gather(si, di, E, F):  # type: ignore[arg-type]
+            return False
+    return True
+
+
+def compose_static(E: list[int], F: list[int], s: IntTuple, d: Stride) -> tuple[IntTuple, Stride] | None:
+    """Shape and stride of the composition of folded modes with ``s:d``; None if some leaf is no plain integer."""
+    if type(s) is int and type(d) is int:
+        return _leaf_static(E, F, s, d)
+    if type(s) is not tuple:
+        return None
+    shapes: list[IntTuple] = []
+    steps: list[Stride] = []
+    for si, di in zip(s, d):  # type: ignore[arg-type]
+        if type(si) is int and type(di) is int:
+            x: tuple[IntTuple, Stride] | None = _leaf_static(E, F, si, di)
+        else:
+            x = compose_static(E, F, si, di)
+            if x is None:
+                return None
+        shapes.append(x[0])
+        steps.append(x[1])
+    return tuple(shapes), tuple(steps)
+
+
+def _leaf_static(E: list[int], F: list[int], s: int, d: int) -> tuple[IntTuple, Stride]:
+    last = len(E) - 1
+    if d <= 0 or last < 0:
+        return _compose_flat(E, F, s, d)  # type: ignore[arg-type,return-value]
+    i = 0
+    while i < last:
+        a = E[i]
+        if d < a:
+            break
+        if d % a:
+            raise AlgebraError(_step_error(E, F, i, s, d))  # type: ignore[arg-type]
+        d //= a
+        i += 1
+    else:
+        return s, check_range(d * F[last])
+    if s == 1:
+        # The step shrinks to 1 here and goes on to the last mode.
+        return 1, F[last]
+    k = -(-a // d)
+    if s <= k:
+        return s, check_range(d * F[i])
+    if s % k:
+        raise AlgebraError(_count_error(E, F, i, s, d, k))  # type: ignore[arg-type]
+    exact = k * d == a
+    S = [k]
+    D = [check_range(d * F[i])]
+    s //= k
+    for j in range(i + 1, last):
+        a = E[j]
+        if s <= a:
+            S.append(s)
+            D.append(F[j])
+            break
+        if s % a:
+            raise AlgebraError(_count_error(E, F, j, s, 1, a))  # type: ignore[arg-type]
+        S.append(a)
+        D.append(F[j])
+        s //= a
+    else:
+        S.append(s)
+        D.append(F[last])
+        if not exact:
+            # Only a step that does not divide its extent can make neighbours continue each other.
+            return _parts(*fold_modes(S, D, False))  # type: ignore[arg-type]
+    return tuple(S), tuple(D)
+
+
+def _parts(extents: Extents, strides: Strides) -> tuple[IntTuple, Stride]:
+    return (extents[0], strides[0]) if len(extents) == 1 else (tuple(extents), tuple(strides))
 
 
 def _has_basis(d: Stride) -> bool:
@@ -140,7 +245,7 @@ def _compose_basis(a: Layout, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]
     shape, stride = a.shape, a.stride
     for at, i in enumerate(d.path):
         if type(shape) is not tuple or i >= len(shape):
-            raise AlgebraError(f"expected the path of {d} to lead to a mode of {_text(a)}, but depth {at} has none")
+            raise AlgebraError(f"expected the path of {d} to lead to a mode of {shown(a)}, but depth {at} has none")
         shape, stride = shape[i], stride[i]  # type: ignore[index]
     extents, strides = flat_modes(raw_layout(shape, stride))
     return _compose_flat(extents, strides, s, d.value)
@@ -193,10 +298,7 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
         if type(s) is int and type(count) is int:
             k: Leaf = count if count < s else s
             if s % k:
-                raise AlgebraError(
-                    f"expected an extent that {k} divides, got {s}: a step of {d} covers {count} elements of mode "
-                    f"{i} of {_text(from_modes(extents, strides))}"
-                )
+                raise AlgebraError(_count_error(extents, strides, i, s, d, count))
             rest: Leaf = s // k
         else:
             k = min_extent(count, s)  # type: ignore[arg-type]
@@ -212,11 +314,10 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
     if not S:
         return s, _checked(scale(d, strides[last]))  # type: ignore[arg-type]
     if s == 1:
-        return (S[0], D[0]) if len(S) == 1 else (tuple(S), tuple(D))
+        return _parts(S, D)
     S.append(s)  # type: ignore[arg-type]
     D.append(_checked(scale(d, strides[last])))  # type: ignore[arg-type]
-    S, D = fold_modes(S, D, False)
-    return (S[0], D[0]) if len(S) == 1 else (tuple(S), tuple(D))
+    return _parts(*fold_modes(S, D, False))
 
 
 def _next_step(a: Leaf, d: Leaf) -> Leaf:
@@ -229,403 +330,18 @@ def _checked(d: Leaf | Basis) -> Leaf | Basis:
     return d
 
 
+def _count_error(extents: Extents, strides: Strides, i: int, s: int, d: int, count: int) -> str:
+    return (
+        f"expected an extent that {min(count, s)} divides, got {s}: a step of {d} covers {count} elements of mode {i} "
+        f"of {shown(from_modes(extents, strides))}"
+    )
+
+
 def _step_error(extents: Extents, strides: Strides, i: int, s: IntTuple, d: int) -> str:
     return (
         f"expected a step that divides or is a multiple of extent {extents[i]} of mode {i} of "
-        f"{_text(from_modes(extents, strides))}, got a step of {d} in {_text(s)}:{d}"
+        f"{shown(from_modes(extents, strides))}, got a step of {d} in {shown(s)}:{d}"
     )
-
-
-# --------------------------------------------------------------------------------------------------- complements
-
-
-def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Layout:
-    """What a layout leaves out of its codomain.
-
-    Without ``cotarget``: the gaps, and last a mode of extent 1 whose stride is where layout and complement together
-    repeat.  With one (a shape, or a layout whose shape counts): up to ``size(cotarget)``.  Where a stride is no
-    multiple of what the smaller strides cover, the quotient is truncated.  Raises AlgebraError for a layout that is
-    not injective and for dynamic strides (one single mode may have one).
-
-    >>> complement(Layout("(2,3):(4,12)")), complement(Layout("(2,3):(4,12)"), 48)
-    (Layout("(4,1):(1,36)"), Layout("(4,2):(1,36)"))
-    """
-    if cotarget is None:
-        return minimal_complement(layout)
-    return bounded_complement(layout, cotarget.shape if isinstance(cotarget, Layout) else cotarget)
-
-
-def minimal_complement(layout: Layout) -> Layout:
-    """:func:`complement` without cotarget."""
-    extents, strides = flat_modes(layout)
-    modes: list[tuple[int, int]] = []
-    for s, d in zip(extents, strides):
-        if type(s) is not int or type(d) is not int:
-            return _assemble(stride_profile(layout.stride), (), _gaps(layout, extents, strides))
-        if s != 1 and d:
-            modes.append((d, s))
-    return from_modes(*_static_gaps(layout, modes))
-
-
-def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents, Strides]:
-    # The extents between one mode and the next, at the strides up to which is covered.  No two of them can merge: an
-    # extent times its stride is at most the stride of the next mode, which the next stride exceeds.
-    modes.sort()
-    S: Extents = []
-    D: Strides = []
-    covered = 1
-    for d, s in modes:
-        if d < covered:
-            raise AlgebraError(
-                f"expected an injective layout, got {_text(layout)}: stride {d} is below {covered}, which the smaller "
-                "strides cover"
-            )
-        gap = d // covered
-        if gap != 1:
-            S.append(gap)
-            D.append(covered)
-        covered = d * s
-    S.append(1)
-    D.append(check_range(covered))
-    return S, D
-
-
-def _gaps(layout: Layout, extents: Extents, strides: Strides) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
-    # The gaps for every path of the profile; each list ends in the mode of extent 1.
-    values = [d.value if isinstance(d, Basis) else d for d in strides]
-    if len(values) > 1 and any(isinstance(v, Dyn) for v in values):
-        raise AlgebraError(f"expected static strides or a single mode to complement, got {_text(layout)}")
-    by_path: dict[tuple[int, ...], list[tuple[Leaf, Leaf]]] = {}
-    for s, d, v in zip(extents, strides, values):
-        if (type(v) is int and v == 0) or (type(s) is int and s == 1):
-            continue
-        by_path.setdefault(d.path if isinstance(d, Basis) else (), []).append((v, s))
-
-    def at(path: tuple[int, ...]) -> tuple[Extents, Strides]:
-        modes = by_path.get(path, [])
-        if len(modes) > 1:
-            modes.sort(key=_stride_of)
-        S: Extents = []
-        D: Strides = []
-        covered: Leaf = 1
-        for v, s in modes:
-            if type(v) is int and type(covered) is int and v < covered:
-                raise AlgebraError(
-                    f"expected an injective layout, got {_text(layout)}: stride {v} is below {covered}, which the "
-                    "smaller strides cover"
-                )
-            S.append(leaf_div(v, covered))
-            D.append(covered)
-            covered = mul(v, s)
-        S.append(1)
-        D.append(covered)
-        return fold_modes(S, D, True)
-
-    return at
-
-
-def _stride_of(mode: tuple[Leaf, Leaf]) -> int:
-    v = mode[0]
-    assert type(v) is int
-    return v
-
-
-def _assemble(
-    profile: IntTuple, path: tuple[int, ...], at: Callable[[tuple[int, ...]], tuple[Extents, Strides]]
-) -> Layout:
-    # A layout of the structure of the profile, with the strides at each path along that mode.
-    if type(profile) is tuple:
-        parts = [_assemble(p, (*path, i), at) for i, p in enumerate(profile)]
-        return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
-    return _along(from_modes(*at(path)), path)
-
-
-def _along(mode: Layout, path: tuple[int, ...]) -> Layout:
-    if not path:
-        return mode
-    if type(mode.stride) is tuple:
-        return raw_layout(mode.shape, tuple([Basis(d, path) for d in mode.stride]))  # type: ignore[arg-type]
-    return raw_layout(mode.shape, Basis(mode.stride, path))  # type: ignore[arg-type]
-
-
-def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
-    """The complement that divides use: so many repetitions that layout and complement together cover ``shape``.
-
-    For each extent ``x`` of the shape under a leaf of the index profile the last mode is repeated ``ceil(x / z)``
-    times, ``z`` being what is left of its stride.  Modes of the shape that the layout does not step through are taken
-    whole.
-
-    >>> extended_complement(Layout("6:2"), 24), extended_complement(Layout("4:32@0"), (128, 64))
-    (Layout("(2,2):(1,12)"), Layout("(32,64):(1@0,1@1)"))
-    """
-    extents, strides = flat_modes(layout)
-    modes: list[tuple[int, int]] = []
-    for s, d in zip(extents, strides):
-        if type(s) is not int or type(d) is not int:
-            return _extend(stride_profile(layout.stride), shape, (), _gaps(layout, extents, strides))
-        if s != 1 and d:
-            modes.append((d, s))
-    return _repeat(*_static_gaps(layout, modes), shape)
-
-
-def _extend(
-    profile: IntTuple,
-    shape: IntTuple,
-    path: tuple[int, ...],
-    at: Callable[[tuple[int, ...]], tuple[Extents, Strides]],
-) -> Layout:
-    if type(profile) is not tuple:
-        return _along(_repeat(*at(path), shape), path)
-    modes = shape if type(shape) is tuple else (shape,)
-    if len(profile) > len(modes):
-        raise AlgebraError(f"expected at most {len(modes)} modes to be stepped through, got {_text(profile)}")
-    parts = [_extend(p, x, (*path, i), at) for i, (p, x) in enumerate(zip(profile, modes))]
-    for i in range(len(profile), len(modes)):
-        parts.append(raw_layout(modes[i], basis_like(modes[i], (*path, i))))
-    return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
-
-
-def _repeat(S: Extents, D: Strides, shape: IntTuple) -> Layout:
-    z = step = D.pop()
-    S.pop()
-    assert not isinstance(z, Basis) and not isinstance(step, Basis)
-    xs = (shape,) if type(shape) is not tuple else tree_leaves(shape)
-    for i, x in enumerate(xs):
-        r = ceil_div(x, z)  # type: ignore[arg-type]
-        S.append(r)
-        D.append(step)
-        if i + 1 < len(xs):
-            z = ceil_div(z, x)  # type: ignore[arg-type]
-            step = mul(step, r)
-    return from_modes(*fold_modes(S, D, False))
-
-
-def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
-    """:func:`complement` with a cotarget.
-
-    >>> bounded_complement(Layout("4:2"), (6, Dyn())), bounded_complement(Layout("2:0"), 12)
-    (Layout("(2,?):(1,8)"), Layout("12:1"))
-    """
-    for x in tree_leaves(cotarget):
-        if type(x) is int and x <= 0:
-            raise AlgebraError(f"expected a cotarget with extents >= 1, got {_text(cotarget)}")
-    extents, strides = flat_modes(layout)
-    if type(cotarget) is int:
-        modes: list[tuple[int, int]] = []
-        for s, d in zip(extents, strides):
-            if type(s) is not int or type(d) is not int:
-                break
-            if s != 1 and d:
-                modes.append((d, s))
-        else:
-            return _bounded_static(layout, modes, cotarget)
-    for d in strides:
-        if isinstance(d, Basis):
-            raise AlgebraError(f"expected integer strides to complement, got {_text(layout)}")
-    if type(layout.shape) is tuple and len(layout.shape) > 1 and any(isinstance(d, Dyn) for d in strides):
-        raise AlgebraError(f"expected static strides or rank 1 to complement, got {_text(layout)}")
-    S, D = fold_modes([1 if type(d) is int and d == 0 else s for s, d in zip(extents, strides)], strides, False)
-    if not S or S == [1] or (len(D) == 1 and type(D[0]) is int and D[0] == 0):
-        whole = coalesce(raw_layout(cotarget, column_major(cotarget)))
-        return raw_layout(1, 1) if whole.shape in (1, ()) else whole
-    pairs: list[tuple[Leaf, Leaf]] = list(zip(D, S))  # type: ignore[arg-type]
-    if len(pairs) > 1:
-        if any(isinstance(d, Dyn) for d in D):
-            raise AlgebraError(f"expected static strides or a single mode to complement, got {_text(layout)}")
-        pairs.sort(key=_stride_of)
-    out_s: Extents = []
-    out_d: Strides = []
-    covered: Leaf = 1
-    for d, s in pairs:
-        gap = leaf_div(d, covered)
-        if type(gap) is int and gap < 1:
-            raise _not_injective(layout, d, covered)
-        out_s.append(gap)
-        out_d.append(covered)
-        covered = mul(s, d)
-    rest = coalesce_shape(ceil_div_tree(cotarget, covered))
-    steps: IntTuple = covered if rest == 1 else column_major(rest, covered)
-    out_s += tree_leaves(rest)  # type: ignore[arg-type]
-    out_d += tree_leaves(steps)  # type: ignore[arg-type]
-    return from_modes(*fold_modes(out_s, out_d, False))
-
-
-def _bounded_static(layout: Layout, modes: list[tuple[int, int]], cotarget: int) -> Layout:
-    # Adjacent modes need not be merged first: one that continues another leaves a gap of 1, which vanishes.
-    if not modes:
-        return raw_layout(cotarget, 1)
-    modes.sort()
-    S: list[int] = []
-    D: list[int] = []
-    covered = 1
-    for d, s in modes:
-        gap = d // covered
-        if gap != 1:
-            if gap < 1:
-                raise _not_injective(layout, d, covered)
-            S.append(gap)
-            D.append(covered)
-        covered = d * s
-    rest = -(-cotarget // covered)
-    if rest != 1 or not S:
-        S.append(rest)
-        D.append(check_range(covered))
-    if len(S) == 1:
-        return raw_layout(S[0], D[0])
-    return raw_layout(tuple(S), tuple(D))
-
-
-def _not_injective(layout: Layout, d: Leaf, covered: Leaf) -> AlgebraError:
-    return AlgebraError(
-        f"expected an injective layout with positive strides, got {_text(layout)}: stride {d} is below {covered}, "
-        "which the smaller strides cover"
-    )
-
-
-def coalesce_shape(shape: IntTuple) -> IntTuple:
-    """Flattens a shape and multiplies neighbours that are both static or both dynamic.
-
-    >>> coalesce_shape((2, (3, Dyn()), Dyn(), 4))
-    (6, Dyn(?), 4)
-    """
-    if type(shape) is not tuple:
-        return shape
-    out: Extents = []
-    for x in tree_leaves(shape):
-        if out and isinstance(out[-1], Dyn) == isinstance(x, Dyn):
-            out[-1] = mul(out[-1], x)  # type: ignore[arg-type]
-        else:
-            out.append(x)  # type: ignore[arg-type]
-    return out[0] if len(out) == 1 else tuple(out)
-
-
-# ------------------------------------------------------------------------------------------------------ inverses
-
-
-def right_inverse(layout: Layout) -> Layout:
-    """``R`` with ``layout(R(i)) == i`` on the longest first part of the codomain that is covered without gap.
-
-    A dynamic stride ends that part.  Raises AlgebraError for a dynamic extent.
-
-    >>> right_inverse(Layout("(2,8):(4,1)")), right_inverse(Layout("5:2")), right_inverse(Layout("(2,3):(1@1,1@0)"))
-    (Layout("8:2"), Layout("1:0"), Layout("(3,2):(2,1)"))
-    """
-    extents, strides = flat_modes(layout)
-    modes: list[tuple[int, int, int]] = []
-    q = 1
-    ps = pd = pq = 0
-    for s, d in zip(extents, strides):
-        if type(s) is not int:
-            raise AlgebraError(f"expected static extents to invert, got {_text(layout)}")
-        if type(d) is not int:
-            return _right_inverse(layout, extents, strides)
-        if s != 1:
-            if modes and d == ps * pd:
-                ps *= s
-                modes[-1] = (pd, pq, ps)
-            else:
-                ps, pd, pq = s, d, q
-                modes.append((d, q, s))
-            q *= s
-    # The prefix product q grows, so that equal strides stay in their order.
-    if len(modes) > 1:
-        modes.sort()
-    S: list[int] = []
-    D: list[int] = []
-    covered = 1
-    for d, pq, s in modes:
-        if d == covered:
-            covered *= s
-            if S and pq == S[-1] * D[-1]:
-                S[-1] *= s
-            else:
-                S.append(s)
-                D.append(pq)
-        elif d > covered:
-            break
-    check_range(q)
-    if len(S) == 1:
-        return raw_layout(S[0], D[0])
-    if not S:
-        return raw_layout(1, 0)
-    return raw_layout(tuple(S), tuple(D))
-
-
-def _folded(layout: Layout, extents: Extents, strides: Strides) -> list[tuple[tuple[int, ...], int, int, int]]:
-    # (path, stride, prefix product, extent) of the folded modes that count, in order of path and stride.
-    S, D = fold_modes(extents, strides, True)
-    modes: list[tuple[tuple[int, ...], int, int, int]] = []
-    q = 1
-    for s, d in zip(S, D):
-        path = d.path if isinstance(d, Basis) else ()
-        v = d.value if isinstance(d, Basis) else d
-        assert type(s) is int and type(v) is int
-        if v and s != 1:
-            modes.append((path, v, q, s))
-        q = check_range(q * s)
-    modes.sort()
-    return modes
-
-
-def _right_inverse(layout: Layout, extents: Extents, strides: Strides) -> Layout:
-    for s in extents:
-        if type(s) is not int:
-            raise AlgebraError(f"expected static extents to invert, got {_text(layout)}")
-    known = [0 if isinstance(d.value if isinstance(d, Basis) else d, Dyn) else d for d in strides]
-    modes = _folded(layout, extents, known)
-    parts: dict[tuple[int, ...], tuple[Extents, Strides, list[int]]] = {}
-    for path, v, q, s in modes:
-        S, D, covered = parts.setdefault(path, ([], [], [1]))
-        if v == covered[0]:
-            S.append(s)
-            D.append(q)
-            covered[0] = s * v
-
-    def at(path: tuple[int, ...]) -> Layout:
-        S, D, _ = parts.get(path, ((), (), ()))
-        return from_modes(*fold_modes(list(S), list(D), False)) if S else raw_layout(1, 0)
-
-    return _inverse_of(stride_profile(layout.stride), (), at)
-
-
-def _inverse_of(profile: IntTuple, path: tuple[int, ...], at: Callable[[tuple[int, ...]], Layout]) -> Layout:
-    if type(profile) is tuple:
-        parts = [_inverse_of(p, (*path, i), at) for i, p in enumerate(profile)]
-        return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
-    return at(path)
-
-
-def left_inverse(layout: Layout) -> Layout:
-    """``R`` with ``R(layout(i)) == i`` for every index of a static injective layout; gaps get stride 0.
-
-    Injectivity is not fully checked.  Raises AlgebraError for dynamic leaves, negative strides, and a stride that is no
-    multiple of what comes before it.
-
-    >>> left_inverse(Layout("5:2")), left_inverse(Layout("(3,4):(8,2)"))
-    (Layout("(2,5):(0,1)"), Layout("(2,4,3):(0,3,1)"))
-    """
-    extents, strides = flat_modes(layout)
-    for s, d in zip(extents, strides):
-        if isinstance(s, Dyn) or isinstance(d.value if isinstance(d, Basis) else d, Dyn):
-            raise AlgebraError(f"expected a static layout to invert, got {_text(layout)}")
-    parts: dict[tuple[int, ...], tuple[Extents, Strides, list[int]]] = {}
-    for path, v, q, s in _folded(layout, extents, strides):
-        S, D, running = parts.setdefault(path, ([1], [0], [1]))
-        if v % running[0] or v < 0:
-            raise AlgebraError(
-                f"expected strides that are multiples of each other, got {v} after {running[0]} in {_text(layout)}"
-            )
-        gap = v // running[0]
-        S[-1] = gap
-        running[0] *= gap
-        S.append(s)
-        D.append(q)
-
-    def at(path: tuple[int, ...]) -> Layout:
-        S, D, _ = parts.get(path, ([1], [0], []))
-        return from_modes(*fold_modes(S, D, True))
-
-    return _inverse_of(stride_profile(layout.stride), (), at)
 
 
 __all__ = [

@@ -15,6 +15,7 @@ from cute_dialect.algebra.int_tuple import (
     column_major,
     congruent,
     product,
+    shown,
     tree_leaves,
     weakly_congruent,
 )
@@ -34,12 +35,6 @@ from cute_dialect.algebra.values import (
     Stride,
     Swizzle,
 )
-
-
-def _text(value: object) -> str:
-    from cute_dialect.algebra.text import to_text
-
-    return to_text(value)  # type: ignore[arg-type]
 
 
 def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
@@ -64,7 +59,14 @@ def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
     (5, (4, 1))
     """
     if type(layout) is Layout:
-        return _evaluate(coord, layout.shape, layout.stride)
+        s = layout.shape
+        if type(coord) is int and type(s) is tuple and coord >= 0:
+            total, rest, step = _evaluate_static(coord, s, layout.stride)  # type: ignore[arg-type]
+            if step is not None:
+                # What is left runs on along the last leaf, which has no upper end.
+                return check_range(total + rest * step)
+            return _evaluate_linear(coord, s, layout.stride)  # type: ignore[arg-type]
+        return _evaluate(coord, s, layout.stride)
     assert isinstance(layout, ComposedLayout)
     outer = layout.outer
     index = arithmetic_add(layout.offset, _evaluate(coord, outer.shape, outer.stride))
@@ -72,7 +74,7 @@ def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
         from cute_dialect.algebra.swizzle import apply_swizzle
 
         if type(index) is tuple:
-            raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {_text(index)}")
+            raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {shown(index)}")
         return apply_swizzle(layout.inner, index)
     return evaluate(index, layout.inner)
 
@@ -94,7 +96,7 @@ def _evaluate(c: Coord, s: IntTuple, d: Stride) -> IntTuple:
     if not s:
         return ()
     if len(c) != len(s):
-        raise AlgebraError(f"expected a coordinate of rank {len(s)} for the shape {_text(s)}, got {_text(c)}")
+        raise AlgebraError(f"expected a coordinate of rank {len(s)} for the shape {shown(s)}, got {shown(c)}")
     total = None
     for ci, si, di in zip(c, s, d):  # type: ignore[arg-type]
         v: IntTuple = ci * di if type(ci) is int and type(di) is int else _evaluate(ci, si, di)  # type: ignore
@@ -138,7 +140,7 @@ def _evaluate_leaf(c: Coord, d: Leaf | Basis) -> IntTuple:
     if c is UNDERSCORE:
         c = 0
     if type(c) is tuple:
-        raise AlgebraError(f"expected an integer coordinate for a scalar mode, got {_text(c)}")
+        raise AlgebraError(f"expected an integer coordinate for a scalar mode, got {shown(c)}")
     if isinstance(d, Basis):
         result: IntTuple = mul(c, d.value)  # type: ignore[arg-type]
         for i in reversed(d.path):
@@ -186,8 +188,29 @@ def coshape(layout: Layout) -> IntTuple:
     >>> coshape(Layout("(5,3):(1,-7)")), coshape(Layout("(5,3):(2@1,1@0)"))
     (19, (3, 9))
     """
+    total = _last_static(layout.shape, layout.stride)
+    if total is not None:
+        return check_range(total + 1)
     last = sub(product(layout.shape), 1)
     return _plus_one(_evaluate(last, layout.shape, _magnitudes(layout.stride)))
+
+
+def _last_static(s: IntTuple, d: Stride) -> int | None:
+    # The largest index of plain integers: every leaf at its end.
+    if type(s) is int and type(d) is int:
+        return (s - 1) * (d if d >= 0 else -d)
+    if type(s) is not tuple or not s:
+        return None
+    total = 0
+    for si, di in zip(s, d):  # type: ignore[arg-type]
+        if type(si) is int and type(di) is int:
+            total += (si - 1) * (di if di >= 0 else -di)
+        else:
+            part = _last_static(si, di)
+            if part is None:
+                return None
+            total += part
+    return total
 
 
 def _magnitudes(stride: Stride) -> Stride:
@@ -214,7 +237,7 @@ def cosize(layout: AnyLayout) -> Leaf:
     """
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.inner, Layout):
-            raise AlgebraError(f"expected a swizzled layout, got the inner layout {_text(layout.inner)}")
+            raise AlgebraError(f"expected a swizzled layout, got the inner layout {shown(layout.inner)}")
         layout = layout.outer
     return product(coshape(layout))
 
@@ -231,7 +254,7 @@ def crd2idx(coord: Coord, shape: IntTuple) -> Leaf:
     (15, 9)
     """
     if not weakly_congruent(coord, shape):
-        raise AlgebraError(f"expected a coordinate that fits the shape {_text(shape)}, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate that fits the shape {shown(shape)}, got {shown(coord)}")
     index = _evaluate(coord, shape, column_major(shape))
     # The empty shape has one index, 0.
     return index if type(index) is not tuple else 0  # type: ignore[return-value]
@@ -247,7 +270,7 @@ def idx2crd(index: IntTuple, shape: IntTuple) -> IntTuple:
     """
     if type(index) is tuple:
         if type(shape) is not tuple or len(index) != len(shape):
-            raise AlgebraError(f"expected an index of the rank of the shape {_text(shape)}, got {_text(index)}")
+            raise AlgebraError(f"expected an index of the rank of the shape {shown(shape)}, got {shown(index)}")
         return tuple([idx2crd(i, s) for i, s in zip(index, shape)])
     if type(shape) is not tuple:
         return index
@@ -280,7 +303,7 @@ def increment_coord(coord: IntTuple, shape: IntTuple) -> IntTuple:
     ((0, 2), (0, 3), (0, (0, 1)))
     """
     if not congruent(coord, shape):
-        raise AlgebraError(f"expected a coordinate congruent with the shape {_text(shape)}, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate congruent with the shape {shown(shape)}, got {shown(coord)}")
     cs, extents = tree_leaves(coord), tree_leaves(shape)
     out: list[Leaf] = []
     carry: Leaf = 1

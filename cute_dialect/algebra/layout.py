@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from cute_dialect.algebra.evaluation import (
     coshape,
@@ -23,7 +23,6 @@ from cute_dialect.algebra.evaluation import (
     size,
 )
 from cute_dialect.algebra.int_tuple import (
-    _text,
     arithmetic_add,
     check_range,
     flatten,
@@ -32,6 +31,7 @@ from cute_dialect.algebra.int_tuple import (
     product,
     select,
     shape_div_leaf,
+    shown,
     tree_leaves,
     weakly_congruent,
 )
@@ -59,6 +59,8 @@ from cute_dialect.algebra.values import (
     raw_layout,
 )
 
+Extents: TypeAlias = list[Leaf]
+Strides: TypeAlias = "list[Leaf | Basis]"
 A = TypeVar("A", Layout, ComposedLayout)
 T = TypeVar("T")
 
@@ -70,6 +72,11 @@ def flat_modes(layout: Layout) -> tuple[list[Leaf], list[Leaf | Basis]]:
     s, d = layout.shape, layout.stride
     if type(s) is not tuple:
         return [s], [d]  # type: ignore[list-item]
+    for x in s:
+        if type(x) is tuple:
+            break
+    else:
+        return list(s), list(d)  # type: ignore[arg-type,return-value]
     extents: list[Leaf] = []
     strides: list[Leaf | Basis] = []
     _flat(s, d, extents, strides)  # type: ignore[arg-type]
@@ -163,7 +170,7 @@ def _coalesce(layout: Layout, profile: Coord, keep_last: bool) -> Layout:
         modes = layout_modes(layout)
         if len(profile) > len(modes):
             raise AlgebraError(
-                f"expected a profile of rank at most {len(modes)} for {_text(layout)}, got {_text(profile)}"
+                f"expected a profile of rank at most {len(modes)} for {shown(layout)}, got {shown(profile)}"
             )
         parts = [_coalesce(m, p, keep_last) for m, p in zip(modes, profile)] + modes[len(profile) :]
         return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
@@ -227,7 +234,7 @@ def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
         return ComposedLayout(value.inner, value.offset, outer)  # type: ignore[return-value]
     if isinstance(value, Layout):
         if not isinstance(element, Layout):
-            raise AlgebraError(f"expected a layout to pad a layout with, got {_text(element)}")
+            raise AlgebraError(f"expected a layout to pad a layout with, got {shown(element)}")
         if type(value.shape) is not tuple and rank == 1:
             return value
         shape = _pad(value.shape, element.shape, rank, behind)
@@ -277,7 +284,7 @@ def upcast(layout: A, n: int) -> A:
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
-            raise AlgebraError(f"expected a static integer offset to recast, got {_text(offset)}")
+            raise AlgebraError(f"expected a static integer offset to recast, got {shown(offset)}")
         if offset % n:
             raise AlgebraError(f"expected an offset divisible by {n}, got {offset}")
         part = _swizzle_base(inner, -_log2(n)) if isinstance(inner, Swizzle) else upcast(inner, n)
@@ -290,7 +297,7 @@ def downcast(layout: A, n: int) -> A:
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
-            raise AlgebraError(f"expected a static integer offset to recast, got {_text(offset)}")
+            raise AlgebraError(f"expected a static integer offset to recast, got {shown(offset)}")
         part = _swizzle_base(inner, _log2(n)) if isinstance(inner, Swizzle) else downcast(inner, n)
         return ComposedLayout(part, check_range(offset * n), downcast(layout.outer, n))
     return _per_leaf(layout, lambda s, d: _downcast_leaf(s, d, n))
@@ -407,7 +414,7 @@ def _check_slice(coord: Coord, value: object) -> None:
     plain = value.outer if isinstance(value, ComposedLayout) else value
     tree = plain.shape if isinstance(plain, Layout) else plain
     if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
-        raise AlgebraError(f"expected a coordinate that fits {_text(tree)}, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate that fits {shown(tree)}, got {shown(coord)}")
 
 
 def _slice_layout(coord: Coord, value: Layout) -> Layout:
@@ -436,10 +443,10 @@ def dice(coord: Coord, value: T) -> T:
     if isinstance(value, ComposedLayout):
         return ComposedLayout(value.inner, value.offset, dice(coord, value.outer))  # type: ignore[return-value]
     if not is_static(coord):
-        raise AlgebraError(f"expected a static coordinate, got {_text(coord)}")
+        raise AlgebraError(f"expected a static coordinate, got {shown(coord)}")
     tree = value.shape if isinstance(value, Layout) else value
     if not weakly_congruent(coord, tree):  # type: ignore[arg-type]
-        raise AlgebraError(f"expected a coordinate that fits {_text(tree)}, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate that fits {shown(tree)}, got {shown(coord)}")
     if isinstance(value, Layout):
         return raw_layout(tree_dice(coord, value.shape), tree_dice(coord, value.stride))  # type: ignore[return-value]
     return tree_dice(coord, value)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from cute_dialect.algebra.int_tuple import _text, column_major, is_static, product, weakly_congruent
+from cute_dialect.algebra.int_tuple import column_major, is_static, product, shown, weakly_congruent
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, mul
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 
@@ -60,9 +60,9 @@ def ordered_stride(shape: IntTuple, order: IntTuple) -> IntTuple:
     ((5, 0, 1), (1, 1), (1, 6))
     """
     if not is_static(order):
-        raise AlgebraError(f"expected a static order, got {_text(order)}")
+        raise AlgebraError(f"expected a static order, got {shown(order)}")
     if not weakly_congruent(order, shape):
-        raise AlgebraError(f"expected an order that fits the shape {_text(shape)}, got {_text(order)}")
+        raise AlgebraError(f"expected an order that fits the shape {shown(shape)}, got {shown(order)}")
     return _ordered(shape, shape, order)
 
 
@@ -110,7 +110,7 @@ def make_layout_like(layout: AnyLayout) -> Layout:
     """
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.inner, Swizzle):
-            raise AlgebraError(f"expected a swizzled or plain layout, got the inner layout {_text(layout.inner)}")
+            raise AlgebraError(f"expected a swizzled or plain layout, got the inner layout {shown(layout.inner)}")
         layout = layout.outer
     statics: list[int] = []
     _static_strides(layout.stride, statics)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.algebra.int_tuple import _text, is_static, tree_leaves, weakly_congruent
+from cute_dialect.algebra.int_tuple import is_static, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.layout import slice_and_offset, tree_dice, tree_slice
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, and_, compare, select, shl, shr, sub, xor
 from cute_dialect.algebra.values import (
@@ -99,12 +99,12 @@ def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layou
     swizzle, offset, outer = value.inner, value.offset, value.outer
     assert isinstance(swizzle, Swizzle) and type(offset) is not tuple
     if not is_static(outer):
-        raise AlgebraError(f"expected a static swizzled layout to slice, got {_text(outer)}")
+        raise AlgebraError(f"expected a static swizzled layout to slice, got {shown(outer)}")
     if not weakly_congruent(coord, outer.shape):
-        raise AlgebraError(f"expected a coordinate that fits {_text(outer.shape)}, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate that fits {shown(outer.shape)}, got {shown(coord)}")
     crd_leaves = tree_leaves(coord)
     if UNDERSCORE not in crd_leaves:
-        raise AlgebraError(f"expected a coordinate with '_' for a swizzled layout, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate with '_' for a swizzled layout, got {shown(coord)}")
     part = raw_layout(tree_slice(coord, outer.shape), tree_slice(coord, outer.stride))
     if all([c is UNDERSCORE for c in crd_leaves]):
         return swizzle, part, None, 0, 0
@@ -141,7 +141,7 @@ def _decayed(swizzle: Swizzle, offset: Leaf, outer: Layout) -> ComposedLayout | 
 def _scalar(index: IntTuple) -> Leaf:
     if type(index) is tuple:
         if index:
-            raise AlgebraError(f"expected an integer index to swizzle, got the arithmetic tuple {_text(index)}")
+            raise AlgebraError(f"expected an integer index to swizzle, got the arithmetic tuple {shown(index)}")
         return 0
     return index  # type: ignore[return-value]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import _text, is_static, product, product_each
+from cute_dialect.algebra.int_tuple import is_static, product, product_each, shown
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout
 
@@ -36,9 +36,9 @@ def layout_table(layout: AnyLayout) -> str:
     """
     rows, columns = _extents(layout)
     if rows is None:
-        body = _grid([None], columns, lambda _, j: _text(evaluate(j, layout)))
+        body = _grid([None], columns, lambda _, j: shown(evaluate(j, layout)))
     else:
-        body = _grid(list(range(rows)), columns, lambda i, j: _text(evaluate((i, j), layout)))
+        body = _grid(list(range(rows)), columns, lambda i, j: shown(evaluate((i, j), layout)))
     return f"{layout}\n{body}"
 
 
@@ -59,7 +59,7 @@ def thread_value_table(tv: Layout, tiler: IntTuple) -> str:
     extents = product_each(tiler)
     threads, values = _extents(tv)
     if len(extents) != 2 or threads is None or not is_static(tiler):
-        raise AlgebraError(f"expected a thread-value layout over a tile (M, N), got {_text(tv)} over {_text(tiler)}")
+        raise AlgebraError(f"expected a thread-value layout over a tile (M, N), got {shown(tv)} over {shown(tiler)}")
     rows, columns = extents
     assert type(rows) is int and type(columns) is int
     holders: list[list[str]] = [[] for _ in range(rows * columns)]
@@ -67,7 +67,7 @@ def thread_value_table(tv: Layout, tiler: IntTuple) -> str:
         for v in range(values):
             at = evaluate((t, v), tv)
             if type(at) is not int or not 0 <= at < len(holders):
-                raise AlgebraError(f"expected positions in [0, {len(holders)}) of the tile, got {_text(at)}")
+                raise AlgebraError(f"expected positions in [0, {len(holders)}) of the tile, got {shown(at)}")
             holders[at].append(f"T{t}V{v}")
     return _grid(list(range(rows)), columns, lambda i, j: " ".join(holders[i + rows * j]) or "-")
 
@@ -79,7 +79,7 @@ def print_layout(layout: AnyLayout) -> None:
 
 def _extents(layout: AnyLayout) -> tuple[int | None, int]:
     if not is_static(layout):
-        raise AlgebraError(f"expected a static layout to show, got {_text(layout)}")
+        raise AlgebraError(f"expected a static layout to show, got {shown(layout)}")
     shape = layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
     sizes = product_each(shape)
     if len(sizes) > 2:

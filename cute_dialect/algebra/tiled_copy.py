@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from cute_dialect.algebra.compose import compose, right_inverse
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
-from cute_dialect.algebra.int_tuple import _text, column_major, is_static, product, product_each
+from cute_dialect.algebra.int_tuple import column_major, is_static, product, product_each, shown
 from cute_dialect.algebra.layout import coalesce, slice_and_offset, tree_dice, upcast
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.leaf import div as leaf_div
@@ -52,14 +52,14 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
     ((16, 64), Layout("((8,16),8):((128,1),16)"))
     """
     if not is_static(threads) or not is_static(values):
-        raise AlgebraError(f"expected static layouts, got {_text(threads)} and {_text(values)}")
+        raise AlgebraError(f"expected static layouts, got {shown(threads)} and {shown(values)}")
     mn = raked_product(threads, values)
     counts = (product(threads.shape), product(values.shape))
     inverse = right_inverse(mn)
     if product(inverse.shape) != product(mn.shape):
         raise AlgebraError(
-            f"expected thread and value layouts that number their elements without gap, got {_text(threads)} and "
-            f"{_text(values)}"
+            f"expected thread and value layouts that number their elements without gap, got {shown(threads)} and "
+            f"{shown(values)}"
         )
     return product_each(mn.shape), compose(inverse, raw_layout(counts, column_major(counts)))
 
@@ -101,16 +101,16 @@ def tile_to_thread(
 
 def _check_counts(tv: Layout, atom: tuple[int, int]) -> None:
     if type(tv.shape) is not tuple or len(tv.shape) != 2:
-        raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {_text(tv)}")
+        raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {shown(tv)}")
     for what, have, need in zip(("threads", "values"), product_each(tv.shape), atom):
         if type(have) is not int or have % need:
-            raise AlgebraError(f"expected a multiple of the atom's {need} {what}, got {have} in {_text(tv)}")
+            raise AlgebraError(f"expected a multiple of the atom's {need} {what}, got {have} in {shown(tv)}")
 
 
 def _two(layout: Layout) -> list[Layout]:
     modes = layout_modes(layout)
     if len(modes) != 2:
-        raise AlgebraError(f"expected a layout of two modes, got {_text(layout)}")
+        raise AlgebraError(f"expected a layout of two modes, got {shown(layout)}")
     return modes
 
 
@@ -151,7 +151,7 @@ def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) 
     counts = product(modes[0].shape)
     threads = product(tv.shape[0]) if type(tv.shape) is tuple else 1
     if type(counts) is not int or type(threads) is not int:
-        raise AlgebraError(f"expected static values and threads, got {_text(fragment)} and {_text(tv)}")
+        raise AlgebraError(f"expected static values and threads, got {shown(fragment)} and {shown(tv)}")
     blocks = upcast(compose(right_inverse(tv), raw_layout(tiler, column_major(tiler))), threads * counts)
     order = zipped_divide(logical_product(raw_layout(counts, 1), right_inverse(blocks)), raw_layout(atom_values, 1))
     tile, rest = _two(zipped_divide(fragment, (counts, *product_each(blocks.shape))))
@@ -223,7 +223,7 @@ def local_partition(layout: AnyLayout, threads: Layout, thread: Leaf) -> tuple[A
 def _halves(divided: AnyLayout) -> tuple[IntTuple, IntTuple]:
     shape = divided.outer.shape if isinstance(divided, ComposedLayout) else divided.shape
     if type(shape) is not tuple or len(shape) != 2:
-        raise AlgebraError(f"expected a layout divided into a tile and a rest, got {_text(divided)}")
+        raise AlgebraError(f"expected a layout divided into a tile and a rest, got {shown(divided)}")
     return shape[0], shape[1]
 
 
@@ -231,7 +231,7 @@ def _filled(coord: Coord, rest: IntTuple) -> Coord:
     if type(coord) is not tuple or type(rest) is not tuple:
         return coord
     if len(coord) > len(rest):
-        raise AlgebraError(f"expected a coordinate of rank at most {len(rest)} among the tiles, got {_text(coord)}")
+        raise AlgebraError(f"expected a coordinate of rank at most {len(rest)} among the tiles, got {shown(coord)}")
     return coord + (UNDERSCORE,) * (len(rest) - len(coord))
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from cute_dialect.algebra.compose import compose, minimal_complement, right_inverse
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import _text, column_major, is_static, product
+from cute_dialect.algebra.int_tuple import column_major, is_static, product, shown
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.make import make_layout
 from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
@@ -51,7 +51,7 @@ class TiledMma:
         permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE, UNDERSCORE, UNDERSCORE),
     ):
         if type(atom_layout.shape) is not tuple or len(atom_layout.shape) != 3:
-            raise AlgebraError(f"expected an atom layout of rank 3 (M,N,K), got {_text(atom_layout)}")
+            raise AlgebraError(f"expected an atom layout of rank 3 (M,N,K), got {shown(atom_layout)}")
         if len(permutation) != 3:
             raise AlgebraError(f"expected a permutation of rank 3 (M,N,K), got rank {len(permutation)}")
         self.shape_mnk = shape_mnk
@@ -75,7 +75,7 @@ class TiledMma:
         """
         i, j = OPERAND_MODES[operand]
         if type(layout.shape) is not tuple or len(layout.shape) < 2:
-            raise AlgebraError(f"expected a layout of rank 2 or more for operand {operand}, got {_text(layout)}")
+            raise AlgebraError(f"expected a layout of rank 2 or more for operand {operand}, got {shown(layout)}")
         permuted = logical_divide(layout, (self.permutation[i], self.permutation[j]))
         atoms = zipped_divide(permuted, (raw_layout(self.shape_mnk[i], 1), raw_layout(self.shape_mnk[j], 1)))
         tile, rest = layout_modes(atoms)
@@ -113,7 +113,7 @@ class TiledMma:
         i, j = OPERAND_MODES[operand]
         shape = (self.tile_size[i], self.tile_size[j])
         if not is_static(shape):
-            raise AlgebraError(f"expected a static tile, got {_text(shape)}")
+            raise AlgebraError(f"expected a static tile, got {shown(shape)}")
         fragments = self.thread_fragments(operand, raw_layout(shape, column_major(shape)), atom_tv)
         threads, values = layout_modes(fragments)
         v, along = layout_modes(threads)
@@ -135,7 +135,7 @@ def _permutation(extent: int, atoms: Layout, tile: Tile | IntTuple) -> Layout:
     if isinstance(tile, Underscore):
         count = product(atoms.shape)
         if type(count) is not int:
-            raise AlgebraError(f"expected a static atom layout, got {_text(atoms)}")
+            raise AlgebraError(f"expected a static atom layout, got {shown(atoms)}")
         return raw_layout(extent * count, 1)
     if isinstance(tile, Layout):
         return tile

@@ -16,18 +16,21 @@ from cute_dialect.algebra.compose import (
     bounded_complement,
     check_tile_rank,
     compose,
+    compose_static,
     extended_complement,
+    fold_static,
     minimal_complement,
 )
 from cute_dialect.algebra.int_tuple import (
-    _text,
     ceil_div_tree,
     check_range,
     is_static,
     product,
     product_each,
     rank,
+    shown,
     tile_shape,
+    tree_leaves,
 )
 from cute_dialect.algebra.layout import append_to_rank, coalesce
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
@@ -59,11 +62,11 @@ def _on_outer(f: Callable[[Layout], Layout], layout: A) -> A:
 
 def _repetition(a: Layout, b: Layout) -> Layout:
     if not is_static(a):
-        raise AlgebraError(f"expected a static layout to repeat, got {_text(a)}")
+        raise AlgebraError(f"expected a static layout to repeat, got {shown(a)}")
     if _has_basis(b.stride):
-        raise AlgebraError(f"expected integer strides in the layout of repetitions, got {_text(b)}")
+        raise AlgebraError(f"expected integer strides in the layout of repetitions, got {shown(b)}")
     if _has_basis(a.stride) and not is_static(b):
-        raise AlgebraError(f"expected a static layout of repetitions for basis strides, got {_text(b)}")
+        raise AlgebraError(f"expected a static layout of repetitions for basis strides, got {shown(b)}")
     return compose(minimal_complement(a), b)
 
 
@@ -121,7 +124,7 @@ def zip_layouts(a: Layout, b: Layout) -> Layout:
     if type(a.shape) is not tuple:
         return raw_layout(((a.shape, b.shape),), ((a.stride, b.stride),))
     if type(b.shape) is not tuple or len(a.shape) != len(b.shape):
-        raise AlgebraError(f"expected two layouts of rank {len(a.shape)} to pair, got {_text(a)} and {_text(b)}")
+        raise AlgebraError(f"expected two layouts of rank {len(a.shape)} to pair, got {shown(a)} and {shown(b)}")
     return raw_layout(
         tuple(zip(a.shape, b.shape)),
         tuple(zip(a.stride, b.stride)),  # type: ignore[arg-type]
@@ -160,10 +163,21 @@ def raked_product(a: A, b: Layout) -> A:
 
 
 def _divide(a: Layout, tiler: Layout) -> Layout:
-    if type(a.shape) is int and type(a.stride) is int and type(tiler.shape) is int and tiler.stride == 1:
-        # By n:1, the usual case: a tile of n and as many as it takes of them.
-        n, step = tiler.shape, a.stride
-        return raw_layout((n, -(-a.shape // n)), (step, check_range(n * step)))
+    n = tiler.shape
+    if type(n) is int and type(tiler.stride) is int and tiler.stride == 1:
+        # By n:1, the usual case.
+        if type(a.shape) is int and type(a.stride) is int:
+            return raw_layout((n, -(-a.shape // n)), (a.stride, check_range(n * a.stride)))
+        folded = fold_static(a)
+        if folded is not None:
+            # The repetitions of n:1 over the extents of a follow each other without gap, so they are one mode.
+            count, left = 1, n
+            for x in tree_leaves(a.shape):
+                count *= -(-x // left)  # type: ignore[operator]
+                left = -(-left // x)  # type: ignore[operator]
+            parts = compose_static(*folded, (n, count), (1, n))
+            assert parts is not None
+            return raw_layout(*parts)
     return compose(a, concat(tiler, extended_complement(tiler, a.shape)))
 
 
@@ -172,9 +186,9 @@ def _check_divider(tiler: Layout, nested: bool) -> None:
     if type(strides) is int:
         return
     if nested and _has_basis(strides):
-        raise AlgebraError(f"expected integer strides in the layouts of a tiler, got {_text(tiler)}")
+        raise AlgebraError(f"expected integer strides in the layouts of a tiler, got {shown(tiler)}")
     if not is_static(strides) and type(tiler.shape) is tuple and len(tiler.shape) > 1:
-        raise AlgebraError(f"expected static strides or rank 1 in a tiler, got {_text(tiler)}")
+        raise AlgebraError(f"expected static strides or rank 1 in a tiler, got {shown(tiler)}")
 
 
 def logical_divide(a: A, tiler: Tiler) -> A:
@@ -229,7 +243,7 @@ def _zipped(a: Layout, tile: Tile, nested: bool) -> Layout:
     for i, (m, t) in enumerate(zip(modes, tile)):
         part = _zipped(m, t, True)
         if type(part.shape) is not tuple or len(part.shape) != 2:
-            raise AlgebraError(f"expected mode {i} to divide into a tile and a rest, got {_text(part)}")
+            raise AlgebraError(f"expected mode {i} to divide into a tile and a rest, got {shown(part)}")
         for j in (0, 1):
             shapes[j].append(part.shape[j])
             strides[j].append(part.stride[j])  # type: ignore[index]
@@ -269,7 +283,7 @@ def flat_divide(a: A, tiler: Tiler) -> A:
 
 def _two(layout: Layout) -> list[Layout]:
     if type(layout.shape) is not tuple or len(layout.shape) != 2:
-        raise AlgebraError(f"expected a layout divided into a tile and a rest, got {_text(layout)}")
+        raise AlgebraError(f"expected a layout divided into a tile and a rest, got {shown(layout)}")
     return layout_modes(layout)
 
 
@@ -296,7 +310,7 @@ def ceil_div(shape: IntTuple, tiler: Tiler) -> IntTuple:
     if type(shape) is not tuple:
         return ceil_div_tree(shape, product(tile_shape(tile)))
     if len(tile) > len(shape):
-        raise AlgebraError(f"expected a tiler of rank at most {len(shape)} for {_text(shape)}, got rank {len(tile)}")
+        raise AlgebraError(f"expected a tiler of rank at most {len(shape)} for {shown(shape)}, got rank {len(tile)}")
     return tuple([ceil_div(s, t) for s, t in zip(shape, tile)]) + shape[len(tile) :]
 
 
@@ -319,14 +333,14 @@ def tile_to_shape(block: A, shape: IntTuple, order: IntTuple | None = None) -> A
     n = rank(shape)
     outer = block.outer if isinstance(block, ComposedLayout) else block
     if rank(outer) > n:
-        raise AlgebraError(f"expected a block of rank at most {n} for the shape {_text(shape)}, got {_text(outer)}")
+        raise AlgebraError(f"expected a block of rank at most {n} for the shape {shown(shape)}, got {shown(outer)}")
     if order is None:
         order = tuple(range(n))
     elif not is_static(order):
-        raise AlgebraError(f"expected a static order, got {_text(order)}")
+        raise AlgebraError(f"expected a static order, got {shown(order)}")
     flat = order if type(order) is tuple else (order,)
     if any([type(x) is not int for x in flat]) or sorted(flat) != list(range(n)):  # type: ignore[type-var]
-        raise AlgebraError(f"expected a permutation of 0 … {n - 1} as the order, got {_text(order)}")
+        raise AlgebraError(f"expected a permutation of 0 … {n - 1} as the order, got {shown(order)}")
     outer = append_to_rank(outer, _UNIT, n) if n else outer
     counts = ceil_div_tree(product_each(shape), product_each(outer.shape))
     repetitions = raw_layout(counts, ordered_stride(counts, flat))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from operator import index as to_int
 
-from cute_dialect.algebra.int_tuple import arithmetic_add, congruent, tree_leaves, weakly_congruent
+from cute_dialect.algebra.int_tuple import arithmetic_add, congruent, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import (
     UNDERSCORE,
@@ -28,12 +28,6 @@ from cute_dialect.algebra.values import (
     Swizzle,
     raw_layout,
 )
-
-
-def _text(value: Payload) -> str:
-    from cute_dialect.algebra.text import to_text
-
-    return to_text(value)
 
 
 def _verify_integers(tree: IntTuple, kind: str) -> None:
@@ -85,7 +79,7 @@ def verify_stride(value: Payload) -> None:
 def _verify_profile(layout: Layout) -> None:
     if not congruent(layout.shape, layout.stride):
         raise AlgebraError(
-            f"expected a stride congruent with the shape {_text(layout.shape)}, got {_text(layout.stride)}"
+            f"expected a stride congruent with the shape {shown(layout.shape)}, got {shown(layout.stride)}"
         )
 
 
@@ -93,13 +87,13 @@ def _verify_extents(layout: Layout) -> None:
     _verify_integers(layout.shape, "shape of a layout")
     for x in tree_leaves(layout.shape):
         if type(x) is int and x <= 0:
-            raise AlgebraError(f"expected extents >= 1, got {x} in {_text(layout)}")
+            raise AlgebraError(f"expected extents >= 1, got {x} in {shown(layout)}")
 
 
 def verify_layout(value: Payload) -> None:
     """Shape and stride are congruent, static extents positive, and the stride is legal."""
     if not isinstance(value, Layout):
-        raise AlgebraError(f"expected a layout, got {_text(value)}")
+        raise AlgebraError(f"expected a layout, got {shown(value)}")
     _verify_profile(value)
     _verify_extents(value)
     verify_stride(value.stride)
@@ -117,7 +111,7 @@ def verify_tile(value: Payload) -> None:
 def verify_swizzle(value: Payload) -> None:
     """A swizzle is legal by construction."""
     if not isinstance(value, Swizzle):
-        raise AlgebraError(f"expected a swizzle, got {_text(value)}")
+        raise AlgebraError(f"expected a swizzle, got {shown(value)}")
 
 
 def is_trivial_wrap(inner: Layout | Swizzle, offset: IntTuple) -> bool:
@@ -128,14 +122,14 @@ def is_trivial_wrap(inner: Layout | Swizzle, offset: IntTuple) -> bool:
 def verify_composed_layout(value: Payload) -> None:
     """Not a trivial wrap, both layouts legal, and ``offset + outer(0)`` is something ``inner`` takes."""
     if not isinstance(value, ComposedLayout):
-        raise AlgebraError(f"expected a composed layout, got the plain layout {_text(value)}")
+        raise AlgebraError(f"expected a composed layout, got the plain layout {shown(value)}")
     inner, offset, outer = value.inner, value.offset, value.outer
     _verify_integers(offset, "offset")
     _verify_profile(outer)
     if isinstance(inner, Layout):
         _verify_profile(inner)
     if is_trivial_wrap(inner, offset):
-        raise AlgebraError(f"expected a composed layout, got a trivial wrap of {_text(outer)}")
+        raise AlgebraError(f"expected a composed layout, got a trivial wrap of {shown(outer)}")
     _verify_extents(outer)
     if isinstance(inner, Layout):
         _verify_extents(inner)
@@ -147,14 +141,14 @@ def verify_composed_layout(value: Payload) -> None:
         index = arithmetic_add(offset, profile)
     except AlgebraError:
         raise AlgebraError(
-            f"expected an offset like the index values {_text(profile)} of the outer layout, got {_text(offset)}"
+            f"expected an offset like the index values {shown(profile)} of the outer layout, got {shown(offset)}"
         ) from None
     if type(index) is not tuple:
         return
     if isinstance(inner, Swizzle):
-        raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {_text(index)}")
+        raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {shown(index)}")
     if not weakly_congruent(index, inner.shape):
-        raise AlgebraError(f"expected a coordinate of the inner layout {_text(inner)}, got a tuple like {_text(index)}")
+        raise AlgebraError(f"expected a coordinate of the inner layout {shown(inner)}, got a tuple like {shown(index)}")
 
 
 def stride_profile(stride: Stride) -> IntTuple:

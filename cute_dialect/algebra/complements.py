@@ -1,0 +1,299 @@
+"""Complements: what a layout leaves out of its codomain.
+
+>>> complement(Layout("(2,2):(1,6)"), 24), complement(Layout("5:2"))
+(Layout("(3,2):(2,12)"), Layout("(2,1):(1,10)"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cute_dialect.algebra.int_tuple import (
+    ceil_div_tree,
+    check_range,
+    column_major,
+    shown,
+    tree_leaves,
+)
+from cute_dialect.algebra.layout import Extents, Strides, coalesce, flat_modes, fold_modes, from_modes
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, ceil_div, mul
+from cute_dialect.algebra.leaf import div as leaf_div
+from cute_dialect.algebra.make import basis_like
+from cute_dialect.algebra.values import Basis, IntTuple, Layout, raw_layout
+from cute_dialect.algebra.verify import stride_profile
+
+
+def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Layout:
+    """What a layout leaves out of its codomain.
+
+    Without ``cotarget``: the gaps, and last a mode of extent 1 whose stride is where layout and complement together
+    repeat.  With one (a shape, or a layout whose shape counts): up to ``size(cotarget)``.  Where a stride is no
+    multiple of what the smaller strides cover, the quotient is truncated.  Raises AlgebraError for a layout that is
+    not injective and for dynamic strides (one single mode may have one).
+
+    >>> complement(Layout("(2,3):(4,12)")), complement(Layout("(2,3):(4,12)"), 48)
+    (Layout("(4,1):(1,36)"), Layout("(4,2):(1,36)"))
+    """
+    if cotarget is None:
+        return minimal_complement(layout)
+    return bounded_complement(layout, cotarget.shape if isinstance(cotarget, Layout) else cotarget)
+
+
+def minimal_complement(layout: Layout) -> Layout:
+    """:func:`complement` without cotarget."""
+    extents, strides = flat_modes(layout)
+    modes: list[tuple[int, int]] = []
+    for s, d in zip(extents, strides):
+        if type(s) is not int or type(d) is not int:
+            return _assemble(stride_profile(layout.stride), (), _gaps(layout, extents, strides))
+        if s != 1 and d:
+            modes.append((d, s))
+    return from_modes(*_static_gaps(layout, modes))
+
+
+def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents, Strides]:
+    # The extents between one mode and the next, at the strides up to which is covered.  No two of them can merge: an
+    # extent times its stride is at most the stride of the next mode, which the next stride exceeds.
+    modes.sort()
+    S: Extents = []
+    D: Strides = []
+    covered = 1
+    for d, s in modes:
+        if d < covered:
+            raise AlgebraError(
+                f"expected an injective layout, got {shown(layout)}: stride {d} is below {covered}, which the smaller "
+                "strides cover"
+            )
+        gap = d // covered
+        if gap != 1:
+            S.append(gap)
+            D.append(covered)
+        covered = d * s
+    S.append(1)
+    D.append(check_range(covered))
+    return S, D
+
+
+def _gaps(layout: Layout, extents: Extents, strides: Strides) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
+    # The gaps for every path of the profile; each list ends in the mode of extent 1.
+    values = [d.value if isinstance(d, Basis) else d for d in strides]
+    if len(values) > 1 and any(isinstance(v, Dyn) for v in values):
+        raise AlgebraError(f"expected static strides or a single mode to complement, got {shown(layout)}")
+    by_path: dict[tuple[int, ...], list[tuple[Leaf, Leaf]]] = {}
+    for s, d, v in zip(extents, strides, values):
+        if (type(v) is int and v == 0) or (type(s) is int and s == 1):
+            continue
+        by_path.setdefault(d.path if isinstance(d, Basis) else (), []).append((v, s))
+
+    def at(path: tuple[int, ...]) -> tuple[Extents, Strides]:
+        modes = by_path.get(path, [])
+        if len(modes) > 1:
+            modes.sort(key=_stride_of)
+        S: Extents = []
+        D: Strides = []
+        covered: Leaf = 1
+        for v, s in modes:
+            if type(v) is int and type(covered) is int and v < covered:
+                raise AlgebraError(
+                    f"expected an injective layout, got {shown(layout)}: stride {v} is below {covered}, which the "
+                    "smaller strides cover"
+                )
+            S.append(leaf_div(v, covered))
+            D.append(covered)
+            covered = mul(v, s)
+        S.append(1)
+        D.append(covered)
+        return fold_modes(S, D, True)
+
+    return at
+
+
+def _stride_of(mode: tuple[Leaf, Leaf]) -> int:
+    v = mode[0]
+    assert type(v) is int
+    return v
+
+
+def _assemble(
+    profile: IntTuple, path: tuple[int, ...], at: Callable[[tuple[int, ...]], tuple[Extents, Strides]]
+) -> Layout:
+    # A layout of the structure of the profile, with the strides at each path along that mode.
+    if type(profile) is tuple:
+        parts = [_assemble(p, (*path, i), at) for i, p in enumerate(profile)]
+        return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
+    return _along(from_modes(*at(path)), path)
+
+
+def _along(mode: Layout, path: tuple[int, ...]) -> Layout:
+    if not path:
+        return mode
+    if type(mode.stride) is tuple:
+        return raw_layout(mode.shape, tuple([Basis(d, path) for d in mode.stride]))  # type: ignore[arg-type]
+    return raw_layout(mode.shape, Basis(mode.stride, path))  # type: ignore[arg-type]
+
+
+def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
+    """The complement that divides use: so many repetitions that layout and complement together cover ``shape``.
+
+    For each extent ``x`` of the shape under a leaf of the index profile the last mode is repeated ``ceil(x / z)``
+    times, ``z`` being what is left of its stride.  Modes of the shape that the layout does not step through are taken
+    whole.
+
+    >>> extended_complement(Layout("6:2"), 24), extended_complement(Layout("4:32@0"), (128, 64))
+    (Layout("(2,2):(1,12)"), Layout("(32,64):(1@0,1@1)"))
+    """
+    extents, strides = flat_modes(layout)
+    modes: list[tuple[int, int]] = []
+    for s, d in zip(extents, strides):
+        if type(s) is not int or type(d) is not int:
+            return _extend(stride_profile(layout.stride), shape, (), _gaps(layout, extents, strides))
+        if s != 1 and d:
+            modes.append((d, s))
+    return _repeat(*_static_gaps(layout, modes), shape)
+
+
+def _extend(
+    profile: IntTuple,
+    shape: IntTuple,
+    path: tuple[int, ...],
+    at: Callable[[tuple[int, ...]], tuple[Extents, Strides]],
+) -> Layout:
+    if type(profile) is not tuple:
+        return _along(_repeat(*at(path), shape), path)
+    modes = shape if type(shape) is tuple else (shape,)
+    if len(profile) > len(modes):
+        raise AlgebraError(f"expected at most {len(modes)} modes to be stepped through, got {shown(profile)}")
+    parts = [_extend(p, x, (*path, i), at) for i, (p, x) in enumerate(zip(profile, modes))]
+    for i in range(len(profile), len(modes)):
+        parts.append(raw_layout(modes[i], basis_like(modes[i], (*path, i))))
+    return raw_layout(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]))
+
+
+def _repeat(S: Extents, D: Strides, shape: IntTuple) -> Layout:
+    z = step = D.pop()
+    S.pop()
+    if type(shape) is int and type(z) is int:
+        count = -(-shape // z)
+        if count != 1 or not S:
+            S.append(count)
+            D.append(z)
+        return from_modes(S, D)
+    assert not isinstance(z, Basis) and not isinstance(step, Basis)
+    xs = (shape,) if type(shape) is not tuple else tree_leaves(shape)
+    for i, x in enumerate(xs):
+        r = ceil_div(x, z)  # type: ignore[arg-type]
+        S.append(r)
+        D.append(step)
+        if i + 1 < len(xs):
+            z = ceil_div(z, x)  # type: ignore[arg-type]
+            step = mul(step, r)
+    return from_modes(*fold_modes(S, D, False))
+
+
+def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
+    """:func:`complement` with a cotarget.
+
+    >>> bounded_complement(Layout("4:2"), (6, Dyn())), bounded_complement(Layout("2:0"), 12)
+    (Layout("(2,?):(1,8)"), Layout("12:1"))
+    """
+    if type(cotarget) is not int or cotarget <= 0:
+        for x in tree_leaves(cotarget):
+            if type(x) is int and x <= 0:
+                raise AlgebraError(f"expected a cotarget with extents >= 1, got {shown(cotarget)}")
+    extents, strides = flat_modes(layout)
+    if type(cotarget) is int:
+        modes: list[tuple[int, int]] = []
+        for s, d in zip(extents, strides):
+            if type(s) is not int or type(d) is not int:
+                break
+            if s != 1 and d:
+                modes.append((d, s))
+        else:
+            return _bounded_static(layout, modes, cotarget)
+    for d in strides:
+        if isinstance(d, Basis):
+            raise AlgebraError(f"expected integer strides to complement, got {shown(layout)}")
+    if type(layout.shape) is tuple and len(layout.shape) > 1 and any(isinstance(d, Dyn) for d in strides):
+        raise AlgebraError(f"expected static strides or rank 1 to complement, got {shown(layout)}")
+    S, D = fold_modes([1 if type(d) is int and d == 0 else s for s, d in zip(extents, strides)], strides, False)
+    if not S or S == [1] or (len(D) == 1 and type(D[0]) is int and D[0] == 0):
+        whole = coalesce(raw_layout(cotarget, column_major(cotarget)))
+        return raw_layout(1, 1) if whole.shape in (1, ()) else whole
+    pairs: list[tuple[Leaf, Leaf]] = list(zip(D, S))  # type: ignore[arg-type]
+    if len(pairs) > 1:
+        if any(isinstance(d, Dyn) for d in D):
+            raise AlgebraError(f"expected static strides or a single mode to complement, got {shown(layout)}")
+        pairs.sort(key=_stride_of)
+    out_s: Extents = []
+    out_d: Strides = []
+    covered: Leaf = 1
+    for d, s in pairs:
+        gap = leaf_div(d, covered)
+        if type(gap) is int and gap < 1:
+            raise _not_injective(layout, d, covered)
+        out_s.append(gap)
+        out_d.append(covered)
+        covered = mul(s, d)
+    rest = coalesce_shape(ceil_div_tree(cotarget, covered))
+    steps: IntTuple = covered if rest == 1 else column_major(rest, covered)
+    out_s += tree_leaves(rest)  # type: ignore[arg-type]
+    out_d += tree_leaves(steps)  # type: ignore[arg-type]
+    return from_modes(*fold_modes(out_s, out_d, False))
+
+
+def _bounded_static(layout: Layout, modes: list[tuple[int, int]], cotarget: int) -> Layout:
+    # Adjacent modes need not be merged first: one that continues another leaves a gap of 1, which vanishes.
+    if not modes:
+        return raw_layout(cotarget, 1)
+    modes.sort()
+    S: list[int] = []
+    D: list[int] = []
+    covered = 1
+    for d, s in modes:
+        gap = d // covered
+        if gap != 1:
+            if gap < 1:
+                raise _not_injective(layout, d, covered)
+            S.append(gap)
+            D.append(covered)
+        covered = d * s
+    rest = -(-cotarget // covered)
+    if rest != 1 or not S:
+        S.append(rest)
+        D.append(check_range(covered))
+    if len(S) == 1:
+        return raw_layout(S[0], D[0])
+    return raw_layout(tuple(S), tuple(D))
+
+
+def _not_injective(layout: Layout, d: Leaf, covered: Leaf) -> AlgebraError:
+    return AlgebraError(
+        f"expected an injective layout with positive strides, got {shown(layout)}: stride {d} is below {covered}, "
+        "which the smaller strides cover"
+    )
+
+
+def coalesce_shape(shape: IntTuple) -> IntTuple:
+    """Flattens a shape and multiplies neighbours that are both static or both dynamic.
+
+    >>> coalesce_shape((2, (3, Dyn()), Dyn(), 4))
+    (6, Dyn(?), 4)
+    """
+    if type(shape) is not tuple:
+        return shape
+    out: Extents = []
+    for x in tree_leaves(shape):
+        if out and isinstance(out[-1], Dyn) == isinstance(x, Dyn):
+            out[-1] = mul(out[-1], x)  # type: ignore[arg-type]
+        else:
+            out.append(x)  # type: ignore[arg-type]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+__all__ = [
+    "bounded_complement",
+    "coalesce_shape",
+    "complement",
+    "extended_complement",
+    "minimal_complement",
+]
