@@ -247,8 +247,8 @@ def compile_index_switch(c: FnCompiler, op: Operation) -> None:
             if value is None:
                 here = rest
             else:
-                hit = v == value
-                if isinstance(hit, np.ndarray):
+                hit = np.asarray(v == value)
+                if hit.ndim:
                     here, rest = rest.split(hit)
                 elif hit:
                     here, rest = rest, Mask(rest.lanes, np.zeros(rest.lanes, np.bool_), 0)
@@ -391,8 +391,8 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
             types = result_types(owner) if owner is not None and attr_of(owner, "function_type") is not None else ()
             if not types and term.operands:
                 types = tuple(v.type for v in term.operands)
-            out_leaves = tuple(l for t in types for l in type_of(t).leaves)
-            out = tuple(c.new_slot(l, fixed=True) for l in out_leaves)
+            out_leaves = tuple(leaf for t in types for leaf in type_of(t).leaves)
+            out = tuple(c.new_slot(leaf, fixed=True) for leaf in out_leaves)
         edges.append(_terminator(c, term, number, args, out, out_leaves or ()))
         c.cfg.pop()
     liveouts = [tuple((s, c.leaf_of(s)) for s in sorted(c.liveouts.get((cfg, i), ()))) for i in range(len(blocks))]

@@ -231,7 +231,7 @@ class Group:
             thread=self.thread_coord(lane) if known else None,
             block=self.block_coord(lane) if known else None,
             address=fault.address,
-            notes=fault.notes,
+            notes=(*fault.notes, *(f"called from {i.location or i.text}" for i in reversed(self.stack))),
         )
 
     def warn_uninit(self, site: Site, buf: Buffer, offset: int) -> None:

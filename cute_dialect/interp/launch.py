@@ -54,7 +54,7 @@ class Pointer:
 
 
 Argument: TypeAlias = "int | float | Pointer | np.ndarray | np.generic | Sequence[Argument]"
-Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | None | tuple[Result, ...]"
+Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
 
 
 class RunReport:
@@ -135,7 +135,8 @@ class Launch:
 
 def _place_globals(launch: Launch, func: Operation, dynamic_smem: int) -> None:
     """Give every global an address: shared ones an offset, dynamic shared memory after the static."""
-    static, at = [], 0
+    static: list[tuple[str, int, int]] = []
+    at = 0
     dynamic: list[tuple[str, int]] = []
     used = _names_used(launch.program, func)
     for op in launch.program.module.walk():
@@ -252,8 +253,8 @@ class _Binder:
         if leaf.kind == "p":
             if isinstance(arg, Pointer):
                 return self._pointer(arg, where)
-            if isinstance(arg, (int, np.integer)) and not isinstance(arg, bool):
-                return int(arg)
+            if isinstance(arg, int) and not isinstance(arg, bool):
+                return arg
             raise InterpError("argument", f"{where}: expected a Pointer, got {type(arg).__name__}")
         if isinstance(arg, Pointer) or (isinstance(arg, (tuple, list)) and not leaf.shape):
             raise InterpError("argument", f"{where}: expected a value of type {leaf!r}, got {type(arg).__name__}")
@@ -286,7 +287,7 @@ class _Binder:
 
     def _pointer(self, p: Pointer, where: str) -> int:
         array = p.buffer
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InterpError("argument", f"{where}: expected Pointer of a numpy array, got {type(array).__name__}")
         root = array
         while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
@@ -434,6 +435,8 @@ def run_kernel(
     report.loads, report.stores = count.loads, count.stores
     report.fences = launch.fences
     report.blocks = len(chosen)
+    if launch.poison_stores:
+        report.warnings.append(f"{launch.poison_stores} stores of a poison (undefined) value: 0 was written")
     report.seconds = time.perf_counter() - begin
     return report
 

@@ -16,7 +16,7 @@ The first kilobyte of shared memory is not handed out (sm_90 reserves it), so th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,10 +65,10 @@ class Buffer:
         self.writable = writable
         self.valid = valid
         self.shadow = shadow
-        self.views: dict[tuple[np.dtype, int], Array] = {}
+        self.views: dict[tuple[np.dtype[Any], int], Array] = {}
 
-    def view(self, dtype: np.dtype, count: int) -> Array:
-        """The bytes as elements of `dtype` (count 1) or as rows of `count` elements; a tail that does not fit is left out."""
+    def view(self, dtype: np.dtype[Any], count: int) -> Array:
+        """The bytes as elements of `dtype` (count 1) or as rows of `count`; a tail that does not fit is left out."""
         key = (dtype, count)
         got = self.views.get(key)
         if got is None:
@@ -360,7 +360,7 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
 
 
 def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
-    """Local memory at one offset in all lanes, as a strided view `(lanes[, count])`; None when not aligned or packed."""
+    """Local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or packed."""
     leaf = site.leaf
     off = addr - LOCAL_WINDOW
     if off + site.nbytes > g.local_size:

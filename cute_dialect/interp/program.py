@@ -259,7 +259,7 @@ class FnCompiler:
     def constant(self, value: SSAValue, leaf_values: Sequence[Value]) -> None:
         """A result known now."""
         leaves = type_of(value.type).leaves
-        self.slots[value] = tuple(self.new_slot(l, v, fixed=True) for l, v in zip(leaves, leaf_values))
+        self.slots[value] = tuple(self.new_slot(leaf, v, fixed=True) for leaf, v in zip(leaves, leaf_values))
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ class FnCompiler:
         """Slots for a block's arguments, flattened."""
         out: list[int] = []
         for arg in block.args:
-            slots = tuple(self.new_slot(l, fixed=fixed) for l in type_of(arg.type).leaves)
+            slots = tuple(self.new_slot(leaf, fixed=fixed) for leaf in type_of(arg.type).leaves)
             self.slots[arg] = slots
             out.extend(slots)
         return tuple(out)
@@ -350,7 +350,7 @@ class FnCompiler:
         return tuple(out)
 
     def region(self, region: Region) -> RegionCode:
-        """A region of one block, or a CFG. Its block arguments must have slots already (`block_args`) if it has one block."""
+        """A region of one block, or a CFG. The arguments of a single block must have slots already (`block_args`)."""
         from cute_dialect.interp.control import compile_cfg
 
         blocks = region.blocks

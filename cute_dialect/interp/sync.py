@@ -62,7 +62,7 @@ def _threads(n: int | None) -> str:
 
 
 class MBarrier:
-    """An mbarrier object: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase` completed so far."""
+    """An mbarrier: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase`s completed."""
 
     __slots__ = ("count", "pending", "phase", "tx")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_LEAVES = 1 << 14
 
-_FLOATS: dict[str, np.dtype] = {
+_FLOATS: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
@@ -50,7 +50,7 @@ class Leaf:
     __slots__ = ("align", "dtype", "kind", "name", "shape", "size", "space", "width")
 
     def __init__(
-        self, kind: str, width: int, dtype: np.dtype, name: str, shape: tuple[int, ...] = (), space: int = 0
+        self, kind: str, width: int, dtype: np.dtype[Any], name: str, shape: tuple[int, ...] = (), space: int = 0
     ) -> None:
         self.kind = kind
         self.width = width
@@ -77,7 +77,7 @@ class Leaf:
         return n
 
     @property
-    def unsigned(self) -> np.dtype:
+    def unsigned(self) -> np.dtype[Any]:
         return _UINTS[self.dtype.itemsize * 8]
 
     def scalar(self) -> Leaf:

@@ -103,17 +103,18 @@ def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
         return True
     divergent = divergent_values(func)
     for barrier in barriers:
-        op: Operation | None = barrier
-        while op is not None and op is not func:
+        op: Operation = barrier
+        while op is not func:
             region = op.parent_region()
             if region is not None and len(region.blocks) > 1:
                 for b in region.blocks:
                     last = b.last_op
                     if last is not None and op_name(last) in _BRANCHES and last.operands[0] in divergent:
                         return False
-            op = op.parent_op()
-            if op is None or op is func:
+            parent = op.parent_op()
+            if parent is None or parent is func:
                 break
+            op = parent
             name = op_name(op)
             if name == "scf.for":
                 if any(o in divergent for o in op.operands[:3]):

@@ -7,12 +7,15 @@ are held signed, normalised to their width.  Numpy broadcasting then makes most 
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, PoisonUse
 from cute_dialect.interp.types import Leaf
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Poison:
@@ -45,8 +48,8 @@ class Poison:
 
 POISON: Final = Poison()
 
-Array: TypeAlias = np.ndarray
-Value: TypeAlias = "int | float | bool | np.generic | np.ndarray | Poison"
+Array: TypeAlias = "npt.NDArray[Any]"
+Value: TypeAlias = "int | float | bool | np.generic | npt.NDArray[Any] | Poison"
 Regs: TypeAlias = "list[Value]"
 
 
@@ -165,9 +168,9 @@ def normalise(v: Value, leaf: Leaf) -> Value:
             shift = bits - leaf.width
             v = (v << shift) >> shift
         return v
-    if isinstance(v, (int, np.integer, np.bool_)):
-        return wrap_int(int(v), leaf.width)
-    raise PoisonUse
+    if isinstance(v, Poison):
+        raise PoisonUse
+    return wrap_int(int(v), leaf.width)
 
 
 def unsigned(v: Value, leaf: Leaf) -> Value:

@@ -29,7 +29,7 @@ def parse(text: str, *, own: bool = True) -> ModuleOp:
     return Parser(ctx, text, "test.mlir").parse_module()
 
 
-def kernel(body: str, params: str = "", globals_: str = "", attrs: str = "") -> ModuleOp:
+def kernel(body: str, params: str = "", globals_: str = "", attrs: str = "", *, own: bool = True) -> ModuleOp:
     """A module with one kernel @k; `%tid`, `%cta` and `%ntid` are read for it. `body` ends with its terminator."""
     return parse(
         f"""
@@ -42,7 +42,8 @@ def kernel(body: str, params: str = "", globals_: str = "", attrs: str = "") -> 
             {body}
           }}
         }}) : () -> ()
-        """
+        """,
+        own=own,
     )
 
 

@@ -304,7 +304,8 @@ def test_switch() -> None:
         %c10 = arith.constant 10 : i32
         %c20 = arith.constant 20 : i32
         "cf.switch"(%tid, %c0, %c10)[^d, ^a, ^b] <{case_values = dense<[1, 5]> : vector<2xi32>,
-            case_operand_segments = array<i32: 1, 0>, operandSegmentSizes = array<i32: 1, 1, 1>}> : (i32, i32, i32) -> ()
+            case_operand_segments = array<i32: 1, 0>, operandSegmentSizes = array<i32: 1, 1, 1>}>
+            : (i32, i32, i32) -> ()
       ^d(%x: i32):
         cf.br ^e(%x : i32)
       ^a(%y: i32):
@@ -384,7 +385,8 @@ def test_shared_memory_bounds() -> None:
 def test_static_shared_memory_and_generic_pointers() -> None:
     """Static globals lie one after the other; a cast to generic and back through memory reaches the same bytes."""
     globals_ = """
-      "llvm.mlir.global"() <{addr_space = 3 : i32, global_type = !llvm.array<3 x i8>, linkage = #llvm.linkage<"internal">,
+      "llvm.mlir.global"() <{addr_space = 3 : i32, global_type = !llvm.array<3 x i8>,
+          linkage = #llvm.linkage<"internal">,
           sym_name = "x"}> ({}) : () -> ()
       "llvm.mlir.global"() <{addr_space = 3 : i32, alignment = 8 : i64, global_type = !llvm.array<8 x i64>,
           linkage = #llvm.linkage<"internal">, sym_name = "y"}> ({}) : () -> ()
@@ -587,3 +589,84 @@ def test_the_same_array_twice_is_one_buffer() -> None:
     a = np.arange(8, dtype=np.int32)
     run_kernel(module, "k", [Pointer(a), Pointer(a, byte_offset=16)], block=(4,))
     assert a.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_ops_are_found_by_name_whatever_their_class(own: bool) -> None:
+    """Our upstream dialects and xDSL's own (where nvvm is unregistered, and types are other classes) run alike."""
+    t = "!llvm.struct<(i8, struct<(i64, ptr<3>)>, array<2 x i16>)>"
+    module = kernel(
+        f"""
+        %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+        %c31 = arith.constant 31 : i32
+        %c1 = arith.constant 1 : i32
+        %full = arith.constant -1 : i32
+        %f = llvm.getelementptr %d[0, 2, 1] : (!llvm.ptr<3>) -> !llvm.ptr<3>, {t}
+        %h = arith.trunci %tid : i32 to i16
+        %last = arith.cmpi eq, %tid, %c31 : i32
+        scf.if %last {{
+          llvm.store %h, %f : i16, !llvm.ptr<3>
+        }}
+        "nvvm.barrier0"() : () -> ()
+        %s = llvm.load %d : !llvm.ptr<3> -> {t}
+        %v = llvm.extractvalue %s[2, 1] : {t}
+        %w = arith.extsi %v : i16 to i32
+        %x = "nvvm.shfl.sync"(%full, %tid, %c1, %c31) <{{kind = #nvvm<shfl_kind bfly>}}> : (i32, i32, i32, i32) -> i32
+        %y = arith.addi %w, %x : i32
+        %z = "llvm.atomicrmw"(%a, %y) <{{bin_op = 1 : i64, ordering = 2 : i64}}> : (!llvm.ptr<1>, i32) -> i32
+        llvm.return
+        """,
+        "%a: !llvm.ptr<1>",
+        DSMEM,
+        own=own,
+    )
+    a = np.zeros(1, np.int32)
+    run_kernel(module, "k", [Pointer(a)], block=(32,), dynamic_smem=32)
+    assert a.tolist() == [32 * 31 + sum(range(32))]
+
+
+def test_errors_in_a_called_function_say_who_called() -> None:
+    globals_ = """
+      llvm.func @get(%p: !llvm.ptr<1>) -> i32 {
+        %x = llvm.load %p : !llvm.ptr<1> -> i32
+        llvm.return %x : i32
+      }
+    """
+    module = kernel(
+        """
+        %p = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        %x = "llvm.call"(%p) <{callee = @get, op_bundle_sizes = array<i32>,
+            operandSegmentSizes = array<i32: 1, 0>}> : (!llvm.ptr<1>) -> i32
+        llvm.return
+        """,
+        "%a: !llvm.ptr<1>",
+        globals_,
+    )
+    with pytest.raises(InterpError, match="out-of-bounds load") as e:
+        run_kernel(module, "k", [Pointer(np.zeros(3, np.int32))], block=(4,))
+    assert any(n.startswith("called from") and "@get" in n for n in e.value.notes)
+
+
+def test_storing_poison_is_a_warning() -> None:
+    module = kernel("%p = ub.poison : i32\nllvm.store %p, %a : i32, !llvm.ptr<1>\nllvm.return", "%a: !llvm.ptr<1>")
+    report = run_kernel(module, "k", [Pointer(np.ones(1, np.int32))])
+    assert report.warnings == ["1 stores of a poison (undefined) value: 0 was written"]
+
+
+def test_an_unused_index_may_overflow() -> None:
+    """cute-to-base computes i32 twins of i64 offsets; what nobody reads must not raise."""
+    body = """
+        %big = arith.constant 2147483647 : i32
+        %x = arith.addi %big, %ntid overflow<nsw> : i32
+        %s0 = "llvm.mlir.undef"() : () -> !llvm.struct<(i32, i32)>
+        %s1 = llvm.insertvalue %x, %s0[0] : !llvm.struct<(i32, i32)>
+        %s2 = llvm.insertvalue %tid, %s1[1] : !llvm.struct<(i32, i32)>
+        %v = llvm.extractvalue %s2[FIELD] : !llvm.struct<(i32, i32)>
+        llvm.store %v, %a : i32, !llvm.ptr<1>
+        llvm.return
+    """
+    a = np.ones(1, np.int32)
+    run_kernel(kernel(body.replace("FIELD", "1"), "%a: !llvm.ptr<1>"), "k", [Pointer(a)])
+    assert a.tolist() == [0]
+    with pytest.raises(InterpError, match="overflows i32"):
+        run_kernel(kernel(body.replace("FIELD", "0"), "%a: !llvm.ptr<1>"), "k", [Pointer(a)])

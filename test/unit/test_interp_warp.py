@@ -127,7 +127,8 @@ def test_redux(kind: str, f) -> None:
         %c9 = arith.constant 100000 : i32
         %v0 = arith.muli %tid, %c7 : i32
         %v = arith.subi %v0, %c9 : i32
-        %r = "nvvm.redux.sync"(%v, %full) <{{kind = #nvvm<redux_kind {kind}>, abs = false, nan = false}}> : (i32, i32) -> i32
+        %r = "nvvm.redux.sync"(%v, %full) <{{kind = #nvvm<redux_kind {kind}>, abs = false, nan = false}}>
+            : (i32, i32) -> i32
     """
     v = (np.arange(64) * 7919 - 100000).astype(np.int32).reshape(2, 32)
     assert run(body).tolist() == [f(v[0])] * 32 + [f(v[1])] * 32
@@ -203,10 +204,10 @@ def test_ldmatrix_then_stmatrix_is_the_identity(num: int, layout: str) -> None:
         %s = llvm.getelementptr %d[%e] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i16
         llvm.store %v, %s {{alignment = 16 : i64}} : vector<8xi16>, !llvm.ptr<3>
         "nvvm.barrier0"() : () -> ()
-        %x = "nvvm.ldmatrix"(%s) <{{{ROW}, layout = #nvvm.mma_layout<{layout}>, num = {num} : i32}}> : (!llvm.ptr<3>) -> {struct}
+        %x = "nvvm.ldmatrix"(%s) <{{{ROW}, layout = #nvvm.mma_layout<{layout}>, num = {num} : i32}}>
+            : (!llvm.ptr<3>) -> {struct}
         {parts}
-        %first = {"%x" if num == 1 else "%x0"}_copy
-        """.replace(f"%first = {'%x' if num == 1 else '%x0'}_copy", "")
+        """
         + f"""
         %t = llvm.getelementptr %s[%c512] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
         "nvvm.stmatrix"(%t, {names}) <{{{ROW}, layout = #nvvm.mma_layout<{layout}>}}>
@@ -327,7 +328,8 @@ def test_mma_sync(name: str, width: str) -> None:
         op = (
             f'%d = "nvvm.mma.sync"({registers}) <{{layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, '
             f"multiplicandAPtxType = #nvvm.mma_type<{name}>, multiplicandBPtxType = #nvvm.mma_type<{name}>, "
-            f"operandSegmentSizes = array<i32: 4, 2, 4>, shape = #nvvm.shape<m = 16, n = 8, k = {k}>}}> : ({types}) -> {struct}"
+            f"operandSegmentSizes = array<i32: 4, 2, 4>, shape = #nvvm.shape<m = 16, n = 8, k = {k}>}}> "
+            f": ({types}) -> {struct}"
         )
     store = "".join(
         f"%d{i} = llvm.extractvalue %d[{i}] : {struct}\nllvm.store %d{i}, %qc{i} : {ct}, !llvm.ptr<1>\n"

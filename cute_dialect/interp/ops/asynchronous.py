@@ -102,7 +102,7 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
 
 
 def finish_copies(g: Group, keep: int | None) -> None:
-    """Complete the cp.async of the active lanes but for the latest `keep` commit groups; None: all, committed or not."""
+    """Complete the cp.async of the active lanes but for the latest `keep` commit groups; None: all of them."""
     bits = g.mask.array
     left: list[AsyncCopy] = []
     for copy in g.copies:
@@ -266,7 +266,8 @@ def _targets(
 def _describe(bars: list[tuple[MBarrier, int, bool]]) -> str:
     late = next((b for b in bars if not _ready([b])), bars[0])
     b, t, _ = late
-    return f"waits at an mbarrier for phase parity {t & 1}: it is in phase {b.phase}, {b.pending} of {b.count} arrivals and {b.tx} bytes missing"
+    missing = f"{b.pending} of {b.count} arrivals and {b.tx} bytes missing"
+    return f"waits at an mbarrier for phase parity {t & 1}: it is in phase {b.phase}, {missing}"
 
 
 def _try_wait(c: FnCompiler, op: Operation) -> None:
@@ -307,7 +308,7 @@ def _test_wait(c: FnCompiler, op: Operation) -> None:
 
 
 def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
-    """cp.async.mbarrier.arrive: completes the thread's earlier cp.async, then arrives (`noinc`), or leaves the count as it is."""
+    """cp.async.mbarrier.arrive: completes the thread's earlier cp.async; `noinc` also arrives, else the count stays."""
     _mbarrier(c)
     p = c.use(op.operands[0])
     noinc = _flag(op, "noinc")

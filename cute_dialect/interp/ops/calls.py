@@ -86,8 +86,8 @@ def _assertfail(c: FnCompiler, op: Operation) -> None:
 EXTERNALS: dict[str, Builder] = {
     "vprintf": _vprintf,
     "__assertfail": _assertfail,
-    **{f"__nv_{k}{s}": floats.unary(f) for k, f in floats._UNARY.items() for s in ("", "f")},
-    **{f"__nv_fast_{k}f": floats.unary(f) for k, f in floats._UNARY.items()},
+    **{f"__nv_{k}{s}": floats.unary(f) for k, f in floats.UNARY.items() for s in ("", "f")},
+    **{f"__nv_fast_{k}f": floats.unary(f) for k, f in floats.UNARY.items()},
     "__nv_fmaf": floats.OPS["math.fma"],
     "__nv_fma": floats.OPS["math.fma"],
     "__nv_powf": floats.OPS["math.powf"],

@@ -1,5 +1,9 @@
 """Moving values: constants, aggregates, vectors, select, casts and bit casts."""
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -100,7 +104,7 @@ def _constant(c: FnCompiler, op: Operation) -> None:
 
 
 def _zero(c: FnCompiler, op: Operation) -> None:
-    c.constant(op.results[0], [zero(l) for l in type_of(op.results[0].type).leaves])
+    c.constant(op.results[0], [zero(leaf) for leaf in type_of(op.results[0].type).leaves])
 
 
 def _poison(c: FnCompiler, op: Operation) -> None:
@@ -146,7 +150,7 @@ def _unrealized(c: FnCompiler, op: Operation) -> None:
         part = slots[at : at + len(leaves)]
         at += len(leaves)
         if len(part) != len(leaves) or any(
-            c.leaf_of(s).dtype != l.dtype or c.leaf_of(s).shape != l.shape for s, l in zip(part, leaves)
+            c.leaf_of(s).dtype != leaf.dtype or c.leaf_of(s).shape != leaf.shape for s, leaf in zip(part, leaves)
         ):
             raise InterpError("unsupported", f"expected a cast between types of the same registers, got {r.type}")
         c.alias(r, part)
@@ -284,10 +288,8 @@ def _put(vec: Value, value: Value, leaf: Leaf, index: Sequence[Value], lanes: in
         return vec
     part_rank = len(leaf.shape) - len(index)
     varying = (
-        (isinstance(value, np.ndarray)
-        and value.ndim > part_rank)
-        or (isinstance(vec, np.ndarray)
-        and vec.ndim > len(leaf.shape))
+        (isinstance(value, np.ndarray) and value.ndim > part_rank)
+        or (isinstance(vec, np.ndarray) and vec.ndim > len(leaf.shape))
         or any(isinstance(i, np.ndarray) for i in index)
     )
     if vec is POISON:
@@ -403,7 +405,7 @@ def _broadcast(c: FnCompiler, op: Operation) -> None:
 
 
 def _shuffle(c: FnCompiler, op: Operation) -> None:
-    """llvm.shufflevector and vector.shuffle of one-dimensional vectors; -1 in the mask leaves an element undefined (zero)."""
+    """llvm.shufflevector and vector.shuffle of one-dimensional vectors; -1 in the mask: undefined (0)."""
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     la, lb = c.leaf_of(a), c.leaf_of(b)

@@ -7,6 +7,10 @@ approximate functions (`ex2.approx` and its kin) are computed exactly instead, s
 bound of a few units in the last place.
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import math
@@ -307,7 +311,7 @@ def _powi(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
-_UNARY: dict[str, Callable[[Array], Array]] = {
+UNARY: dict[str, Callable[[Array], Array]] = {
     "sqrt": np.sqrt,
     "rsqrt": _rsqrt,
     "exp": np.exp,
@@ -418,6 +422,6 @@ OPS: dict[str, Builder] = {
     "math.fpowi": _powi,
     "llvm.intr.powi": _powi,
     "nvvm.rcp.approx.ftz.f": unary(_rcp),
-    **{f"math.{k}": unary(f) for k, f in _UNARY.items()},
-    **{f"llvm.intr.{k}": unary(f) for k, f in _UNARY.items()},
+    **{f"math.{k}": unary(f) for k, f in UNARY.items()},
+    **{f"llvm.intr.{k}": unary(f) for k, f in UNARY.items()},
 }

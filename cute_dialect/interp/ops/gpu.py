@@ -92,7 +92,8 @@ def _check_whole(g: Group, name: str) -> None:
         x, y, z = g.thread_coord(lane)
         raise Fault(
             "divergence",
-            f"{name} in divergent code: {m.n} threads reached it, but thread ({x}, {y}, {z}), which is still running, did not",
+            f"{name} in divergent code: {m.n} threads reached it, "
+            f"but thread ({x}, {y}, {z}), which is still running, did not",
             int(m.idx[0]),
         )
 
@@ -107,7 +108,7 @@ def emit_barrier(
     reduction: str = "",
     arrive_only: bool = False,
 ) -> None:
-    """bar.sync / bar.red / bar.arrive. `ident`, `count`, `predicate` are slots; None: id 0, all threads, no reduction."""
+    """bar.sync, bar.red, bar.arrive. `ident`, `count`, `predicate` are slots; None: id 0, all threads, no reduction."""
     d = c.define(op.results[0]) if op.results else -1
     info = c.info(op)
     if ident is not None or count is not None or arrive_only:
@@ -116,11 +117,11 @@ def emit_barrier(
         c.fn.barriers.append(op)
 
     def votes(R: Regs, g: Group) -> tuple[int, int]:
-        assert predicate is not None
+        assert predicate is not None and c_leaf is not None
         hits = (to_lanes(R[predicate], c_leaf, g.lanes) != 0)[g.mask.idx]
         return int(np.count_nonzero(hits)), len(hits)
 
-    c_leaf = c.leaf_of(predicate) if predicate is not None else None  # type: ignore[assignment]
+    c_leaf = c.leaf_of(predicate) if predicate is not None else None
 
     def gen(R: Regs, g: Group) -> Gen:
         if g.mask.n == 0:

@@ -5,6 +5,10 @@ is an error, with "wrap" it is ignored.  Division by zero and INT_MIN / -1 are e
 undefined in the IR.
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable

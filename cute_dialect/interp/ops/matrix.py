@@ -13,6 +13,10 @@ device's order and truncation inside one instruction are not documented, so f32 
 Integers are exact.
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import re
@@ -182,10 +186,10 @@ def run_mma(
 ) -> list[Value]:
     """D = A·B + C on the fragments of each warp; the result registers."""
     la, lb, lc = leaves
-    A = mma.gather([_decode(v, l, mma.a, g) for v, l in zip(a, la)], mma.a, True)
-    B = mma.gather([_decode(v, l, mma.b, g) for v, l in zip(b, lb)], mma.b, False)
+    A = mma.gather([_decode(v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
+    B = mma.gather([_decode(v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
     warps = g.lanes // 32
-    acc = [to_lanes(v, l, g.lanes).reshape(warps, 32, -1) for v, l in zip(c, lc)]
+    acc = [to_lanes(v, leaf, g.lanes).reshape(warps, 32, -1) for v, leaf in zip(c, lc)]
     flat = np.concatenate(acc, axis=2)  # (warps, 32, elements)
     n = flat.shape[2]
     i = np.arange(n)

@@ -226,11 +226,8 @@ def _addrspacecast(c: FnCompiler, op: Operation) -> None:
         bad = (arr < SHARED_WINDOW) | (arr >= SHARED_WINDOW + (1 << 40))
         if bad.any() and (g.mask.any(bad) if bad.ndim else g.mask.n):
             lane = g.mask.first(bad) if bad.ndim else -1
-            raise Fault(
-                "oob",
-                f"addrspacecast to shared memory of an address outside it: {int(np.asarray(arr).flat[max(lane, 0)]):#x}",
-                lane,
-            )
+            address = int(np.asarray(arr).flat[max(lane, 0)])
+            raise Fault("oob", "addrspacecast to shared memory of an address outside it", lane, address)
         own = g.lane_block
         block = (arr - SHARED_WINDOW) >> WINDOW_BITS
         if np.any(block != own) and dst == 3 and g.mask.n:

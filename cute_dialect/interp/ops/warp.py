@@ -6,6 +6,9 @@ is raised here. Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.
 "cvt".
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
