@@ -137,7 +137,7 @@ def _wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: 
         ),
         ptx=f"{mnemonic} {', '.join(operands)};",
         isa='9.7.15.5.1 "Register Fragments and Shared Memory Matrix Layouts" for wgmma.m64nNk' + str(k),
-        ptx_version="8.0",
+        ptx_version="8.4" if d == "i32" and a != b else "8.0",
     )
 
 

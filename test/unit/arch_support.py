@@ -1,0 +1,209 @@
+"""Kernels in PTX that run one atom once, made from nothing but the atom's row.
+
+Each thread loads the registers of its operands from arrays in global memory (register ``r`` of thread ``t`` at index
+``t * count + r``), runs the instruction, and stores the registers of the result in the same way.  What WGMMA reads from
+shared memory is copied there byte by byte from an image.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from cute_dialect.arch import CopyAtom, MmaAtom
+from cute_dialect.arch.atom import Registers
+
+_WIDTH = {"b16": "b16", "b32": "b32", "s32": "b32", "f32": "f32", "b64": "b64", "f64": "f64"}
+
+
+def fill(template: str, operands: dict[str, str]) -> str:
+    """The PTX text of an atom with its ``$name`` placeholders filled in."""
+    return re.sub(r"\$(\w+)", lambda m: operands[m[1]], template)
+
+
+def find_ptxas() -> str | None:
+    """ptxas of the wheel, or the one on PATH."""
+    try:
+        import nvidia
+    except ImportError:
+        return shutil.which("ptxas")
+    for folder in nvidia.__path__:
+        for found in sorted(Path(folder).glob("*/bin/ptxas")):
+            return str(found)
+    return shutil.which("ptxas")
+
+
+def assemble(ptx: str, chip: str, out: Path | None = None) -> str:
+    """What ptxas says about the text; "" if it is content."""
+    ptxas = find_ptxas()
+    assert ptxas is not None
+    run = subprocess.run(
+        [ptxas, f"--gpu-name={chip}", "-O1", "-", "-o", str(out) if out else "/dev/null"],
+        input=ptx,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.stdout + run.stderr
+
+
+def header(version: str, chip: str) -> str:
+    return f".version {version}\n.target {chip}\n.address_size 64\n"
+
+
+def _names(prefix: str, held: Registers) -> list[str]:
+    return [f"%{prefix}{r}" for r in range(held.count)]
+
+
+def _group(names: list[str], single: bool = False) -> str:
+    return names[0] if single and len(names) == 1 else "{" + ", ".join(names) + "}"
+
+
+def _declare(prefix: str, held: Registers) -> str:
+    return f"  .reg .{_WIDTH[held.type]} %{prefix}<{held.count}>;\n"
+
+
+def _move(prefix: str, held: Registers, store: bool) -> str:
+    size = held.bits // 8
+    lines = [
+        f"  ld.param.u64 %p, [{prefix}];\n  cvta.to.global.u64 %p, %p;\n"
+        f"  mad.wide.u32 %p, %t, {size * held.count}, %p;\n"
+    ]
+    for r, name in enumerate(_names(prefix, held)):
+        at = f"[%p+{size * r}]"
+        width = _WIDTH[held.type]
+        lines.append(f"  st.global.{width} {at}, {name};\n" if store else f"  ld.global.{width} {name}, {at};\n")
+    return "".join(lines)
+
+
+def mma_kernel(atom: MmaAtom, name: str = "probe", descriptors: tuple[int, int] = (0, 0), smem: int = 0) -> str:
+    """An entry ``(d, a, b, c[, image])``; ``descriptors``: of A and B relative to the start of shared memory."""
+    # mma.m8n8k4 on f16 and wgmma take vectors even of one register; scalar instructions take bare registers.
+    scalar = atom.family in ("fma", "dp4a", "dp2a")
+    shared = atom.family == "wgmma"
+    params = ["d", "a", "b", "c"] + (["image"] if shared else [])
+    body = [
+        f".visible .entry {name}({', '.join(f'.param .u64 {p}' for p in params)})\n.reqntid "
+        f"{max(atom.threads, 32 if atom.threads == 8 else atom.threads)}\n{{\n",
+        "  .reg .u32 %t;\n  .reg .u64 %p, %q, %base, %da, %db;\n  .reg .pred %go, %acc;\n  .reg .b32 %w, %i;\n",
+        "  mov.u32 %t, %tid.x;\n",
+    ]
+    in_registers = [("c", atom.registers_c)]
+    in_registers += [("a", atom.registers_a)] if atom.source_a == "rmem" else []
+    in_registers += [("b", atom.registers_b)] if atom.source_b == "rmem" else []
+    for prefix, held in (*in_registers, ("d", atom.registers_d)):
+        body.append(_declare(prefix, held))
+    for prefix, held in in_registers:
+        body.append(_move(prefix, held, store=False))
+    operands = {p: _group(_names(p, h), scalar) for p, h in (*in_registers, ("d", atom.registers_d))}
+    if shared:
+        body.append(f"  .shared .align 1024 .b8 tile[{max(smem, 1024)}];\n")
+        body.append(
+            "  ld.param.u64 %p, [image];\n  cvta.to.global.u64 %p, %p;\n  mov.u64 %base, tile;\n"
+            "  mul.wide.u32 %q, %t, 4;\n  add.u64 %p, %p, %q;\n  add.u64 %q, %base, %q;\n  mul.lo.u32 %i, %t, 4;\n"
+            f"LOOP:\n  setp.lt.u32 %go, %i, {smem};\n  @!%go bra DONE;\n"
+            "  ld.global.b32 %w, [%p];\n  st.shared.b32 [%q], %w;\n"
+            "  add.u64 %p, %p, 512;\n  add.u64 %q, %q, 512;\n  add.u32 %i, %i, 512;\n  bra LOOP;\nDONE:\n"
+            "  fence.proxy.async.shared::cta;\n  bar.sync 0;\n"
+            "  and.b64 %base, %base, 0x3FFFF;\n  shr.u64 %base, %base, 4;\n"
+            f"  add.u64 %da, %base, {descriptors[0]:#x};\n  add.u64 %db, %base, {descriptors[1]:#x};\n"
+            "  setp.eq.u32 %acc, %t, %t;\n"
+        )
+        for c, d in zip(_names("c", atom.registers_c), _names("d", atom.registers_d)):
+            body.append(f"  mov.{_WIDTH[atom.registers_d.type]} {d}, {c};\n")
+        operands |= {"scale_d": "%acc", "scale_a": "1", "scale_b": "1", "b": "%db"}
+        if atom.source_a == "smem":
+            operands["a"] = "%da"
+        body.append("  wgmma.fence.sync.aligned;\n")
+    body.append(f"  {fill(atom.ptx, operands)}\n")
+    if shared:
+        body.append("  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n")
+    body.append(_move("d", atom.registers_d, store=True))
+    body.append("  ret;\n}\n")
+    return "".join(body)
+
+
+_PLAIN = {"smem": "shared", "gmem": "global"}
+
+
+def copy_kernel(atom: CopyAtom, name: str = "probe") -> str:
+    """An entry that contains the instruction; for warp copies one that moves ``d <- a`` through shared memory."""
+    if atom.family in ("ldmatrix", "stmatrix", "movmatrix", "shuffle"):
+        return _warp_copy(atom, name)
+    operands = {"d": "%s", "a": "%g", "space": ".global", "size": "16", "bar": "%b", "mask": "%m", "map": "%g"}
+    operands |= {f"c{i}": "%i" for i in range(5)} | {f"o{i}": "%h" for i in range(3)}
+    if atom.family == "universal":
+        bits = int(atom.emit["bits"])
+        held = _group([f"%w{i}" for i in range(bits // 32)]) if bits > 64 else f"%v{bits}"
+        operands |= {"d": held}
+    elif atom.family == "prefetch":
+        operands |= {"a": "%g"}
+    elif atom.family == "cp_async":
+        operands |= {"size": "%i"}
+    elif atom.src_space == "smem":
+        operands |= {"a": "%s", "d": "%g" if atom.dst_space == "gmem" else "%s"}
+    elif atom.family == "bulk_prefetch":
+        operands |= {"a": "%g"}
+    return (
+        f".visible .entry {name}(.param .u64 x, .param .u32 n)\n{{\n"
+        "  .shared .align 128 .b8 tile[256];\n  .shared .align 8 .b64 bar;\n"
+        "  .reg .u64 %p, %g, %v64;\n  .reg .b32 %s, %b, %i, %v32;\n  .reg .b32 %w<8>;\n"
+        "  .reg .b16 %m, %h, %v16, %v8;\n"
+        "  ld.param.u64 %p, [x];\n  cvta.to.global.u64 %g, %p;\n  ld.param.u32 %i, [n];\n  mov.u32 %s, tile;\n"
+        "  mov.u32 %b, bar;\n  mov.b16 %m, 1;\n  mov.b16 %h, 0;\n"
+        f"  {fill(atom.ptx, operands)}\n  ret;\n}}\n"
+    )
+
+
+def _warp_copy(atom: CopyAtom, name: str) -> str:
+    assert atom.registers is not None
+    held = atom.registers
+    bytes_ = atom.bits // 8 if atom.dst_space == "smem" or atom.src_space == "smem" else 0
+    operands = {"p": "%odd", "x": "%x", "y": "%y"}
+    loads = atom.src_space == "rmem"
+    stores = atom.dst_space == "rmem"
+    body = [
+        f".visible .entry {name}(.param .u64 d, .param .u64 a)\n.reqntid 32\n{{\n",
+        "  .reg .u32 %t, %row, %s;\n  .reg .u64 %p, %q;\n  .reg .b32 %x, %y, %w;\n  .reg .pred %odd, %in;\n",
+        f"  .shared .align 16 .b8 tile[{max(bytes_, 16)}];\n",
+        _declare("a", held),
+        _declare("d", held),
+        "  mov.u32 %t, %tid.x;\n  mov.u32 %s, tile;\n",
+    ]
+    if loads:
+        body.append(_move("a", held, store=False))
+    if atom.family == "shuffle":
+        if atom.emit.kind == "shuffle_transpose":
+            body.append(f"  and.b32 %x, %t, {atom.emit['xor']};\n  setp.ne.u32 %odd, %x, 0;\n")
+            operands |= {"a0": "%a0", "a1": "%a1", "d0": "%d0", "d1": "%d1"}
+        else:
+            operands |= {"a": "%a0", "d": "%d0"}
+    elif atom.family == "movmatrix":
+        operands |= {"a": "%a0", "d": "%d0"}
+    else:
+        # Row addresses: those of the threads that the instruction reads, as the layout has them.
+        rows = bytes_ // 16
+        body.append(f"  rem.u32 %row, %t, {rows};\n")
+        if not loads:
+            for i in range(0, bytes_, 128):
+                body.append(
+                    "  ld.param.u64 %p, [a];\n  cvta.to.global.u64 %p, %p;\n  mad.wide.u32 %p, %t, 4, %p;\n"
+                    f"  ld.global.b32 %w, [%p+{i}];\n  mad.lo.u32 %y, %t, 4, %s;\n  st.shared.b32 [%y+{i}], %w;\n"
+                )
+            body.append("  bar.warp.sync -1;\n")
+        body.append("  mad.lo.u32 %x, %row, 16, %s;\n")
+        operands |= {"a": "%x", "d": _group(_names("d", held)), "s": _group(_names("a", held))}
+    body.append(f"  {fill(atom.ptx, operands)}\n")
+    if stores:
+        body.append(_move("d", held, store=True))
+    else:
+        body.append("  bar.warp.sync -1;\n")
+        for i in range(0, bytes_, 128):
+            body.append(
+                "  ld.param.u64 %p, [d];\n  cvta.to.global.u64 %p, %p;\n  mad.wide.u32 %p, %t, 4, %p;\n"
+                f"  mad.lo.u32 %y, %t, 4, %s;\n  ld.shared.b32 %w, [%y+{i}];\n  st.global.b32 [%p+{i}], %w;\n"
+            )
+    body.append("  ret;\n}\n")
+    return "".join(body)
