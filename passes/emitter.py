@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from xdsl.dialects import arith, math, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.arith import IntegerOverflowAttr, IntegerOverflowFlag
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -121,6 +121,8 @@ class ArithEmitter(Emitter):
 
     def unary(self, op: str, a: Leaf, width: int) -> SSAValue:
         assert op == "abs", op
+        from xdsl.dialects import math  # costly to import, seldom used
+
         return self.emit(math.AbsIOp.create(operands=[self.value(a, width)], result_types=[integer(width)]))
 
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> SSAValue:

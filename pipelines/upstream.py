@@ -154,6 +154,21 @@ def _import_ir() -> None:
         raise UpstreamMissing(f"{UpstreamMissing.HINT} ({e})") from e
 
 
+def import_light() -> None:
+    """Import ``mlir`` without numpy, which only some of its attribute builders use: a tenth of a second less.
+
+    For programs that do nothing else with ``mlir`` in this process.  Raises UpstreamMissing.
+    """
+    blocked = "numpy" not in sys.modules
+    if blocked:
+        sys.modules["numpy"] = None  # pyright: ignore[reportArgumentType]
+    try:
+        _import_ir()
+    finally:
+        if blocked:
+            del sys.modules["numpy"]
+
+
 class UpstreamModule:
     """A ``builtin.module`` inside upstream MLIR.  Make one with :meth:`from_text`."""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.passes.pipeline_text import Element
     from cute_dialect.pipelines.runner import Step
-    from cute_dialect.tools.opt_watch import IRPrinter, Timing
+    from cute_dialect.tools.opt_watch import IRDumper, Timing
 
 SEPARATOR = "// -----"
 STDIN = "<stdin>"
@@ -112,6 +112,8 @@ def _command(options: OptOptions, words: Sequence[str], start: float, as_program
             return 0
     job = Job(options, words, start)
     if as_program:
+        if any(step.info.upstream for step in job.steps):
+            _import_mlir()
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
         gc.enable()
@@ -119,6 +121,15 @@ def _command(options: OptOptions, words: Sequence[str], start: float, as_program
         sys.stdout.write("Available Dialects: " + ", ".join(sorted(job.context().registered_dialect_names)) + "\n")
         return 0
     return job.run()
+
+
+def _import_mlir() -> None:
+    from cute_dialect.pipelines.upstream import UpstreamMissing, import_light
+
+    try:
+        import_light()
+    except UpstreamMissing:
+        return  # said where it is needed, after what can be said without it
 
 
 class Job:
@@ -134,16 +145,16 @@ class Job:
         self.emit = options.value("emit", "mlir")
         self.debug = options.flag("debug") or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
         self.timing: Timing | None = None
-        self.printer: IRPrinter | None = None
+        self.printer: IRDumper | None = None
         self.statistics: dict[str, int] = {}
         if options.flag("mlir-timing"):
             from cute_dialect.tools.opt_watch import Timing
 
             self.timing = Timing(start)
         if any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values)):
-            from cute_dialect.tools.opt_watch import IRPrinter
+            from cute_dialect.tools.opt_watch import IRDumper
 
-            self.printer = IRPrinter(options)
+            self.printer = IRDumper(options)
         self.steps = self._steps()
         self._lap("import", start)
 
