@@ -20,9 +20,7 @@ from cute_dialect.tools.opt_options import (
     OptOptions,
     PassFlag,
     PipelineFlag,
-    help_text,
     parse_arguments,
-    pass_help,
 )
 
 if TYPE_CHECKING:
@@ -104,12 +102,16 @@ def _leave(status: int) -> NoReturn:
 def _command(options: OptOptions, words: Sequence[str], start: float, as_program: bool) -> int:
     if "help" in options.values:
         topic = options.value("help")
+        from cute_dialect.tools.opt_help import help_text, pass_help
+
         sys.stdout.write(pass_help(topic) if topic else help_text())
         return 0
-    for name in ("version", "list-passes", "list-pipelines"):
-        if options.flag(name):
-            sys.stdout.write({"version": _version, "list-passes": _passes, "list-pipelines": _pipelines}[name]())
-            return 0
+    if options.flag("version") or options.flag("list-passes") or options.flag("list-pipelines"):
+        from cute_dialect.tools.opt_help import passes_text, pipelines_text, versions_text
+
+        texts = {"version": versions_text, "list-passes": passes_text, "list-pipelines": pipelines_text}
+        sys.stdout.write("".join(text() for name, text in texts.items() if options.flag(name)))
+        return 0
     job = Job(options, words, start)
     if as_program:
         if any(step.info.upstream for step in job.steps):
@@ -385,44 +387,6 @@ def _write_file(path: str, outputs: Sequence[str | bytes]) -> None:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
         raise Failure(_error(path, f"cannot write the output file: {e.strerror}")) from None
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    out: list[str] = []
-    for what, packages in (
-        ("cute-opt", ("cute-dialect",)),
-        ("xDSL", ("xdsl",)),
-        ("upstream MLIR", ("xtc-mlir-python-bindings", "mlir-python-bindings", "mlir")),
-    ):
-        found = "not installed"
-        for package in packages:
-            try:
-                found = version(package)
-                break
-            except PackageNotFoundError:
-                continue
-        out.append(f"{what} {found}")
-    return "\n".join([*out, ""])
-
-
-def _passes() -> str:
-    from cute_dialect.passes.registry import PASSES
-
-    return "".join(f"{row.name:<28} {row.summary}\n" for row in PASSES.values())
-
-
-def _pipelines() -> str:
-    from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
-
-    out: list[str] = []
-    for row in PIPELINES.values():
-        out.append(f"{row.name:<28} {row.summary}")
-        out += [f"  {key + '=' + o.default:<26} {o.help}" for key, o in row.options.items()]
-        out.append(f"  {row.text()}")
-    out.append(f"--pipeline alone means {DEFAULT}.")
-    return "\n".join([*out, ""])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.runner import IR, Step
 
 
-class IRPrinter:
+class IRDumper:
     """Prints the IR before and after passes, to standard error, or each into a file of its own.
 
     Files are ``DIR/<number>-<pass>.mlir`` (``<number>-before-<pass>.mlir``), where the number counts passes from 1 and
@@ -33,11 +33,6 @@ class IRPrinter:
             self._after = None
         self._chunk = ""
         self._number = 0
-
-    @staticmethod
-    def wanted(options: OptOptions) -> bool:
-        """Whether any option asks for such prints."""
-        return any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values))
 
     def start(self, ir: IR, chunk: int | None) -> None:
         """A module has been parsed; ``chunk`` counts the pieces of a split input from 1."""

@@ -1,0 +1,117 @@
+"""The texts in which ``cute-opt`` explains itself: help, versions, lists of passes and pipelines."""
+
+from __future__ import annotations
+
+from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.tools.opt_options import GROUPS, CommandLineError
+
+_INTRO = """\
+usage: cute-opt [FILE|-] [options]
+
+Reads MLIR with cute ops, runs passes on it, prints the result. One dash and two mean the same.
+
+  cute-opt layout.mlir                                    parse, verify, print
+  cute-opt layout.mlir --cute-fold-static --cse           passes, in the order given
+  cute-opt gemm.mlir --pipeline --emit=ptx -o gemm.ptx    all the way to PTX (sm_90a, +ptx83)
+  cute-opt gemm.mlir --pipeline=nvptx=chip=sm_90a,features=+ptx86 --emit=cubin -o gemm.cubin
+  cute-opt k.mlir --attach-nvvm-target=chip=sm_90a opt-level=3
+  cute-opt k.mlir --pass-pipeline='builtin.module(cute-fold-static,gpu.module(cse))'
+  cute-opt k.mlir --pipeline=base --mlir-print-ir-after-all     watch each pass
+  cute-opt --help cute-to-base                            what a pass does, and its options
+"""
+
+
+def help_text() -> str:
+    """The text of ``--help``."""
+    from cute_dialect.passes.registry import PASSES
+
+    out = [_INTRO]
+    for group in GROUPS:
+        out.append(f"{group.title}:")
+        if group.title == "What to run":
+            out.append(_line("--PASS[=key=value …]", "a pass (they are listed below), with its options"))
+        for row in group.rows:
+            dash = "-" if len(row.name) == 1 else "--"
+            metavar = "|".join(row.choices) or row.metavar
+            shown = {
+                "flag": "",
+                "optional": f"[={metavar}]",
+                "value": f" {metavar}" if row.name == "o" else f"={metavar}",
+            }
+            out.append(_line(f"{dash}{row.name}{shown[row.kind]}", row.help))
+        out.append("")
+    out.append("Passes:")
+    out += [_line(f"--{row.name}", row.summary) for row in PASSES.values()]
+    out += [
+        "",
+        "Exit status: 0 if all went well, 1 on any error. Errors: FILE:LINE:COL: error: …, on standard error.",
+        "",
+    ]
+    return "\n".join(out)
+
+
+def pass_help(name: str) -> str:
+    """What one pass does, and its options.  Raises CommandLineError if there is none of that name."""
+    from cute_dialect.passes.registry import PASSES, load
+
+    row = PASSES.get(name)
+    if row is None:
+        raise CommandLineError(f"unknown pass '{name}'{did_you_mean(name, PASSES)}")
+    out = [f"--{row.name}: {row.summary}", ""]
+    if row.upstream:
+        out.append("Runs in upstream MLIR: what comes after it stays there.")
+        names = row.options
+    else:
+        cls = load(name)
+        out.append(cls.help_text())
+        names = cls.Options.names()
+    if names:
+        out += ["", "Options: " + ", ".join(names)]
+    if row.anchor:
+        out += ["", "Runs on: " + ", ".join(row.anchor)]
+    return "\n".join([*out, ""])
+
+
+def _line(left: str, right: str) -> str:
+    return f"  {left:<40} {right}" if len(left) <= 40 else f"  {left}\n{'':<42} {right}"
+
+
+def versions_text() -> str:
+    """The text of ``--version``."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    out: list[str] = []
+    for what, packages in (
+        ("cute-opt", ("cute-dialect",)),
+        ("xDSL", ("xdsl",)),
+        ("upstream MLIR", ("xtc-mlir-python-bindings", "mlir-python-bindings", "mlir")),
+    ):
+        found = "not installed"
+        for package in packages:
+            try:
+                found = version(package)
+                break
+            except PackageNotFoundError:
+                continue
+        out.append(f"{what} {found}")
+    return "\n".join([*out, ""])
+
+
+def passes_text() -> str:
+    """The text of ``--list-passes``."""
+    from cute_dialect.passes.registry import PASSES
+
+    return "".join(f"{row.name:<28} {row.summary}\n" for row in PASSES.values())
+
+
+def pipelines_text() -> str:
+    """The text of ``--list-pipelines``."""
+    from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
+
+    out: list[str] = []
+    for row in PIPELINES.values():
+        out.append(f"{row.name:<28} {row.summary}")
+        out += [f"  {key + '=' + o.default:<26} {o.help}" for key, o in row.options.items()]
+        out.append(f"  {row.text()}")
+    out.append(f"--pipeline alone means {DEFAULT}.")
+    return "\n".join([*out, ""])
