@@ -1,4 +1,5 @@
 # ruff: noqa: F401
+# pyright: reportUnusedImport=false
 """The layout algebra: pure Python, no other package needed.
 
 Importing the package costs nothing; a name loads its module when it is first used.

@@ -122,7 +122,7 @@ def equal(a: Payload, b: Payload) -> bool | Dyn:
     if isinstance(a, Layout) and isinstance(b, Layout):
         if not congruent(a.shape, b.shape) or not congruent(a.stride, b.stride):
             return False
-    elif isinstance(a, Layout) or isinstance(b, Layout) or not congruent(a, b):
+    elif isinstance(a, Layout) or isinstance(b, Layout) or not congruent(a, b):  # type: ignore[arg-type]
         return False
     xs, ys = leaves(a), leaves(b)
     left: list[object] = []

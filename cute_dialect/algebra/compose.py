@@ -165,10 +165,10 @@ def compose_static(E: list[int], F: list[int], s: IntTuple, d: Stride) -> tuple[
     shapes: list[IntTuple] = []
     steps: list[Stride] = []
     for si, di in zip(s, d):  # type: ignore[arg-type]
-        if type(si) is int and type(di) is int:
+        if type(si) is int and type(di) is int:  # type: ignore
             x: tuple[IntTuple, Stride] | None = _leaf_static(E, F, si, di)
         else:
-            x = compose_static(E, F, si, di)
+            x = compose_static(E, F, si, di)  # type: ignore
             if x is None:
                 return None
         shapes.append(x[0])
@@ -247,7 +247,7 @@ def _compose_basis(a: Layout, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]
         if type(shape) is not tuple or i >= len(shape):
             raise AlgebraError(f"expected the path of {d} to lead to a mode of {shown(a)}, but depth {at} has none")
         shape, stride = shape[i], stride[i]  # type: ignore[index]
-    extents, strides = flat_modes(raw_layout(shape, stride))
+    extents, strides = flat_modes(raw_layout(shape, stride))  # type: ignore
     return _compose_flat(extents, strides, s, d.value)
 
 
@@ -257,7 +257,7 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
         shapes: list[IntTuple] = []
         steps: list[Stride] = []
         for si, di in zip(s, d):  # type: ignore[arg-type]
-            x, y = _compose_flat(extents, strides, si, di)
+            x, y = _compose_flat(extents, strides, si, di)  # type: ignore
             shapes.append(x)
             steps.append(y)
         return tuple(shapes), tuple(steps)
@@ -298,7 +298,7 @@ def _compose_flat(extents: Extents, strides: Strides, s: IntTuple, d: Stride) ->
         if type(s) is int and type(count) is int:
             k: Leaf = count if count < s else s
             if s % k:
-                raise AlgebraError(_count_error(extents, strides, i, s, d, count))
+                raise AlgebraError(_count_error(extents, strides, i, s, d, count))  # type: ignore
             rest: Leaf = s // k
         else:
             k = min_extent(count, s)  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
     if isinstance(layout.inner, Swizzle):
         from cute_dialect.algebra.swizzle import apply_swizzle
 
-        if type(index) is tuple:
+        if isinstance(index, tuple):
             raise AlgebraError(f"expected an integer to swizzle, got the arithmetic tuple {shown(index)}")
         return apply_swizzle(layout.inner, index)
     return evaluate(index, layout.inner)
@@ -203,10 +203,10 @@ def _last_static(s: IntTuple, d: Stride) -> int | None:
         return None
     total = 0
     for si, di in zip(s, d):  # type: ignore[arg-type]
-        if type(si) is int and type(di) is int:
+        if type(si) is int and type(di) is int:  # type: ignore
             total += (si - 1) * (di if di >= 0 else -di)
         else:
-            part = _last_static(si, di)
+            part = _last_static(si, di)  # type: ignore
             if part is None:
                 return None
             total += part

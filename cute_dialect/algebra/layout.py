@@ -239,10 +239,10 @@ def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
             return value
         shape = _pad(value.shape, element.shape, rank, behind)
         return raw_layout(shape, _pad(value.stride, element.stride, rank, behind))  # type: ignore[return-value]
-    modes = value if type(value) is tuple else (value,)
-    if len(modes) >= rank:
-        return value
-    more = (element,) * (rank - len(modes))
+    modes = value if type(value) is tuple else (value,)  # type: ignore
+    if len(modes) >= rank:  # type: ignore
+        return value  # type: ignore
+    more = (element,) * (rank - len(modes))  # type: ignore
     return modes + more if behind else more + modes  # type: ignore[return-value]
 
 
@@ -371,10 +371,10 @@ def tree_dice(coord: Coord, tree: T) -> T:
 def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
     out: list[object] = []
     for c, t in zip(coord, tree):  # type: ignore[call-overload]
-        if type(c) is tuple:
-            out += _pick(c, t, free)
+        if type(c) is tuple:  # type: ignore
+            out += _pick(c, t, free)  # type: ignore
         elif (c is UNDERSCORE) is free:
-            out.append(t)
+            out.append(t)  # type: ignore
     return out
 
 

@@ -24,6 +24,8 @@ Static results must fit in 64 bits, else AlgebraError.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from math import gcd
 from typing import Protocol, TypeAlias
 
@@ -345,13 +347,13 @@ def _check_shift(a: Dyn, by: int) -> None:
 Condition: TypeAlias = bool | Dyn
 """A test decided now, or an ``i1`` leaf."""
 
-_STATIC_TESTS = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
+_STATIC_TESTS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "slt": operator.lt,
+    "sle": operator.le,
+    "sgt": operator.gt,
+    "sge": operator.ge,
 }
 
 

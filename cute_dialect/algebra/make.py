@@ -73,7 +73,7 @@ def _ordered(shape: IntTuple, extents: IntTuple, order: IntTuple) -> IntTuple:
     def collect(s: IntTuple, o: IntTuple) -> None:
         if type(o) is tuple:
             for si, oi in zip(s, o):  # type: ignore[arg-type]
-                collect(si, oi)
+                collect(si, oi)  # type: ignore
         else:
             governed.append((o, s))  # type: ignore[arg-type]
 

@@ -103,6 +103,9 @@ class _Reader:
         got = f"'{self.token}'" if self.token else "the end"
         return TextError(f"expected {expected}, got {got}", self.position)
 
+    def at(self, token: str) -> bool:
+        return self.token == token
+
     def accept(self, token: str) -> bool:
         if self.token == token:
             self.advance()
@@ -148,14 +151,14 @@ class _Reader:
             return _PLAIN
         self.advance()
         width, div, first = 32, 0, True
-        while self.token != "}":
+        while not self.at("}"):
             if not first and not self.core_only:
                 self.accept(",")
             first = False
             if self.token in _WIDTHS:
                 width = _WIDTHS[self.token]
                 self.advance()
-            elif self.token == "div" and not self.core_only:
+            elif self.at("div") and not self.core_only:
                 self.advance()
                 self.expect("=")
                 div = self.natural("a divisor", 1)
@@ -230,7 +233,7 @@ class _Reader:
         elements = [self.tile(depth + 1)]
         while self.accept(";"):
             elements.append(self.tile(depth + 1))
-        if self.token != "]":
+        if not self.at("]"):
             raise self.fail("';' or ']'")
         self.advance()
         return tuple(elements)
@@ -346,32 +349,31 @@ def to_text(value: Payload, kind: str | None = None) -> str:
     >>> to_text(ComposedLayout(Swizzle(2, 3, 3), 5, Layout((8, 8))))
     'S<2,3,3> o 5 o (8,8):(1,8)'
     """
-    t = type(value)
-    if t is Layout:
-        return f"{_tree_text(value.shape)}:{_tree_text(value.stride)}"  # type: ignore[union-attr]
-    if t is tuple:
+    if isinstance(value, Layout):
+        return f"{_tree_text(value.shape)}:{_tree_text(value.stride)}"
+    if isinstance(value, tuple):
         return _tile_text(value) if kind == "tile" or (kind is None and _has_layout(value)) else _tree_text(value)
-    if t is ComposedLayout:
-        inner, offset, outer = value.inner, value.offset, value.outer  # type: ignore[union-attr]
+    if isinstance(value, ComposedLayout):
+        inner, offset, outer = value.inner, value.offset, value.outer
         if type(inner) is Swizzle and inner.bits == 0 and type(offset) is int and offset == 0:
             return to_text(outer)
         return f"{to_text(inner)} o {_tree_text(offset)} o {to_text(outer)}"
     return str(value)
 
 
-def _tree_text(value: object) -> str:
+def _tree_text(value: Payload) -> str:
     if type(value) is tuple:
         return "(" + ",".join([_tree_text(v) for v in value]) + ")"
     return str(value)
 
 
-def _tile_text(value: object) -> str:
+def _tile_text(value: Payload) -> str:
     if type(value) is tuple:
         return "[" + ";".join([_tile_text(v) for v in value]) + "]"
     return str(value)
 
 
-def _has_layout(value: object) -> bool:
+def _has_layout(value: Payload) -> bool:
     if type(value) is tuple:
         return any(_has_layout(v) for v in value)
     return type(value) is Layout

@@ -98,7 +98,7 @@ class TiledMma:
         value, rest = layout_modes(values)
         v, *mnk = thread_coord(thread, self.threads)  # type: ignore[misc]
         i, j = OPERAND_MODES[operand]
-        offset = evaluate((v, (mnk[i], mnk[j])), threads)
+        offset = evaluate((v, (mnk[i], mnk[j])), threads)  # type: ignore
         return unit_modes_still(make_layout(value, *layout_modes(rest))), offset
 
     def layout_tv(self, operand: str, atom_tv: Layout) -> Layout:

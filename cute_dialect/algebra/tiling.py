@@ -47,7 +47,7 @@ from cute_dialect.algebra.values import (
     raw_layout,
 )
 
-A = TypeVar("A", Layout, ComposedLayout)
+A = TypeVar("A", Layout, ComposedLayout, Layout | ComposedLayout)
 Tiler: TypeAlias = "Layout | Tile | IntTuple"
 _UNIT = raw_layout(1, 0)
 
@@ -56,8 +56,8 @@ _UNIT = raw_layout(1, 0)
 
 def _on_outer(f: Callable[[Layout], Layout], layout: A) -> A:
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.inner, layout.offset, f(layout.outer))
-    return f(layout)
+        return ComposedLayout(layout.inner, layout.offset, f(layout.outer))  # type: ignore
+    return f(layout)  # type: ignore
 
 
 def _repetition(a: Layout, b: Layout) -> Layout:
@@ -175,7 +175,7 @@ def _divide(a: Layout, tiler: Layout) -> Layout:
             for x in tree_leaves(a.shape):
                 count *= -(-x // left)  # type: ignore[operator]
                 left = -(-left // x)  # type: ignore[operator]
-            parts = compose_static(*folded, (n, count), (1, n))
+            parts = compose_static(*folded, (n, count), (1, n))  # type: ignore
             assert parts is not None
             return raw_layout(*parts)
     return compose(a, concat(tiler, extended_complement(tiler, a.shape)))
@@ -346,8 +346,8 @@ def tile_to_shape(block: A, shape: IntTuple, order: IntTuple | None = None) -> A
     repetitions = raw_layout(counts, ordered_stride(counts, flat))
     tiled = blocked_product(outer, repetitions)
     if isinstance(block, ComposedLayout):
-        return ComposedLayout(block.inner, block.offset, tiled)
-    return tiled
+        return ComposedLayout(block.inner, block.offset, tiled)  # type: ignore
+    return tiled  # type: ignore
 
 
 __all__ = [

@@ -83,22 +83,21 @@ def leaves(value: Payload) -> list[object]:
     return out
 
 
-def _leaves(value: object, out: list[object]) -> None:
-    t = type(value)
-    if t is tuple:
-        for v in value:  # type: ignore[attr-defined]
-            if type(v) is tuple or type(v) is Layout:  # a layout here is the slot of a tile
+def _leaves(value: Payload, out: list[object]) -> None:
+    if isinstance(value, tuple):
+        for v in value:
+            if isinstance(v, tuple):
                 _leaves(v, out)
             else:
                 out.append(v)
-    elif t is Layout:
-        _leaves(value.shape, out)  # type: ignore[attr-defined]
-        _leaves(value.stride, out)  # type: ignore[attr-defined]
-    elif t is ComposedLayout:
-        _leaves(value.outer, out)  # type: ignore[attr-defined]
-        _leaves(value.offset, out)  # type: ignore[attr-defined]
-        _leaves(value.inner, out)  # type: ignore[attr-defined]
-    elif t is not Swizzle:
+    elif isinstance(value, Layout):
+        _leaves(value.shape, out)
+        _leaves(value.stride, out)
+    elif isinstance(value, ComposedLayout):
+        _leaves(value.outer, out)
+        _leaves(value.offset, out)
+        _leaves(value.inner, out)
+    elif not isinstance(value, Swizzle):
         out.append(value)
 
 

@@ -172,7 +172,7 @@ def stride_profile(stride: Stride) -> IntTuple:
 
 def _normal(tree: object, what: str) -> object:
     if type(tree) is tuple or type(tree) is list:
-        return tuple([_normal(t, what) for t in tree])
+        return tuple([_normal(t, what) for t in tree])  # type: ignore
     if type(tree) is int or isinstance(tree, Dyn | Basis):
         return tree
     try:
