@@ -13,7 +13,7 @@ from cute_dialect.interp.values import Array, Mask, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cute_dialect.interp.launch import Launch
+    from cute_dialect.interp.state import Launch
 
 Dim3 = tuple[int, int, int]
 WARP = 32

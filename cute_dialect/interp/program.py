@@ -351,7 +351,7 @@ class FnCompiler:
 
     def region(self, region: Region) -> RegionCode:
         """A region of one block, or a CFG. The arguments of a single block must have slots already (`block_args`)."""
-        from cute_dialect.interp.control import compile_cfg
+        from cute_dialect.interp.cfg import compile_cfg
 
         blocks = region.blocks
         last = blocks[0].last_op

@@ -12,7 +12,7 @@ from cute_dialect.interp.control import (
     compile_index_switch,
     compile_while,
 )
-from cute_dialect.interp.ops import asynchronous, calls, data, floats, gpu, integer, matrix, memory, warp
+from cute_dialect.interp.ops import asynchronous, bits, calls, data, floats, gpu, integer, matrix, memory, vectors, warp
 
 if TYPE_CHECKING:
     from cute_dialect.interp.program import Builder
@@ -26,8 +26,10 @@ OPS: dict[str, Builder] = {
     "llvm.call": compile_call,
     "func.call": compile_call,
     **integer.OPS,
+    **bits.OPS,
     **floats.OPS,
     **data.OPS,
+    **vectors.OPS,
     **memory.OPS,
     **gpu.OPS,
     **warp.OPS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.control import segments
+from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import WINDOW_BITS

@@ -242,14 +242,14 @@ def _division(kind: str, is_signed: bool) -> Builder:
                 bad = np.asarray((x == lowest) & (y == -1))
                 if bad.any() and g.mask.any(bad, rank):
                     raise Fault("overflow", f"{name}: {lowest} by -1 overflows {leaf!r}", g.mask.first(bad, rank))
-            R[d] = normalise(_divide(kind, x, y), leaf) if is_signed else _signed(_divide(kind, x, y), leaf)
+            R[d] = normalise(_divide(kind, x, y), leaf) if is_signed else signed(_divide(kind, x, y), leaf)
 
         c.emit(op, step)
 
     return build
 
 
-def _signed(v: Value, leaf: Leaf) -> Value:
+def signed(v: Value, leaf: Leaf) -> Value:
     """Unsigned bits back to the normal form."""
     if isinstance(v, np.ndarray):
         if leaf.width == 1:
@@ -322,7 +322,7 @@ def _shift(kind: str) -> Builder:
             else:
                 u = unsigned(x, leaf)
                 un = n.astype(leaf.unsigned) if isinstance(n, np.ndarray) and leaf.width != 1 else n
-                R[d] = _signed(u >> un, leaf)  # type: ignore[operator]
+                R[d] = signed(u >> un, leaf)  # type: ignore[operator]
 
         c.emit(op, step)
 
@@ -387,166 +387,20 @@ def _minmax(largest: bool, is_signed: bool) -> Builder:
             r = max(x, y) if largest else min(x, y)  # type: ignore[type-var]
             return wrap_int(int(r), leaf.width)  # type: ignore[arg-type]
         r = np.maximum(x, y) if largest else np.minimum(x, y)  # type: ignore[call-overload]
-        return r if is_signed and leaf.width != 1 else _signed(r, leaf)
+        return r if is_signed and leaf.width != 1 else signed(r, leaf)
 
     return _binary(f)
 
 
-def _unary(f: Callable[[Value, Leaf], Value]) -> Builder:
-    def build(c: FnCompiler, op: Operation) -> None:
-        a = c.use(op.operands[0])
-        d = c.define(op.results[0])
-        leaf = c.leaf_of(d)
-
-        def step(R: Regs, g: Group) -> None:
-            R[d] = f(R[a], leaf)
-
-        c.emit(op, step)
-
-    return build
-
-
-def _abs(v: Value, leaf: Leaf) -> Value:
-    return normalise(abs(v), leaf)  # type: ignore[arg-type]
-
-
-def popcount(v: Value, leaf: Leaf) -> Value:
-    """Number of set bits."""
-    u = unsigned(v, leaf)
-    if not isinstance(u, np.ndarray):
-        return wrap_int(int(u).bit_count(), leaf.width)  # type: ignore[arg-type]
-    return np.bitwise_count(u).astype(leaf.dtype) if hasattr(np, "bitwise_count") else _each(u, int.bit_count, leaf)
-
-
-def _each(u: Array, f: Callable[[int], int], leaf: Leaf) -> Array:
-    return np.array([f(int(x)) for x in u.ravel()], leaf.dtype).reshape(u.shape)
-
-
-def _clz(v: Value, leaf: Leaf) -> Value:
-    u = unsigned(v, leaf)
-    if not isinstance(u, np.ndarray):
-        return leaf.width - int(u).bit_length()  # type: ignore[arg-type]
-    return _each(u, lambda x: leaf.width - x.bit_length(), leaf)
-
-
-def _ctz(v: Value, leaf: Leaf) -> Value:
-    def one(x: int) -> int:
-        return (x & -x).bit_length() - 1 if x else leaf.width
-
-    u = unsigned(v, leaf)
-    return _each(u, one, leaf) if isinstance(u, np.ndarray) else one(int(u))  # type: ignore[arg-type]
-
-
-def _reverse(v: Value, leaf: Leaf) -> Value:
-    def one(x: int) -> int:
-        return wrap_int(int(f"{x:0{leaf.width}b}"[::-1], 2), leaf.width)
-
-    u = unsigned(v, leaf)
-    return _each(u, one, leaf) if isinstance(u, np.ndarray) else one(int(u))  # type: ignore[arg-type]
-
-
-def mulhi(a: Value, b: Value, leaf: Leaf, is_signed: bool) -> Value:
-    """The upper half of the double-width product."""
-    x, y = (a, b) if is_signed else (unsigned(a, leaf), unsigned(b, leaf))
-    if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
-        return wrap_int((int(x) * int(y)) >> leaf.width, leaf.width)  # type: ignore[arg-type]
-    wide = np.int64 if is_signed else np.uint64
-    if leaf.width <= 32:
-        p = np.asarray(x).astype(wide) * np.asarray(y).astype(wide)
-        return _signed((p >> np.asarray(leaf.width, wide)).astype(np.int64), leaf)
-    p_exact = np.asarray(x).astype(object) * np.asarray(y).astype(object)
-    hi = [wrap_int(int(v) >> leaf.width, leaf.width) for v in p_exact.ravel()]
-    return np.array(hi, leaf.dtype).reshape(p_exact.shape)
-
-
-def _mul_extended(is_signed: bool) -> Builder:
-    def build(c: FnCompiler, op: Operation) -> None:
-        a, b = c.use(op.operands[0]), c.use(op.operands[1])
-        lo, hi = c.define(op.results[0]), c.define(op.results[1])
-        leaf = c.leaf_of(lo)
-
-        def step(R: Regs, g: Group) -> None:
-            x, y = R[a], R[b]
-            R[lo] = normalise(x * y, leaf)  # type: ignore[operator]
-            R[hi] = mulhi(x, y, leaf, is_signed)
-
-        c.emit(op, step)
-
-    return build
-
-
-def _add_extended(c: FnCompiler, op: Operation) -> None:
-    a, b = c.use(op.operands[0]), c.use(op.operands[1])
-    d, carry = c.define(op.results[0]), c.define(op.results[1])
-    leaf = c.leaf_of(d)
-
-    def step(R: Regs, g: Group) -> None:
-        r = normalise(R[a] + R[b], leaf)  # type: ignore[operator]
-        R[d] = r
-        R[carry] = unsigned(r, leaf) < unsigned(R[a], leaf)  # type: ignore[operator]
-
-    c.emit(op, step)
-
-
-def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: bool) -> Builder:
-    """llvm.intr.{s,u}{add,sub,mul}.with.overflow: a struct of result and flag."""
-
-    def build(c: FnCompiler, op: Operation) -> None:
-        a, b = c.use(op.operands[0]), c.use(op.operands[1])
-        d, flag = c.defines(op.results[0])
-        leaf = c.leaf_of(d)
-
-        def step(R: Regs, g: Group) -> None:
-            x, y = R[a], R[b]
-            r = R[d] = normalise(f(x, y), leaf)
-            if not is_signed:
-                x, y, r = unsigned(x, leaf), unsigned(y, leaf), unsigned(r, leaf)
-            exact = f(np.asarray(x).astype(object), np.asarray(y).astype(object))
-            bad = np.asarray(exact != np.asarray(r).astype(object)).astype(np.bool_)
-            R[flag] = bad if bad.ndim else bool(bad)
-
-        c.emit(op, step)
-
-    return build
-
-
-def _funnel(left: bool) -> Builder:
-    """llvm.intr.fshl / fshr."""
-
-    def build(c: FnCompiler, op: Operation) -> None:
-        a, b, n = (c.use(v) for v in op.operands)
-        d = c.define(op.results[0])
-        leaf = c.leaf_of(d)
-        w = leaf.width
-
-        def one(x: int, y: int, k: int) -> int:
-            k %= w
-            both = ((x & ((1 << w) - 1)) << w) | (y & ((1 << w) - 1))
-            return wrap_int((both << k) >> w if left else both >> k, w)
-
-        def step(R: Regs, g: Group) -> None:
-            x, y, k = R[a], R[b], R[n]
-            if any(isinstance(v, np.ndarray) for v in (x, y, k)):
-                xs, ys, ks = np.broadcast_arrays(np.asarray(x), np.asarray(y), np.asarray(k))
-                vals = [one(int(p), int(q), int(r)) for p, q, r in zip(xs.ravel(), ys.ravel(), ks.ravel())]
-                R[d] = np.array(vals, leaf.dtype).reshape(xs.shape)
-            else:
-                R[d] = one(int(x), int(y), int(k))  # type: ignore[arg-type]
-
-        c.emit(op, step)
-
-    return build
-
-
-def _add(a: Value, b: Value) -> Value:
+def add(a: Value, b: Value) -> Value:
     return a + b  # type: ignore[operator]
 
 
-def _sub(a: Value, b: Value) -> Value:
+def sub(a: Value, b: Value) -> Value:
     return a - b  # type: ignore[operator]
 
 
-def _mul(a: Value, b: Value) -> Value:
+def mul(a: Value, b: Value) -> Value:
     return a * b  # type: ignore[operator]
 
 
@@ -555,12 +409,12 @@ _or = _bits(lambda a, b: a | b, lambda a, b: a or b)  # type: ignore[operator]
 _xor = _bits(lambda a, b: a ^ b, lambda a, b: a != b)  # type: ignore[operator]
 
 OPS: dict[str, Builder] = {
-    "arith.addi": _arith("+", _add),
-    "arith.subi": _arith("-", _sub),
-    "arith.muli": _arith("*", _mul),
-    "llvm.add": _arith("+", _add),
-    "llvm.sub": _arith("-", _sub),
-    "llvm.mul": _arith("*", _mul),
+    "arith.addi": _arith("+", add),
+    "arith.subi": _arith("-", sub),
+    "arith.muli": _arith("*", mul),
+    "llvm.add": _arith("+", add),
+    "llvm.sub": _arith("-", sub),
+    "llvm.mul": _arith("*", mul),
     "arith.divsi": _division("div", True),
     "arith.divui": _division("div", False),
     "arith.remsi": _division("rem", True),
@@ -594,24 +448,4 @@ OPS: dict[str, Builder] = {
     "llvm.intr.smax": _minmax(True, True),
     "llvm.intr.umin": _minmax(False, False),
     "llvm.intr.umax": _minmax(True, False),
-    "llvm.intr.abs": _unary(_abs),
-    "math.absi": _unary(_abs),
-    "llvm.intr.ctpop": _unary(popcount),
-    "math.ctpop": _unary(popcount),
-    "llvm.intr.ctlz": _unary(_clz),
-    "math.ctlz": _unary(_clz),
-    "llvm.intr.cttz": _unary(_ctz),
-    "math.cttz": _unary(_ctz),
-    "llvm.intr.bitreverse": _unary(_reverse),
-    "arith.mulsi_extended": _mul_extended(True),
-    "arith.mului_extended": _mul_extended(False),
-    "arith.addui_extended": _add_extended,
-    "llvm.intr.sadd.with.overflow": _with_overflow("+", _add, True),
-    "llvm.intr.uadd.with.overflow": _with_overflow("+", _add, False),
-    "llvm.intr.ssub.with.overflow": _with_overflow("-", _sub, True),
-    "llvm.intr.usub.with.overflow": _with_overflow("-", _sub, False),
-    "llvm.intr.smul.with.overflow": _with_overflow("*", _mul, True),
-    "llvm.intr.umul.with.overflow": _with_overflow("*", _mul, False),
-    "llvm.intr.fshl": _funnel(True),
-    "llvm.intr.fshr": _funnel(False),
 }

@@ -1,0 +1,137 @@
+"""Arguments of a kernel or function: arrays behind pointers become buffers, tuples become leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.memory import Buffer, GlobalMemory
+from cute_dialect.interp.types import Leaf, Type
+from cute_dialect.interp.values import Array, Value, wrap_int
+
+if TYPE_CHECKING:
+    pass
+
+
+class Pointer:
+    """A pointer argument: a place in an array whose memory the kernel reads and writes.
+
+    - buffer: any C-contiguous numpy array; all its bytes may be reached, unless `window` says otherwise
+    - byte_offset: where the pointer points, from the array's start
+    - window: the (byte offset, byte length) rows that belong to the tensor; touching other bytes is an error. For a
+      tensor with padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
+    """
+
+    def __init__(
+        self,
+        buffer: Array,
+        byte_offset: int = 0,
+        name: str = "",
+        window: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.byte_offset = byte_offset
+        self.name = name
+        self.window = window
+
+
+Argument: TypeAlias = "int | float | Pointer | np.ndarray | np.generic | Sequence[Argument]"
+
+
+class Binder:
+    """Turns arguments into leaf values, and arrays behind pointers into buffers."""
+
+    def __init__(self, memory: GlobalMemory, vectorised: bool) -> None:
+        self.memory = memory
+        self.vectorised = vectorised
+        self.lanes = 1
+        self._known: dict[int, tuple[Buffer, Array]] = {}
+
+    def bind(self, t: Type, arg: Argument, where: str) -> list[Value]:
+        if t.children or not t.leaves:
+            if not isinstance(arg, (tuple, list)):
+                raise InterpError("argument", f"{where}: expected a tuple for {t.text}, got {type(arg).__name__}")
+            if len(arg) != len(t.children):
+                raise InterpError(
+                    "argument", f"{where}: expected {len(t.children)} fields for {t.text}, got {len(arg)}"
+                )
+            out: list[Value] = []
+            for i, (child, a) in enumerate(zip(t.children, arg)):
+                out.extend(self.bind(child, a, f"{where}[{i}]"))
+            return out
+        return [self._leaf(t.leaves[0], arg, where)]
+
+    def _leaf(self, leaf: Leaf, arg: Argument, where: str) -> Value:
+        if leaf.kind == "p":
+            if isinstance(arg, Pointer):
+                return self._pointer(arg, where)
+            if isinstance(arg, int) and not isinstance(arg, bool):
+                return arg
+            raise InterpError("argument", f"{where}: expected a Pointer, got {type(arg).__name__}")
+        if isinstance(arg, Pointer) or (isinstance(arg, (tuple, list)) and not leaf.shape):
+            raise InterpError("argument", f"{where}: expected a value of type {leaf!r}, got {type(arg).__name__}")
+        arr = np.asarray(arg)
+        rank = len(leaf.shape)
+        if arr.ndim == rank + 1 and self.vectorised:
+            if self.lanes not in (1, len(arr)):
+                raise InterpError("argument", f"{where}: expected {self.lanes} values, got {len(arr)}")
+            self.lanes = len(arr)
+        elif arr.shape != leaf.shape:
+            raise InterpError(
+                "argument", f"{where}: expected a value of type {leaf!r}, got an array of shape {arr.shape}"
+            )
+        if leaf.kind == "f":
+            if arr.ndim == 0:
+                return leaf.dtype.type(arr.item() if arr.dtype != leaf.dtype else arr[()])
+            return arr.astype(leaf.dtype)
+        if arr.dtype.kind not in "iub":
+            raise InterpError("argument", f"{where}: expected an integer of type {leaf!r}, got {arr.dtype}")
+        lo, hi = -(1 << (leaf.width - 1)), (1 << leaf.width) - 1
+        if arr.size and (int(arr.min()) < lo or int(arr.max()) > hi):
+            raise InterpError(
+                "argument", f"{where}: expected a value that fits {leaf!r}, got {arr.min()} to {arr.max()}"
+            )
+        if arr.ndim == 0:
+            return wrap_int(int(arr), leaf.width)
+        if leaf.width == 1:
+            return (arr & 1).astype(np.bool_)
+        return arr.astype(leaf.dtype)
+
+    def _pointer(self, p: Pointer, where: str) -> int:
+        array = p.buffer
+        if not isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InterpError("argument", f"{where}: expected Pointer of a numpy array, got {type(array).__name__}")
+        root = array
+        while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
+            root = root.base
+        if not array.flags.c_contiguous:
+            raise InterpError("argument", f"{where}: expected a C-contiguous array; pass its base and a window")
+        start = array.__array_interface__["data"][0]
+        for buf, held in self._known.values():
+            base = held.__array_interface__["data"][0]
+            if base <= start and start + array.nbytes <= base + held.nbytes and array.nbytes:
+                if p.window is not None:
+                    self._windows(buf, p, start - base, where)
+                return buf.base + (start - base) + p.byte_offset
+            if start < base + held.nbytes and base < start + array.nbytes:
+                raise InterpError("argument", f"{where}: overlaps {buf.name} partly; pass the array that holds both")
+        data = array.reshape(-1).view(np.uint8)
+        name = f'{where.partition("[")[0]} "{p.name}"' if p.name else where
+        buf = self.memory.add(data, name, writable=array.flags.writeable)
+        self._known[id(array)] = (buf, array)
+        if p.window is not None:
+            self._windows(buf, p, 0, where)
+        return buf.base + p.byte_offset
+
+    def _windows(self, buf: Buffer, p: Pointer, shift: int, where: str) -> None:
+        valid = buf.valid if buf.valid is not None else np.zeros(buf.size, np.bool_)
+        for off, length in p.window or ():
+            if off < 0 or length < 0 or shift + off + length > buf.size:
+                raise InterpError(
+                    "argument", f"{where}: expected window rows within {buf.size} bytes, got ({off}, {length})"
+                )
+            valid[shift + off : shift + off + length] = True
+        buf.valid = valid

@@ -1,0 +1,323 @@
+"""Cute ops on numbers: each is evaluated by its own inference over leaves that carry what they are at run time.
+
+A value of a cute type is the tuple of the integers in its dynamic leaves, in storage order.  A tensor is its iterator
+(the address in bytes, or the leaves of a coordinate) and then the leaves of its layout.
+
+>>> # cute.layout_eval of (?,3) at 5 in (?,8):(8,1):  evaluate_cute(op, [(5,), (7,)])  ->  [(43,)]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.ir import Attribute, Operation
+
+from cute_dialect.algebra import text
+from cute_dialect.algebra.int_tuple import tracked, tuple_add
+from cute_dialect.algebra.leaf import Dyn, Emitter, Leaf, width_of
+from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.interp.exact import (
+    POISON,
+    TESTS,
+    Number,
+    Poison,
+    Undefined,
+    Unsupported,
+    Value,
+    flatten,
+    step,
+    wrap,
+)
+from cute_dialect.memory_types import (
+    ConstrainedIntType,
+    CoordTensorType,
+    MemRefType,
+    Ptr,
+    PtrType,
+    TensorType,
+    element_bits,
+)
+from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
+from cute_dialect.ops.arith import ComparisonOp
+from cute_dialect.ops.base import CuteOp
+from cute_dialect.ops.kinds import Typed, bind, dynamic_leaves, track
+from cute_dialect.ops.lifted import OFFSET_OPS, slice_offset
+from cute_dialect.types import CuteType, IntTupleType, Payload
+
+_BY_ALGEBRA: Mapping[str, tuple[str, bool]] = {
+    "add": ("addi", True), "sub": ("subi", True), "mul": ("muli", True), "div": ("divsi", False),
+    "mod": ("remsi", False), "ceil_div": ("ceildivsi", False), "min": ("minsi", False), "max": ("maxsi", False),
+    "and": ("andi", False), "or": ("ori", False), "xor": ("xori", False), "shr": ("shrui", False),
+    "shl": ("shli", False),
+}  # fmt: skip
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
+
+
+class ConcreteEmitter(Emitter):
+    """Computes where another emitter emits: leaves carry numbers."""
+
+    def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> Number:
+        name, nsw = _BY_ALGEBRA[op]
+        return step(name, _number(a), _number(b), width, nsw=nsw)
+
+    def unary(self, op: str, a: Leaf, width: int) -> Number:
+        assert op == "abs", op
+        x = _number(a)
+        return x if isinstance(x, Poison) else wrap(abs(x), width)
+
+    def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> Number:
+        x, y = _number(a), _number(b)
+        if isinstance(x, Poison) or isinstance(y, Poison):
+            return POISON
+        return int(TESTS[_PREDICATES.index(predicate)](x, y, width))
+
+    def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> Number:
+        if isinstance(condition, Poison):
+            raise Undefined("a choice depends on poison")
+        return _number(a if condition else b)
+
+
+def _number(leaf: Leaf) -> Number:
+    if isinstance(leaf, int):
+        return leaf
+    assert isinstance(leaf.value, int | Poison)
+    return leaf.value
+
+
+_EMITTER = ConcreteEmitter()
+
+
+def bound(t: CuteType, numbers: Value) -> Payload:
+    """The payload of a type with its dynamic leaves carrying the numbers of a value."""
+    assert isinstance(numbers, tuple)
+    leaves = dynamic_leaves(t.data)
+    return bind(t.data, [Dyn(d.width, d.div, x, _EMITTER) for d, x in zip(leaves, numbers, strict=True)])
+
+
+def numbers_of(payload: Payload, declared: Payload) -> tuple[Number, ...]:
+    """The value of a payload computed over numbers, as one of a declared type."""
+    found = tuple(_number(d) for d in dynamic_leaves(payload))
+    if len(found) != len(dynamic_leaves(declared)):
+        raise Unsupported(f"a value {text.to_text(payload)} for the type {text.to_text(declared)}")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ cute ops
+
+
+def _concatenate(*order: int) -> Callable[[Operation, Sequence[Value]], Sequence[Value]]:
+    def make(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+        parts = [operands[i] for i in order]
+        return [tuple(x for part in parts if isinstance(part, tuple) for x in part)]
+
+    return make
+
+
+def _make_tree(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    out: list[Value] = []
+    for operand, value in zip(op.operands, operands):
+        t = operand.type
+        if isinstance(t, IntTupleType):
+            out.append(t.data if isinstance(t.data, int) else value[0])  # pyright: ignore
+        else:
+            out.append(value)
+    return [tuple(out)]
+
+
+def _get_scalars(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    assert isinstance(op, GetScalarsOp)
+    (value,) = operands
+    assert isinstance(value, tuple)
+    if op.only_dynamic is not None:
+        return value
+    t = op.input.type
+    assert isinstance(t, CuteType)
+    dynamic = iter(value)
+    return [next(dynamic) if isinstance(s, Dyn) else wrap(s, width_of(s)) for s in scalar_payloads(t.data)]
+
+
+def _assume(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    (value,) = operands
+    t = op.results[0].type
+    if isinstance(t, ConstrainedIntType):
+        divisors = [t.divisor]
+    elif isinstance(t, PtrType):
+        divisors = [t.data.alignment]
+    elif isinstance(t, CuteType):
+        divisors = [d.div or 1 for d in dynamic_leaves(t.data)]
+    else:
+        raise Unsupported(f"cute.assume of {t}")
+    for x, n in zip(flatten(value), divisors, strict=True):
+        if isinstance(x, int) and x % n:
+            raise Undefined(f"cute.assume: {x} is not a multiple of {n}")
+    return [value]
+
+
+def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
+    """The results of a cute op.  Raises Undefined, Unsupported, or AlgebraError."""
+    handler = _CUTE.get(op.name)
+    if handler is not None:
+        return handler(op, operands)
+    if op.operands and isinstance(op.operands[0].type, TensorType) and op.LIFT:
+        return _lifted(op, operands)
+    typed: list[Typed] = []
+    for operand, value in zip(op.operands, operands):
+        if not isinstance(operand.type, CuteType):
+            raise Unsupported(f"{op.name} of {operand.type}")
+        typed.append(Typed(operand.type.kind, bound(operand.type, value)))
+    typed = track(typed)
+    if isinstance(op, ComparisonOp):
+        answer = op.infer_condition(typed)
+        return [int(answer) if isinstance(answer, bool) else _number(answer)]
+    if not all(isinstance(t, CuteType) for t in op.result_types):
+        raise Unsupported(f"{op.name} with results that are no values")
+    results = op.infer(typed, op.properties)
+    return [numbers_of(r.payload, t.data) for r, t in zip(results, op.result_types)]  # pyright: ignore
+
+
+# ------------------------------------------------------------------------------------------------------------- tensors
+
+
+def iterator_leaves(t: TensorType) -> int:
+    """How many numbers of a tensor's value belong to its iterator."""
+    return len(dynamic_leaves(t.data.iter)) if isinstance(t, CoordTensorType) else 1
+
+
+def _parts(t: TensorType, value: Value) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    assert isinstance(value, tuple)
+    n = iterator_leaves(t)
+    return value[:n], value[n:]
+
+
+def _numbered(payload: Payload, numbers: Sequence[Value]) -> Payload:
+    """A payload with its leaves bound to numbers, divisibility tracked as ops on tensors do."""
+    leaves = dynamic_leaves(payload)
+    return bind(payload, [Dyn(d.width, d.div or 1, x, _EMITTER) for d, x in zip(leaves, numbers, strict=True)])
+
+
+def moved(p: Ptr, address: Value, offset: Leaf) -> Value:
+    """The address so many elements further.  Raises Undefined if it is not aligned as the type of the result says."""
+    number = _number(offset)
+    if isinstance(number, Poison) or isinstance(address, Poison):
+        return POISON
+    assert isinstance(address, int)
+    bits = number * element_bits(p.element)
+    if bits % 8:
+        raise Undefined(f"an address inside a byte: element {number} of {p.element}")
+    return address + bits // 8
+
+
+def _lifted(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
+    t = op.operands[0].type
+    assert isinstance(t, TensorType)
+    iterator, numbers = _parts(t, operands[0])
+    layout = _numbered(t.layout, numbers)
+    rest: list[Typed] = []
+    for operand, value in zip(op.operands[1:], operands[1:]):
+        assert isinstance(operand.type, CuteType)
+        rest.append(Typed(operand.type.kind, tracked(bound(operand.type, value))))
+    (result,) = op.infer([Typed("composed_layout" if isinstance(layout, ComposedLayout) else "layout", layout), *rest],
+                         op.properties)  # fmt: skip
+    declared = op.results[0].type
+    if isinstance(declared, CuteType):
+        return [numbers_of(result.payload, declared.data)]
+    assert isinstance(declared, TensorType)
+    if op.name in OFFSET_OPS:
+        offset = slice_offset(layout, rest[0].payload)
+        if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
+            sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]
+            iterator = numbers_of(sum_, declared.data.iter)
+        else:
+            assert isinstance(t, MemRefType) and isinstance(offset, int | Dyn)
+            iterator = (moved(t.data.ptr, iterator[0], offset),)
+    return [(*iterator, *numbers_of(result.payload, declared.layout))]
+
+
+def _get_iter(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    t = op.operands[0].type
+    assert isinstance(t, TensorType)
+    iterator, _ = _parts(t, operands[0])
+    return [iterator if isinstance(t, CoordTensorType) else iterator[0]]
+
+
+def _get_layout(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    t = op.operands[0].type
+    assert isinstance(t, TensorType)
+    return [_parts(t, operands[0])[1]]
+
+
+def _make_view(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    return [tuple(x for part in operands for x in flatten(part))]
+
+
+def _add_offset(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    it, offset = op.operands[0].type, op.operands[1].type
+    assert isinstance(offset, IntTupleType)
+    by = bound(offset, operands[1])
+    if isinstance(it, PtrType):
+        assert isinstance(by, int | Dyn)
+        address = moved(it.data, operands[0], by)
+        result = op.results[0].type
+        assert isinstance(result, PtrType)
+        if isinstance(address, int) and address % result.data.alignment:
+            raise Undefined(f"address {address} is not a multiple of {result.data.alignment}")
+        return [address]
+    assert isinstance(it, IntTupleType)
+    sum_ = tuple_add(bound(it, operands[0]), by)  # pyright: ignore[reportArgumentType]
+    return [numbers_of(sum_, op.results[0].type.data)]  # pyright: ignore
+
+
+_CUTE: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] = {
+    "cute.static": lambda op, operands: [()],
+    "cute.get_scalars": _get_scalars,
+    "cute.make_int_tuple": _make_tree,
+    "cute.make_shape": _make_tree,
+    "cute.make_stride": _make_tree,
+    "cute.make_coord": _make_tree,
+    "cute.make_tile": _make_tree,
+    "cute.make_layout": _concatenate(0, 1),
+    "cute.make_composed_layout": _concatenate(2, 1, 0),  # storage order: outer, offset, inner
+    "cute.assume": _assume,
+    "cute.get_iter": _get_iter,
+    "cute.get_layout": _get_layout,
+    "cute.make_view": _make_view,
+    "cute.add_offset": _add_offset,
+    "cute.recast_iter": lambda op, operands: operands,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------ printing
+
+
+_DYNAMIC = re.compile(r"\?(\{[^}]*\})?")
+
+
+def printed(t: Attribute, value: Value) -> str:
+    """The line that ``cute.print`` writes: the type's text with every ``?`` replaced.  Raises Undefined for poison."""
+    if not isinstance(t, CuteType):
+        raise Unsupported(f"cute.print of {t}")
+    numbers = list(flatten(value))
+    payload = t.data
+    if isinstance(payload, ComposedLayout):  # printed inner, offset, outer; stored outer, offset, inner
+        a, b = len(dynamic_leaves(payload.outer)), len(dynamic_leaves(payload.offset))
+        numbers = numbers[a + b :] + numbers[a : a + b] + numbers[:a]
+    return substitute(text.to_text(payload), _DYNAMIC, numbers) + "\n"
+
+
+def substitute(form: str, pattern: re.Pattern[str], numbers: Sequence[Value]) -> str:
+    """The text with each match of a pattern replaced by the next number.  Raises Undefined for poison."""
+    left = iter(numbers)
+
+    def number(match: re.Match[str]) -> str:
+        x = next(left)
+        if not isinstance(x, int):
+            raise Undefined("poison is printed")
+        return str(x)
+
+    return pattern.sub(number, form)
+
+
+def formatted(form: str, numbers: Sequence[Value]) -> str:
+    """What ``printf`` writes."""
+    return substitute(form.replace("%%", "\0"), re.compile(r"%(?:lld|ld|d|i)"), numbers).replace("\0", "%")

@@ -1,0 +1,233 @@
+"""Blocks in lockstep, or warp by warp: who runs when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.group import Dim3, Group, Wait
+from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
+from cute_dialect.interp.program import Function
+from cute_dialect.interp.state import Launch
+from cute_dialect.interp.sync import Block, Cluster
+from cute_dialect.interp.types import round_up
+from cute_dialect.interp.values import Array, Regs
+
+if TYPE_CHECKING:
+    pass
+
+WIDE_LANES = 16384
+SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock
+
+
+def collective(fn: Function) -> bool:
+    return fn.collective or any(collective(f) for f in fn.callees)
+
+
+def _memory_check(launch: Launch, lanes: int, smem: int, limit: int) -> None:
+    need = lanes * launch.local_size + smem
+    if need > limit:
+        raise InterpError("limit", f"memory limit: {need} bytes of local and shared memory needed, {limit} allowed")
+
+
+def run_wide(
+    launch: Launch,
+    fn: Function,
+    template: Regs,
+    chosen: list[int],
+    memory_limit: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Blocks in lockstep, as many at once as fit `WIDE_LANES`."""
+    padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
+    row = round_up(launch.smem_size, 1024)
+    per = max(1, WIDE_LANES // padded)
+    if launch.local_size or row:
+        per = max(1, min(per, (64 << 20) // max(1, padded * launch.local_size + row)))
+    body = fn.body
+    assert body is not None
+    for first in range(0, len(chosen), per):
+        part = chosen[first : first + per]
+        n = len(part)
+        _memory_check(launch, n * padded, n * row, memory_limit)
+        tid = np.tile(np.arange(padded, dtype=np.int64), n) if n > 1 else np.arange(padded, dtype=np.int64)
+        where: int | Array = part[0] if n == 1 else np.repeat(np.array(part, np.int64), padded)
+        smem = shared_buffer(n * row)
+        starts = None if n == 1 or not row else np.repeat(np.arange(n, dtype=np.int64) * row, padded)
+        launch.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
+        g = Group(launch, where, tid, smem, starts)
+        launch.report.lanes = max(launch.report.lanes, g.lanes)
+        regs = list(template)
+        gen = body.run(regs, g)
+        if gen is not None:
+            for _ in gen:
+                raise AssertionError("a group in lockstep has blocked")
+        _retire(launch, g)
+        if progress is not None:
+            progress(first + n, len(chosen))
+
+
+def shared_buffer(size: int) -> Buffer:
+    return Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory", shadow=np.zeros(size, np.uint8))
+
+
+def _retire(launch: Launch, g: Group) -> None:
+    launch.count.loads += g.loads
+    launch.count.stores += g.stores
+    if g.copies:
+        launch.report.warnings.append(f"{len(g.copies)} cp.async were never waited for")
+
+
+class _Warp:
+    """A warp in the scheduler."""
+
+    __slots__ = ("block", "gen", "group", "number")
+
+    def __init__(self, group: Group, block: Block, number: int, gen: Generator[Wait, None, None]) -> None:
+        self.group = group
+        self.block = block
+        self.number = number
+        self.gen = gen
+
+
+def run_warps(
+    launch: Launch,
+    fn: Function,
+    template: Regs,
+    chosen: list[int],
+    memory_limit: int,
+    progress: Callable[[int, int], None] | None,
+    schedule: str,
+    seed: int,
+) -> None:
+    """Warp by warp. One cluster is resident; another joins whenever none of the resident warps can go on."""
+    rng = random.Random(seed)
+    waiting = _clusters(launch, chosen)
+    waiting.reverse()
+    warps: list[_Warp] = []
+    launch.report.lanes = 32
+    done, total = 0, len(chosen)
+    quiet = 0
+    seen = -1
+    _memory_check(launch, round_up(launch.threads, 32), launch.smem_size, memory_limit)
+    while warps or waiting:
+        if not warps:
+            warps.extend(_admit(launch, fn, template, waiting.pop()))
+        order = list(warps)
+        if schedule == "reverse":
+            order.reverse()
+        elif schedule == "random":
+            rng.shuffle(order)
+        moved = False
+        for w in order:
+            wait = w.group.wait
+            if wait is not None and not wait.ready():
+                continue
+            w.group.wait = None
+            try:
+                w.group.wait = next(w.gen)
+                moved |= not w.group.wait.spin
+            except StopIteration:
+                moved = True
+                warps.remove(w)
+                _retire(launch, w.group)
+                w.block.warp_exits()
+                w.block.groups.remove(w.group)
+                if all(not b.groups for b in w.block.cluster.blocks):
+                    for b in w.block.cluster.blocks:
+                        del launch.blocks[b.linear]
+                        launch.shared.pop(b.linear, None)
+                        done += 1
+                    if progress is not None:
+                        progress(done, total)
+        if moved or launch.count.progress != seen:
+            quiet = 0
+            seen = launch.count.progress
+            continue
+        quiet += 1
+        polling = any(w.group.wait is not None and w.group.wait.spin for w in warps)
+        if polling and quiet < SPIN_ROUNDS and not waiting:
+            continue
+        if waiting:
+            resident = len(warps) * 32
+            _memory_check(
+                launch,
+                resident + round_up(launch.threads, 32),
+                (len(launch.blocks) + 1) * launch.smem_size,
+                memory_limit,
+            )
+            warps.extend(_admit(launch, fn, template, waiting.pop()))
+            quiet = 0
+            continue
+        raise _deadlock(warps)
+
+
+def _clusters(launch: Launch, chosen: list[int]) -> list[list[int]]:
+    """The chosen blocks, by cluster; a cluster is run whole."""
+    c, grid = launch.cluster, launch.grid
+    if c == (1, 1, 1):
+        return [[b] for b in chosen]
+    out: dict[Dim3, list[int]] = {}
+    for b in range(grid[0] * grid[1] * grid[2]):
+        at = (b % grid[0] // c[0], b // grid[0] % grid[1] // c[1], b // (grid[0] * grid[1]) // c[2])
+        out.setdefault(at, []).append(b)
+    wanted = set(chosen)
+    return [members for members in out.values() if wanted & set(members)]
+
+
+def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
+    """Make the blocks of a cluster resident."""
+    cluster = Cluster()
+    out: list[_Warp] = []
+    count = (launch.threads + 31) // 32
+    body = fn.body
+    assert body is not None
+    for linear in members:
+        smem = shared_buffer(round_up(launch.smem_size, 1024))
+        block = Block(linear, smem, 0, cluster)
+        block.live_warps = count
+        cluster.blocks.append(block)
+        launch.blocks[linear] = block
+        launch.shared[linear] = (smem, 0)
+        for number in range(count):
+            tid = np.arange(32 * number, 32 * number + 32, dtype=np.int64)
+            g = Group(launch, linear, tid, smem, None)
+            block.groups.append(g)
+            out.append(_Warp(g, block, number, _drive(body.run, list(template), g)))
+    return out
+
+
+def _drive(
+    run: Callable[[Regs, Group], Generator[Wait, None, None] | None], regs: Regs, g: Group
+) -> Generator[Wait, None, None]:
+    gen = run(regs, g)
+    if gen is not None:
+        yield from gen
+
+
+def _deadlock(warps: list[_Warp]) -> InterpError:
+    notes: list[str] = []
+    first = next((w for w in warps if w.group.wait is not None), warps[0])
+    for w in warps[:64]:
+        wait = w.group.wait
+        x, y, z = w.group.block_coord(0)
+        what = wait.text if wait is not None else "is ready"
+        where = f" at {wait.info.location}" if wait is not None and wait.info.location else ""
+        op = f" ({wait.info.name})" if wait is not None else ""
+        notes.append(f"block ({x}, {y}, {z}) warp {w.number} {what}{op}{where}")
+    if len(warps) > 64:
+        notes.append(f"and {len(warps) - 64} more warps")
+    wait = first.group.wait
+    info = wait.info if wait is not None else None
+    return InterpError(
+        "deadlock",
+        f"deadlock: {len(warps)} warps wait and none can go on",
+        op=info.name if info else "",
+        op_text=info.text if info else "",
+        location=info.location if info else "",
+        notes=tuple(notes),
+    )

@@ -1,0 +1,89 @@
+"""What the groups of one launch share, and what a launch reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.group import Counter, Dim3
+from cute_dialect.interp.memory import Buffer, GlobalMemory
+from cute_dialect.interp.program import Program
+from cute_dialect.interp.sync import Block
+
+if TYPE_CHECKING:
+    pass
+
+MAX_PRINTS = 100_000
+
+
+class RunReport:
+    """What a launch did.
+
+    - ops: ops executed by groups of lanes; lane_ops: the same times the active lanes
+    - loads, stores: by lane; fences: fence ops met (they do nothing here)
+    - seconds: wall clock; blocks: number of blocks run; lanes: width of a group (32, or more when blocks ran in
+      lockstep)
+    - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
+    """
+
+    def __init__(self) -> None:
+        self.ops = 0
+        self.lane_ops = 0
+        self.loads = 0
+        self.stores = 0
+        self.fences = 0
+        self.seconds = 0.0
+        self.blocks = 0
+        self.lanes = 0
+        self.warnings: list[str] = []
+        self.printf: list[str] = []
+
+    @property
+    def lane_ops_per_second(self) -> float:
+        return self.lane_ops / self.seconds if self.seconds else 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"RunReport(blocks={self.blocks}, lanes={self.lanes}, ops={self.ops}, lane_ops={self.lane_ops}, "
+            f"loads={self.loads}, stores={self.stores}, seconds={self.seconds:.3f}, warnings={len(self.warnings)})"
+        )
+
+
+class Launch:
+    """Everything the groups of one launch share."""
+
+    def __init__(self, program: Program, count: Counter, grid: Dim3, block: Dim3, is_kernel: bool) -> None:
+        self.program = program
+        self.memory = GlobalMemory()
+        self.count = count
+        self.grid = grid
+        self.block = block
+        self.cluster: Dim3 = (1, 1, 1)
+        self.threads = block[0] * block[1] * block[2]
+        self.is_kernel = is_kernel
+        self.wide = True
+        self.smem_size = 0
+        self.local_size = 0
+        self.blocks: dict[int, Block] = {}
+        self.shared: dict[int, tuple[Buffer, int]] = {}
+        self.symbols: dict[str, int] = {}
+        self.report = RunReport()
+        self.fences = 0
+        self.poison_stores = 0
+        self._warned: set[tuple[str, int]] = set()
+
+    def warn(self, key: tuple[str, int], text: str) -> None:
+        """Add a warning, once a key."""
+        if key not in self._warned and len(self._warned) < 1000:
+            self._warned.add(key)
+            self.report.warnings.append(text)
+
+    def print(self, text: str) -> None:
+        if len(self.report.printf) < MAX_PRINTS:
+            self.report.printf.append(text)
+
+    def symbol_address(self, name: str) -> int:
+        got = self.symbols.get(name)
+        if got is None:
+            raise InterpError("unsupported", f"expected a global named @{name}")
+        return got

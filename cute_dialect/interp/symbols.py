@@ -1,0 +1,110 @@
+"""Globals of a module: addresses in shared memory, buffers elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError, op_name
+from cute_dialect.interp.memory import SMEM_ORIGIN
+from cute_dialect.interp.ops.data import literal
+from cute_dialect.interp.program import Program, attr_of, symbol_name
+from cute_dialect.interp.state import Launch
+from cute_dialect.interp.types import round_up, size_of, type_of
+from cute_dialect.interp.values import Array
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+SMEM_LIMIT = 232448  # bytes of shared memory a block may have on sm_90
+
+
+def place_globals(launch: Launch, func: Operation, dynamic_smem: int) -> None:
+    """Give every global an address: shared ones an offset, dynamic shared memory after the static."""
+    static: list[tuple[str, int, int]] = []
+    at = 0
+    dynamic: list[tuple[str, int]] = []
+    used = _names_used(launch.program, func)
+    for op in launch.program.module.walk():
+        if op_name(op) != "llvm.mlir.global":
+            continue
+        name = symbol_name(op)
+        if name not in used:
+            continue
+        t = attr_of(op, "global_type")
+        if t is None:
+            raise InterpError("unsupported", f"expected global @{name} to have a type")
+        size, align = size_of(t)
+        align = max(_int(op, "alignment"), align, 1)
+        if _int(op, "addr_space") == 3:
+            if size == 0:
+                dynamic.append((name, align))
+            else:
+                static.append((name, size, align))
+            continue
+        data = _initial(op, t, size)
+        constant = attr_of(op, "constant") is not None
+        buf = launch.memory.add(data, f"global @{name}", writable=not constant)
+        launch.symbols[name] = buf.base
+    for name, size, align in static:
+        at = round_up(at, align)
+        launch.symbols[name] = SMEM_ORIGIN + at
+        at += size
+    for name, align in dynamic:
+        start = round_up(at, align)
+        launch.symbols[name] = SMEM_ORIGIN + start
+        at = start
+    launch.smem_size = at + dynamic_smem
+    if launch.smem_size > SMEM_LIMIT:
+        raise InterpError("limit", f"expected at most {SMEM_LIMIT} bytes of shared memory, got {launch.smem_size}")
+
+
+def _names_used(program: Program, func: Operation) -> set[str]:
+    """The globals that a function and those it calls refer to."""
+    out: set[str] = set()
+    todo, seen = [func], {func}
+    while todo:
+        for op in todo.pop().walk():
+            for key in ("global_name", "callee"):
+                ref = attr_of(op, key)
+                data = getattr(getattr(ref, "root_reference", ref), "data", None)
+                if not isinstance(data, str):
+                    continue
+                if key == "global_name":
+                    out.add(data)
+                else:
+                    callee = program.find(data, op)
+                    if callee is not None and callee not in seen:
+                        seen.add(callee)
+                        todo.append(callee)
+    return out
+
+
+def _int(op: Operation, name: str) -> int:
+    data = getattr(getattr(attr_of(op, name), "value", None), "data", None)
+    return data if isinstance(data, int) else 0
+
+
+def _initial(op: Operation, t: object, size: int) -> Array:
+    data = np.zeros(size, np.uint8)
+    value = attr_of(op, "value")
+    if value is None and op.regions and op.regions[0].blocks:
+        if any(
+            op_name(o) not in ("llvm.mlir.undef", "llvm.mlir.zero", "llvm.mlir.poison", "llvm.return")
+            for o in op.regions[0].walk()
+        ):
+            raise InterpError("unsupported", f"expected an initialiser of undef or zero for global @{symbol_name(op)}")
+        return data
+    if value is None:
+        return data
+    text = getattr(value, "data", None)
+    if isinstance(text, (str, bytes)):
+        raw = text.encode("latin-1", "replace") if isinstance(text, str) else text
+        data[: len(raw)] = np.frombuffer(raw[:size], np.uint8)
+        return data
+    kind = type_of(t)  # type: ignore[arg-type]
+    for leaf, off, v in zip(kind.leaves, kind.offsets, literal(value, kind)):
+        raw_leaf = np.ascontiguousarray(np.asarray(v, leaf.dtype)).reshape(-1).view(np.uint8)
+        data[off : off + len(raw_leaf)] = raw_leaf
+    return data
