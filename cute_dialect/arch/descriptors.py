@@ -1,0 +1,335 @@
+"""WGMMA matrix descriptors, derived from shared-memory layouts.
+
+A descriptor tells the tensor core where an operand tile (X, K) lies, X being M or N and K one instruction's depth of 32
+bytes.  With ``T`` elements to 16 bytes, and rows of ``W`` = 1, 2, 4, 8 such units (no swizzle, 32, 64, 128 bytes), the
+tile must read, in units of 16 bytes:
+
+* k-major, ``((8,x),2)``:  no swizzle ``((1,SBO),LBO)``; swizzled ``((W,SBO),1)``;
+* mn-major (16-bit elements only), ``((W,x),(8,k))``:  no swizzle ``((1,SBO),(1,LBO))``; swizzled ``((1,LBO),(W,SBO))``.
+
+Whatever does not is refused with the mode that stands in the way.
+
+>>> from cute_dialect.arch.gmma import smem_tile
+>>> view = derive(smem_tile("k", 128, "f16", (128, 64)), "f16")
+>>> hex(view.descriptor.at(0x2400).bits), view.steps
+('0x4000004000010240', Layout("(1,4):(0,2)"))
+
+The last layout says that the next 16 elements along K are 2 units, 32 bytes, further.
+
+Source: PTX ISA 9.0, 9.7.15.5.1.2 "Shared Memory Matrix Layout", 9.7.15.5.1.2.2 "Matrix Descriptor Format"; CUTLASS
+``include/cute/arch/mma_sm90_desc.hpp``, ``include/cute/atom/mma_traits_sm90_gmma.hpp`` (BSD-3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cute_dialect.algebra.int_tuple import is_static, product, tree_leaves
+from cute_dialect.algebra.layout import coalesce, recast_layout
+from cute_dialect.algebra.make import make_layout
+from cute_dialect.algebra.tiling import logical_divide, zipped_divide
+from cute_dialect.algebra.values import (
+    AnyLayout,
+    Basis,
+    ComposedLayout,
+    IntTuple,
+    Layout,
+    Stride,
+    Swizzle,
+    layout_modes,
+    raw_layout,
+)
+from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.arch.errors import DescriptorError
+from cute_dialect.arch.gmma import element_width, pattern_bytes, row_bytes, swizzle_width
+
+_TYPE_OF_WIDTH = {0: 0, 128: 1, 64: 2, 32: 3}
+_FIELD = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixDescriptor:
+    """``major``: "k" or "mn"; ``width``: of the swizzle in bytes; ``lbo``, ``sbo``, ``start`` in bytes.
+
+    ``base_offset``: 0 where the swizzle pattern starts at a multiple of its repeat.  Raises DescriptorError for a
+    number that its field cannot hold.
+    """
+
+    major: str
+    width: int
+    lbo: int
+    sbo: int
+    start: int = 0
+    base_offset: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start), ("LBO", self.lbo), ("SBO", self.sbo)):
+            if value % 16:
+                raise DescriptorError(f"expected a multiple of 16 bytes, got {value}", name)
+            if not 0 <= value >> 4 < _FIELD:
+                raise DescriptorError(f"expected 0 to {(_FIELD - 1) << 4} bytes, got {value}", name)
+        if not 0 <= self.base_offset < 8:
+            raise DescriptorError(f"expected 0 to 7, got {self.base_offset}", "base offset")
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to which the tile must be aligned for a base offset of 0."""
+        return pattern_bytes(self.width)
+
+    def at(self, address: int, pattern: int | None = None) -> MatrixDescriptor:
+        """The same for a tile at that shared address; ``pattern``: where its swizzle pattern starts, if elsewhere.
+
+        >>> MatrixDescriptor("k", 128, 16, 1024).at(0x2420, pattern=0x2400).base_offset
+        0
+        >>> MatrixDescriptor("k", 128, 16, 1024).at(0x2480).base_offset
+        1
+        """
+        begin = address if pattern is None else pattern
+        aligned = self.width == 0 or begin % self.alignment == 0
+        return replace(self, start=address, base_offset=0 if aligned else (begin >> 7) & 7)
+
+    @property
+    def bits(self) -> int:
+        """The 64-bit descriptor."""
+        return (
+            self.start >> 4
+            | self.lbo >> 4 << 16
+            | self.sbo >> 4 << 32
+            | self.base_offset << 49
+            | _TYPE_OF_WIDTH[self.width] << 62
+        )
+
+    @classmethod
+    def of_bits(cls, bits: int, major: str = "k") -> MatrixDescriptor:
+        """The fields of a 64-bit descriptor; the major is not in it, the instruction has it.
+
+        >>> MatrixDescriptor.of_bits(0x4000008000400240, "mn")
+        MatrixDescriptor(major='mn', width=128, lbo=1024, sbo=2048, start=9216, base_offset=0)
+        """
+        width = {t: w for w, t in _TYPE_OF_WIDTH.items()}[bits >> 62 & 3]
+        field = _FIELD - 1
+        return cls(
+            major,
+            width,
+            lbo=(bits >> 16 & field) << 4,
+            sbo=(bits >> 32 & field) << 4,
+            start=(bits & field) << 4,
+            base_offset=bits >> 49 & 7,
+        )
+
+    def address(self, x: int, k: int, elt: str | int) -> int:
+        """Byte address at which the hardware reads element (x, k) of the operand.
+
+        >>> view_start = MatrixDescriptor("k", 128, 16, 1024).at(0x2400)
+        >>> hex(view_start.address(9, 8, "f16"))  # row 9: the second group of 8; the swizzle flips bit 4
+        '0x2880'
+        """
+        size = element_width(elt) // 8
+        per_unit = 16 // size
+        row = row_bytes(self.width)
+        if self.major == "k":
+            at = x % 8 * row + x // 8 * self.sbo
+            at += k * size if self.width else k // per_unit * self.lbo + k % per_unit * size
+        else:
+            run = row // size
+            outer, group = (self.lbo, self.sbo) if self.width else (self.sbo, self.lbo)
+            at = x % run * size + x // run * outer + k % 8 * row + k // 8 * group
+        at += self.start
+        mask = self.width // 16 - 1 if self.width else 0
+        return at ^ ((at >> 7 & mask) << 4)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandView:
+    """``descriptor`` of the first instruction's tile; ``steps``: (RestX, RestK) -> units of 16 bytes to the others."""
+
+    descriptor: MatrixDescriptor
+    steps: Layout
+
+
+def derive(
+    layout: AnyLayout,
+    elt: str | int,
+    major: str | None = None,
+    *,
+    pointer_swizzle: Swizzle | None = None,
+    x: int | None = None,
+) -> OperandView:
+    """The descriptor of a tile (X, K) in shared memory, at address 0.
+
+    ``layout``: in elements, plain or with a swizzle of elements.  ``elt``: element type or its bits.  ``major``: "k",
+    "mn", or None for what the strides say.  ``pointer_swizzle``: the one on byte addresses if the pointer carries it.
+    ``x``: extent of X that one instruction reads; default the whole of X.
+
+    Raises DescriptorError, which names the mode, if the tensor core cannot read the tile.
+
+    >>> derive(Layout("((8,16),(8,8)):((8,64),(1,1024))"), "f16", "k").descriptor
+    MatrixDescriptor(major='k', width=0, lbo=2048, sbo=128, start=0, base_offset=0)
+    >>> derive(Layout("(128,64):(1,128)"), "f8E4M3FN", "mn")
+    Traceback (most recent call last):
+    cute_dialect.arch.errors.DescriptorError: major: expected a k-major operand of 8-bit elements, got mn-major
+    """
+    bits = element_width(elt)
+    if bits not in (8, 16, 32):
+        raise DescriptorError(f"expected elements of 8, 16 or 32 bits, got {bits}", "element")
+    width, plain = _swizzle_of(layout, bits, pointer_swizzle)
+    if not is_static(plain):
+        raise DescriptorError(f"expected a static layout, got {plain}")
+    if type(plain.shape) is not tuple or len(plain.shape) != 2:
+        raise DescriptorError(f"expected a layout of rank 2 (X,K), got {plain}")
+    for leaf in tree_leaves(plain.stride):
+        if isinstance(leaf, Basis):
+            raise DescriptorError(f"expected integer strides, got {plain}")
+    if major is None:
+        major = _major_of(plain)
+    if major not in ("k", "mn"):
+        raise DescriptorError(f"expected 'k' or 'mn', got {major!r}", "major")
+    if major == "mn" and bits != 16:
+        raise DescriptorError(f"expected a k-major operand of {bits}-bit elements, got mn-major", "major")
+    depth = 256 // bits
+    x_extent, k_extent = (product(m.shape) for m in layout_modes(plain))
+    x = x_extent if x is None else x  # type: ignore[assignment]
+    assert type(x) is int and type(x_extent) is int and type(k_extent) is int
+    if x <= 0 or x % 8 or x_extent % x:
+        raise DescriptorError(f"expected tiles of a multiple of 8 that divide {x_extent}, got {x}", "X")
+    if k_extent % depth:
+        raise DescriptorError(f"expected a multiple of {depth} elements, 32 bytes, got {k_extent}", "K")
+    tile, rest = layout_modes(zipped_divide(plain, (x, depth)))
+    x_mode, k_mode = (_in_units(m, bits, which, major) for m, which in zip(layout_modes(tile), ("X", "K")))
+    lbo, sbo = _k_major(x_mode, k_mode, width) if major == "k" else _mn_major(x_mode, k_mode, width)
+    steps = make_layout(*(_step(m, bits, which) for m, which in zip(layout_modes(rest), ("RestX", "RestK"))))
+    return OperandView(MatrixDescriptor(major, width, 16 * lbo, 16 * sbo), steps)
+
+
+def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: Swizzle | None = None) -> OperandView:
+    """The view of operand "A" or "B" of a wgmma atom in a tile (X, K) of shared memory; errors as :func:`derive`.
+
+    >>> from cute_dialect.arch import find_wgmma
+    >>> from cute_dialect.arch.gmma import smem_tile
+    >>> atom = find_wgmma(128, ("f32", "bf16", "bf16"), majors=("k", "mn"))
+    >>> derive_for(atom, "B", smem_tile("mn", 128, "bf16", (256, 64))).steps
+    Layout("(2,4):(128,512)")
+    """
+    source = {"A": atom.source_a, "B": atom.source_b}[operand]
+    if source != "smem":
+        raise DescriptorError(f"expected an atom that reads {operand} from shared memory, got {atom.name}", operand)
+    major = atom.major_a if operand == "A" else atom.major_b
+    return derive(layout, atom.element(operand), major, pointer_swizzle=pointer_swizzle, x=atom.tile(operand)[0])
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+def _swizzle_of(layout: AnyLayout, bits: int, pointer: Swizzle | None) -> tuple[int, Layout]:
+    if not isinstance(layout, ComposedLayout):
+        return (swizzle_width(pointer) if pointer is not None else 0), layout
+    if not isinstance(layout.inner, Swizzle):
+        raise DescriptorError(f"expected a swizzled or plain layout, got {layout}")
+    if layout.offset != 0:
+        raise DescriptorError(f"expected a swizzled layout at offset 0, got offset {layout.offset}")
+    if pointer is not None and pointer.bits:
+        raise DescriptorError(f"expected one swizzle, got {pointer} on the pointer and {layout.inner} in the layout")
+    return swizzle_width(layout.inner, bits), layout.outer
+
+
+def _major_of(plain: Layout) -> str:
+    x_first, k_first = (_first_stride(m) for m in layout_modes(plain))
+    if k_first == 1:
+        return "k"
+    if x_first == 1:
+        return "mn"
+    raise DescriptorError(f"expected a contiguous mode, stride 1 along X or K, got {plain}", "major")
+
+
+def _first_stride(mode: Layout) -> int:
+    for s, d in zip(tree_leaves(mode.shape), tree_leaves(mode.stride)):
+        if s != 1:
+            return d  # type: ignore[return-value]
+    return 0
+
+
+def _modes(layout: Layout) -> list[tuple[int, int]]:
+    flat = coalesce(layout)
+    return [(s, d) for s, d in zip(tree_leaves(flat.shape), tree_leaves(flat.stride)) if s != 1]  # type: ignore
+
+
+def _in_units(mode: Layout, bits: int, which: str, major: str) -> Layout:
+    """A mode of the tile in units of 16 bytes: contiguous runs of whole units along the major, whole units else."""
+    unit = 128 // bits
+    along = which == ("K" if major == "k" else "X")
+    for i, (s, d) in enumerate(_modes(mode)):
+        if along and i == 0:
+            if d != 1 or s % unit:
+                raise DescriptorError(
+                    f"expected runs of {unit} contiguous elements, 16 bytes, got {mode} for a {major}-major operand",
+                    which,
+                )
+        elif d % unit:
+            raise DescriptorError(
+                f"expected strides that are multiples of {unit} elements, 16 bytes, got {d} in {mode}", which
+            )
+    return recast_layout(coalesce(mode), 128, bits)
+
+
+def _split(mode: Layout, rows: int, which: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The first ``rows`` and the rest, each (extent, stride) in units; stride 0 where the extent is 1."""
+    if product(mode.shape) % rows:  # type: ignore[operator]
+        raise DescriptorError(f"expected a multiple of {rows} units of 16 bytes, got {product(mode.shape)}", which)
+    parts: list[tuple[int, int]] = []
+    for part, name in zip(layout_modes(logical_divide(mode, rows)), (f"{which}[:{rows}]", f"{which}[{rows}:]")):
+        modes = _modes(part)
+        if len(modes) > 1:
+            raise DescriptorError(f"expected one stride, got {coalesce(part)} in units of 16 bytes", name)
+        parts.append(modes[0] if modes else (1, 0))
+    return parts[0], parts[1]
+
+
+def _expect_stride(have: int, need: int, which: str, width: int) -> None:
+    if have != need:
+        raise DescriptorError(
+            f"expected stride {16 * need} bytes {f'for a {width}-byte swizzle' if width else 'without a swizzle'}, "
+            f"got {16 * have}",
+            which,
+        )
+
+
+def _k_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
+    units = row_bytes(width) // 16
+    (_, eight), (groups, sbo) = _split(x_mode, 8, "X")
+    _expect_stride(eight, units, "X[:8]", width)
+    (_, lbo), _ = _split(k_mode, 2, "K")
+    if width:
+        _expect_stride(lbo, 1, "K[:2]", width)
+    # A single group of rows has no stride; what stands there is ignored, so it is that of a compact tile.
+    return lbo, sbo if groups > 1 else 8 * units
+
+
+def _mn_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
+    units = row_bytes(width) // 16
+    (_, row), (groups, outer) = _split(x_mode, units, "X")
+    if width:
+        _expect_stride(row, 1, f"X[:{units}]", width)
+    (_, eight), (_, group) = _split(k_mode, 8, "K")
+    _expect_stride(eight, units, "K[:8]", width)
+    if groups == 1:
+        outer = 8 * units
+    return (outer, group) if width else (group, outer)
+
+
+def _step(mode: Layout, bits: int, which: str) -> Layout:
+    """From one instruction's tile to another's: the same extents, strides in units of 16 bytes."""
+    unit = 128 // bits
+
+    def walk(s: IntTuple, d: Stride) -> Stride:
+        if type(s) is tuple:
+            return tuple([walk(x, y) for x, y in zip(s, d)])  # type: ignore[arg-type]
+        if s == 1:
+            return 0
+        if d % unit:  # type: ignore[operator]
+            raise DescriptorError(f"expected steps of whole units of 16 bytes, got {d} elements in {mode}", which)
+        return d // unit  # type: ignore[operator]
+
+    return raw_layout(mode.shape, walk(mode.shape, mode.stride))
+
+
+__all__ = ["MatrixDescriptor", "OperandView", "derive", "derive_for"]

@@ -1,0 +1,205 @@
+"""Shared-memory layouts that WGMMA can read: the layout atoms, and the choice among them.
+
+An atom is 8 rows (k-major: of the M or N index; mn-major: of k) of 16, 32, 64 or 128 contiguous bytes; wider than 16
+bytes they are swizzled, so that 8 rows of 16 bytes fall into different banks.  The swizzle acts on byte addresses as
+``S<W,4,3>``; it stands on the pointer, or, in units of elements, in a composed layout.  Whole tiles are made by
+``tile_to_shape``.
+
+>>> atom = smem_atom("k", 128, 16)
+>>> atom
+ComposedLayout("S<3,3,3> o 0 o (8,64):(64,1)")
+>>> from cute_dialect.algebra.tiling import tile_to_shape
+>>> tile_to_shape(atom, (128, 64))
+ComposedLayout("S<3,3,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))")
+
+Source: PTX ISA 9.0, 9.7.15.5.1.2 "Shared Memory Matrix Layout" and "Strides"; CUTLASS
+``include/cute/atom/mma_traits_sm90_gmma.hpp`` (BSD-3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle, raw_layout
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import DescriptorError
+
+SWIZZLES = (0, 32, 64, 128)
+"""Widths of the swizzled rows in bytes; 0 is no swizzle, rows of 16 bytes."""
+
+
+def check_swizzle(width: int) -> None:
+    """Raises DescriptorError unless ``width`` is one of SWIZZLES."""
+    if width not in SWIZZLES:
+        raise DescriptorError(f"expected a swizzle of 0, 32, 64 or 128 bytes, got {width}", "swizzle")
+
+
+def element_width(elt: str | int) -> int:
+    """Bits of an element given by name or width.
+
+    >>> element_width("bf16"), element_width(8)
+    (16, 8)
+    """
+    return bits_of(elt) if isinstance(elt, str) else elt
+
+
+def pointer_swizzle(width: int) -> Swizzle:
+    """The swizzle on byte addresses of a row width.
+
+    >>> [str(pointer_swizzle(w)) for w in SWIZZLES]
+    ['S<0,4,3>', 'S<1,4,3>', 'S<2,4,3>', 'S<3,4,3>']
+    """
+    check_swizzle(width)
+    return Swizzle(SWIZZLES.index(width), 4, 3)
+
+
+def element_swizzle(width: int, elt: str | int) -> Swizzle:
+    """The swizzle on element offsets: the base counts elements instead of bytes.
+
+    >>> str(element_swizzle(128, "f16")), str(element_swizzle(64, "f8E4M3FN")), str(element_swizzle(32, "tf32"))
+    ('S<3,3,3>', 'S<2,4,3>', 'S<1,2,3>')
+    """
+    check_swizzle(width)
+    bits = element_width(elt)
+    if bits not in (8, 16, 32):
+        raise DescriptorError(f"expected elements of 8, 16 or 32 bits, got {bits}", "element")
+    return Swizzle(SWIZZLES.index(width), 4 - (bits // 8).bit_length() + 1, 3)
+
+
+def swizzle_width(swizzle: Swizzle, elt: str | int = 8) -> int:
+    """Row width in bytes of a swizzle on offsets of such elements (default: on byte addresses).
+
+    Raises DescriptorError if the tensor core has no such swizzle.
+
+    >>> swizzle_width(Swizzle(3, 4, 3)), swizzle_width(Swizzle(3, 3, 3), "f16"), swizzle_width(Swizzle(0, 4, 3))
+    (128, 128, 0)
+    """
+    if swizzle.bits == 0:
+        return 0
+    base = swizzle.base + (element_width(elt) // 8).bit_length() - 1
+    if base != 4 or swizzle.shift != 3 or swizzle.bits > 3:
+        raise DescriptorError(
+            f"expected one of S<0,4,3>, S<1,4,3>, S<2,4,3>, S<3,4,3> on bytes, got S<{swizzle.bits},{base},"
+            f"{swizzle.shift}>",
+            "swizzle",
+        )
+    return SWIZZLES[swizzle.bits]
+
+
+def row_bytes(width: int) -> int:
+    """Contiguous bytes of a row of the layout atom.
+
+    >>> [row_bytes(w) for w in SWIZZLES]
+    [16, 32, 64, 128]
+    """
+    check_swizzle(width)
+    return width or 16
+
+
+def pattern_bytes(width: int) -> int:
+    """Bytes after which the swizzle repeats: what the tile must be aligned to, at least 16.
+
+    >>> [pattern_bytes(w) for w in SWIZZLES]
+    [16, 256, 512, 1024]
+    """
+    check_swizzle(width)
+    return 8 * width or 16
+
+
+def plain_atom(major: str, width: int, elt: str | int) -> Layout:
+    """The layout atom without its swizzle, in elements: (X, k) with X = M or N.
+
+    >>> plain_atom("k", 128, "f16"), plain_atom("mn", 64, "bf16"), plain_atom("k", 0, "f8E5M2")
+    (Layout("(8,64):(64,1)"), Layout("(32,8):(1,32)"), Layout("(8,16):(16,1)"))
+    """
+    if major not in ("k", "mn"):
+        raise DescriptorError(f"expected 'k' or 'mn', got {major!r}", "major")
+    row = row_bytes(width) * 8 // element_width(elt)
+    return raw_layout((8, row), (row, 1)) if major == "k" else raw_layout((row, 8), (1, row))
+
+
+def smem_atom(major: str, width: int, elt: str | int) -> ComposedLayout | Layout:
+    """The layout atom with its swizzle on elements; without a swizzle a plain layout.
+
+    >>> smem_atom("mn", 32, "f16"), smem_atom("k", 0, "f16")
+    (ComposedLayout("S<1,3,3> o 0 o (16,8):(1,16)"), Layout("(8,8):(8,1)"))
+    """
+    plain = plain_atom(major, width, elt)
+    return ComposedLayout(element_swizzle(width, elt), 0, plain) if width else plain
+
+
+def smem_tile(
+    major: str, width: int, elt: str | int, shape: tuple[int, int], order: tuple[int, int] | None = None
+) -> ComposedLayout | Layout:
+    """A tile (X, K) of layout atoms, first along X unless ``order`` is ``(1, 0)``.
+
+    Raises DescriptorError if the tile is not a whole number of atoms.
+
+    >>> smem_tile("mn", 128, "f16", (128, 64), (1, 0))
+    ComposedLayout("S<3,3,3> o 0 o ((64,2),(8,8)):((1,4096),(64,512))")
+    """
+    from cute_dialect.algebra.tiling import tile_to_shape
+
+    atom = smem_atom(major, width, elt)
+    block = plain_atom(major, width, elt).shape
+    for mode, have, need in zip(("X", "K"), shape, block):  # type: ignore[arg-type]
+        if have <= 0 or have % need:  # type: ignore[operator]
+            raise DescriptorError(f"expected a multiple of {need}, the extent of the layout atom, got {have}", mode)
+    return tile_to_shape(atom, shape, order)
+
+
+class SwizzleChoice(NamedTuple):
+    """``width`` in bytes (0, 32, 64, 128) and why."""
+
+    width: int
+    reason: str
+
+
+def choose_swizzle(tile: tuple[int, int], major: str, elt: str | int) -> SwizzleChoice:
+    """The widest swizzle whose layout atom divides a tile (X, K), and the reason.
+
+    A wider swizzle means fewer TMA boxes and, up to 128 bytes, fewer bank conflicts.  Raises DescriptorError if not
+    even rows of 16 bytes divide the tile.
+
+    >>> choose_swizzle((128, 64), "k", "f16")
+    SwizzleChoice(width=128, reason='rows of 128 bytes along K divide 128')
+    >>> choose_swizzle((128, 48), "k", "f16")
+    SwizzleChoice(width=32, reason='rows of 32 bytes along K divide 96; 64 and 128 do not')
+    """
+    if major not in ("k", "mn"):
+        raise DescriptorError(f"expected 'k' or 'mn', got {major!r}", "major")
+    bits = element_width(elt)
+    if major == "mn" and bits != 16:
+        raise DescriptorError(f"expected a k-major tile: only 16-bit elements have mn-major, got {bits} bits", "major")
+    along, across = ("K", "X") if major == "k" else ("X", "K")
+    extent, rows = (tile[1], tile[0]) if major == "k" else tile
+    if rows <= 0 or rows % 8:
+        raise DescriptorError(f"expected a multiple of 8 rows, got {rows}", across)
+    if extent <= 0 or extent * bits % 128:
+        raise DescriptorError(
+            f"expected a multiple of 16 bytes along the contiguous index, got {extent} elements of {bits} bits", along
+        )
+    have = extent * bits // 8
+    refused: list[str] = []
+    for width in (128, 64, 32):
+        if have % width == 0:
+            others = f"; {' and '.join(reversed(refused))} do{'' if len(refused) > 1 else 'es'} not" if refused else ""
+            return SwizzleChoice(width, f"rows of {width} bytes along {along} divide {have}{others}")
+        refused.append(str(width))
+    return SwizzleChoice(0, f"rows of 16 bytes along {along} divide {have}; 32, 64 and 128 do not")
+
+
+__all__ = [
+    "SWIZZLES",
+    "SwizzleChoice",
+    "choose_swizzle",
+    "element_swizzle",
+    "element_width",
+    "pattern_bytes",
+    "plain_atom",
+    "pointer_swizzle",
+    "row_bytes",
+    "smem_atom",
+    "smem_tile",
+    "swizzle_width",
+]
