@@ -70,7 +70,7 @@ def tile_rank(tile: Tile) -> int:
 
 
 def leaves(value: Payload) -> list[object]:
-    """Leaves depth first; for a layout those of the shape, then those of the stride.
+    """Leaves depth first; for a layout (also one in a tile) those of the shape, then those of the stride.
 
     A composed layout gives those of the outer layout, the offset, the inner component: the order in which its
     run-time scalars are stored.  A swizzle gives none.
@@ -86,7 +86,7 @@ def leaves(value: Payload) -> list[object]:
 def _leaves(value: Payload, out: list[object]) -> None:
     if isinstance(value, tuple):
         for v in value:
-            if isinstance(v, tuple):
+            if isinstance(v, tuple | Layout):
                 _leaves(v, out)
             else:
                 out.append(v)
