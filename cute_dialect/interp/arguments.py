@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.types import Leaf, Type
 from cute_dialect.interp.values import Array, Value, wrap_int
-
-if TYPE_CHECKING:
-    pass
 
 
 class Pointer:

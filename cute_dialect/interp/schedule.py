@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,6 @@ from cute_dialect.interp.state import Launch
 from cute_dialect.interp.sync import Block, Cluster
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Regs
-
-if TYPE_CHECKING:
-    pass
 
 WIDE_LANES = 16384
 SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock

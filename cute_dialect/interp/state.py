@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Counter, Dim3
 from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.program import Program
 from cute_dialect.interp.sync import Block
-
-if TYPE_CHECKING:
-    pass
 
 MAX_PRINTS = 100_000
 
