@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
 from cute_dialect.upstream.asm_attrs import (
@@ -278,7 +278,7 @@ class ParseState:
         counts = {a.name: len(self.operands.get(a.name, ())) for a in spec.operands}
         types: Types = {name: tuple(group) for name, group in self.types.items()}
         spec.infer(types, counts)
-        operands = []
+        operands: list[SSAValue] = []
         for arg in spec.operands:
             values = self.operands.get(arg.name, [])
             if not values:

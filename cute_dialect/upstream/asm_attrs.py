@@ -3,11 +3,13 @@
 from typing import Any, cast
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
+    i1,
 )
 from xdsl.ir import Attribute, Data
 from xdsl.parser import Parser, UnresolvedOperand
@@ -15,6 +17,7 @@ from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import TextAttr, at_punctuation
 from cute_dialect.upstream.spec import NUMBER_TYPES, ArgSpec, AttrSpec
+from cute_dialect.upstream.typed import number, numbers
 
 _I32 = IntegerType(32)
 
@@ -172,16 +175,16 @@ def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
         word = next((w for w, n in attr.cases.items() if n == value.value.data), str(value.value.data))
         printer.print_identifier_or_string_literal(word)
     elif kind in NUMBER_TYPES and isinstance(value, IntegerAttr | FloatAttr):
-        value = cast("IntegerAttr | FloatAttr", value)
         if isinstance(value, FloatAttr):
-            printer.print_float(value.value.data, value.type)
+            real = cast("FloatAttr[AnyFloat]", value)
+            printer.print_float(real.value.data, real.type)
         else:
-            printer.print_int(value.value.data, value.type)
+            printer.print_int(number(value), i1 if kind in ("bool", "i1") else None)
     elif kind == "sym" and isinstance(value, StringAttr):
         printer.print_symbol_name(value.data)
     elif kind.startswith("dense.") and isinstance(value, DenseArrayBase):
         with printer.in_square_brackets():
-            printer.print_list(value.get_values(), lambda v: printer.print_string(str(v)))
+            printer.print_list(numbers(value), lambda v: printer.print_string(str(v)))
     else:
         printer.print_attribute(value)
 

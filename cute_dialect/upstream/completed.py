@@ -7,7 +7,7 @@ xDSL's text or properties deviate from upstream's, a subclass of xDSL's class ta
 from importlib import import_module
 from typing import Self, cast
 
-from xdsl.dialects.builtin import IntegerType, VectorType
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -15,12 +15,13 @@ from xdsl.printer import Printer
 from cute_dialect.upstream.attrs import attrs
 from cute_dialect.upstream.op import FormatOp, make_ops
 from cute_dialect.upstream.tables import OpRow, has_table, table
+from cute_dialect.upstream.typed import is_vector, scalar_type
 
 _NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "SCF": "Scf", "UB": "UB"}
 RESPELLED = {
     "arith": (
         "trunci", "truncf", "extsi", "extui", "extf", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast", "index_cast",
-        "index_castui", "cmpi", "cmpf", "divsi", "divui", "shrsi", "shrui", "select",
+        "index_castui", "cmpi", "cmpf", "addui_extended", "divsi", "divui", "shrsi", "shrui", "select",
     ),
     "cf": ("cond_br",),
 }  # fmt: skip
@@ -52,8 +53,8 @@ class _Select(FormatOp):
         printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
-        if isinstance(self.operands[0].type, VectorType):
-            printer.print_attribute(self.operands[0].type)
+        if is_vector(condition := self.operands[0].type):
+            printer.print_attribute(condition)
             printer.print_string(", ")
         printer.print_attribute(self.results[0].type)
 
@@ -61,8 +62,7 @@ class _Select(FormatOp):
         from xdsl.utils.exceptions import VerifyException
 
         condition, *values = (SSAValue.get(v).type for v in self.operands)
-        element = condition.element_type if isinstance(condition, VectorType) else condition
-        if element != IntegerType(1):
+        if scalar_type(condition) != IntegerType(1):
             raise VerifyException(f"expected i1 or a vector of i1 as condition, got {condition}")
         if values != [self.results[0].type] * 2:
             raise VerifyException("expected both values and the result of one type")

@@ -16,24 +16,19 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     MemRefType,
-    Signedness,
-    TensorType,
     UnrankedMemRefType,
     VectorType,
 )
 from xdsl.ir import Attribute
 
 from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMPointerType, LLVMStructType
+from cute_dialect.upstream.typed import element_type, is_vector, scalar_type, width
 
 Check = Callable[[Attribute], bool]
 
 
 def _signless(t: Attribute) -> bool:
-    return isinstance(t, IntegerType) and t.signedness.data == Signedness.SIGNLESS
-
-
-def _integer_or_index(t: Attribute) -> bool:
-    return isinstance(t, IntegerType | IndexType)
+    return width(t) is not None
 
 
 def _float(t: Attribute) -> bool:
@@ -44,7 +39,7 @@ def _like(scalar: Check) -> Check:
     """A scalar, or a vector or tensor of scalars."""
 
     def check(t: Attribute) -> bool:
-        return scalar(t.element_type if isinstance(t, VectorType | TensorType) else t)
+        return scalar(scalar_type(t))
 
     return check
 
@@ -54,7 +49,7 @@ def _signless_or_index(t: Attribute) -> bool:
 
 
 def _bit(t: Attribute) -> bool:
-    return _signless(t) and isinstance(t, IntegerType) and t.width.data == 1
+    return width(t) == 1
 
 
 def _memref(t: Attribute) -> bool:
@@ -80,19 +75,19 @@ _PHRASES: Mapping[str, Check] = {
     "LLVM struct type": lambda t: isinstance(t, LLVMStructType),
     "LLVM aggregate type": lambda t: isinstance(t, LLVMStructType | LLVMArrayType),
     "LLVM dialect-compatible vector type": lambda t: isinstance(t, VectorType),
-    "LLVM dialect-compatible vector of floating-point": lambda t: isinstance(t, VectorType) and _float(t.element_type),
+    "LLVM dialect-compatible vector of floating-point": lambda t: is_vector(t) and _float(t.element_type),
     "vector of any type values": lambda t: isinstance(t, VectorType),
     "memref of any type values": _memref,
     "strided memref of any type values": _memref,
     "ranked or unranked memref of any type values": lambda t: isinstance(t, MemRefType | UnrankedMemRefType),
-    "memref of signless-integer": lambda t: isinstance(t, MemRefType) and _signless(t.element_type),
+    "memref of signless-integer": lambda t: _memref(t) and _signless(element_type(t) or t),
 }
 
 
 def _numbered(phrase: str) -> Check | None:
     """Phrases with a number: widths, address spaces, vector lengths."""
     if m := re.fullmatch(r"(\d+)-bit signless integer", phrase):
-        return lambda t: _signless(t) and isinstance(t, IntegerType) and t.width.data == int(m[1])
+        return lambda t: width(t) == int(m[1])
     if m := re.fullmatch(r"(\d+)-bit float", phrase):
         return lambda t: isinstance(t, AnyFloat) and t.bitwidth == int(m[1]) and not isinstance(t, BFloat16Type)
     if m := re.fullmatch(r"LLVM pointer in address space (\d+)", phrase):
@@ -103,9 +98,7 @@ def _numbered(phrase: str) -> Check | None:
         inner = _one(m[1])
         lengths = [int(n) for n in (m[2] or "").split("/") if n]
         if inner is not None:
-            return lambda t: (
-                isinstance(t, VectorType) and inner(t.element_type) and (not lengths or t.get_shape()[-1] in lengths)
-            )
+            return lambda t: is_vector(t) and inner(t.element_type) and (not lengths or t.get_shape()[-1] in lengths)
     return None
 
 

@@ -25,6 +25,7 @@ from cute_dialect.upstream.attrs import at_punctuation
 from cute_dialect.upstream.fmt import Custom
 from cute_dialect.upstream.infer import container_element
 from cute_dialect.upstream.opaque_types import AsyncTokenType
+from cute_dialect.upstream.typed import is_vector, items, numbers, vector
 
 Args = Sequence[str]
 _I32 = IntegerType(32)
@@ -51,21 +52,20 @@ def print_custom(state: PrintState, element: Custom) -> None:
 
 def _parse_element_type(state: ParseState, args: Args) -> bool:
     element, container, position = args
-    given = state.props[position]
-    assert isinstance(given, DenseArrayBase)
+    place = numbers(state.props[position])
     outer = state.types[container][0]
-    inner = container_element(outer, cast("tuple[int, ...]", given.get_values()))
+    inner = container_element(outer, place)
     if inner is None:
-        state.parser.raise_error(f"{outer} has no element at {list(given.get_values())}", state.start)
+        state.parser.raise_error(f"{outer} has no element at {list(place)}", state.start)
     state.types[element] = [inner]
     return True
 
 
 def _parse_shuffle_type(state: ParseState, args: Args) -> bool:
-    vector, result, mask = state.types[args[0]][0], args[1], state.props[args[2]]
-    if not isinstance(vector, VectorType) or not isinstance(mask, DenseArrayBase):
-        state.parser.raise_error(f"expected a vector type, got {vector}", state.start)
-    state.types[result] = [VectorType(vector.element_type, [len(mask)], vector.scalable_dims)]
+    source, result, mask = state.types[args[0]][0], args[1], numbers(state.props[args[2]])
+    if not is_vector(source):
+        state.parser.raise_error(f"expected a vector type, got {source}", state.start)
+    state.types[result] = [vector(source.element_type, [len(mask)], source)]
     return True
 
 
@@ -90,21 +90,21 @@ def _parse_gep_indices(state: ParseState, args: Args) -> bool:
 
 
 def _print_gep_indices(state: PrintState, args: Args) -> None:
-    raw = state.op.properties[args[1]]
-    assert isinstance(raw, DenseArrayBase)
-    _print_mixed(state, cast("Sequence[int]", raw.get_values()), state.op.group(args[0]), GEP_DYNAMIC)
+    raw = numbers(state.op.properties[args[1]])
+    _print_mixed(state, raw, state.op.group(args[0]), GEP_DYNAMIC)
     state.space, state.punctuation = True, False
 
 
-def _print_mixed(state: PrintState, numbers: Sequence[int], values: Sequence[SSAValue], dynamic: int) -> None:
-    left = iter(values)
-    printer = state.printer
-    printer.print_list(
-        numbers,
-        lambda n: (
-            cast("None", printer.print_ssa_value(next(left)) and None) if n == dynamic else printer.print_string(str(n))
-        ),
-    )
+def _print_mixed(state: PrintState, raw: Sequence[int], values: Sequence[SSAValue], dynamic: int) -> None:
+    left, printer = iter(values), state.printer
+
+    def one(n: int) -> None:
+        if n == dynamic:
+            printer.print_ssa_value(next(left))
+        else:
+            printer.print_string(str(n))
+
+    printer.print_list(raw, one)
 
 
 def _parse_linkage(state: ParseState, args: Args) -> bool:
@@ -145,10 +145,10 @@ def _parse_switch_cases(state: ParseState, args: Args) -> bool:
         flag, values, blocks, operands, _ = args
         parser.parse_punctuation("[")
         more = not at_punctuation(parser, "]")
-    numbers, sizes = list[int](), list[int]()
+    cases, sizes = list[int](), list[int]()
     state.successors[blocks], state.operands[operands], state.types[operands] = [], [], []
     while more:
-        numbers.append(parser.parse_integer())
+        cases.append(parser.parse_integer())
         parser.parse_punctuation(":")
         state.successors[blocks].append(parser.parse_successor())
         found, types = _block_operands(state)
@@ -159,9 +159,9 @@ def _parse_switch_cases(state: ParseState, args: Args) -> bool:
     if not cf:
         parser.parse_punctuation("]")
     state.props["case_operand_segments"] = DenseArrayBase.from_list(_I32, sizes)
-    if numbers:
-        type_ = VectorType(state.types[flag][0], [len(numbers)])
-        state.props[values] = DenseIntOrFPElementsAttr.from_list(type_, numbers)  # pyright: ignore
+    if cases:
+        type_ = VectorType(state.types[flag][0], [len(cases)])
+        state.props[values] = DenseIntOrFPElementsAttr.from_list(type_, cases)  # pyright: ignore
     return True
 
 
@@ -180,15 +180,15 @@ def _block_operands(state: ParseState) -> tuple[list[UnresolvedOperand], list[At
 def _print_switch_cases(state: PrintState, args: Args) -> None:
     op, printer = state.op, state.printer
     _, values, _, operands, _ = args[-5:]
-    numbers: Sequence[int] = ()
+    cases: Sequence[int] = ()
     if isinstance(given := op.properties.get(values), DenseIntOrFPElementsAttr):
-        numbers = cast("Sequence[int]", given.get_values())
-    sizes = cast("DenseArrayBase", op.properties["case_operand_segments"]).get_values()
-    targets = list(op.successors)[-len(numbers) :] if numbers else []
+        cases = cast("Sequence[int]", given.get_values())
+    sizes = numbers(op.properties["case_operand_segments"])
+    targets = list(op.successors)[-len(cases) :] if cases else []
     rest = op.group(operands)
     printer.print_string(" [")
     start = 0
-    for i, (number, target, size) in enumerate(zip(numbers, targets, sizes)):
+    for i, (number, target, size) in enumerate(zip(cases, targets, sizes)):
         printer.print_string(("," if i else "") + f"\n      {number}: ")
         printer.print_block_name(target)
         group = rest[start : start + size]
@@ -198,7 +198,7 @@ def _print_switch_cases(state: PrintState, args: Args) -> None:
                 printer.print_list(group, printer.print_ssa_value)
                 printer.print_string(" : ")
                 printer.print_list([v.type for v in group], printer.print_attribute)
-    printer.print_string("\n    ]" if numbers else "]")
+    printer.print_string("\n    ]" if cases else "]")
     state.space, state.punctuation = True, False
 
 
@@ -229,13 +229,13 @@ def _parse_bundles(state: ParseState, args: Args) -> bool:
 
 def _print_bundles(state: PrintState, args: Args) -> None:
     op, printer = state.op, state.printer
-    tags = op.properties.get(args[2])
-    sizes = op.properties.get("op_bundle_sizes")
-    if not isinstance(tags, ArrayAttr) or not isinstance(sizes, DenseArrayBase):
+    tags = items(op.properties.get(args[2]))
+    sizes = numbers(op.properties.get("op_bundle_sizes"))
+    if not tags:
         return
     rest, start = op.group(args[0]), 0
     printer.print_string(" [")
-    for i, (tag, size) in enumerate(zip(tags, cast("Sequence[int]", sizes.get_values()))):
+    for i, (tag, size) in enumerate(zip(tags, sizes)):
         printer.print_string(", " if i else "")
         printer.print_attribute(tag)
         group = rest[start : start + size]
@@ -370,12 +370,11 @@ def _parse_index_list(state: ParseState, args: Args) -> bool:
 
 
 def _print_index_list(state: PrintState, args: Args) -> None:
-    raw = state.op.properties[args[1]]
-    assert isinstance(raw, DenseArrayBase)
+    raw = numbers(state.op.properties[args[1]])
     if state.space:
         state.printer.print_string(" ")
     with state.printer.in_square_brackets():
-        _print_mixed(state, cast("Sequence[int]", raw.get_values()), state.op.group(args[0]), DYNAMIC_INDEX)
+        _print_mixed(state, raw, state.op.group(args[0]), DYNAMIC_INDEX)
     state.space, state.punctuation = True, False
 
 

@@ -213,7 +213,7 @@ class Table:
         return f"{optional}:{kind}" + (f"={default}" if default not in (None, "{}", "") else "")
 
     def rules(self, op: Record) -> tuple[str, str]:
-        traits, same = "", []
+        traits, same = "", list[str]()
         for record in map(self.ref, op["traits"]):
             supers, name = record["!superclasses"], record.get("trait") or record["!name"]
             traits += TRAITS.get(record["!name"], "")

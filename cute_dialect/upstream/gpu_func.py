@@ -173,6 +173,7 @@ class LaunchOp(TableOp):
         index = IndexType()
         ids: list[Argument] = []
         sizes: list[Argument] = []
+        cluster_args: list[Argument] = []
         values: dict[str, list[UnresolvedOperand]] = {}
         for word in ("clusters", "blocks", "threads"):
             if word == "clusters" and parser.parse_optional_keyword(word) is None:
@@ -182,7 +183,7 @@ class LaunchOp(TableOp):
             found, given_sizes, given_values = _parse_dims(parser, index)
             values[word] = given_values
             if word == "clusters":
-                cluster_ids, cluster_sizes = found, given_sizes
+                cluster_args = found + given_sizes
             else:
                 ids += found
                 sizes += given_sizes
@@ -199,10 +200,7 @@ class LaunchOp(TableOp):
         for key, dicts in (("workgroup_attrib_attrs", workgroup_dicts), ("private_attrib_attrs", private_dicts)):
             if any(dicts):
                 properties[key] = ArrayAttr([DictionaryAttr(d) for d in dicts])
-        args = ids + sizes
-        if "clusters" in values:
-            args += cluster_ids + cluster_sizes  # pyright: ignore[reportPossiblyUnboundVariable]
-        body = parser.parse_region([*args, *workgroup, *private])
+        body = parser.parse_region([*ids, *sizes, *cluster_args, *workgroup, *private])
         attributes = parser.parse_optional_attr_dict()
         attributes["workgroup_attributions"] = IntegerAttr(len(workgroup), _I64)
         operands: list[SSAValue] = [parser.resolve_operand(t, AsyncTokenType()) for t in tokens or ()]
@@ -219,7 +217,7 @@ class LaunchOp(TableOp):
         )
 
     def print(self, printer: Printer) -> None:
-        args = list(self.regions[0].blocks[0].args)
+        args: list[SSAValue] = list(self.regions[0].blocks[0].args)
         if self.results:
             printer.print_string(" async")
         if tokens := self.group("asyncDependencies"):

@@ -7,7 +7,7 @@ Ops used by our passes have constructors with types; the others are reached by n
 from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -26,6 +26,7 @@ from cute_dialect.upstream.llvm_types import (
 )
 from cute_dialect.upstream.op import FormatOp, Operand, TableOp, make_ops
 from cute_dialect.upstream.spec import enum_cases
+from cute_dialect.upstream.typed import numbers
 
 _I64 = IntegerType(64)
 _I32 = IntegerType(32)
@@ -229,8 +230,8 @@ class InsertValueOp(FormatOp):
 def _check_position(op: TableOp, container: Attribute, element: Attribute) -> None:
     from xdsl.utils.exceptions import VerifyException
 
-    position = cast("DenseArrayBase", op.properties["position"]).get_values()
-    inner = container_element(container, cast("tuple[int, ...]", position))
+    position = numbers(op.properties["position"])
+    inner = container_element(container, position)
     if inner != element:
         raise VerifyException(f"element {list(position)} of {container} is {inner}, got {element}")
 

@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 from cute_dialect.upstream.attrs import at_punctuation, attr
 from cute_dialect.upstream.directives import LINKAGES
 from cute_dialect.upstream.llvm_types import LLVMArrayType, LLVMFunctionType, LLVMVoidType
-from cute_dialect.upstream.op import SEGMENTS, Operand, TableOp
+from cute_dialect.upstream.op import SEGMENTS, Operand, PropertyValue, TableOp
 from cute_dialect.upstream.signature import (
     dicts_of,
     parse_signature,
@@ -104,7 +104,7 @@ class FuncOp(TableOp):
         body: Region | None = None,
         attributes: Mapping[str, Attribute] | None = None,
         arg_attrs: Sequence[Mapping[str, Attribute]] | None = None,
-        **properties: Attribute,
+        **properties: PropertyValue,
     ) -> None:
         """A function; without `body` a declaration. `attributes` are discardable ones such as `nvvm.kernel`."""
         if arg_attrs is not None and any(arg_attrs):
@@ -112,7 +112,8 @@ class FuncOp(TableOp):
         super().__init__(
             sym_name=sym_name, function_type=function_type, linkage=attr("llvm.linkage", linkage),
             CConv=attr("llvm.cconv", "ccc"), visibility_=IntegerAttr(0, _I64), unnamed_addr=IntegerAttr(0, _I64),
-            regions=[body or Region()], attributes=attributes, result_types=[], **properties,
+            regions=[body or Region()], attributes=attributes, result_types=[],
+            **properties,  # pyright: ignore[reportArgumentType]
         )  # fmt: skip
 
     @property

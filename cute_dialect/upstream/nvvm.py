@@ -7,7 +7,7 @@ nvvm.LdmatrixOp(p, num=4, layout="row", shape=nvvm_attr("ld_st_matrix_shape", "m
                 result_types=[struct])
 """
 
-from typing import cast
+from typing import Any, cast
 
 from xdsl.ir import Attribute, Dialect, Operation
 
@@ -31,7 +31,7 @@ class SRegOp(FormatOp):
         bounds = None if upper_bound is None else attr("llvm.constant_range", f"i32, 0, {upper_bound}")
         from cute_dialect.upstream.spec import buildable_type
 
-        extra: dict[str, Attribute] = {} if bounds is None else {"range": bounds}
+        extra: dict[str, Any] = {} if bounds is None else {"range": bounds}
         super().__init__(result_types=[buildable_type(self.spec().results[0].type_text or "i32")], **extra)
 
 

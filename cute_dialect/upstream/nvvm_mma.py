@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Self, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attr
 from cute_dialect.upstream.op import SEGMENTS, TableOp
+from cute_dialect.upstream.typed import scalar_type
 
 _I32 = IntegerType(32)
 
@@ -97,5 +98,4 @@ class MmaSyncOp(TableOp):
 
 def _ptx_type(type_: Attribute) -> str | None:
     """The PTX type that an operand type stands for: f16 and f64 alone are not ambiguous."""
-    element = type_.element_type if isinstance(type_, VectorType) else type_
-    return {"f16": "f16", "f64": "f64"}.get(str(element))
+    return {"f16": "f16", "f64": "f64"}.get(str(scalar_type(type_)))

@@ -9,12 +9,11 @@ A class costs some microseconds to make, against a fraction of a millisecond for
 them.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Attribute, Block, Operation, OpResult, OpTrait, OpTraits, Region, SSAValue
-from xdsl.irdl import IRDLOperation  # noqa: F401  (loaded by the parser anyway)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
@@ -40,6 +39,7 @@ PropertyValue = Attribute | int | str | bool | Sequence[int] | Sequence[Attribut
 """What an attribute of a `TableOp` may be given as; see `AttrSpec.convert`."""
 
 _I32 = IntegerType(32)
+SizesOf = Callable[[int, Sequence[int] | None], list[int]]
 
 
 class _Traits:
@@ -245,13 +245,13 @@ class TableOp(Operation):
         return {arg.name: tuple(v.type for v in self.group(arg.name)) for arg in (*spec.operands, *spec.results)}
 
     def _verify_values(
-        self, args: list[ArgSpec], values: Sequence[SSAValue], sizes: object, which: str, key: str
+        self, args: list[ArgSpec], values: Sequence[SSAValue], sizes: SizesOf, which: str, key: str
     ) -> None:
         given = self.segments(which)
         if key in self.spec().traits and given is None:
             raise VerifyException(f"'{self.name}' requires attribute '{which}'")
         start = 0
-        for arg, size in zip(args, sizes(len(values), given if key in self.spec().traits else None)):  # pyright: ignore
+        for arg, size in zip(args, sizes(len(values), given if key in self.spec().traits else None)):
             only = arg.type
             for value in values[start : start + size]:
                 if only is not None and value.type != only:

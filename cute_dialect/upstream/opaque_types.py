@@ -1,6 +1,6 @@
 """Types of gpu, nvgpu and vector-less dialects that we carry but never look into, kept as text."""
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
@@ -108,7 +108,7 @@ class WarpgroupMatrixDescriptorType(OpaqueType):
 
 class _Types:
     all: ClassVar[dict[str, type[OpaqueType]]] = {
-        cast("str", t.name): t
+        t.name: t
         for t in (
             AsyncTokenType, SparseDnTensorHandleType, SparseSpMatHandleType, SparseSpGEMMOpHandleType, MMAMatrixType,
             DeviceAsyncTokenType, MBarrierTokenType,

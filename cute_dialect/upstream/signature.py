@@ -10,6 +10,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import at_punctuation
+from cute_dialect.upstream.typed import items
 
 Argument = Parser.Argument
 
@@ -79,8 +80,8 @@ def parse_types(parser: Parser, types: list[Attribute], dicts: list[dict[str, At
 
 def dicts_of(attr: Attribute | None, count: int) -> Sequence[dict[str, Attribute]]:
     """The dictionaries of `arg_attrs` or `res_attrs`, empty ones when absent."""
-    if isinstance(attr, ArrayAttr):
-        return [dict(d.data) if isinstance(d, DictionaryAttr) else {} for d in attr]  # pyright: ignore
+    if attr is not None:
+        return [dict(d.data) for d in items(attr) if isinstance(d, DictionaryAttr)]
     return [{}] * count
 
 

@@ -6,13 +6,13 @@
     spec       operands mask (always i32), pred (always i1); result res; attribute kind, an enum of the dialect
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
-    ContainerType,
     DenseArrayBase,
     Float64Type,
     FloatAttr,
@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    ShapedType,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
@@ -33,6 +32,7 @@ from xdsl.ir import Attribute, Data, TypeAttribute
 from cute_dialect.upstream.attrs import TextAttr, attr, attrs
 from cute_dialect.upstream.llvm_types import LLVMPointerType, LLVMStructType, LLVMTokenType
 from cute_dialect.upstream.tables import OpRow, table
+from cute_dialect.upstream.typed import element_type, is_vector, vector
 
 Types = dict[str, tuple[Attribute, ...]]
 """Types known so far, by operand or result name; variadic ones have several, absent optional ones none."""
@@ -155,7 +155,7 @@ class AttrSpec:
         elif kind.startswith(("enum.", "prop.")):
             fits, wanted = isinstance(value, IntegerAttr), "an integer attribute"
         elif kind in NUMBER_TYPES and kind != "f64":
-            fits = isinstance(value, IntegerAttr) and value.type == NUMBER_TYPES[kind]
+            fits = isinstance(value, IntegerAttr) and cast("IntegerAttr[IntegerType]", value).type == NUMBER_TYPES[kind]
             wanted = f"an attribute of type {kind}"
         elif kind in _CLASSES:
             wanted_class, wanted = _CLASSES[kind]
@@ -310,29 +310,26 @@ def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, mes
 
 
 def _element(t: Attribute) -> tuple[Attribute, ...]:
-    return (t.get_element_type(),) if isinstance(t, ContainerType) else ()
+    element = element_type(t)
+    return () if element is None else (element,)
 
 
 def _i1_shape(t: Attribute) -> tuple[Attribute, ...]:
-    return (VectorType(i1, t.get_shape(), t.scalable_dims),) if isinstance(t, VectorType) else (i1,)
+    return (vector(i1, t.get_shape(), t),) if is_vector(t) else (i1,)
 
 
 def _last_dim(num: int, den: int) -> Callable[[Attribute], tuple[Attribute, ...]]:
     def scaled(t: Attribute) -> tuple[Attribute, ...]:
-        assert isinstance(t, VectorType)
+        if not is_vector(t):
+            return ()
         shape = t.get_shape() or (1,)
-        return (VectorType(t.element_type, (*shape[:-1], shape[-1] * num // den)),)
+        return (vector(t.element_type, (*shape[:-1], shape[-1] * num // den)),)
 
     return scaled
 
 
 def _elements(t: Attribute) -> tuple[Attribute, ...]:
-    if not isinstance(t, ShapedType) or not isinstance(t, ContainerType):
-        return ()
-    count = 1
-    for dim in t.get_shape():
-        count *= dim
-    return (t.get_element_type(),) * count
+    return (t.element_type,) * math.prod(t.get_shape()) if is_vector(t) else ()
 
 
 _RULES: Mapping[str, Callable[[Attribute], tuple[Attribute, ...]]] = {

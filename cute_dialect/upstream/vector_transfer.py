@@ -10,10 +10,8 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerType,
-    MemRefType,
     ShapedType,
     TensorType,
-    VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -21,19 +19,21 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.op import SEGMENTS, TableOp
+from cute_dialect.upstream.typed import Vector, element_type, is_vector, items
+from cute_dialect.upstream.typed import vector as make_vector
 
 _I32 = IntegerType(32)
 
 
-def minor_identity(shaped: Attribute, vector: VectorType) -> AffineMapAttr:
+def minor_identity(shaped: Attribute, vector: Vector) -> AffineMapAttr:
     """The map that takes the last dimensions of `shaped`, as many as `vector` has: upstream's default permutation."""
     rank = len(cast("ShapedType", shaped).get_shape())
-    inner = shaped.element_type if isinstance(shaped, MemRefType | TensorType) else None
-    taken = vector.get_num_dims() - (inner.get_num_dims() if isinstance(inner, VectorType) else 0)
+    inner = element_type(shaped)
+    taken = vector.get_num_dims() - (inner.get_num_dims() if is_vector(inner) else 0)
     return AffineMapAttr(AffineMap(rank, 0, AffineMap.identity(rank).results[rank - taken :]))
 
 
-def _defaults(properties: dict[str, Attribute], shaped: Attribute, vector: VectorType) -> None:
+def _defaults(properties: dict[str, Attribute], shaped: Attribute, vector: Vector) -> None:
     map_ = cast("AffineMapAttr", properties.setdefault("permutation_map", minor_identity(shaped, vector)))
     flags = [BoolAttr.from_bool(False)] * len(map_.data.results)
     properties.setdefault("in_bounds", ArrayAttr(flags))
@@ -42,13 +42,12 @@ def _defaults(properties: dict[str, Attribute], shaped: Attribute, vector: Vecto
 class _TransferOp(TableOp):
     """What both transfers share: the dictionary with `in_bounds` and `permutation_map`, defaults filled in."""
 
-    def print_dict(self, printer: Printer, shaped: Attribute, vector: VectorType) -> None:
+    def print_dict(self, printer: Printer, shaped: Attribute, vector: Vector) -> None:
         """The dictionary, without what is the default."""
-        hidden = set(SEGMENTS)
+        hidden: set[str] = set(SEGMENTS)
         if self.properties.get("permutation_map") == minor_identity(shaped, vector):
             hidden.add("permutation_map")
-        bounds = self.properties.get("in_bounds")
-        if isinstance(bounds, ArrayAttr) and all(b == BoolAttr.from_bool(False) for b in bounds):
+        if all(b == BoolAttr.from_bool(False) for b in items(self.properties.get("in_bounds"))):
             hidden.add("in_bounds")
         shown = {k: v for k, v in sorted(self.properties.items()) if k not in hidden}
         printer.print_op_attributes(shown | self.attributes)
@@ -61,7 +60,7 @@ class _TransferOp(TableOp):
         printer.print_string("]")
 
     @classmethod
-    def types(cls, parser: Parser, first_vector: bool) -> tuple[Attribute, VectorType]:
+    def types(cls, parser: Parser, first_vector: bool) -> tuple[Attribute, Vector]:
         """`: S, V` or `: V, S`: the shaped type and the vector type."""
         parser.parse_punctuation(":")
         pos = parser.pos
@@ -69,19 +68,19 @@ class _TransferOp(TableOp):
         parser.parse_punctuation(",")
         second = parser.parse_type()
         shaped, vector = (second, first) if first_vector else (first, second)
-        if not isinstance(vector, VectorType) or not isinstance(shaped, MemRefType | TensorType):
+        if not is_vector(vector) or is_vector(shaped) or element_type(shaped) is None:
             parser.raise_error(
                 f"expected a vector type and a ranked memref or tensor type, got {first} and {second}", pos
             )
         return shaped, vector
 
     @classmethod
-    def mask_type(cls, vector: VectorType, map_: Attribute) -> VectorType:
+    def mask_type(cls, vector: Vector, map_: Attribute) -> Vector:
         """The type of the mask: the vector's shape in the order of the memory dimensions."""
         shape = list(vector.get_shape())
         results = [str(r) for r in cast("AffineMapAttr", map_).data.results]
         order = sorted((r, n) for r, n in zip(results, shape) if r.startswith("d"))
-        return VectorType(IntegerType(1), [n for _, n in order])
+        return make_vector(IntegerType(1), [n for _, n in order])
 
 
 class TransferReadOp(_TransferOp):
@@ -99,7 +98,7 @@ class TransferReadOp(_TransferOp):
         properties = parser.parse_optional_attr_dict()
         shaped, vector = cls.types(parser, False)
         _defaults(properties, shaped, vector)
-        element = cast("MemRefType", shaped).element_type
+        element = element_type(shaped) or shaped
         operands = [parser.resolve_operand(base, shaped)]
         operands += [parser.resolve_operand(i, IndexType()) for i in indices]
         operands.append(parser.resolve_operand(padding, element))
@@ -115,7 +114,7 @@ class TransferReadOp(_TransferOp):
         self.print_indexed(printer, base, self.group("indices"))
         printer.print_string(", ")
         printer.print_list([padding, *self.group("mask")], printer.print_ssa_value)
-        vector = cast("VectorType", self.results[0].type)
+        vector = cast("Vector", self.results[0].type)
         self.print_dict(printer, base.type, vector)
         printer.print_string(" : ")
         printer.print_list([base.type, vector], printer.print_attribute)
@@ -141,7 +140,7 @@ class TransferWriteOp(_TransferOp):
         if mask is not None:
             operands.append(parser.resolve_operand(mask, cls.mask_type(vector, properties["permutation_map"])))
         properties[SEGMENTS[0]] = DenseArrayBase.from_list(_I32, [1, 1, len(indices), int(mask is not None)])
-        results = [shaped] if isinstance(shaped, TensorType) else []
+        results: list[Attribute] = [shaped] if isinstance(shaped, TensorType) else []
         return cls.create(operands=operands, result_types=results, attributes=properties)
 
     def print(self, printer: Printer) -> None:
@@ -153,7 +152,7 @@ class TransferWriteOp(_TransferOp):
         for mask in self.group("mask"):
             printer.print_string(", ")
             printer.print_ssa_value(mask)
-        vector = cast("VectorType", value.type)
+        vector = cast("Vector", value.type)
         self.print_dict(printer, base.type, vector)
         printer.print_string(" : ")
         printer.print_list([vector, base.type], printer.print_attribute)

@@ -37,6 +37,7 @@ func.func @int(%a: i32, %b: i32, %p: i1, %i: index, %l: i64) {
   %34 = arith.shrui %a, %b exact : i32
   %35 = arith.divui %a, %b exact : i32
   %36 = arith.shrsi %a, %b exact : i32
+  %38:2 = arith.addui_extended %i, %i : index, i1
   %37 = arith.muli %i, %i overflow<nsw> : index
   return
 }

@@ -1,7 +1,7 @@
 memref.global "private" constant @table : memref<4xf32> = dense<[0.000000e+00, 1.000000e+00, 2.000000e+00, 3.000000e+00]>
 memref.global "private" @smem : memref<128xf16, 3> {alignment = 1024 : i64}
 memref.global @blank : memref<4xi32> = uninitialized
-func.func @memref(%m: memref<?x?xf32>, %s: memref<64x32xf16, 3>, %i: index, %x: f32) {
+func.func @memref(%m: memref<?x?xf32>, %s: memref<64x32xf16, 3>, %i: index, %x: f32, %i32: i32, %k: memref<?xi32>) {
   %0 = memref.load %m[%i, %i] : memref<?x?xf32>
   memref.store %x, %m[%i, %i] : memref<?x?xf32>
   %1 = memref.alloc() : memref<16xf32>
@@ -23,6 +23,8 @@ func.func @memref(%m: memref<?x?xf32>, %s: memref<64x32xf16, 3>, %i: index, %x: 
   %14 = memref.assume_alignment %m, 16 : memref<?x?xf32>
   %15 = memref.rank %m : memref<?x?xf32>
   %16 = memref.load %m[%i, %i] {nontemporal = true} : memref<?x?xf32>
+  %17:2 = memref.distinct_objects %1, %2 : memref<16xf32>, memref<?xf32>
+  %18 = memref.atomic_rmw maxs %i32, %k[%i] : (i32, memref<?xi32>) -> i32
   return
 }
 
