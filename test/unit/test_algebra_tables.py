@@ -393,6 +393,18 @@ def test_accessors() -> None:
         int_tuple.select((6, 5), [2])
 
 
+def test_leaves_are_in_storage_order() -> None:
+    def of(kind: str, source: str) -> list[str]:
+        return [show(x) for x in int_tuple.leaves(getattr(text, f"parse_{kind}")(source))]
+
+    assert of("layout", "(2,(3,?)):(1,(?{i64},6))") == ["2", "3", "?", "1", "?{i64}", "6"]
+    assert of("tile", "[(2,?):(?,1);_;[3:1]]") == ["2", "?", "?", "1", "_", "3", "1"]
+    assert of("composed_layout", "(4,?):(1,4) o 7 o (2):(1)") == ["2", "1", "7", "4", "?", "1", "4"]
+    assert of("composed_layout", "S<2,3,3> o ? o (2):(1)") == ["2", "1", "?"]
+    assert int_tuple.carries_divisor(text.parse_tile("[_;4:?{div=2}]"))
+    assert int_tuple.tree_leaves(text.parse_tile("[4:1;[_]]")) == [Layout("4:1"), text.UNDERSCORE]
+
+
 def test_tree_functions() -> None:
     assert (int_tuple.rank(5), int_tuple.rank((1, (2, 3))), int_tuple.rank(())) == (1, 2, 0)
     assert (int_tuple.depth(5), int_tuple.depth((1, (2, 3))), int_tuple.depth(())) == (0, 2, 1)
@@ -590,12 +602,24 @@ SLICE = [
     ("composed_layout", "S<2,0,2> o 0 o (4,?):(1,4)", "(_,1)", REJECTED),
     ("composed_layout", "S<2,0,2> o 0 o (4,4):(1,4)", "(1,1)", REJECTED),
     # The stage of a multi-buffered tile moves the pointer only.
-    ("composed_layout", "S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)", "(_,_,2)",
-     "S<3,3,3> o 0 o ((8,8),64):((64,512),1)"),
-    ("composed_layout", "S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)", "(_,_,?)",
-     "S<3,3,3> o ? o ((8,8),64):((64,512),1)"),
-    ("composed_layout", "S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)", "(_,_,?{div=2})",
-     "S<3,3,3> o 0 o ((8,8),64):((64,512),1)"),
+    (
+        "composed_layout",
+        "S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)",
+        "(_,_,2)",
+        "S<3,3,3> o 0 o ((8,8),64):((64,512),1)",
+    ),
+    (
+        "composed_layout",
+        "S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)",
+        "(_,_,?)",
+        "S<3,3,3> o ? o ((8,8),64):((64,512),1)",
+    ),
+    (
+        "composed_layout",
+        "S<3,3,3> o 0 o ((8,8),64,3):((64,512),1,4096)",
+        "(_,_,?{div=2})",
+        "S<3,3,3> o 0 o ((8,8),64):((64,512),1)",
+    ),
 ]
 
 
@@ -929,8 +953,13 @@ DIVIDES = [
     ("logical", "(12,10):(10,1)", "shape", "(0,5)", REJECTED),
     ("logical", "S<2,3,3> o 4 o (12,10):(10,1)", "tile", "[4:1;_]", "S<2,3,3> o 4 o ((4,3),10):((10,40),1)"),
     # Divisibility: tracked leaves keep what is known, exact quotients have no remainder.
-    ("zipped", "(?{div=128},?{div=1}):(?{div=8},1)", "shape", "(128,64)",
-     "((128,64),(?,?)):((?{div=8},1),(?{div=1024},64))"),
+    (
+        "zipped",
+        "(?{div=128},?{div=1}):(?{div=8},1)",
+        "shape",
+        "(128,64)",
+        "((128,64),(?,?)):((?{div=8},1),(?{div=1024},64))",
+    ),
     ("logical", "?{div=256}:1", "shape", "128", "(128,?{div=2}):(1,128)"),
     ("zipped", "(?{div=128},64):(64,1)", "tile", "[128:1;32:2]", "((128,32),(?,2)):((64,2),(8192,1))"),
 ]
