@@ -39,6 +39,7 @@ from xdsl.ir import Operation, Region
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory
+from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import is_cute
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 
@@ -56,7 +57,8 @@ class ToBasePass(Pass):
     def run(self, op: Operation, ctx: PassContext) -> None:
         module = op if isinstance(op, ModuleOp) else op.get_parent_of_type(ModuleOp)  # pyright: ignore
         for region in op.regions:
-            _lower_region(region, module, ctx, device=op.name == "gpu.module")
+            formats = Formats(module) if module is not None else None
+            _lower_region(region, formats, ctx, device=op.name == "gpu.module")
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Ops that still belong to the dialect or use its types."""
@@ -66,16 +68,16 @@ class ToBasePass(Pass):
                 yield o
 
 
-def _lower_region(region: Region, module: Operation | None, ctx: PassContext, *, device: bool) -> None:
+def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, *, device: bool) -> None:
     """Lower the symbols of a module in place, one by one."""
     for block in region.blocks:
         for op in list(block.ops):
             if isinstance(op, ModuleOp) or op.name == "gpu.module":
-                inner = op if isinstance(op, ModuleOp) else module
+                inner = Formats(op) if isinstance(op, ModuleOp) else formats
                 for r in op.regions:
                     _lower_region(r, inner, ctx, device=device or op.name == "gpu.module")
                 continue
-            new = _lower_symbol(op, module, ctx, device=device)
+            new = _lower_symbol(op, formats, ctx, device=device)
             block.insert_op_before(new, op)
             if not op.results:
                 block.erase_op(op, safe_erase=False)
@@ -85,11 +87,11 @@ def _lower_region(region: Region, module: Operation | None, ctx: PassContext, *,
                 block.erase_op(op)
 
 
-def _lower_symbol(op: Operation, module: Operation | None, ctx: PassContext, *, device: bool) -> Operation:
+def _lower_symbol(op: Operation, formats: Formats | None, ctx: PassContext, *, device: bool) -> Operation:
     in_memory: dict[Operation, str] = {}
     while True:
         try:
-            new = Lowering(HANDLERS, module, device, frozenset(in_memory)).symbol(op)
+            new = Lowering(HANDLERS, formats, device, frozenset(in_memory)).symbol(op)
         except NeedsMemory as e:
             assert e.op not in in_memory
             in_memory[e.op] = e.reason

@@ -74,7 +74,7 @@ def _print(l: Lowering, op: Operation) -> None:
     t = op.operands[0].type
     assert isinstance(t, CuteType)
     values = l.leaves(op.operands[0], t.data, leaf_paths(t))
-    printing.lower_print(l.build, op, t, values, l.module, device=l.device)
+    printing.lower_print(l.build, op, t, values, l.formats, device=l.device)
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -48,7 +48,7 @@ def lower_print(
     op: Operation,
     t: CuteType,
     values: Sequence[SSAValue],
-    module: Operation | None,
+    formats: Formats | None,
     *,
     device: bool,
 ) -> None:
@@ -58,10 +58,10 @@ def lower_print(
     if device or _inside_launch(op):
         build.add(gpu.PrintfOp.create(operands=arguments, properties={"format": StringAttr(fmt)}))
         return
-    if not isinstance(module, ModuleOp):
+    if formats is None:
         raise PassError("expected a module around a cute.print on the host", op)
-    _declare_printf(module)
-    name = _format_global(module, fmt)
+    formats.declare_printf()
+    name = formats.add(fmt)
     pointer = llvm.LLVMPointerType()
     address = build.emit(llvm.AddressOfOp(name, pointer))
     text_type = llvm.LLVMArrayType(len(fmt.encode()) + 1, i8)
@@ -86,35 +86,34 @@ def _inside_launch(op: Operation) -> bool:
     return False
 
 
-def _symbols(module: ModuleOp) -> set[str]:
-    names = (o.properties.get("sym_name", o.attributes.get("sym_name")) for o in module.body.block.ops)
-    return {n.data for n in names if isinstance(n, StringAttr)}
+class Formats:
+    """The format globals that a module gets, and its declaration of ``printf``; symbols are looked at once."""
 
+    def __init__(self, module: ModuleOp):
+        self._module = module
+        names = (o.properties.get("sym_name", o.attributes.get("sym_name")) for o in module.body.block.ops)
+        self._taken = {n.data for n in names if isinstance(n, StringAttr)}
+        self._number = 0
 
-def _declare_printf(module: ModuleOp) -> None:
-    if "printf" in _symbols(module):
-        return
-    signature = llvm.LLVMFunctionType([llvm.LLVMPointerType()], i32, is_variadic=True)
-    _prepend(module, llvm.FuncOp("printf", signature))
+    def declare_printf(self) -> None:
+        """``llvm.func @printf(!llvm.ptr, ...) -> i32``, once."""
+        if "printf" not in self._taken:
+            self._taken.add("printf")
+            signature = llvm.LLVMFunctionType([llvm.LLVMPointerType()], i32, is_variadic=True)
+            self._prepend(llvm.FuncOp("printf", signature))
 
+    def add(self, fmt: str) -> str:
+        """A new global that holds the text, NUL-terminated: ``printfFormat_N`` with the smallest unused ``N``."""
+        while (name := f"printfFormat_{self._number}") in self._taken:
+            self._number += 1
+        self._taken.add(name)
+        t = llvm.LLVMArrayType(len(fmt.encode()) + 1, i8)
+        self._prepend(llvm.GlobalOp(name, t, constant=True, value=StringAttr(fmt + "\0")))
+        return name
 
-def _prepend(module: ModuleOp, op: Operation) -> None:
-    first = module.body.block.first_op
-    if first is None:
-        module.body.block.add_op(op)
-    else:
-        module.body.block.insert_op_before(op, first)
-
-
-def _format_global(module: ModuleOp, fmt: str) -> str:
-    taken = _symbols(module)
-    n = 0
-    while f"printfFormat_{n}" in taken:
-        n += 1
-    name = f"printfFormat_{n}"
-    t = llvm.LLVMArrayType(len(fmt.encode()) + 1, i8)
-    _prepend(module, llvm.GlobalOp(name, t, constant=True, value=StringAttr(fmt + "\0")))
-    return name
-
-
-__all__ = ["format_string", "lower_print", "print_order"]
+    def _prepend(self, op: Operation) -> None:
+        block = self._module.body.block
+        if block.first_op is None:
+            block.add_op(op)
+        else:
+            block.insert_op_before(op, block.first_op)

@@ -18,6 +18,7 @@ from cute_dialect.passes.emitter import BINARY, ArithEmitter
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.folding import constant_of, fold_integer
 from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
+from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.widen import Widener
 from cute_dialect.types import CuteType
@@ -47,12 +48,12 @@ class Lowering:
     def __init__(
         self,
         handlers: Mapping[str, Handler],
-        module: Operation | None,
+        formats: Formats | None,
         device: bool,
         in_memory: frozenset[Operation],
     ):
         self.handlers = handlers
-        self.module = module
+        self.formats = formats
         self.device = device
         self.in_memory = in_memory
         self.build = BaseBuilder(Block())
