@@ -10,10 +10,13 @@ from xdsl.ir import Dialect
 
 DialectScope: TypeAlias = Literal["cute", "base", "all"]
 
+_BASE = (
+    "arith", "builtin", "cf", "func", "gpu", "index", "llvm", "math", "memref", "nvgpu", "nvvm", "scf", "ub", "vector",
+)  # fmt: skip
 _UPSTREAM: Mapping[str, tuple[str, ...]] = {
     "cute": ("arith", "builtin", "func", "gpu", "llvm", "math", "scf", "ub"),
-    "base": ("arith", "builtin", "cf", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector"),
-    "all": ("arith", "builtin", "cf", "func", "gpu", "llvm", "math", "nvvm", "scf", "ub", "vector"),
+    "base": _BASE,
+    "all": _BASE,
 }
 
 
