@@ -53,15 +53,12 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
     """
     if not is_static(threads) or not is_static(values):
         raise AlgebraError(f"expected static layouts, got {shown(threads)} and {shown(values)}")
+    for what, x in (("thread", threads), ("value", values)):
+        if product(right_inverse(x).shape) != product(x.shape):
+            raise AlgebraError(f"expected a {what} layout that numbers its elements without gap, got {shown(x)}")
     mn = raked_product(threads, values)
     counts = (product(threads.shape), product(values.shape))
-    inverse = right_inverse(mn)
-    if product(inverse.shape) != product(mn.shape):
-        raise AlgebraError(
-            f"expected thread and value layouts that number their elements without gap, got {shown(threads)} and "
-            f"{shown(values)}"
-        )
-    return product_each(mn.shape), compose(inverse, raw_layout(counts, column_major(counts)))
+    return product_each(mn.shape), compose(right_inverse(mn), raw_layout(counts, column_major(counts)))
 
 
 def reference_map(ref: Layout, side: Layout) -> Layout | None:
