@@ -32,6 +32,18 @@ def raw_body(parser: AttrParser) -> str:
     return normalise(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
 
 
+def peek_body(parser: AttrParser) -> tuple[str, int]:
+    """The text between a `<` (the current token) and its matching `>`, and the place after it; nothing is consumed."""
+    start = parser.pos + 1
+    end = parser._raw_scan_balanced(start)  # pyright: ignore[reportPrivateUsage]
+    return parser.lexer.input.content[start:end], end + 1
+
+
+def skip_to(parser: AttrParser, pos: int) -> None:
+    """Goes on reading at `pos`."""
+    parser._resume_from(pos)  # pyright: ignore[reportPrivateUsage]
+
+
 def at_punctuation(parser: AttrParser, text: str) -> bool:
     """Whether the current token starts with `text`; nothing is consumed."""
     return parser.lexer.input.content.startswith(text, parser.pos)

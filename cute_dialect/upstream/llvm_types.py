@@ -7,13 +7,14 @@ Light classes of our own: importing xDSL's llvm dialect for its types costs 40 m
 """
 
 from collections.abc import Sequence
+from io import StringIO
 from typing import ClassVar, NamedTuple, cast
 
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.attrs import at_punctuation, raw_body
+from cute_dialect.upstream.attrs import at_punctuation, peek_body, raw_body, skip_to
 
 
 class LLVMPointerType(Data[int], TypeAttribute):
@@ -162,6 +163,13 @@ class StructBody(NamedTuple):
     opaque: bool
 
 
+class _Bodies:
+    """Parameters of struct types by their text, and texts by parameters: both are read and printed once."""
+
+    by_text: ClassVar[dict[str, StructBody]] = {}
+    texts: ClassVar[dict[int, tuple[StructBody, str]]] = {}
+
+
 class LLVMStructType(Data[StructBody], TypeAttribute):
     """`!llvm.struct<(T, …)>`, `!llvm.struct<packed (T, …)>`, `!llvm.struct<"name", (T, …)>`, `!llvm.struct<"name",
     opaque>`
@@ -197,6 +205,21 @@ class LLVMStructType(Data[StructBody], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> StructBody:
+        """The parameters; those of a text that was read before are taken from there (accumulators have 128 elements)."""
+        if not at_punctuation(parser, "<"):
+            parser.raise_error("expected '<' after '!llvm.struct'")
+        text, end = peek_body(parser)
+        known = _Bodies.by_text.get(text)
+        if known is not None:
+            skip_to(parser, end)
+            return known
+        body = cls._parse_body(parser)
+        if "!" not in text and "#" not in text:  # an alias may mean something else in another file
+            _Bodies.by_text[text] = body
+        return body
+
+    @classmethod
+    def _parse_body(cls, parser: AttrParser) -> StructBody:
         parser.parse_punctuation("<")
         ident = parser.parse_optional_str_literal()
         if ident is not None:
@@ -212,6 +235,14 @@ class LLVMStructType(Data[StructBody], TypeAttribute):
         return StructBody(tuple(types), packed, ident or "", False)
 
     def print_parameter(self, printer: Printer) -> None:
+        text = _Bodies.texts.get(id(self.data))
+        if text is None or text[0] is not self.data:
+            out = StringIO()
+            self._print_body(Printer(out))
+            text = _Bodies.texts[id(self.data)] = (self.data, out.getvalue())
+        printer.print_string(text[1])
+
+    def _print_body(self, printer: Printer) -> None:
         body = self.data
         printer.print_string("<")
         if body.ident:
