@@ -36,6 +36,7 @@ from cute_dialect.memory_types import (
     Ptr,
     PtrType,
     TensorType,
+    TiledCopyType,
     element_bits,
 )
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
@@ -43,6 +44,7 @@ from cute_dialect.ops.arith import ComparisonOp
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed, bind, dynamic_leaves, track
 from cute_dialect.ops.lifted import OFFSET_OPS, slice_offset
+from cute_dialect.ops.tiled import partition
 from cute_dialect.types import CuteType, IntTupleType, Payload
 
 _BY_ALGEBRA: Mapping[str, tuple[str, bool]] = {
@@ -224,14 +226,29 @@ def _lifted(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
         return [numbers_of(result.payload, declared.data)]
     assert isinstance(declared, TensorType)
     if op.name in OFFSET_OPS:
-        offset = slice_offset(layout, rest[0].payload)
-        if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
-            sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]
-            iterator = numbers_of(sum_, declared.data.iter)
-        else:
-            assert isinstance(t, MemRefType) and isinstance(offset, int | Dyn)
-            iterator = (moved(t.data.ptr, iterator[0], offset),)
+        iterator = _advanced(t, declared, iterator, slice_offset(layout, rest[0].payload))
     return [(*iterator, *numbers_of(result.payload, declared.layout))]
+
+
+def _advanced(
+    t: TensorType, declared: TensorType, iterator: tuple[Value, ...], offset: Payload
+) -> tuple[Value, ...]:
+    """The iterator of a tensor moved by an offset, for a result of the declared type."""
+    if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
+        sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]
+        return numbers_of(sum_, declared.data.iter)
+    assert isinstance(t, MemRefType) and isinstance(offset, int | Dyn)
+    return (moved(t.data.ptr, iterator[0], offset),)
+
+
+def _partition(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
+    tiled_copy, t, coord = op.operand_types
+    declared = op.results[0].type
+    assert isinstance(tiled_copy, TiledCopyType) and isinstance(coord, CuteType)
+    assert isinstance(t, TensorType) and isinstance(declared, TensorType)
+    iterator, numbers = _parts(t, operands[1])
+    layout, offset = partition(tiled_copy, t, _numbered(t.layout, numbers), tracked(bound(coord, operands[2])))
+    return [(*_advanced(t, declared, iterator, offset), *numbers_of(layout, declared.layout))]
 
 
 def _get_iter(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
@@ -283,6 +300,10 @@ _CUTE: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] = {
     "cute.get_layout": _get_layout,
     "cute.make_view": _make_view,
     "cute.add_offset": _add_offset,
+    "cute.atom": lambda op, operands: [()],
+    "cute.make_tiled_copy": lambda op, operands: [()],
+    "cute.tiled.copy.partition_S": _partition,
+    "cute.tiled.copy.partition_D": _partition,
     "cute.recast_iter": lambda op, operands: operands,
 }
 

@@ -22,23 +22,20 @@ from xdsl.ir import Attribute, Operation
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout
-from cute_dialect.interp.cute_eval import (
-    POISON,
-    Evaluator,
-    Number,
-    OutOfSteps,
-    Undefined,
-    Unsupported,
-    Value,
-    arranged,
-    flatten,
-    printed,
-)
-from cute_dialect.memory_types import ConstrainedIntType
+from cute_dialect.interp.cute_eval import Evaluator, arranged
+from cute_dialect.interp.cute_values import printed
+from cute_dialect.interp.exact import POISON, Number, OutOfSteps, Undefined, Unsupported, Value, flatten
+from cute_dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRefType, PtrType
 from cute_dialect.types import CuteType, Payload
 
 RETRIES = 20
-"""How often a sample is drawn again because the original is undefined on it."""
+"""How often a sample is drawn again because the original is undefined on it, or runs for too long."""
+STEPS = 20_000
+"""How many ops a function of the original may execute."""
+
+
+LOWERED_STEPS = 5_000_000
+"""How many ops a lowered function may execute: many for one of the original."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def validation_report(
 ) -> ValidationReport:
     """:func:`validate`, with what was checked and what could not be."""
     report = ValidationReport()
-    old, new = Evaluator(before), Evaluator(after)
+    old, new = Evaluator(before, STEPS), Evaluator(after, LOWERED_STEPS)
     for name, function in old.functions.items():
         if not isinstance(function, FuncOp) or not function.body.blocks:
             continue
@@ -108,8 +105,6 @@ def validation_report(
                     return report
         except Unsupported as e:
             report.skipped[name] = str(e)
-        except OutOfSteps:
-            report.skipped[name] = "it runs for too long"
         else:
             report.checked.append(name)
     return report
@@ -129,7 +124,7 @@ def _sample(name: str, function: FuncOp, old: Evaluator, new: Evaluator, random:
         expected = _outcome(name, old, function.function_type.inputs.data, arguments)
         if isinstance(expected, tuple):
             return _compare(name, function, new, arguments, expected)
-    raise Unsupported("it is undefined on every sample")
+    raise Unsupported("it is undefined, or runs for too long, on every sample")
 
 
 _Outcome = tuple[list[list[Number | str]], list[str]]
@@ -143,7 +138,7 @@ def _outcome(
     try:
         values: list[Value] = [arranged(t, a) for t, a in zip(types, arguments, strict=True)]
         results = evaluator.call(name, values)
-    except (Undefined, AlgebraError) as e:
+    except (Undefined, OutOfSteps, AlgebraError) as e:
         return str(e)
     return [list(flatten(r)) for r in results], list(evaluator.output)
 
@@ -159,12 +154,13 @@ def _compare(
         return _Difference(arguments, f"it takes {len(types)} arguments, expected {len(arguments)}")
     got = _outcome(name, new, types, arguments)
     if isinstance(got, str):
-        return _Difference(arguments, f"it is undefined now: {got}")
+        return _Difference(arguments, f"it has no result now: {got}")
     for i, (a, b) in enumerate(zip(expected[0], got[0], strict=True)):
         if len(a) != len(b) or any(x is not POISON and x != y for x, y in zip(a, b)):
             return _Difference(arguments, f"result #{i} is {_text(b)}, expected {_text(a)}", i)
     if expected[1] != got[1]:
-        line = next((i for i, (a, b) in enumerate(zip(*(expected[1], got[1]))) if a != b), len(expected[1]))
+        shorter = min(len(expected[1]), len(got[1]))
+        line = next((i for i, (a, b) in enumerate(zip(expected[1], got[1])) if a != b), shorter)
         want, have = ((o[1][line].rstrip("\n") if line < len(o[1]) else "nothing") for o in (expected, got))
         return _Difference(arguments, f"line {line + 1} of its output is '{have}', expected '{want}'")
     return None
@@ -216,7 +212,7 @@ def _first_wrong(
             return False
         probed = old.functions[name]
         assert isinstance(probed, FuncOp)
-        return _compare(name, probed, Evaluator(after), found.arguments, expected) is not None
+        return _compare(name, probed, Evaluator(after, LOWERED_STEPS), found.arguments, expected) is not None
 
     if not wrong(len(ops)):
         return None
@@ -246,12 +242,21 @@ def _cut(function: Operation, count: int) -> None:
 def draw(t: Attribute, random: Random) -> Iterator[int]:
     """Random numbers for the dynamic leaves of an argument, in storage order.  Raises Unsupported for other types.
 
-    Extents are positive and mostly small, strides and coordinates of any sign, multiples of the declared divisor.
+    Extents are positive and mostly small, strides and coordinates of any sign, multiples of the declared divisor;
+    addresses are aligned.
     """
     if isinstance(t, CuteType):
         yield from _leaves(t.data, t.kind, random)
     elif isinstance(t, ConstrainedIntType):
         yield t.divisor * random.randint(0, 16)
+    elif isinstance(t, PtrType):
+        yield t.data.alignment * random.randint(0, 4096)
+    elif isinstance(t, MemRefType):
+        yield t.data.ptr.alignment * random.randint(0, 4096)
+        yield from _leaves(t.layout, "layout", random)
+    elif isinstance(t, CoordTensorType):
+        yield from _leaves(t.data.iter, "coord", random)
+        yield from _leaves(t.layout, "layout", random)
     elif isinstance(t, IntegerType) and t.width.data == 1:
         yield random.randint(0, 1)
     elif isinstance(t, IntegerType | IndexType):
