@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, BlockArgument, ErasedSSAValue, Operation, OpResult, Region, SSAValue
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, op_summary
@@ -32,6 +32,8 @@ class _Verifier:
         self._show_op = show_op
         self._seen: set[Operation] = set()
         self._dominance: dict[Region, dict[Block, set[Block]]] = {}
+        self._simple: dict[type[Operation], bool] = {}
+        self._sound: set[tuple[object, ...]] = set()
 
     def op(self, op: Operation) -> bool:
         """Check an op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""
@@ -52,11 +54,29 @@ class _Verifier:
                     self._seen.add(child)
         if not whole:
             return False
+        signature = self._signature(op)
+        if signature is not None and signature in self._sound:
+            return True
         try:
             op.verify_()
         except VerifyException as e:
             return self._fail(op, one_line(str(e)))
+        if signature is not None:
+            self._sound.add(signature)
         return True
+
+    def _signature(self, op: Operation) -> tuple[object, ...] | None:
+        """What alone decides whether a pure op without regions is sound: its class, types and properties."""
+        kind = type(op)
+        simple = self._simple.get(kind)
+        if simple is None:
+            simple = self._simple[kind] = (
+                not isinstance(op, UnregisteredOp) and op.has_trait(Pure) and not op.has_trait(IsTerminator)
+            )
+        if not simple or op.regions or op.successors or op.attributes:
+            return None
+        types = (*[o.type for o in op.operands], *[r.type for r in op.results])
+        return (kind, len(op.results), types, tuple(op.properties.items()))
 
     def _fail(self, op: Operation, message: str) -> bool:
         prefix = f"'{op_name(op)}' op "
