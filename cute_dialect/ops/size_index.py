@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -11,7 +12,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from cute_dialect.algebra.int_tuple import get, product, product_each
+from cute_dialect.algebra.int_tuple import get, leaves, product, product_each
 from cute_dialect.algebra.layout import (
     append_to_rank,
     cosize,
@@ -22,7 +23,8 @@ from cute_dialect.algebra.layout import (
     prepend_to_rank,
     size,
 )
-from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, divisibility
+from cute_dialect.algebra.values import Payload
 from cute_dialect.ops.access import MODE
 from cute_dialect.ops.asm import (
     int_property,
@@ -44,9 +46,40 @@ from cute_dialect.ops.kinds import (
     Kinds,
     Properties,
     Typed,
+    outer,
 )
 
 # ---------------------------------------------------------------------------------------------------------------- size
+
+
+LAYOUTS = frozenset({"layout", "composed_layout"})
+
+
+def check_width(result: Payload, least: int, what: str, path: Sequence[int]) -> None:
+    """Raise AlgebraError if a dynamic result is at least ``least``, and that does not fit its width.
+
+    Extents of layouts are positive, so the static ones bound a product from below: the size of ``(?,65536,65536)``
+    is at least 2^32, which its ``i32`` cannot hold.
+    """
+    if isinstance(result, Dyn) and least >= 1 << (result.width - 1):
+        mode = f"mode {list(path)}" if path else "the layout"
+        raise AlgebraError(
+            f"expected the {what} of {mode} to fit i{result.width}, got at least {least}: "
+            "give a dynamic extent 64 bits, ?{i64}"
+        )
+
+
+def least_size(layout: Payload) -> int:
+    """The smallest number of elements that a layout with these static extents can have."""
+    extents = leaves(outer(layout).shape)
+    return prod(max(divisibility(n), 1) if isinstance(n, Dyn) else n for n in extents if isinstance(n, int | Dyn))
+
+
+def least_cosize(layout: Payload) -> int:
+    """The smallest cosize that a layout with these static extents and integer strides can have."""
+    flat = outer(layout)
+    pairs = zip(leaves(flat.shape), leaves(flat.stride))
+    return 1 + sum((n - 1) * abs(d) for n, d in pairs if isinstance(n, int) and isinstance(d, int))
 
 
 class SizeLikeOp(CuteOp):
@@ -89,8 +122,13 @@ class SizeOp(SizeLikeOp):
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
-        ((_, value),) = operands
-        return [Typed("int_tuple", size(get(value, mode_of(properties))))]
+        ((kind, value),) = operands
+        path = mode_of(properties)
+        part = get(value, path)
+        result = size(part)
+        if kind in LAYOUTS:
+            check_width(result, least_size(part), "size", path)
+        return [Typed("int_tuple", result)]
 
 
 @cute_op
@@ -114,7 +152,11 @@ class CosizeOp(SizeLikeOp):
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
         ((_, value),) = operands
-        return [Typed("int_tuple", cosize(get(value, mode_of(properties))))]  # pyright: ignore[reportArgumentType]
+        path = mode_of(properties)
+        part = get(value, path)
+        result = cosize(part)  # pyright: ignore[reportArgumentType]
+        check_width(result, least_cosize(part), "cosize", path)
+        return [Typed("int_tuple", result)]
 
 
 class ArithUnaryOp(CuteOp):

@@ -85,3 +85,11 @@ func.func @prepend_to_rank(%l: !cute.stride<"(?,2)">, %e: !cute.stride<"0">) {
   %r = cute.prepend_to_rank<3> (%l, %e) {note} : !cute.stride<"(?,2)">, !cute.stride<"0">
   return
 }
+
+// With a 64-bit extent the same size fits.
+// CHECK-LABEL: func.func @size_wide
+// CHECK:         cute.size (%{{.*}}) : (!cute.layout<"(?{i64},65536,65536):(1,1,1)">) -> !cute.int_tuple<"?{i64}">
+func.func @size_wide(%l: !cute.layout<"(?{i64},65536,65536):(1,1,1)">) -> !cute.int_tuple<"?{i64}"> {
+  %n = cute.size (%l) : (!cute.layout<"(?{i64},65536,65536):(1,1,1)">) -> !cute.int_tuple<"?{i64}">
+  return %n : !cute.int_tuple<"?{i64}">
+}

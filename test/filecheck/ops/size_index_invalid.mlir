@@ -78,3 +78,28 @@ func.func @f(%s: !cute.shape<"6">, %e: !cute.shape<"1">) {
   %r = cute.append_to_rank<0> (%s, %e) : !cute.shape<"6">, !cute.shape<"1">
   return
 }
+
+// -----
+
+// A size that a 32-bit value cannot hold, whatever the extent.
+func.func @size_width(%l: !cute.layout<"(?,65536,65536):(1,1,1)">) {
+  // expected-error @+1 {{expected the size of the layout to fit i32, got at least 4294967296: give a dynamic extent 64 bits}}
+  %n = cute.size (%l) : (!cute.layout<"(?,65536,65536):(1,1,1)">) -> !cute.int_tuple<"?">
+  return
+}
+
+// -----
+
+func.func @size_width_mode(%l: !cute.layout<"(4,(?,65536,32768)):(1,(1,1,1))">) {
+  // expected-error @+1 {{expected the size of mode [1] to fit i32, got at least 2147483648}}
+  %n = cute.size<[1]> (%l) : (!cute.layout<"(4,(?,65536,32768)):(1,(1,1,1))">) -> !cute.int_tuple<"?">
+  return
+}
+
+// -----
+
+func.func @cosize_width(%l: !cute.layout<"(?,65536):(1,65536)">) {
+  // expected-error @+1 {{expected the cosize of the layout to fit i32, got at least 4294901761}}
+  %n = cute.cosize (%l) : (!cute.layout<"(?,65536):(1,65536)">) -> !cute.int_tuple<"?">
+  return
+}
