@@ -19,7 +19,7 @@ from cute_dialect.algebra.layout import Extents, Strides, coalesce, flat_modes, 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, ceil_div, mul
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.make import basis_like
-from cute_dialect.algebra.values import Basis, IntTuple, Layout, raw_layout
+from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_layout
 from cute_dialect.algebra.verify import stride_profile
 
 
@@ -41,20 +41,41 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Lay
 
 def minimal_complement(layout: Layout) -> Layout:
     """:func:`complement` without cotarget."""
-    extents, strides = flat_modes(layout)
-    modes: list[tuple[int, int]] = []
-    for s, d in zip(extents, strides):
-        if type(s) is not int or type(d) is not int:
-            return _assemble(stride_profile(layout.stride), (), _gaps(layout, extents, strides))
-        if s != 1 and d:
-            modes.append((d, s))
+    modes = _static_modes(layout)
+    if modes is None:
+        return _assemble(stride_profile(layout.stride), (), _gaps(layout))
     return from_modes(*_static_gaps(layout, modes))
+
+
+def _static_modes(layout: Layout) -> list[tuple[int, int]] | None:
+    # (stride, extent) of the leaf modes that count, by stride; None if some leaf is no plain integer.
+    s, d = layout.shape, layout.stride
+    modes: list[tuple[int, int]] = []
+    if type(s) is tuple:
+        if not _collect(s, d, modes):  # type: ignore[arg-type]
+            return None
+        if len(modes) > 1:
+            modes.sort()
+    elif type(s) is not int or type(d) is not int:
+        return None
+    elif s != 1 and d:
+        modes.append((d, s))
+    return modes
+
+
+def _collect(s: tuple[IntTuple, ...], d: tuple[Stride, ...], modes: list[tuple[int, int]]) -> bool:
+    for si, di in zip(s, d):
+        if type(si) is int and type(di) is int:
+            if si != 1 and di:
+                modes.append((di, si))
+        elif type(si) is not tuple or not _collect(si, di, modes):  # type: ignore[arg-type]
+            return False
+    return True
 
 
 def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents, Strides]:
     # The extents between one mode and the next, at the strides up to which is covered.  No two of them can merge: an
     # extent times its stride is at most the stride of the next mode, which the next stride exceeds.
-    modes.sort()
     S: Extents = []
     D: Strides = []
     covered = 1
@@ -74,8 +95,9 @@ def _static_gaps(layout: Layout, modes: list[tuple[int, int]]) -> tuple[Extents,
     return S, D
 
 
-def _gaps(layout: Layout, extents: Extents, strides: Strides) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
+def _gaps(layout: Layout) -> Callable[[tuple[int, ...]], tuple[Extents, Strides]]:
     # The gaps for every path of the profile; each list ends in the mode of extent 1.
+    extents, strides = flat_modes(layout)
     values = [d.value if isinstance(d, Basis) else d for d in strides]
     if len(values) > 1 and any(isinstance(v, Dyn) for v in values):
         raise AlgebraError(f"expected static strides or a single mode to complement, got {shown(layout)}")
@@ -142,13 +164,9 @@ def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
     >>> extended_complement(Layout("6:2"), 24), extended_complement(Layout("4:32@0"), (128, 64))
     (Layout("(2,2):(1,12)"), Layout("(32,64):(1@0,1@1)"))
     """
-    extents, strides = flat_modes(layout)
-    modes: list[tuple[int, int]] = []
-    for s, d in zip(extents, strides):
-        if type(s) is not int or type(d) is not int:
-            return _extend(stride_profile(layout.stride), shape, (), _gaps(layout, extents, strides))
-        if s != 1 and d:
-            modes.append((d, s))
+    modes = _static_modes(layout)
+    if modes is None:
+        return _extend(stride_profile(layout.stride), shape, (), _gaps(layout))
     return _repeat(*_static_gaps(layout, modes), shape)
 
 
@@ -200,16 +218,11 @@ def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
         for x in tree_leaves(cotarget):
             if type(x) is int and x <= 0:
                 raise AlgebraError(f"expected a cotarget with extents >= 1, got {shown(cotarget)}")
-    extents, strides = flat_modes(layout)
     if type(cotarget) is int:
-        modes: list[tuple[int, int]] = []
-        for s, d in zip(extents, strides):
-            if type(s) is not int or type(d) is not int:
-                break
-            if s != 1 and d:
-                modes.append((d, s))
-        else:
+        modes = _static_modes(layout)
+        if modes is not None:
             return _bounded_static(layout, modes, cotarget)
+    extents, strides = flat_modes(layout)
     for d in strides:
         if isinstance(d, Basis):
             raise AlgebraError(f"expected integer strides to complement, got {shown(layout)}")
@@ -245,7 +258,6 @@ def _bounded_static(layout: Layout, modes: list[tuple[int, int]], cotarget: int)
     # Adjacent modes need not be merged first: one that continues another leaves a gap of 1, which vanishes.
     if not modes:
         return raw_layout(cotarget, 1)
-    modes.sort()
     S: list[int] = []
     D: list[int] = []
     covered = 1

@@ -118,14 +118,14 @@ def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> 
     step: int | None = None
     for si, di in zip(s, d):
         if type(si) is int and type(di) is int:
-            if c >= si:
-                q = c // si
-                total += (c - q * si) * di
-                c = q
-            else:
+            step = si * di
+            if c < si:
                 total += c * di
                 c = 0
-            step = si * di
+            else:
+                q = c // si
+                total += c * di - q * step
+                c = q
         elif type(si) is tuple:
             part, c, step = _evaluate_static(c, si, di)  # type: ignore[arg-type]
             if step is None:

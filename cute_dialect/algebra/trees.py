@@ -428,7 +428,10 @@ def _running(tree: IntTuple, p: Leaf, zero_ones: bool) -> tuple[IntTuple, Leaf]:
     if zero_ones and type(tree) is int and tree == 1:
         return 0, p
     if type(p) is int:
+        # Only what is used as a stride must fit; the product after the last leaf may not.
         check_range(p)
+        if type(tree) is int:
+            return p, p * tree
     return p, mul(p, tree)  # type: ignore[arg-type]
 
 
@@ -446,6 +449,10 @@ def row_major(shape: IntTuple) -> IntTuple:
                 element, p = walk(t, p)
                 out.append(element)
             return tuple(reversed(out)), p
+        if type(p) is int:
+            check_range(p)
+            if type(tree) is int:
+                return p, p * tree
         return p, mul(p, tree)  # type: ignore[arg-type]
 
     return walk(shape, 1)[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from cute_dialect.algebra import compose, int_tuple, layout, make, swizzle, text, tiling, verify
@@ -991,3 +994,62 @@ TILE_TO_SHAPE = [
 def test_tile_to_shape(block: str, shape: str, order: str | None, expected: str) -> None:
     order_ = None if order is None else text.parse_int_tuple(order)
     check(expected, tiling.tile_to_shape, guess(block), text.parse_shape(shape), order_)
+
+
+# ------------------------------------------------------------------------------------------------------------ range
+
+
+def test_results_outside_64_bits_are_errors() -> None:
+    big = 1 << 62
+    assert Layout((big, 4)).stride == (1, big)
+    assert Layout((4, big), int_tuple.row_major((4, big))).stride == (big, 1)
+    wide = Layout((4, 4), (big, 1))
+    assert layout.evaluate((1, 3), wide) == big + 3
+    cases = [
+        lambda: layout.evaluate((2, 0), wide),
+        lambda: layout.evaluate((1, 0, 1), Layout((4, 4, 4), (big, 1, big))),
+        lambda: layout.evaluate(2, wide),
+        lambda: layout.size(Layout((big, 4))),
+        lambda: layout.cosize(wide),
+        lambda: Layout((big, 4, 2)),
+        lambda: compose.composition(Layout(8, big), Layout(2, 2)),
+        lambda: compose.composition(Layout((8, 8), (big, 1)), Layout(2, 2)),
+        lambda: compose.complement(Layout(4, big)),
+        lambda: compose.right_inverse(Layout((big, 4), (1, 0))),
+        lambda: layout.coalesce(Layout((big, 4))),
+        lambda: layout.recast_layout(Layout(4, big), 8, 64),
+        lambda: tiling.logical_divide(Layout(8, big), 2),
+        lambda: tiling.logical_product(Layout(2, big), Layout(2, 1)),
+        lambda: int_tuple.prefix_product((big, 4, 2)),
+        lambda: layout.crd2idx((0, 2), (big, 4)),
+    ]
+    for case in cases:
+        with pytest.raises(AlgebraError, match="64 bits"):
+            case()
+
+
+def test_values_are_immutable_and_travel() -> None:
+    value = Layout("(4,(2,?)):(1,(4,8))")
+    with pytest.raises(AttributeError):
+        value.shape = 4
+    everything = [
+        value,
+        text.UNDERSCORE,
+        (text.UNDERSCORE, 1),
+        guess("S<2,3,3> o 0 o (8,8)"),
+        text.parse_stride("1@1@0"),
+    ]
+    for x in everything:
+        assert copy.deepcopy(x) == x and pickle.loads(pickle.dumps(x)) == x
+        assert hash(copy.deepcopy(x)) == hash(x)
+
+
+def test_constructor() -> None:
+    assert Layout([4, [2, 3]]) == Layout((4, (2, 3))) == Layout("(4,(2,3))")
+    assert Layout("(4,8)", "(8,1)") == Layout((4, 8), (8, 1))
+    assert [str(m) for m in Layout("(4,8):(8,1)")] == ["4:8", "8:1"]
+    for bad in (lambda: Layout((4, 4), (1,)), lambda: Layout((4, 0)), lambda: Layout((4, "4")), lambda: Layout("4,")):
+        with pytest.raises(AlgebraError, match="expected"):
+            bad()
+    with pytest.raises(IndexError):
+        Layout("(4,8)")[2]
