@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -22,9 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra import text, verify
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError
-
-Payload: TypeAlias = object
-"""A value of the algebra: int, Dyn, Basis, UNDERSCORE, tuple, Layout, Swizzle or ComposedLayout."""
+from cute_dialect.algebra.values import Payload
 
 _PARSE: dict[str, Callable[[str], Payload]] = {
     "int_tuple": text.parse_int_tuple,
