@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 
 from cute_dialect.upstream.tables import table
 
+_ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])[#!][A-Za-z_]\w*(?![\w.<])')
 _BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 
@@ -28,8 +29,12 @@ def normalise(text: str) -> str:
 
 
 def raw_body(parser: AttrParser) -> str:
-    """The text between a `<` (the current token) and its matching `>`, both consumed."""
-    return normalise(parser._parse_dialect_symbol_body())  # pyright: ignore[reportPrivateUsage]
+    """The text between a `<` (the current token) and its matching `>`, both consumed; aliases are replaced by what they stand for."""
+    text = parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
+    aliases = parser.attribute_aliases
+    if aliases and ("#" in text or "!" in text):
+        text = _ALIAS.sub(lambda m: str(aliases[m[0]]) if m[0] in aliases else m[0], text)
+    return normalise(text)
 
 
 def peek_body(parser: AttrParser) -> tuple[str, int]:

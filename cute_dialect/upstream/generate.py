@@ -38,6 +38,8 @@ SOURCES = {
     "memref": ("MemRef/IR/MemRefOps.td",),
     "cf": ("ControlFlow/IR/ControlFlowOps.td",),
     "func": ("Func/IR/FuncOps.td",),
+    "scf": ("SCF/IR/SCFOps.td",),
+    "dlti": ("DLTI/DLTIAttrs.td",),
 }
 
 BUILDABLE = [

@@ -32,6 +32,7 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "builtin": _builtin,
     "arith": _own("completed", "ARITH"),
     "cf": _own("completed", "CF"),
+    "dlti": _own("small", "DLTI"),
     "func": _own("completed", "FUNC"),
     "gpu": _own("gpu", "GPU"),
     "index": _own("small", "INDEX"),

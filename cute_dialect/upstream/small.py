@@ -1,4 +1,4 @@
-"""index, memref, nvgpu and vector: dialects whose ops all come from upstream's tables."""
+"""dlti, index, memref, nvgpu and vector: dialects whose ops all come from upstream's tables."""
 
 from xdsl.ir import Dialect, Operation
 
@@ -17,8 +17,8 @@ def _make(name: str) -> Dialect:
 
 
 def __getattr__(name: str) -> Dialect:
-    """`INDEX`, `MEMREF`, `NVGPU` or `VECTOR`, made when asked for."""
-    if name in ("INDEX", "MEMREF", "NVGPU", "VECTOR"):
+    """`DLTI`, `INDEX`, `MEMREF`, `NVGPU` or `VECTOR`, made when asked for."""
+    if name in ("DLTI", "INDEX", "MEMREF", "NVGPU", "VECTOR"):
         globals()[name] = made = _make(name.lower())
         return made
     raise AttributeError(f"module 'small' has no '{name}'")

@@ -26,4 +26,4 @@ def table(dialect: str) -> Table:
 
 def has_table(dialect: str) -> bool:
     """Whether upstream's declarations of `dialect` are here."""
-    return dialect in ("arith", "cf", "func", "gpu", "index", "llvm", "math", "memref", "nvgpu", "nvvm", "ub", "vector")
+    return dialect in ("arith", "cf", "dlti", "func", "gpu", "index", "llvm", "math", "memref", "nvgpu", "nvvm", "scf", "ub", "vector")
