@@ -1,0 +1,406 @@
+"""The contents of a tensor map, as data: what ``cuTensorMapEncodeTiled`` and ``cuTensorMapEncodeIm2col`` take.
+
+A spec checks itself against every limit of the hardware when it is built.  Extents and strides may be dynamic; then
+``unproven`` lists what their divisibility does not prove, and :meth:`TensorMapSpec.bind` checks the numbers.
+
+Source: CUDA driver API, "Tensor Map Object Management"; PTX ISA 9.0, 5.5 "Tensors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cute_dialect.algebra.int_tuple import Basis, tree_leaves
+from cute_dialect.algebra.leaf import Dyn, Leaf, divisibility
+from cute_dialect.algebra.values import IntTuple, Layout, Stride, raw_layout
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import TmaError
+
+MAX_RANK = 5
+MAX_BOX = 256
+MAX_ELEMENT_STRIDE = 8
+MAX_EXTENT = 1 << 32
+MAX_STRIDE = 1 << 40
+DATA_TYPES = {
+    "f64": "FLOAT64",
+    "f32": "FLOAT32",
+    "tf32": "TFLOAT32",
+    "f16": "FLOAT16",
+    "bf16": "BFLOAT16",
+    "i64": "INT64",
+    "i32": "INT32",
+    "ui32": "UINT32",
+    "i16": "UINT16",
+    "ui16": "UINT16",
+    "i8": "UINT8",
+    "ui8": "UINT8",
+    "f8E4M3FN": "UINT8",
+    "f8E5M2": "UINT8",
+}
+"""Element type -> CU_TENSOR_MAP_DATA_TYPE_…; 16-bit and 8-bit integers and 8-bit floats move as unsigned integers."""
+
+_FLOATS = ("f64", "f32", "tf32", "f16", "bf16")
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDim:
+    """One dimension: ``extent`` and ``stride`` in elements (of the global tensor), ``box`` in elements that are walked
+    over, of which every ``element_stride``-th is moved.  ``modes``: paths of the modes of the global layout in it."""
+
+    extent: Leaf
+    stride: Leaf
+    box: int
+    element_stride: int = 1
+    modes: tuple[Path, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Elements of the box that are moved along this dimension."""
+        return -(-self.box // self.element_stride)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapSpec:
+    """A tiled tensor map.  ``dims``: innermost first.  ``swizzle``: 0, 32, 64, 128 bytes.  ``interleave``: 0, 16, 32.
+
+    ``gmem``: the layout it describes.  ``coordinates``: coordinate of ``gmem`` -> TMA coordinates.  ``steps``,
+    ``offsets``: number of a box in the tile -> its TMA coordinates relative to the tile, its place in shared memory in
+    elements.  ``multicast``: CTAs that share a tile; ``slices``: CTA -> TMA coordinates relative to the box.
+
+    Raises TmaError when built, naming the dimension.
+    """
+
+    element: str
+    dims: tuple[TensorDim, ...]
+    swizzle: int = 0
+    interleave: int = 0
+    l2_promotion: int = 128
+    oob_fill: str = "zero"
+    gmem: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    coordinates: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    steps: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    offsets: Layout = field(default_factory=lambda: raw_layout(1, 0))
+    multicast: int = 1
+    slices: Layout = field(default_factory=lambda: raw_layout(1, 0))
+
+    def __post_init__(self) -> None:
+        _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill)
+        rank = len(self.dims)
+        if not 1 <= rank <= MAX_RANK:
+            raise TmaError(f"expected 1 to {MAX_RANK} dimensions, got {rank}", "rank")
+        if self.interleave and rank < 3:
+            raise TmaError(f"expected at least 3 dimensions with interleave, got {rank}", "rank")
+        _check_row(self.dims[0].box * self.element_bytes, self.swizzle, self.interleave, "dimension 0")
+        for i, d in enumerate(self.dims):
+            where = f"dimension {i}"
+            _in_range(d.box, 1, MAX_BOX, "elements in the box", where)
+            _in_range(d.element_stride, 1, MAX_ELEMENT_STRIDE, "as element stride", where)
+            if type(d.extent) is int:
+                _in_range(d.extent, 1, MAX_EXTENT, "elements", where)
+            self._check_stride(i, d, where)
+        if (self.multicast > 1 or self.boxes > 1) and self.box_bytes % 128:
+            raise TmaError(
+                f"expected boxes of a multiple of 128 bytes, where more than one fills a tile, got {self.box_bytes}",
+                "box",
+            )
+        for d in tree_leaves(self.offsets.stride):
+            if d * self.element_bytes % 128:  # type: ignore[operator]
+                raise TmaError(
+                    f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}",  # type: ignore[operator]
+                    "smem",
+                )
+
+    def _check_stride(self, i: int, d: TensorDim, where: str) -> None:
+        if i == 0:
+            if d.stride != 1:
+                raise TmaError(f"expected stride 1, contiguous elements, got {d.stride}", where)
+            if d.element_stride != 1:
+                raise TmaError(f"expected element stride 1 in the contiguous dimension, got {d.element_stride}", where)
+        elif type(d.stride) is int:
+            stride = d.stride * self.element_bytes
+            if stride <= 0 or stride % self.stride_unit:
+                raise TmaError(
+                    f"expected a stride that is a positive multiple of {self.stride_unit} bytes, got {stride} "
+                    f"({d.stride} elements)",
+                    where,
+                )
+            if stride >= MAX_STRIDE:
+                raise TmaError(f"expected a stride below 2^40 bytes, got {stride}", where)
+
+    @property
+    def element_bytes(self) -> int:
+        return bits_of(self.element) // 8
+
+    @property
+    def stride_unit(self) -> int:
+        """Bytes that strides and the address must be multiples of: 16, with interleave 32 that."""
+        return max(16, self.interleave)
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def extents(self) -> tuple[Leaf, ...]:
+        """globalDim: elements, innermost first."""
+        return tuple([d.extent for d in self.dims])
+
+    @property
+    def strides(self) -> tuple[Leaf, ...]:
+        """globalStrides: bytes, of dimensions 1 and up."""
+        from cute_dialect.algebra.leaf import mul
+
+        return tuple([mul(d.stride, self.element_bytes) for d in self.dims[1:]])
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """boxDim: elements, innermost first."""
+        return tuple([d.box for d in self.dims])
+
+    @property
+    def element_strides(self) -> tuple[int, ...]:
+        """elementStrides."""
+        return tuple([d.element_stride for d in self.dims])
+
+    @property
+    def box_elements(self) -> int:
+        """Elements that one instruction moves."""
+        n = 1
+        for d in self.dims:
+            n *= d.count
+        return n
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one instruction moves and an mbarrier counts."""
+        return self.box_elements * self.element_bytes
+
+    @property
+    def boxes(self) -> int:
+        """Instructions for one tile (of each CTA, with multicast)."""
+        n = 1
+        for s in tree_leaves(self.steps.shape):
+            n *= s  # type: ignore[operator]
+        return n
+
+    @property
+    def smem_alignment(self) -> int:
+        """Bytes to which the tile in shared memory must be aligned: 128, or the repeat of the swizzle pattern."""
+        return max(128, 8 * self.swizzle)
+
+    @property
+    def data_type(self) -> str:
+        """Name after CU_TENSOR_MAP_DATA_TYPE_."""
+        return DATA_TYPES[self.element]
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """What only the values will show; :meth:`bind` checks it."""
+        out: list[str] = []
+        for i, d in enumerate(self.dims):
+            if isinstance(d.extent, Dyn):
+                out.append(f"dimension {i}: the extent is 1 to 2^32")
+            if isinstance(d.stride, Dyn):
+                if divisibility(d.stride) * self.element_bytes % self.stride_unit:
+                    out.append(f"dimension {i}: the stride is a multiple of {self.stride_unit} bytes")
+                out.append(f"dimension {i}: the stride is positive and below 2^40 bytes")
+        return tuple(out)
+
+    def bind(self, values: Sequence[int] = (), address: int | None = None) -> TensorMapSpec:
+        """The spec with numbers for the dynamic leaves of ``gmem`` (extents first, then strides); all is checked.
+
+        ``address``: the global address, if known.  Raises TmaError.
+        """
+        if address is not None and (address < 0 or address % self.stride_unit):
+            raise TmaError(f"expected an address aligned to {self.stride_unit} bytes, got {address:#x}", "address")
+        wanted = [x for x in (*tree_leaves(self.gmem.shape), *tree_leaves(self.gmem.stride)) if isinstance(x, Dyn)]
+        if len(values) != len(wanted):
+            raise TmaError(f"expected {len(wanted)} values for {self.gmem}, got {len(values)}", "gmem")
+        given = iter(values)
+        shape: IntTuple = _substitute(self.gmem.shape, given)  # type: ignore[assignment]
+        stride: Stride = _substitute(self.gmem.stride, given)  # type: ignore[assignment]
+        dims = [
+            replace(d, extent=_at(shape, d.modes[0]), stride=_at(stride, d.modes[0])) if len(d.modes) == 1 else d
+            for d in self.dims
+        ]
+        coordinates = raw_layout(shape, self.coordinates.stride)
+        return replace(self, dims=tuple(dims), gmem=raw_layout(shape, stride), coordinates=coordinates)
+
+
+def _substitute(tree: object, values: object) -> object:
+    if type(tree) is tuple:
+        return tuple([_substitute(t, values) for t in tree])
+    return next(values) if isinstance(tree, Dyn) else tree  # type: ignore[call-overload]
+
+
+def _at(tree: object, path: Path) -> int:
+    for i in path:
+        tree = tree[i]  # type: ignore[index]
+    assert not isinstance(tree, Basis)
+    return tree  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+def _in_range(value: int, low: int, high: int, what: str, where: str) -> None:
+    if not low <= value <= high:
+        raise TmaError(f"expected {low} to {high} {what}, got {value}", where)
+
+
+def _one_of(value: object, allowed: tuple[object, ...], where: str) -> None:
+    if value not in allowed:
+        raise TmaError(f"expected one of {', '.join(map(str, allowed))}, got {value}", where)
+
+
+def _check_options(elt: str, swizzle: int, interleave: int, l2_promotion: int, oob_fill: str) -> None:
+    if bits_of(elt) % 8:
+        raise TmaError(f"expected elements of whole bytes, got {elt}: recast the tensor to ui8", "element")
+    _one_of(elt, tuple(DATA_TYPES), "element")
+    _one_of(swizzle, (0, 32, 64, 128), "swizzle")
+    _one_of(interleave, (0, 16, 32), "interleave")
+    _one_of(l2_promotion, (0, 64, 128, 256), "L2 promotion")
+    _one_of(oob_fill, ("zero", "nan"), "out-of-bounds fill")
+    if oob_fill == "nan" and elt not in _FLOATS:
+        raise TmaError(f"expected a float type of 16 bits or more for NaN, got {elt}", "out-of-bounds fill")
+    if interleave == 32 and swizzle != 32:
+        raise TmaError(f"expected a swizzle of 32 bytes with interleave 32, got {swizzle}", "swizzle")
+
+
+def _check_row(row: int, swizzle: int, interleave: int, where: str) -> None:
+    if interleave:
+        if row != interleave:
+            raise TmaError(f"expected rows of {interleave} bytes, as the interleave says, got {row}", where)
+    elif row % 16:
+        raise TmaError(f"expected a box whose rows are a multiple of 16 bytes, got {row}", where)
+    elif swizzle and row > swizzle:
+        raise TmaError(f"expected rows of at most {swizzle} bytes, the width of the swizzle, got {row}", where)
+
+
+# ------------------------------------------------------------------------------------------------------------- im2col
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colMapSpec:
+    """A tensor map that moves columns of pixels: tensors (C, W, N), (C, W, H, N), (C, W, H, D, N), innermost first.
+
+    ``element_pitches``: strides in elements, of dimensions 1 and up.  ``lower``, ``upper``: corners of the box of base
+    pixels, relative to the tensor, W first.  ``channels`` and ``pixels`` are moved by one instruction.  Raises TmaError
+    when built.
+
+    >>> spec = Im2colMapSpec("f16", (64, 56, 56, 8), (64, 3584, 200704), (-1, -1), (-1, -1), 64, 128, swizzle=128)
+    >>> spec.box_bytes
+    16384
+    """
+
+    element: str
+    extents: tuple[int, ...]
+    element_pitches: tuple[int, ...]
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    channels: int
+    pixels: int
+    element_strides: tuple[int, ...] = ()
+    swizzle: int = 0
+    interleave: int = 0
+    l2_promotion: int = 128
+    oob_fill: str = "zero"
+
+    def __post_init__(self) -> None:
+        _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill)
+        rank = len(self.extents)
+        if not 3 <= rank <= MAX_RANK:
+            raise TmaError(f"expected 3 to {MAX_RANK} dimensions, got {rank}", "rank")
+        if len(self.element_pitches) != rank - 1:
+            raise TmaError(f"expected {rank - 1} strides, got {len(self.element_pitches)}", "strides")
+        unit = max(16, self.interleave)
+        for i, n in enumerate(self.extents):
+            _in_range(n, 1, MAX_EXTENT, "elements", f"dimension {i}")
+        for i, n in enumerate(self.strides):
+            if n <= 0 or n % unit or n >= MAX_STRIDE:
+                raise TmaError(
+                    f"expected a stride that is a positive multiple of {unit} bytes below 2^40, got {n}",
+                    f"dimension {i + 1}",
+                )
+        # The corners are signed numbers in a field that the pixel dimensions share: 16, 8 or 5 bits each.
+        bits = {3: 16, 4: 8, 5: 5}[rank]
+        for what, corner in (("lower corner", self.lower), ("upper corner", self.upper)):
+            if len(corner) != rank - 2:
+                raise TmaError(f"expected {rank - 2} offsets, got {len(corner)}", what)
+            for i, n in enumerate(corner):
+                _in_range(n, -(1 << bits - 1), (1 << bits - 1) - 1, f"at rank {rank}", f"{what}[{i}]")
+        _in_range(self.channels, 1, 256, "channels", "channels")
+        _in_range(self.pixels, 1, 1024, "pixels", "pixels")
+        _check_row(self.channels * bits_of(self.element) // 8, self.swizzle, self.interleave, "channels")
+        if self.element_strides:
+            if len(self.element_strides) != rank:
+                raise TmaError(f"expected {rank} element strides, got {len(self.element_strides)}", "element strides")
+            for i, n in enumerate(self.element_strides):
+                _in_range(n, 1, MAX_ELEMENT_STRIDE, "as element stride", f"dimension {i}")
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """globalStrides: bytes, of dimensions 1 and up."""
+        return tuple([n * bits_of(self.element) // 8 for n in self.element_pitches])
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one instruction moves."""
+        return self.channels * self.pixels * bits_of(self.element) // 8
+
+
+def im2col_for_convolution(
+    elt: str,
+    extents: tuple[int, ...],
+    filter_: tuple[int, ...],
+    *,
+    padding: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    channels: int,
+    pixels: int,
+    swizzle: int = 0,
+) -> Im2colMapSpec:
+    """The map of the compact activations of a convolution, ``extents`` (C, W, [H, [D,]] N), the other tuples W first.
+
+    The base pixels run from ``-padding`` to what the last position of the filter needs; the offset of a filter tap is
+    the tap times the dilation, in the instruction.  The convolution's stride is the element stride of the pixels.
+
+    >>> im2col_for_convolution("f16", (64, 56, 56, 8), (3, 3), padding=(1, 1), stride=(1, 1), dilation=(1, 1),
+    ...                        channels=64, pixels=128, swizzle=128).upper
+    (-1, -1)
+    """
+    spatial = len(extents) - 2
+    for what, given in (("filter", filter_), ("padding", padding), ("stride", stride), ("dilation", dilation)):
+        if len(given) != spatial:
+            raise TmaError(f"expected {spatial} numbers for {len(extents)} dimensions, got {len(given)}", what)
+    pitches: list[int] = []
+    for n in extents[:-1]:
+        pitches.append(n * (pitches[-1] if pitches else 1))
+    return Im2colMapSpec(
+        element=elt,
+        extents=extents,
+        element_pitches=tuple(pitches),
+        lower=tuple([-p for p in padding]),
+        upper=tuple([p - (f - 1) * d for p, f, d in zip(padding, filter_, dilation)]),
+        channels=channels,
+        pixels=pixels,
+        element_strides=(1, *stride, 1),
+        swizzle=swizzle,
+    )
+
+
+__all__ = [
+    "DATA_TYPES",
+    "MAX_BOX",
+    "MAX_ELEMENT_STRIDE",
+    "MAX_RANK",
+    "Im2colMapSpec",
+    "Path",
+    "TensorDim",
+    "TensorMapSpec",
+    "im2col_for_convolution",
+]

@@ -1,0 +1,337 @@
+"""Tensor maps: what TMA needs to know to move a tile, derived from the layouts of both sides.
+
+The tensor of a map has up to five dimensions, the contiguous one first; one instruction moves a box of it, addressed by
+coordinates.  In shared memory a box is compact, its dimensions in the same order, swizzled by address.  So the box is
+what the leading strides of the shared-memory layout walk through, as long as that is compact and each step goes on
+along one mode of the global tensor; what remains of the tile takes further boxes.
+
+>>> from cute_dialect.arch.gmma import smem_tile
+>>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")
+>>> spec.extents, spec.strides, spec.box, spec.box_bytes, spec.coordinates
+((1024, 4096), (2048,), (64, 128), 16384, Layout("(4096,1024):(1@1,1@0)"))
+
+The layout of coordinates is that of the coordinate tensor: it maps a coordinate of the global tensor to TMA
+coordinates; tiled and sliced like the tensor, it gives the coordinates of each box.
+
+Source: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA 9.0, 5.5 "Tensors"; CUTLASS
+``include/cute/atom/copy_traits_sm90_tma.hpp`` (BSD-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import gcd
+
+from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.int_tuple import Basis, is_static, product, tree_get, tree_leaves
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.make import basis_like
+from cute_dialect.algebra.values import (
+    AnyLayout,
+    ComposedLayout,
+    IntTuple,
+    Layout,
+    Stride,
+    Swizzle,
+    Tile,
+    layout_modes,
+    raw_layout,
+)
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.errors import DescriptorError, TmaError
+from cute_dialect.arch.gmma import swizzle_width
+from cute_dialect.arch.tensor_map import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, Path, TensorDim, TensorMapSpec
+
+
+def derive(
+    gmem: Layout,
+    smem: AnyLayout,
+    tile: tuple[int, ...] | Tile,
+    elt: str,
+    *,
+    pointer_swizzle: Swizzle | None = None,
+    multicast: int = 1,
+    interleave: int = 0,
+    l2_promotion: int = 128,
+    oob_fill: str = "zero",
+) -> TensorMapSpec:
+    """The tensor map for tiles of a global tensor in a shared-memory layout.
+
+    ``gmem``: layout in elements, static or dynamic; its contiguous mode must have the static stride 1.  ``smem``:
+    layout of one tile, in elements, plain or swizzled.  ``tile``: the tile, one extent or layout for each mode of
+    ``gmem``.  ``pointer_swizzle``: the one on byte addresses if the shared pointer carries it.  ``multicast``: number
+    of CTAs that each load their part of the tile for all.  ``interleave``: 0, 16 or 32 bytes.  ``l2_promotion``: 0, 64, 128 or 256
+    bytes.  ``oob_fill``: "zero" or "nan".
+
+    Raises TmaError, which names the mode or dimension.
+
+    >>> spec = derive(Layout((Dyn(), Dyn()), (1, Dyn(div=8))), Layout("(64,32):(1,64)"), (64, 32), "bf16")
+    >>> spec.box, spec.coordinates
+    ((64, 32), Layout("(?,?):(1@0,1@1)"))
+    >>> spec.bind([100, 50, 104]).strides
+    (208,)
+    """
+    width, plain = _shared(smem, elt, pointer_swizzle)
+    runs = _runs(gmem, plain, tile)
+    box, rest = _box(runs)
+    dims = [
+        TensorDim(_leaf(gmem.shape, path), _leaf(gmem.stride, path), count * step, step, (path,))
+        for path, (count, step) in box.items()
+    ]
+    dims, basis = _all_dims(gmem, dims)
+    coordinates = raw_layout(gmem.shape, _fill(gmem.shape, (), basis))
+    spec = TensorMapSpec(
+        element=elt,
+        dims=tuple(dims),
+        swizzle=width,
+        interleave=interleave,
+        l2_promotion=l2_promotion,
+        oob_fill=oob_fill,
+        gmem=gmem,
+        coordinates=coordinates,
+        **_steps(rest, basis),  # type: ignore[arg-type]
+    )
+    return _multicast(spec, multicast) if multicast != 1 else spec
+
+
+# ---------------------------------------------------------------------------------------------------------- both sides
+
+
+def _shared(smem: AnyLayout, elt: str, pointer: Swizzle | None) -> tuple[int, Layout]:
+    if bits_of(elt) % 8:
+        raise TmaError(f"expected elements of whole bytes, got {elt}: recast the tensor to ui8", "element")
+    width, plain = 0, smem
+    try:
+        if isinstance(smem, ComposedLayout):
+            if not isinstance(smem.inner, Swizzle) or smem.offset != 0:
+                raise TmaError(f"expected a plain layout or a swizzled one at offset 0, got {smem}", "smem")
+            if pointer is not None and pointer.bits:
+                raise TmaError(f"expected one swizzle, got {pointer} on the pointer and {smem.inner}", "smem")
+            width, plain = swizzle_width(smem.inner, bits_of(elt)), smem.outer
+        elif pointer is not None:
+            width = swizzle_width(pointer)
+    except DescriptorError as e:
+        raise TmaError(str(e), "smem") from None
+    assert isinstance(plain, Layout)
+    if not is_static(plain):
+        raise TmaError(f"expected a static layout in shared memory, got {plain}", "smem")
+    return width, plain
+
+
+Run = tuple[int, int, Path, int]
+"""Extent, stride in shared memory, mode of the global tensor, step along that mode."""
+
+
+def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]:
+    """The tile as nested loops, ordered by the stride in shared memory."""
+    if type(gmem.shape) is not tuple:
+        raise TmaError(f"expected a global layout of modes, got {gmem}", "gmem")
+    tiles = tile if type(tile) is tuple else (tile,)
+    if len(tiles) > len(gmem.shape):
+        raise TmaError(f"expected a tile of rank at most {len(gmem.shape)}, that of the tensor, got {tile}", "tile")
+    identity = basis_like(gmem.shape)
+    blocks: list[Layout] = []
+    for i, t in enumerate(tiles):
+        mode = raw_layout(gmem.shape[i], identity[i])  # type: ignore[index]
+        if type(t) is int:
+            t = raw_layout(t, 1)
+        if not isinstance(t, Layout) or not is_static(t):
+            raise TmaError(f"expected a static extent or layout, got {t}", f"tile[{i}]")
+        try:
+            blocks.append(compose(mode, t))
+        except AlgebraError as e:
+            raise TmaError(str(e), f"tile[{i}]") from None
+    modes = layout_modes(smem)
+    if len(modes) != len(blocks):
+        raise TmaError(f"expected a layout of {len(blocks)} modes, as the tile has, got {smem}", "smem")
+    runs: list[Run] = []
+    for i, (block, mode) in enumerate(zip(blocks, modes)):
+        runs += _matched(block, mode, f"mode {i}")
+    runs.sort(key=lambda r: r[1])
+    for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
+        if above < extent * stride:
+            raise TmaError(f"expected a layout that gives each element its own place, got {smem}", "smem")
+    return runs
+
+
+def _matched(block: Layout, smem: Layout, where: str) -> list[Run]:
+    """One mode of the tile, cut so that each piece has one stride on both sides."""
+    if product(block.shape) != product(smem.shape):
+        raise TmaError(f"expected the extent {product(block.shape)} of the tile in smem, got {smem}", where)
+    ours = list(zip(tree_leaves(block.shape), tree_leaves(block.stride)))
+    theirs = list(zip(tree_leaves(smem.shape), tree_leaves(smem.stride)))
+    runs: list[Run] = []
+    while ours and theirs:
+        (s, basis), (t, stride) = ours[0], theirs[0]
+        n = min(s, t)  # type: ignore[type-var]
+        if s % n or t % n:  # type: ignore[operator]
+            raise TmaError(f"expected {block} and {smem} to divide into common pieces, got {s} against {t}", where)
+        if n != 1:
+            if not isinstance(basis, Basis) or type(basis.value) is not int:
+                raise TmaError(f"expected steps along modes of the tensor, got {block}", where)
+            if type(stride) is not int or stride <= 0:
+                raise TmaError(f"expected positive strides in shared memory, got {smem}", where)
+            runs.append((n, stride, basis.path, basis.value))  # type: ignore[arg-type]
+        ours[0] = (s // n, Basis(basis.value * n, basis.path) if isinstance(basis, Basis) else basis)  # type: ignore
+        theirs[0] = (t // n, stride * n)  # type: ignore[operator]
+        # Pieces that are used up go; what has extent 1 takes no part.
+        if ours[0][0] == 1:
+            ours.pop(0)
+        if theirs[0][0] == 1:
+            theirs.pop(0)
+    return runs
+
+
+# ----------------------------------------------------------------------------------------------------------------- box
+
+
+def _box(runs: list[Run]) -> tuple[dict[Path, tuple[int, int]], list[Run]]:
+    """What one box takes, mode -> (count, element stride) in the order of shared memory, and the runs that remain."""
+    box: dict[Path, tuple[int, int]] = {}
+    filled = 1
+    rest: list[Run] = []
+    current: Path | None = None
+    for index, (extent, stride, path, step) in enumerate(runs):
+        count, element_stride = box.get(path, (1, step))
+        goes_on = path == current or path not in box
+        strided = 1 < element_stride <= MAX_ELEMENT_STRIDE and current is not None
+        fits = stride == filled and goes_on and step == count * element_stride and (element_stride == 1 or strided)
+        if not fits:
+            rest = runs[index:]
+            break
+        most = _largest_divisor(extent, MAX_BOX // (count * element_stride))
+        if most > 1:
+            box[path] = (count * most, element_stride)
+            current = path
+            filled *= most
+        if most != extent:
+            rest = [(extent // most, stride * most, path, step * most), *runs[index + 1 :]]
+            break
+    if not box:
+        raise TmaError(
+            "expected the layout in shared memory to begin with stride 1 along a mode of the tensor, got "
+            + (f"extent {runs[0][0]}, stride {runs[0][1]}, step {runs[0][3]}" if runs else "a tile of one element"),
+            "smem",
+        )
+    return box, rest
+
+
+def _largest_divisor(n: int, limit: int) -> int:
+    return next(d for d in range(min(n, max(limit, 1)), 0, -1) if n % d == 0)
+
+
+def _leaf(tree: IntTuple | Stride, path: Path) -> Leaf:
+    return tree_get(tree, path)  # type: ignore[return-value]
+
+
+def _paths(shape: IntTuple, path: Path = ()) -> list[Path]:
+    if type(shape) is tuple:
+        return [p for i, s in enumerate(shape) for p in _paths(s, (*path, i))]
+    return [path]
+
+
+def _all_dims(gmem: Layout, dims: list[TensorDim]) -> tuple[list[TensorDim], dict[Path, Basis]]:
+    """The dimensions of the box and those of the other modes; mode -> step in TMA coordinates."""
+    first = dims[0]
+    if first.stride != 1:
+        raise TmaError(
+            f"expected stride 1 in global memory, got {first.stride} along mode {_name(first.modes[0])}, which is "
+            "contiguous in shared memory: the majors differ",
+            "dimension 0",
+        )
+    known = {d.modes[0] for d in dims}
+    others: list[TensorDim] = []
+    for path in _paths(gmem.shape):
+        if path in known or _leaf(gmem.shape, path) == 1:
+            continue
+        extent, stride = _leaf(gmem.shape, path), _leaf(gmem.stride, path)
+        others.append(TensorDim(extent, stride, 1, 1, (path,)))
+    basis = {d.modes[0]: Basis(1, (i,)) for i, d in enumerate(dims)}
+    single = others
+    if len(dims) + len(others) > MAX_RANK:
+        keep = MAX_RANK - len(dims) - 1
+        if keep < 0:
+            raise TmaError(f"expected a box of at most {MAX_RANK} dimensions, got {len(dims)}", "box")
+        single, merged = others[:keep], others[keep:]
+        step = _common_stride(merged)
+        extent = 1 + sum((d.extent - 1) * (d.stride // step) for d in merged)  # type: ignore[operator]
+        for d in merged:
+            basis[d.modes[0]] = Basis(d.stride // step, (MAX_RANK - 1,))  # type: ignore[operator]
+        single = [*single, TensorDim(extent, step, 1, 1, tuple(d.modes[0] for d in merged))]
+    dims = [*dims, *single]
+    for i, d in enumerate(dims):
+        if len(d.modes) == 1:
+            basis[d.modes[0]] = Basis(1, (i,))
+    return dims, basis
+
+
+def _common_stride(merged: list[TensorDim]) -> int:
+    for d in merged:
+        if type(d.extent) is not int or type(d.stride) is not int:
+            raise TmaError(
+                f"expected static extents and strides in the modes {', '.join(_name(m.modes[0]) for m in merged)}, "
+                f"which must share a dimension since there are only {MAX_RANK}, got {d.extent}:{d.stride}",
+                f"mode {_name(d.modes[0])}",
+            )
+    return gcd(*(d.stride for d in merged))  # type: ignore[arg-type]
+
+
+def _name(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _fill(shape: IntTuple, path: Path, basis: dict[Path, Basis]) -> Stride:
+    if type(shape) is tuple:
+        return tuple([_fill(s, (*path, i), basis) for i, s in enumerate(shape)])
+    # A mode of extent 1 has the coordinate 0 only.
+    return basis.get(path, Basis(0, (0,)))
+
+
+def _steps(rest: list[Run], basis: dict[Path, Basis]) -> dict[str, Layout]:
+    """Box number -> TMA coordinates relative to those of the tile, and -> elements in shared memory."""
+    if not rest:
+        return {"steps": raw_layout(1, Basis(0, (0,))), "offsets": raw_layout(1, 0)}
+    extents = tuple([r[0] for r in rest])
+    steps = tuple([Basis(basis[path].value * step, basis[path].path) for _, _, path, step in rest])  # type: ignore
+    return {"steps": raw_layout(extents, steps), "offsets": raw_layout(extents, tuple([r[1] for r in rest]))}
+
+
+def _multicast(spec: TensorMapSpec, ctas: int) -> TensorMapSpec:
+    """The box cut along its outermost dimensions into one slice for each CTA."""
+    from dataclasses import replace
+
+    if ctas < 1:
+        raise TmaError(f"expected a positive number of CTAs, got {ctas}", "multicast")
+    dims, left = list(spec.dims), ctas
+    slices: list[tuple[int, Basis]] = []
+    for i in reversed(range(len(dims))):
+        d = dims[i]
+        factor = gcd(left, d.count)
+        if factor > 1:
+            count = d.count // factor
+            dims[i] = replace(d, box=count * d.element_stride)
+            slices.insert(0, (factor, Basis(count * d.element_stride, (i,))))
+            left //= factor
+        if left == 1:
+            break
+        if dims[i].count > 1:
+            # Slices are contiguous in shared memory only if all dimensions further out are cut to one element.
+            raise TmaError(
+                f"expected a number of CTAs that divides the box {spec.box} from its outermost dimension, got {ctas}",
+                "multicast",
+            )
+    if left != 1:
+        raise TmaError(f"expected a number of CTAs that divides the box {spec.box}, got {ctas}", "multicast")
+    extents, steps = tuple([f for f, _ in slices]), tuple([b for _, b in slices])
+    layout = raw_layout(extents, steps) if len(slices) > 1 else raw_layout(extents[0], steps[0])
+    return replace(spec, dims=tuple(dims), multicast=ctas, slices=layout)
+
+
+def scalars(gmem: Layout) -> list[Dyn]:
+    """The dynamic leaves of a global layout, extents first: what :meth:`TensorMapSpec.bind` takes values for."""
+    leaves: Sequence[object] = [*tree_leaves(gmem.shape), *tree_leaves(gmem.stride)]
+    return [x for x in leaves if isinstance(x, Dyn)]
+
+
+__all__ = ["derive", "scalars"]
