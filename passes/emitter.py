@@ -75,6 +75,13 @@ def constant(value: int, width: int) -> arith.ConstantOp:
     return arith.ConstantOp.create(result_types=[t], properties={"value": IntegerAttr(value, t)})
 
 
+def ssa_value(leaf: Dyn) -> SSAValue:
+    """The SSA value that a bound leaf carries."""
+    value = leaf.value
+    assert isinstance(value, SSAValue), f"leaf {leaf} carries no SSA value"
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
 class ArithEmitter(Emitter):
     """Emits ``arith``, ``math`` and ``scf`` ops.
 
@@ -105,8 +112,7 @@ class ArithEmitter(Emitter):
         """A leaf as an SSA value of ``width`` bits; a narrower one is extended."""
         if isinstance(leaf, int):
             return self.constant(leaf, width)
-        value = leaf.value
-        assert isinstance(value, SSAValue), f"leaf {leaf} carries no SSA value"
+        value = ssa_value(leaf)
         if leaf.width == width:
             return value
         assert leaf.width < width, f"{leaf} does not fit in {width} bits"
@@ -138,8 +144,11 @@ class ArithEmitter(Emitter):
         # The branches hold nothing but their yields: upstream's canonicalizer makes an arith.select of that.
         chosen = [self.value(a, width), self.value(b, width)]
         blocks = [Block([scf.YieldOp.create(operands=[x])]) for x in chosen]
+        regions = [Region(block) for block in blocks]
         op = scf.IfOp.create(
-            operands=[condition], result_types=[integer(width)], regions=[Region(block) for block in blocks]
+            operands=[condition],  # pyright: ignore[reportUnknownArgumentType]
+            result_types=[integer(width)],
+            regions=regions,
         )
         value = self.emit(op)
         for block in blocks:

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import IntegerType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import map_leaves
@@ -154,7 +154,8 @@ class ExpandContext:
     def _constant(self, value: int, type: Attribute) -> SSAValue:
         known = self._constants.get((value, type))
         if known is None:
-            op = constant(value, type.width.data)  # pyright: ignore[reportAttributeAccessIssue]
+            assert isinstance(type, IntegerType)
+            op = constant(value, type.bitwidth)
             known = self._constants[value, type] = self.emit(op).results[0]
         return known
 

@@ -237,10 +237,10 @@ def _element_address(op: Operation, operands: Sequence[Value]) -> Value:
     base, *dynamic = operands
     if isinstance(base, str):  # the first character of a format
         return base
-    raw = op.properties["rawConstantIndices"].get_values()  # pyright: ignore
+    raw = [int(i) for i in op.properties["rawConstantIndices"].get_values()]  # pyright: ignore
     if len(raw) != 1:
         raise Unsupported("an address inside an aggregate")
-    index = dynamic[0] if dynamic else raw[0]
+    index: Value = dynamic[0] if dynamic else raw[0]
     if not isinstance(base, int) or not isinstance(index, int):
         return POISON
     return base + index * element_bits(op.properties["elem_type"]) // 8

@@ -226,7 +226,8 @@ def _lifted(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
         return [numbers_of(result.payload, declared.data)]
     assert isinstance(declared, TensorType)
     if op.name in OFFSET_OPS:
-        iterator = _advanced(t, declared, iterator, slice_offset(layout, rest[0].payload))
+        offset = slice_offset(layout, rest[0].payload)
+        iterator = _advanced(t, declared, iterator, offset)  # pyright: ignore[reportArgumentType]
     return [(*iterator, *numbers_of(result.payload, declared.layout))]
 
 
@@ -236,7 +237,7 @@ def _advanced(
     """The iterator of a tensor moved by an offset, for a result of the declared type."""
     if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
         sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]
-        return numbers_of(sum_, declared.data.iter)
+        return numbers_of(sum_, declared.data.iter)  # pyright: ignore[reportArgumentType]
     assert isinstance(t, MemRefType) and isinstance(offset, int | Dyn)
     return (moved(t.data.ptr, iterator[0], offset),)
 
@@ -248,7 +249,8 @@ def _partition(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     assert isinstance(t, TensorType) and isinstance(declared, TensorType)
     iterator, numbers = _parts(t, operands[1])
     layout, offset = partition(tiled_copy, t, _numbered(t.layout, numbers), tracked(bound(coord, operands[2])))
-    return [(*_advanced(t, declared, iterator, offset), *numbers_of(layout, declared.layout))]
+    iterator = _advanced(t, declared, iterator, offset)  # pyright: ignore[reportArgumentType]
+    return [(*iterator, *numbers_of(layout, declared.layout))]
 
 
 def _get_iter(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:

@@ -63,7 +63,7 @@ def wrap(x: int, width: int) -> int:
 def width_of_type(t: Attribute) -> int:
     """Bits of an integer or index type.  Raises Unsupported."""
     if isinstance(t, IntegerType):
-        return t.width.data
+        return t.bitwidth
     if isinstance(t, IndexType):
         return 64
     raise Unsupported(f"values of type {t}")
@@ -170,7 +170,7 @@ def evaluate_arith(op: Operation, name: str, operands: Sequence[Value]) -> Value
     if name == "cmpi":
         a, b = numbers
         assert isinstance(a, int) and isinstance(b, int)
-        number = op.properties["predicate"].value.data  # pyright: ignore
+        number = int(op.properties["predicate"].value.data)  # pyright: ignore
         if width == 1 and number in range(2, 6):  # signed: true is -1
             a, b = -a, -b
         return int(TESTS[number](a, b, width))

@@ -60,8 +60,8 @@ class ValidationFailure:
 class ValidationReport:
     """What was checked."""
 
-    checked: list[str] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
+    checked: list[str] = field(default_factory=list[str])
+    skipped: dict[str, str] = field(default_factory=dict[str, str])
     """function -> why it could not be checked"""
     samples: int = 0
     failure: ValidationFailure | None = None
@@ -255,9 +255,9 @@ def draw(t: Attribute, random: Random) -> Iterator[int]:
         yield t.data.ptr.alignment * random.randint(0, 4096)
         yield from _leaves(t.layout, "layout", random)
     elif isinstance(t, CoordTensorType):
-        yield from _leaves(t.data.iter, "coord", random)
+        yield from _leaves(t.data.iter, "coord", random)  # pyright: ignore[reportArgumentType]
         yield from _leaves(t.layout, "layout", random)
-    elif isinstance(t, IntegerType) and t.width.data == 1:
+    elif isinstance(t, IntegerType) and t.bitwidth == 1:
         yield random.randint(0, 1)
     elif isinstance(t, IntegerType | IndexType):
         yield _number("int_tuple", Dyn(), random)
