@@ -29,7 +29,7 @@ def normalise(text: str) -> str:
 
 
 def raw_body(parser: AttrParser) -> str:
-    """The text between a `<` (the current token) and its matching `>`, both consumed; aliases are replaced by what they stand for."""
+    """The text between a `<` (the current token) and its matching `>`, both consumed; aliases are spelled out."""
     text = parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
     aliases = parser.attribute_aliases
     if aliases and ("#" in text or "!" in text):

@@ -205,7 +205,7 @@ class LLVMStructType(Data[StructBody], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> StructBody:
-        """The parameters; those of a text that was read before are taken from there (accumulators have 128 elements)."""
+        """The parameters; a text that was read before is not read again (accumulators have 128 elements)."""
         if not at_punctuation(parser, "<"):
             parser.raise_error("expected '<' after '!llvm.struct'")
         text, end = peek_body(parser)

@@ -14,12 +14,14 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
+    Float16Type,
     Float64Type,
     FloatAttr,
     FunctionType,
     IndexType,
     IntegerAttr,
     IntegerType,
+    Signedness,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
@@ -332,6 +334,17 @@ def _elements(t: Attribute) -> tuple[Attribute, ...]:
     return (t.element_type,) * math.prod(t.get_shape()) if is_vector(t) else ()
 
 
+def _mma_element(t: Attribute) -> tuple[Attribute, ...]:
+    """The element type of `!gpu.mma_matrix<16x16xf16, "AOp">`, which is kept as text."""
+    name = getattr(t, "data", "").partition(",")[0].rpartition("x")[2]
+    floats: dict[str, Attribute] = {"f16": Float16Type(), "f32": f32, "f64": Float64Type()}
+    if name in floats:
+        return (floats[name],)
+    sign = {"s": Signedness.SIGNED, "u": Signedness.UNSIGNED}.get(name[:1], Signedness.SIGNLESS)
+    bits = name.lstrip("sui")
+    return (IntegerType(int(bits), sign),) if bits.isdigit() else ()
+
+
 _RULES: Mapping[str, Callable[[Attribute], tuple[Attribute, ...]]] = {
     "same": lambda t: (t,),
     "element": _element,
@@ -342,7 +355,7 @@ _RULES: Mapping[str, Callable[[Attribute], tuple[Attribute, ...]]] = {
     "elements": _elements,
     "inputs": lambda t: t.inputs.data if isinstance(t, FunctionType) else (),
     "outputs": lambda t: t.outputs.data if isinstance(t, FunctionType) else (),
-    "mma_element": lambda t: (),
+    "mma_element": _mma_element,
 }
 
 

@@ -92,3 +92,21 @@ func.func @launch(%g: index, %s: i32, %x: f32) {
 // -----
 gpu.module @handler <#gpu.select_object<0 : i64>> [#nvvm.target, #nvvm.target<chip = "sm_80">] {
 }
+
+// -----
+gpu.binary @objects [#gpu.object<#nvvm.target<chip = "sm_90a">, properties = {O = 3 : i32}, assembly = ".version 8.3\0A">]
+gpu.binary @handled <#gpu.select_object<0 : i64>> [#gpu.object<#nvvm.target, "\7FELF">]
+func.func @mma(%m: memref<32x32xf16, 3>, %i: index, %f: f32) {
+  %0 = gpu.subgroup_mma_load_matrix %m[%i, %i] {leadDimension = 32 : index} : memref<32x32xf16, 3> -> !gpu.mma_matrix<16x16xf16, "AOp">
+  %1 = gpu.subgroup_mma_load_matrix %m[%i, %i] {leadDimension = 32 : index, transpose} : memref<32x32xf16, 3> -> !gpu.mma_matrix<16x16xf16, "BOp">
+  %2 = gpu.subgroup_mma_constant_matrix %f : !gpu.mma_matrix<16x16xf32, "COp">
+  %3 = gpu.subgroup_mma_compute %0, %1, %2 : !gpu.mma_matrix<16x16xf16, "AOp">, !gpu.mma_matrix<16x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf32, "COp">
+  %4 = gpu.subgroup_mma_elementwise addf %3, %3 : (!gpu.mma_matrix<16x16xf32, "COp">, !gpu.mma_matrix<16x16xf32, "COp">) -> !gpu.mma_matrix<16x16xf32, "COp">
+  return
+}
+func.func @host(%u: memref<*xf32>, %d: i32) {
+  gpu.host_register %u : memref<*xf32>
+  gpu.host_unregister %u : memref<*xf32>
+  gpu.set_default_device %d
+  return
+}
