@@ -21,7 +21,7 @@ from xdsl.parser import UnresolvedOperand
 from cute_dialect.upstream.asm import ParseState
 from cute_dialect.upstream.asm_attrs import operand_list, parse_optional_attr
 from cute_dialect.upstream.asm_print import PrintState
-from cute_dialect.upstream.attrs import at_punctuation
+from cute_dialect.upstream.attrs import at_punctuation, attr
 from cute_dialect.upstream.fmt import Custom
 from cute_dialect.upstream.infer import container_element
 from cute_dialect.upstream.opaque_types import AsyncTokenType
@@ -292,12 +292,14 @@ def _parse_handler(state: ParseState, args: Args) -> bool:
     if parser.parse_optional_punctuation("<") is not None:
         state.props[args[0]] = parser.parse_attribute()
         parser.parse_punctuation(">")
+    else:
+        state.props[args[0]] = attr("gpu.select_object")
     return True
 
 
 def _print_handler(state: PrintState, args: Args) -> None:
     value = state.op.properties.get(args[0])
-    if value is not None and getattr(value, "name", "") != "gpu.select_object":
+    if value is not None and value != attr("gpu.select_object"):
         state.printer.print_string(" <")
         state.printer.print_attribute(value)
         state.printer.print_string(">")
