@@ -17,7 +17,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
-# cuda-bindings and ptxas: only where there is a GPU to use them on.
+# ptxas: only where there is a GPU to assemble for.
 $(VENV)/.cuda: $(VENV)/.core
 	@if command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1; then \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[cuda]'; fi

@@ -1,5 +1,7 @@
-"""``cute-bench``: build kernels anywhere, check and measure them on the machine with the GPU.
+"""``cute-bench``: build kernels anywhere, check and measure them on the machine with the GPU; measure the compiler.
 
+cute-bench opt                                   cute-opt: start-up, text to PTX, large files (no GPU)
+cute-bench algebra                               the layout algebra beside its peers (no GPU)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
 cute-bench elementwise_add                       both, in a temporary folder
@@ -24,11 +26,17 @@ __all__ = ["main"]
 _CASES: Mapping[str, str] = {"elementwise_add": "cute_dialect.tools.bench_add"}
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
+_CPU_CASES: Mapping[str, str] = {
+    "algebra": "cute_dialect.tools.bench_algebra",
+    "opt": "cute_dialect.tools.bench_opt",
+}
+"""Benchmark without a GPU → its module, with ``run(runs=, say=)`` and ``table(result)``."""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="cute-bench", description="Measure kernels beside torch.")
-    p.add_argument("name", choices=sorted(_CASES), help="what to measure")
+    p.add_argument("name", choices=sorted([*_CASES, *_CPU_CASES]), help="what to measure")
     p.add_argument("--build", metavar="DIR", help="only compile, into DIR")
     p.add_argument("--run", metavar="DIR", help="only check and measure what was compiled into DIR")
     p.add_argument("--json", metavar="FILE", help="write the numbers there")
@@ -41,6 +49,11 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     options = build_parser().parse_args(argv)
+    if options.runs < 1:
+        print("cute-bench: error: --runs must be at least 1", file=sys.stderr)
+        return 1
+    if options.name in _CPU_CASES:
+        return _cpu_case(options)
     case = import_module(_CASES[options.name])
     try:
         if options.build or not options.run:
@@ -57,9 +70,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if missing:
             print(f"cute-bench: error: {missing}", file=sys.stderr)
             return 1
-        if options.runs < 1:
-            print("cute-bench: error: --runs must be at least 1", file=sys.stderr)
-            return 1
         result = {"machine": _machine(), **case.run(folder, runs=options.runs, large=not options.no_large, say=print)}
     except Exception as e:
         from cute_dialect.tools.cute_run import user_message
@@ -71,10 +81,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     _table(result)
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as f:
-            json.dump(result, f, indent=1)
-            f.write("\n")
+        _write_json(options.json, result)
     return 0
+
+
+def _cpu_case(options: argparse.Namespace) -> int:
+    case = import_module(_CPU_CASES[options.name])
+    result = case.run(runs=min(options.runs, 20), say=print)
+    head, *rows = case.table(result)
+    _print_table(f"cute-bench {options.name}", head, rows, left=1)
+    if options.json:
+        _write_json(options.json, {"machine": _cpu_machine(), **result})
+    return 0
+
+
+def _cpu_machine() -> dict[str, str]:
+    import os
+    import platform
+
+    return {
+        "cpu": platform.processor() or platform.machine(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+    }
+
+
+def _write_json(path: str, result: Mapping[str, object]) -> None:
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
 
 
 def _missing() -> str | None:
@@ -116,7 +151,15 @@ def _table(result: Mapping[str, object]) -> None:
         for r in cast("list[dict[str, object]]", result["rows"])
     ]
     machine = cast("dict[str, str]", result["machine"])
-    title = f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters"
+    _print_table(
+        f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters", head, rows, left=3
+    )
+    host = cast("dict[str, float]", result["host_microseconds"])
+    print(f"host time of a call: {host['ours']:.2f} us, torch.add {host['torch']:.2f} us")
+
+
+def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> None:
+    """A table, with rich where it is installed; the first ``left`` columns are words."""
     try:
         from rich.console import Console
         from rich.table import Table
@@ -125,15 +168,13 @@ def _table(result: Mapping[str, object]) -> None:
         widths = [max(len(c) for c in column) for column in zip(head, *rows)]
         for row in (head, *rows):
             print("  ".join(c.rjust(w) for c, w in zip(row, widths)))
-    else:
-        table = Table(title=title)
-        for i, name in enumerate(head):
-            table.add_column(name, justify="left" if i < 3 else "right")
-        for row in rows:
-            table.add_row(*row)
-        Console(width=None if sys.stdout.isatty() else 100).print(table)
-    host = cast("dict[str, float]", result["host_microseconds"])
-    print(f"host time of a call: {host['ours']:.2f} us, torch.add {host['torch']:.2f} us")
+        return
+    table = Table(title=title)
+    for i, name in enumerate(head):
+        table.add_column(name, justify="left" if i < left else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,95 @@
+"""``cute-bench opt``: how long ``cute-opt`` takes, each run a process of its own.
+
+* ``start``: parse, verify and print a file with one function;
+* ``passes``: the same file through ``cute-fold-static``, ``cute-expand-ops``, ``cute-to-base``;
+* ``ptx``: ``test/examples/elementwise_add.mlir``, text to PTX;
+* ``large``: files of 2,500, 5,000 and 10,000 ops through the three passes, to see that time grows as the file does.
+
+Medians of wall-clock time; beside them a bare ``import xdsl.parser`` and ``import mlir.ir`` in the same interpreter.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+__all__ = ["run", "table"]
+
+ONE = """\
+func.func @g(%a: !cute.layout<"(?,8):(8,1)">, %c: !cute.coord<"(?,3)">) -> !cute.int_tuple<"?"> {
+  %i = cute.layout_eval(%c, %a) : (!cute.coord<"(?,3)">, !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?">
+  return %i : !cute.int_tuple<"?">
+}
+"""
+PASSES = ("--cute-fold-static", "--cute-expand-ops", "--cute-to-base")
+
+
+def large_file(n: int) -> str:
+    """A function of ``n`` ops: evaluation, division, size, arithmetic on what comes out."""
+    head = 'func.func @f(%l: !cute.layout<"(?,8):(8,1)">, %c: !cute.coord<"(?,3)">, %s: !cute.shape<"(4,2)">, %x: i32) -> i32 {'
+    divided = '!cute.layout<"((4,2),(?,4)):((8,1),(32,2))">'
+    lines = [head]
+    last = "%x"
+    for i in range(n // 5):
+        lines += [
+            f'  %a{i} = cute.layout_eval(%c, %l) : (!cute.coord<"(?,3)">, !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?">',
+            f'  %b{i} = cute.zipped_divide(%l, %s) : (!cute.layout<"(?,8):(8,1)">, !cute.shape<"(4,2)">) -> {divided}',
+            f'  %d{i} = cute.size (%b{i}) : ({divided}) -> !cute.int_tuple<"?">',
+            f'  %e{i} = cute.get_scalars (%d{i}) : !cute.int_tuple<"?">',
+            f"  %g{i} = arith.addi %e{i}, {last} : i32",
+        ]
+        last = f"%g{i}"
+    return "\n".join([*lines, f"  return {last} : i32", "}", ""])
+
+
+def timed(command: Sequence[str], runs: int) -> float:
+    """Median seconds of a command.  Raises ``CalledProcessError`` when it fails."""
+    times: list[float] = []
+    for _ in range(runs + 1):
+        start = perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(perf_counter() - start)
+    return median(times[1:])  # the first fills the caches of the file system
+
+
+def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Measure; gives the rows."""
+    opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]
+    example = Path(__file__).resolve().parents[1] / "test" / "examples" / "elementwise_add.mlir"
+    rows: list[dict[str, object]] = []
+
+    def row(name: str, command: Sequence[str], count: int) -> None:
+        seconds = timed(command, count)
+        say(f"  {name}: {seconds:.3f} s")
+        rows.append({"name": name, "seconds": seconds, "runs": count})
+
+    with tempfile.TemporaryDirectory() as folder:
+        one = Path(folder) / "one.mlir"
+        one.write_text(ONE)
+        row("import xdsl.parser", [sys.executable, "-c", "import xdsl.parser"], runs)
+        row("import mlir.ir", [sys.executable, "-c", "import mlir.ir"], runs)
+        row("start: one function", [*opt, str(one)], runs)
+        row("passes: one function", [*opt, str(one), *PASSES], runs)
+        if example.exists():
+            row("ptx: elementwise_add", [*opt, str(example), "--pipeline", "--emit=ptx"], runs)
+        for n in (2500, 5000, 10000):
+            path = Path(folder) / f"large{n}.mlir"
+            path.write_text(large_file(n))
+            row(
+                f"large: {n} ops, three passes",
+                [*opt, str(path), *PASSES, "-o", str(Path(folder) / "out")],
+                max(1, runs // 5),
+            )
+    return {"rows": rows}
+
+
+def table(result: dict[str, object]) -> list[tuple[str, ...]]:
+    """Heading and rows of text."""
+    rows = result["rows"]
+    assert isinstance(rows, list)
+    return [("what", "median s"), *[(str(r["name"]), f"{r['seconds']:.3f}") for r in rows]]  # pyright: ignore
