@@ -113,7 +113,7 @@ class PrintfOp(FormatOp):
 OWN = (
     ModuleOp, GPUFuncOp, LaunchOp, LaunchFuncOp, ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, ReturnOp, PrintfOp,
 )  # fmt: skip
-OPS = make_ops("gpu", OWN)
+OPS = cast("dict[str, type[TableOp]]", make_ops("gpu", OWN))
 """Every op of the dialect by name without prefix: `OPS["subgroup_reduce"]`."""
 
 FuncOp = GPUFuncOp
@@ -124,5 +124,5 @@ GPU = Dialect("gpu", list(OPS.values()), [*opaque_types("gpu"), *attrs("gpu").va
 def __getattr__(name: str) -> type[TableOp]:
     """The op class `name`, e.g. `gpu.BarrierOp`, `gpu.SubgroupIdOp`."""
     if name in _BY_CLASS:
-        return cast("type[TableOp]", _BY_CLASS[name])
+        return _BY_CLASS[name]
     raise AttributeError(f"module 'gpu' has no op class '{name}'")

@@ -317,7 +317,7 @@ OWN = (
     ExtractValueOp, InsertValueOp, PoisonOp, UndefOp, ZeroOp, ConstantOp,
     AddressOfOp, ReturnOp, InlineAsmOp, FuncOp, CallOp, CallIntrinsicOp, GlobalOp,
 )  # fmt: skip
-OPS = make_ops("llvm", OWN)
+OPS = cast("dict[str, type[TableOp]]", make_ops("llvm", OWN))
 """Every op of the dialect by name without prefix: `OPS["intr.fma"]`."""
 
 _BY_CLASS = {cls.__name__: cls for cls in OPS.values()}
@@ -327,7 +327,7 @@ LLVM = Dialect("llvm", list(OPS.values()), [*TYPES, *attrs("llvm").values()])
 def __getattr__(name: str) -> type[TableOp]:
     """The op class `name`, e.g. `llvm.AddrspacecastOp`, `llvm.IntrFmaOp`."""
     if name in _BY_CLASS:
-        return cast("type[TableOp]", _BY_CLASS[name])
+        return _BY_CLASS[name]
     raise AttributeError(f"module 'llvm' has no op class '{name}'")
 
 

@@ -9,7 +9,7 @@ nvvm.LdmatrixOp(p, num=4, layout="row", shape=nvvm_attr("ld_st_matrix_shape", "m
 
 from typing import Any, cast
 
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Dialect
 
 from cute_dialect.upstream.attrs import attr, attrs
 from cute_dialect.upstream.nvvm_mma import MmaSyncOp
@@ -99,7 +99,7 @@ class InlinePtxOp(FormatOp):
 
 
 _SREGS = tuple(v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, SRegOp) and v is not SRegOp)
-OPS: dict[str, type[Operation]] = make_ops("nvvm", (*_SREGS, ShflSyncOp, InlinePtxOp, MmaSyncOp))
+OPS = cast("dict[str, type[TableOp]]", make_ops("nvvm", (*_SREGS, ShflSyncOp, InlinePtxOp, MmaSyncOp)))
 """Every op of the dialect by name without prefix: `OPS["cp.async.bulk.commit.group"]`."""
 
 _BY_CLASS = {cls.__name__: cls for cls in OPS.values()}
@@ -109,5 +109,5 @@ NVVM = Dialect("nvvm", list(OPS.values()), list(attrs("nvvm").values()))
 def __getattr__(name: str) -> type[TableOp]:
     """The op class `name`, e.g. `nvvm.Barrier0Op`, `nvvm.WgmmaMmaAsyncOp`, `nvvm.MbarrierTryWaitOp`."""
     if name in _BY_CLASS:
-        return cast("type[TableOp]", _BY_CLASS[name])
+        return _BY_CLASS[name]
     raise AttributeError(f"module 'nvvm' has no op class '{name}'")
