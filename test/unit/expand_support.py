@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
+from cute_dialect.interp import run_function
 from cute_dialect.interp.cute_eval import Evaluator, arranged
 from cute_dialect.interp.exact import Undefined, Value, flatten
 from cute_dialect.ops.base import CuteOp
@@ -194,8 +195,8 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser, *, keep_text: bool 
         assert list(flatten(expanded)) == expected, f"{arguments}: {direct} != {expanded}\n{module}"
         text = str(module) if keep_text else ""
         apply(module, ToBasePass(), verify=verify)
-        base = on_base(module, arguments)
-        assert base == expected, f"{arguments}: {direct} != {base}\n{module}"
+        for base in on_base(module, arguments, interpret=verify):
+            assert base == expected, f"{arguments}: {direct} != {base}\n{module}"
         return Outcome(
             tuple(_result(t, v) for t, v in zip(result_types, expanded)),
             any(isinstance(t, IntegerType) or not t.is_static() for t in result_types),  # pyright: ignore
@@ -205,11 +206,14 @@ def run(op_class: type[CuteOp], case: Case, choose: Chooser, *, keep_text: bool 
     return None
 
 
-def on_base(module: ModuleOp, arguments: Sequence[Sequence[int]]) -> list[object]:
-    """What ``@f`` gives after ``cute-to-base``, in storage order."""
+def on_base(module: ModuleOp, arguments: Sequence[Sequence[int]], *, interpret: bool) -> Iterator[list[object]]:
+    """What ``@f`` gives after ``cute-to-base``, in storage order; also by the interpreter of kernels."""
     evaluator = Evaluator(module)
     types = [a.type for a in evaluator.functions["f"].regions[0].block.args]
-    return list(flatten(evaluator.call("f", [arranged(t, a) for t, a in zip(types, arguments, strict=True)])))
+    values = [arranged(t, a) for t, a in zip(types, arguments, strict=True)]
+    yield list(flatten(evaluator.call("f", values)))
+    if interpret:
+        yield [int(x) for x in flatten(run_function(module, "f", values))]
 
 
 def _result(t: Attribute, value: Value) -> object:
