@@ -265,10 +265,7 @@ def compatible(a: IntTuple, b: IntTuple) -> bool:
     """``a`` is a static integer equal to ``product(b)``, or both have equal rank and compatible modes."""
     if type(a) is tuple:
         return type(b) is tuple and len(a) == len(b) and all(map(compatible, a, b))
-    if isinstance(a, Dyn):
-        return False
-    size = product(b)
-    return not isinstance(size, Dyn) and a == size
+    return isinstance(a, int) and a == product(b)
 
 
 # -------------------------------------------------------------------------------------------------- selection

@@ -277,8 +277,10 @@ def check_exact_coalesce(rng: Random) -> None:
 def check_exact_composition(rng: Random) -> None:
     a = any_layout(rng)
     r = rng.random()
-    if r < 0.6:
-        b: object = fitting_rhs(rng, a)
+    if r < 0.2:
+        b: object = raw_layout((rng.choice([2, 3, 4, 6]), 2), (rng.randrange(-8, 20), rng.randrange(1, 30)))
+    elif r < 0.6:
+        b = fitting_rhs(rng, a)
         if rng.random() < 0.3:
             b = anonymous(with_dynamic(rng, b, rng.random() < 0.5))
     elif r < 0.75:
@@ -777,6 +779,10 @@ def check_vectors(rng: Random) -> None:
     extents = [rng.choice([2, 4, 8]) for _ in range(2)]
     a = raw_layout(tuple(extents), tuple(compact_strides(rng, extents, rng.random() < 0.5)))
     b = raw_layout(tuple(extents), tuple(compact_strides(rng, extents, rng.random() < 0.3)))
+    if rng.random() < 0.5:
+        # Rows padded, as in shared memory without bank conflicts.
+        a = raw_layout(a.shape, (extents[1] + rng.choice([1, 2, 4, 8]), 1))
+        b = raw_layout(b.shape, (extents[1], 1))
     ad, bd = (with_dynamic(rng, x, True, 0.4, True) for x in (a, b))
     ad, bd = raw_layout(a.shape, ad.stride), raw_layout(b.shape, bd.stride)
     align = rng.choice([16, 32, 64, 128])

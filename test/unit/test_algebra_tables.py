@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from cute_dialect.algebra import compose, int_tuple, layout, make, swizzle, text, tiling, verify
+from cute_dialect.algebra import compose, int_tuple, layout, make, swizzle, text, tiling, vectors, verify
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, Layout
 
@@ -152,6 +152,7 @@ NOT_IN_THE_GRAMMAR = [
     ("shape", "(" * 65 + ")" * 65, 64),
     ("tile", "[" * 65 + "_" + "]" * 65, 64),
     ("shape", "1" * 70000, 65536),
+    ("shape", "-" + "1" * 5000, 0),
 ]
 
 
@@ -245,6 +246,7 @@ def test_compatible() -> None:
     assert int_tuple.compatible(24, (4, 6))
     assert not int_tuple.compatible((4, 5), ((2, 2), (3, 2)))
     assert not int_tuple.compatible((24,), (4, 6))
+    assert not int_tuple.compatible(text.parse_shape("?"), text.parse_shape("?"))
 
 
 # ------------------------------------------------------------------------------------------------------- evaluation
@@ -268,6 +270,8 @@ EVALUATE = [
     ("7:?@1", "5", "(0,?)"),
     ("7:3@1", "2", "(0,6)"),
     ("():()", "3", "()"),
+    ("(6,5):(1@0,1@1)", "(?{i8},1)", "(?{i8},1)"),
+    ("(6,5):(1@1,1@0)", "(?{i8},1)", "(1,?{i8})"),
     ("S<1,2,1> o 0 o (8,4):(1,8)", "(3,1)", "15"),
     ("S<1,2,1> o 0 o (8,4):(1,8)", "(5,1)", "9"),
     ("(4,5):(5,1) o 3 o (2,3):(1,2)", "(1,2)", "2"),
@@ -439,6 +443,10 @@ COMPOSITION = [
     ("(4,8):(1@0,1@1)", "16:2", "layout", "(2,8):(2@0,1@1)"),
     ("8:2", "(2,2):(0,3)", "layout", "(2,2):(0,6)"),
     ("(6,2):(8,2)", "3:4", "layout", REJECTED),
+    ("(4,3):(3,1)", "2:6", "layout", REJECTED),
+    ("(5,4):(1,6)", "4:3", "layout", "4:3"),
+    ("(4,3):(3,1)", "2:-6", "layout", "2:-2"),
+    ("(4,3):(3,1)", "(2,3):(-1,-4)", "layout", "(2,3):(-3,-1)"),
     ("(12,8):(8,1)", "(3,2)", "shape", "(3,2):(8,1)"),
     ("(12,8):(8,1)", "6", "shape", "6:8"),
     ("(12,8):(8,1)", "((3,2),4)", "shape", REJECTED),
@@ -1026,6 +1034,16 @@ def test_results_outside_64_bits_are_errors() -> None:
     for case in cases:
         with pytest.raises(AlgebraError, match="64 bits"):
             case()
+
+
+def test_vector_limits() -> None:
+    a = Layout("(8,4):(1,8)")
+    assert vectors.vector_bits(a, a, 16, 128, 128)[0] == 128
+    assert vectors.vector_bits(a, a, 16, 128, 128, limit=64) == (64, Layout("4:1"))
+    assert vectors.vector_bits(a, a, 16, 32, 128) == (32, Layout("2:1"))
+    assert vectors.vector_bits(a, Layout("(8,4):(4,1)"), 16, 128, 128) == (16, None)
+    assert vectors.vector_bits(Layout("3:1"), Layout("3:1"), 16, 128, 128) == (16, None)
+    assert vectors.max_common_vector(Layout("4:2"), Layout("4:1")) == 1
 
 
 def test_values_are_immutable_and_travel() -> None:
