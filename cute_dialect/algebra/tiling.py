@@ -198,6 +198,9 @@ def logical_divide(a: A, tiler: Tiler) -> A:
     divisibility an extent ``?{div=128}`` cut by 128 has the quotient ``?`` exactly.  Raises AlgebraError when the tiler
     has more modes than ``a`` or does not fit.
 
+    The extents of a nested mode are used up one after the other: where the tile is no multiple or divisor of each in
+    turn, tile times rest is not the size of the mode (4 in ``(3,4)`` gives ``4 * 2``).  Flatten or coalesce first.
+
     >>> logical_divide(Layout("24:3"), Layout("6:2")), logical_divide(Layout("(12,10):(10,1)"), (4, 5))
     (Layout("(6,(2,2)):(6,(3,36))"), Layout("((4,3),(5,2)):((10,40),(1,5))"))
     """
