@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffect, Pure
 
@@ -81,7 +82,8 @@ class Purity:
     """:func:`~cute_dialect.ops.purity.is_pure`, which remembers the classes whose traits alone decide it."""
 
     def __init__(self) -> None:
-        self._known: dict[type[Operation], bool] = {}
+        # Upstream's cast is pure; xDSL's does not say that it is speculatable.
+        self._known: dict[type[Operation], bool] = {UnrealizedConversionCastOp: True}
 
     def __call__(self, op: Operation) -> bool:
         kind = type(op)

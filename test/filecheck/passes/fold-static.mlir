@@ -108,3 +108,34 @@ func.func @regions(%p: i1, %n: index) {
   }
   return
 }
+
+// Ops of other dialects are folded too if they are pure.
+// CHECK-LABEL: @other_dialects(
+// CHECK-NEXT:  %[[A:.*]] = cute.static : !cute.shape<"(6,5)">
+// CHECK-NEXT:  %[[B:.*]] = cute.static : !cute.shape<"4">
+// CHECK-NEXT:  return %[[A]], %[[B]]
+func.func @other_dialects(%p: i1, %a: !cute.shape<"(6,5)">, %n: i32) -> (!cute.shape<"(6,5)">, !cute.shape<"4">) {
+  %v = scf.if %p -> (!cute.shape<"(6,5)">) {
+    scf.yield %a : !cute.shape<"(6,5)">
+  } else {
+    %b = cute.make_shape() : () -> !cute.shape<"(6,5)">
+    scf.yield %b : !cute.shape<"(6,5)">
+  }
+  %c = builtin.unrealized_conversion_cast %n : i32 to !cute.shape<"4">
+  return %v, %c : !cute.shape<"(6,5)">, !cute.shape<"4">
+}
+
+// What has effects stays, though its result is static; so do block arguments.
+// CHECK-LABEL: @effects(
+// CHECK:       %[[V:.*]] = scf.if
+// CHECK:         cute.print
+// CHECK:       return %[[V]]
+func.func @effects(%p: i1, %a: !cute.shape<"(6,5)">) -> !cute.shape<"(6,5)"> {
+  %v = scf.if %p -> (!cute.shape<"(6,5)">) {
+    cute.print(%a) : !cute.shape<"(6,5)">
+    scf.yield %a : !cute.shape<"(6,5)">
+  } else {
+    scf.yield %a : !cute.shape<"(6,5)">
+  }
+  return %v : !cute.shape<"(6,5)">
+}
