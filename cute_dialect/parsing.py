@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    DenseArrayBase,
     FileLineColLoc,
     IntAttr,
     ModuleOp,
@@ -217,6 +218,13 @@ class LocatedParser(Parser):
             if found is not None and (len(found.group(1)) > 8 or int(found.group(1)) > MAX_INTEGER_WIDTH):
                 self.raise_error(f"integer bitwidth is limited to {MAX_INTEGER_WIDTH} bits", token.span)
         return super()._parse_optional_integer_or_float_type()
+
+    def _parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
+        at = self.pos
+        try:
+            return super()._parse_builtin_densearray_attr()
+        except ZeroDivisionError:  # xDSL divides by the size of the element
+            self.raise_error("dense array element type must have a size, got i0", at, self.pos)
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal; under ``core_only`` one that holds a divisibility is an error."""

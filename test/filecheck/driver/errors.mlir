@@ -86,3 +86,12 @@ func.func @blocks(%c: i1, %a: i32) -> i32 {
   // expected-error@+1 {{does not dominate}}
   return %x : i32
 }
+
+// -----
+
+func.func @no_size(%s: !cute.shape<"(6,2)">) {
+  // CHECK: errors.mlir:[[# @LINE + 2]]:41: error: dense array element type must have a size, got i0
+  // expected-error@+1 {{must have a size}}
+  %r = "cute.select"(%s) <{mode = array<i0: 0>}> : (!cute.shape<"(6,2)">) -> !cute.shape<"(6)">
+  return
+}
