@@ -90,7 +90,7 @@ func.func @blocks(%c: i1, %a: i32) -> i32 {
 // -----
 
 func.func @no_size(%s: !cute.shape<"(6,2)">) {
-  // CHECK: errors.mlir:[[# @LINE + 2]]:41: error: dense array element type must have a size, got i0
+  // CHECK: errors.mlir:[[# @LINE + 2]]:40: error: dense array element type must have a size, got i0
   // expected-error@+1 {{must have a size}}
   %r = "cute.select"(%s) <{mode = array<i0: 0>}> : (!cute.shape<"(6,2)">) -> !cute.shape<"(6)">
   return
