@@ -61,8 +61,8 @@ def derive(
     ``gmem``: layout in elements, static or dynamic; its contiguous mode must have the static stride 1.  ``smem``:
     layout of one tile, in elements, plain or swizzled.  ``tile``: the tile, one extent or layout for each mode of
     ``gmem``.  ``pointer_swizzle``: the one on byte addresses if the shared pointer carries it.  ``multicast``: number
-    of CTAs that each load their part of the tile for all.  ``interleave``: 0, 16 or 32 bytes.  ``l2_promotion``: 0, 64, 128 or 256
-    bytes.  ``oob_fill``: "zero" or "nan".
+    of CTAs that each load their part of the tile for all.  ``interleave``: 0, 16 or 32 bytes.  ``l2_promotion``: 0,
+    64, 128 or 256 bytes.  ``oob_fill``: "zero" or "nan".
 
     Raises TmaError, which names the mode or dimension.
 

@@ -305,7 +305,7 @@ GMEM = Layout("(256,128):(128,1)")
             (1, 1),
             "f16",
             {},
-            "smem: expected the layout in shared memory to begin with stride 1 along a mode of the tensor, got a tile of one element",
+            "stride 1 along a mode of the tensor, got a tile of one element",
         ),
         (GMEM, Layout((64, Dyn()), (64, 1)), (64, 64), "f16", {}, "smem: expected a static layout"),
         (

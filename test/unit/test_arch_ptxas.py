@@ -1,0 +1,105 @@
+"""ptxas assembles each row for the GPU and in the PTX version that the row names, and for no older ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from arch_support import assemble, copy_kernel, header, mma_kernel
+
+from cute_dialect.arch import ATOMS, MmaAtom
+from cute_dialect.arch.atom import Atom
+
+# The first PTX version of a chip; ptxas 13 knows no chip before sm_75.
+CHIPS = {"sm_75": "6.3", "sm_80": "7.0", "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6"}
+OLDER_CHIP = {"sm_80": "sm_75", "sm_89": "sm_86", "sm_90": "sm_89", "sm_90a": "sm_90", "sm_100": "sm_90"}
+OLDER_VERSION = {
+    "6.5": "6.4",
+    "7.0": "6.5",
+    "7.1": "7.0",
+    "7.8": "7.7",
+    "8.0": "7.8",
+    "8.4": "8.3",
+    "8.7": "8.6",
+    "8.8": "8.7",
+}
+
+
+def number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def chip_of(atom: Atom) -> str:
+    return atom.arch if atom.arch in CHIPS else "sm_75"
+
+
+def version_of(atom: Atom) -> str:
+    return max(atom.ptx_version, CHIPS[chip_of(atom)], "6.4", key=number)
+
+
+def kernel(atom: Atom) -> str:
+    if isinstance(atom, MmaAtom):
+        return mma_kernel(atom, atom.name, smem=1024)
+    return copy_kernel(atom, atom.name)
+
+
+def complaints(atoms: Iterable[Atom], version: str, chip: str) -> str:
+    said = assemble(header(version, chip) + "".join(map(kernel, atoms)), chip)
+    # Multicast is advised for sm_90a only; it is part of sm_90.
+    return "\n".join(line for line in said.splitlines() if "Advisory" not in line)
+
+
+SMALL = [a for n, a in ATOMS.items() if not n.startswith("SM90_64x")]
+GROUPS = sorted({(chip_of(a), version_of(a)) for a in SMALL})
+
+
+@pytest.mark.parametrize(("chip", "version"), GROUPS)
+def test_rows_assemble(chip: str, version: str) -> None:
+    assert complaints([a for a in SMALL if (chip_of(a), version_of(a)) == (chip, version)], version, chip) == ""
+
+
+@pytest.mark.parametrize("version", ["8.0", "8.4"])
+def test_wgmma_assembles(version: str) -> None:
+    # All types, sources, majors, at the smallest N; some at others.
+    names = [n for n in ATOMS if n.startswith("SM90_64x8x") or (n.startswith("SM90_64x40x") and n.endswith("_SS_NT"))]
+    names += ["SM90_64x256x16_F32BF16BF16_RS_TT", "SM90_64x240x32_S32S8S8_SS_TN", "SM90_64x248x8_F32TF32TF32_SS_TN"]
+    rows = [ATOMS[n] for n in names]
+    assert complaints([a for a in rows if a.ptx_version == version], version, "sm_90a") == ""
+
+
+def first_of_each_kind() -> list[Atom]:
+    seen: dict[tuple[str, str, str], Atom] = {}
+    for name, atom in ATOMS.items():
+        turing_too = name.startswith("SM80_") and isinstance(atom, MmaAtom) and name.replace("SM80", "SM75") in ATOMS
+        if not turing_too:
+            seen.setdefault((atom.arch, atom.ptx_version, atom.family), atom)
+    return list(seen.values())
+
+
+def test_not_before_the_version() -> None:
+    checked = 0
+    for atom in first_of_each_kind():
+        chip = chip_of(atom)
+        if number(atom.ptx_version) > max(number(CHIPS[chip]), number("6.4")):
+            assert complaints([atom], OLDER_VERSION[atom.ptx_version], chip), atom.name
+            checked += 1
+    assert checked >= 8
+
+
+def test_not_on_older_gpus() -> None:
+    checked = 0
+    for atom in first_of_each_kind():
+        if atom.arch in OLDER_CHIP:
+            older = OLDER_CHIP[atom.arch]
+            assert complaints([atom], max(version_of(atom), "7.8", key=number), older), atom.name
+            checked += 1
+    assert checked >= 10
+
+
+@pytest.mark.parametrize("n", [40, 56, 232])
+def test_integer_wgmma_has_fewer_shapes(n: int) -> None:
+    assert f"SM90_64x{n}x32_S32S8S8_SS_TN" not in ATOMS
+    good = ATOMS["SM90_64x48x32_S32S8S8_SS_TN"]
+    assert isinstance(good, MmaAtom)
+    text = kernel(good).replace("m64n48k32", f"m64n{n}k32")
+    assert f"Illegal matrix shape '.m64n{n}k32'" in assemble(header("8.0", "sm_90a") + text, "sm_90a")
