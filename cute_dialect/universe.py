@@ -1,9 +1,13 @@
 """The plug-in for xDSL: what ``xdsl-opt`` and other tools of xDSL see of this project (entry point ``xdsl.universe``).
 
-    xdsl-opt layout.mlir -p cute-fold-static,cute-expand-ops,cute-to-base
+    xdsl-opt layouts.mlir -p cute-fold-static,cute-expand-ops,cute-to-base,canonicalize
 
-Names that xDSL has itself (``canonicalize``, ``cse``, ``reconcile-unrealized-casts`` …) are left out: xDSL refuses two
-passes or dialects of one name.  Factories only; nothing is imported before it is used.
+xDSL refuses two dialects or passes of one name, so what it has itself is left out: its ``canonicalize``, ``cse`` …, and
+its ``llvm``, ``gpu``, ``arith`` … read the input there.  ``cute-to-base`` makes the ``llvm`` ops of
+:mod:`cute_dialect.upstream`, which print as upstream MLIR reads them.  xDSL's ``gpu`` dialect knows the generic form
+only: a file with kernels goes through ``cute-opt --mlir-print-op-generic`` first.
+
+Factories only; nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ from collections.abc import Callable
 
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
-from xdsl.universe import Universe
+from xdsl.universe import XDSL_UNIVERSE, Universe
 
 from cute_dialect.passes.registry import PASSES
+from cute_dialect.upstream.registry import BASE_DIALECTS
 
 
 def _pass_factory(name: str) -> Callable[[], type[ModulePass]]:
@@ -39,8 +44,13 @@ def _cute_nvgpu() -> Dialect:
     return get_cute_nvgpu_dialect()
 
 
+def _missing_upstream() -> dict[str, Callable[[], Dialect]]:
+    """The dialects of upstream MLIR that this version of xDSL does not have."""
+    return {name: get for name, get in BASE_DIALECTS.items() if name not in XDSL_UNIVERSE.all_dialects}
+
+
 CUTE_UNIVERSE = Universe(
-    all_dialects={"cute": _cute, "cute_nvgpu": _cute_nvgpu},
+    all_dialects={"cute": _cute, "cute_nvgpu": _cute_nvgpu, **_missing_upstream()},
     all_passes={row.name: _pass_factory(row.name) for row in PASSES.values() if row.scope == "cute"},
 )
-"""The dialects ``cute`` and ``cute_nvgpu``, and the passes on them."""
+"""The dialects ``cute`` and ``cute_nvgpu`` with the passes on them, and ``nvvm``, ``nvgpu``, ``index``."""

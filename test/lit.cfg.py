@@ -5,7 +5,7 @@ Tools come from the environment of the Python that runs lit; ``FileCheck`` is LL
 is installed, otherwise the ``filecheck`` package.  What is not there is said once, and tests that need it
 (``REQUIRES:``) are reported as unsupported:
 
-    mlir          upstream MLIR's Python package        mlir-runner   its program of that name
+    mlir          upstream MLIR's Python package        mlir-opt, mlir-runner   its programs of these names
     ptxas         an assembler for PTX                  sm90          a GPU of compute capability 9.0
 """
 
@@ -68,12 +68,17 @@ substitutions = {
     "FileCheck": f"{filecheck} --dump-input=fail" if filecheck.endswith("FileCheck") else filecheck,
     "filecheck": f"{filecheck} --dump-input=fail" if filecheck.endswith("FileCheck") else filecheck,
 }
-mlir_runner = program(
-    "mlir-runner", package_file("mlir", "bin", "mlir-runner"), package_file("mlir_tools", "bin", "mlir-runner")
-)
-if mlir_runner is not None:
-    substitutions["mlir-runner"] = mlir_runner
-    config.available_features.add("mlir-runner")
+for name in ("mlir-opt", "mlir-runner"):
+    path = program(name, package_file("mlir", "bin", name), package_file("mlir_tools", "bin", name))
+    if path is not None:
+        substitutions[name] = path
+        config.available_features.add(name)
+    else:
+        lit_config.note(f"feature '{name}' is not available here: tests that need it are unsupported")
+xdsl_opt = program("xdsl-opt")
+if xdsl_opt is None:
+    lit_config.fatal("xdsl-opt is not there, although xDSL is what this project is written in: pip install xdsl")
+substitutions["xdsl-opt"] = xdsl_opt
 for name, command in substitutions.items():
     config.substitutions.append((rf"(?<![\w./-]){name}(?![\w./-])", command))
 config.substitutions.append(("%python", sys.executable))
