@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute, Data, TypeAttribute
@@ -23,12 +23,11 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text, verify
-from cute_dialect.algebra.int_tuple import Basis, is_static, leaves, tuple_add
-from cute_dialect.algebra.layout import Layout, evaluate
+from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
+from cute_dialect.algebra.layout import evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
-from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle, Tile
 
-AnyLayout: TypeAlias = Layout | ComposedLayout
 SPACES = ("generic", "gmem", "smem", "rmem", "tmem")
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6}
 """Memory space -> LLVM address space (NVPTX usage guide, "Address Spaces")."""
@@ -36,10 +35,21 @@ ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6}
 _NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
 
 
+def integer_width(t: Attribute) -> int | None:
+    """Bits of an integer type; ``None`` for any other attribute.
+
+    >>> from xdsl.dialects.builtin import f32, i64
+    >>> integer_width(i64), integer_width(f32)
+    (64, None)
+    """
+    return cast("IntegerType[int]", t).width.data if isinstance(t, IntegerType) else None
+
+
 def element_bits(element: Attribute) -> int:
     """Bits one element takes in memory.  ``i1`` is stored as a byte, ``tf32`` as 32 bits.  Raises AlgebraError."""
-    if isinstance(element, IntegerType):
-        return 8 if element.width.data == 1 else element.width.data
+    width = integer_width(element)
+    if width is not None:
+        return 8 if width == 1 else width
     if isinstance(element, Float32Type):
         return 32
     if isinstance(element, Float16Type | BFloat16Type):
@@ -181,7 +191,9 @@ def _parse_ptr_options(parser: AttrParser, base: Ptr, *, more: bool) -> Ptr:
             with parser.in_angle_brackets():
                 align = parser.parse_integer(allow_boolean=False, allow_negative=False)
             if align < 1 or align & (align - 1):
-                parser.raise_error(f"expected an alignment in bytes that is a power of two, got {align}", at, parser.pos)
+                parser.raise_error(
+                    f"expected an alignment in bytes that is a power of two, got {align}", at, parser.pos
+                )
             if align < base.align:
                 parser.raise_error(
                     f"expected an alignment of at least the element's {base.align} bytes, got {align}", at, parser.pos
@@ -331,7 +343,7 @@ def _verify_memref(p: Ptr, layout: AnyLayout) -> None:
 class CoordTensor(NamedTuple):
     """An arithmetic tuple and a layout with basis strides."""
 
-    iter: object
+    iter: IntTuple
     layout: AnyLayout
 
 
@@ -380,12 +392,14 @@ class CoordTensorType(Data[CoordTensor], TensorType):
         return is_static(self.data.iter) and is_static(self.data.layout)
 
 
-def _verify_coord_tensor(it: object, layout: AnyLayout) -> None:
+def _verify_coord_tensor(it: IntTuple, layout: AnyLayout) -> None:
     origin = evaluate(0, layout.outer if isinstance(layout, ComposedLayout) else layout)
     try:
         tuple_add(it, origin)
     except AlgebraError as e:
-        raise AlgebraError(f"the iterator {text.to_text(it)} does not fit the layout {text.to_text(layout)}: {e}") from None
+        raise AlgebraError(
+            f"the iterator {text.to_text(it)} does not fit the layout {text.to_text(layout)}: {e}"
+        ) from None
 
 
 # --------------------------------------------------------------------------------------------------------- tiled copies
@@ -396,7 +410,7 @@ class TiledCopy(NamedTuple):
 
     atom: Attribute
     layout_tv: Layout
-    tiler: object
+    tiler: Tile
 
 
 @irdl_attr_definition
@@ -449,16 +463,16 @@ def _plain(layout: AnyLayout) -> Layout:
 
 def verify_tiled_copy(tc: TiledCopy) -> None:
     """Raise AlgebraError unless the thread-value layout and the tile fit the atom."""
-    from cute_dialect.algebra.int_tuple import rank
     from cute_dialect.algebra.layout import size
 
     tv = tc.layout_tv
     if not (is_static(tv) and is_static(tc.tiler)):
         raise AlgebraError("expected a static thread-value layout and a static tiler")
-    if rank(tv.shape) != 2:
+    if not isinstance(tv.shape, tuple) or len(tv.shape) != 2:
         raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {text.to_text(tv)}")
     assert isinstance(tc.atom, CopyAtomType)
-    threads, values = size(tv.shape[0]), size(tv.shape[1])  # pyright: ignore
+    threads, values = size(tv.shape[0]), size(tv.shape[1])
+    assert isinstance(threads, int) and isinstance(values, int)
     if threads % tc.atom.threads() or values % tc.atom.values():
         raise AlgebraError(
             f"expected multiples of the atom's {tc.atom.threads()} threads and {tc.atom.values()} values, "

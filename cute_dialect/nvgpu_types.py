@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.ir import Data
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.memory_types import CopyAtomType, element_bits

@@ -12,7 +12,7 @@ also take a layout (then they look at its shape) or a composed layout (then at i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, mul
 from cute_dialect.algebra.values import (
@@ -30,6 +30,7 @@ from cute_dialect.algebra.values import (
 )
 
 Tree: TypeAlias = "IntTuple | Coord | Stride | Tile"
+P = TypeVar("P", bound=Payload)
 
 
 def shown(value: object) -> str:
@@ -186,13 +187,17 @@ def map_leaves(f: Callable[[Leaf], Leaf], value: Payload) -> Payload:
 # ---------------------------------------------------------------------------------------------- divisibility
 
 
-def tracked(value: Payload) -> Payload:
+def tracked(value: P) -> P:
     """The value with every dynamic leaf tracking its divisibility: leaves without one get divisor 1.
 
     Sound for any value, everything is a multiple of 1.  Operations on tensors always track; operations on plain
     layouts do as soon as one operand carries a divisor (:func:`carries_divisor`).
     """
-    return map_leaves(lambda n: Dyn(n.width, 1, n.value, n.emitter) if isinstance(n, Dyn) and not n.div else n, value)
+    return map_leaves(_tracked, value)  # type: ignore[return-value]
+
+
+def _tracked(n: Leaf) -> Leaf:
+    return Dyn(n.width, 1, n.value, n.emitter) if isinstance(n, Dyn) and not n.div else n
 
 
 def untracked(value: Payload) -> Payload:
