@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cute_dialect.algebra.int_tuple import product, tree_leaves
-from cute_dialect.algebra.values import Layout
+from cute_dialect.algebra.values import IntTuple, Layout, Stride, layout_modes
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import AtomError
 
@@ -135,7 +135,7 @@ class MmaAtom:
             _expect(self, have == threads, f"expected {threads} threads in the layout of {what}, got {have}")
             if source == "smem":
                 # Every thread sees the whole tile through the descriptor: the thread mode stands still.
-                still = all(x == 0 for x in tree_leaves(layout.stride[0]))  # type: ignore[index]
+                still = not any(int_leaves(layout_modes(layout)[0].stride))
                 _expect(self, still, f"expected thread stride 0 in the layout of {what} in shared memory, got {layout}")
                 _expect_covers(self, what, layout, tile, tile)
                 _expect(self, held.type == "b64" and held.count == 1, f"expected one 64-bit descriptor for {what}")
@@ -263,6 +263,15 @@ def _thread_value(atom: Atom, what: str, layout: Layout) -> tuple[int, int]:
     return product(shape[0]), product(shape[1])  # type: ignore[return-value]
 
 
+def int_leaves(tree: IntTuple | Stride) -> list[int]:
+    """The leaves of a static tree of integers, from left to right.
+
+    >>> int_leaves((4, (2, 3)))
+    [4, 2, 3]
+    """
+    return tree_leaves(tree)  # type: ignore[return-value]
+
+
 def compact_size(layout: Layout) -> int | None:
     """Size of ``[0, n)`` if the layout maps onto it, each number once up to modes of stride 0; None if it does not.
 
@@ -273,12 +282,12 @@ def compact_size(layout: Layout) -> int | None:
     >>> compact_size(Layout("(4,4):(1,5)")) is None
     True
     """
-    modes = sorted((d, s) for s, d in zip(tree_leaves(layout.shape), tree_leaves(layout.stride)) if d != 0 and s != 1)  # type: ignore
+    modes = sorted((d, s) for s, d in zip(int_leaves(layout.shape), int_leaves(layout.stride)) if d != 0 and s != 1)
     covered = 1
     for d, s in modes:
         if d != covered:
             return None
-        covered *= s  # type: ignore[operator]
+        covered *= s
     return covered
 
 
@@ -308,4 +317,4 @@ def _expect_registers(atom: Atom, what: str, held: Registers, values: int, bits:
     )
 
 
-__all__ = ["Atom", "CopyAtom", "Emit", "MmaAtom", "Registers", "compact_size"]
+__all__ = ["Atom", "CopyAtom", "Emit", "MmaAtom", "Registers", "compact_size", "int_leaves"]

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle, raw_layout
+from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import DescriptorError
 
@@ -141,9 +142,9 @@ def smem_tile(
     from cute_dialect.algebra.tiling import tile_to_shape
 
     atom = smem_atom(major, width, elt)
-    block = plain_atom(major, width, elt).shape
-    for mode, have, need in zip(("X", "K"), shape, block):  # type: ignore[arg-type]
-        if have <= 0 or have % need:  # type: ignore[operator]
+    block = int_leaves(plain_atom(major, width, elt).shape)
+    for mode, have, need in zip(("X", "K"), shape, block):
+        if have <= 0 or have % need:
             raise DescriptorError(f"expected a multiple of {need}, the extent of the layout atom, got {have}", mode)
     return tile_to_shape(atom, shape, order)
 

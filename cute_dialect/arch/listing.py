@@ -55,7 +55,8 @@ def record(atom: Atom) -> dict[str, Json]:
             "alignment": {"src": atom.src_align, "dst": atom.dst_align},
             "registers": _registers(atom.registers) if atom.registers is not None else None,
         }
-    return out | {"emit": emit, "ptx": atom.ptx, "isa": f"PTX ISA 9.0, {atom.isa}", "ptx_version": atom.ptx_version}
+    out |= {"emit": emit, "ptx": atom.ptx, "isa": f"PTX ISA 9.0, {atom.isa}", "ptx_version": atom.ptx_version}
+    return out
 
 
 def _registers(held: Registers) -> Json:

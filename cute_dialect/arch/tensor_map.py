@@ -8,12 +8,13 @@ Source: CUDA driver API, "Tensor Map Object Management"; PTX ISA 9.0, 5.5 "Tenso
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cute_dialect.algebra.int_tuple import Basis, tree_leaves
 from cute_dialect.algebra.leaf import Dyn, Leaf, divisibility
 from cute_dialect.algebra.values import IntTuple, Layout, Stride, raw_layout
+from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import TmaError
 
@@ -106,10 +107,10 @@ class TensorMapSpec:
                 f"expected boxes of a multiple of 128 bytes, where more than one fills a tile, got {self.box_bytes}",
                 "box",
             )
-        for d in tree_leaves(self.offsets.stride):
-            if d * self.element_bytes % 128:  # type: ignore[operator]
+        for d in int_leaves(self.offsets.stride):
+            if d * self.element_bytes % 128:
                 raise TmaError(
-                    f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}",  # type: ignore[operator]
+                    f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}",
                     "smem",
                 )
 
@@ -182,8 +183,8 @@ class TensorMapSpec:
     def boxes(self) -> int:
         """Instructions for one tile (of each CTA, with multicast)."""
         n = 1
-        for s in tree_leaves(self.steps.shape):
-            n *= s  # type: ignore[operator]
+        for s in int_leaves(self.steps.shape):
+            n *= s
         return n
 
     @property
@@ -230,10 +231,10 @@ class TensorMapSpec:
         return replace(self, dims=tuple(dims), gmem=raw_layout(shape, stride), coordinates=coordinates)
 
 
-def _substitute(tree: object, values: object) -> object:
+def _substitute(tree: IntTuple | Stride, values: Iterator[int]) -> IntTuple | Stride:
     if type(tree) is tuple:
-        return tuple([_substitute(t, values) for t in tree])
-    return next(values) if isinstance(tree, Dyn) else tree  # type: ignore[call-overload]
+        return tuple([_substitute(t, values) for t in tree])  # type: ignore[misc]
+    return next(values) if isinstance(tree, Dyn) else tree
 
 
 def _at(tree: object, path: Path) -> int:

@@ -38,6 +38,7 @@ from cute_dialect.algebra.values import (
     layout_modes,
     raw_layout,
 )
+from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import DescriptorError, TmaError
 from cute_dialect.arch.gmma import swizzle_width
@@ -157,24 +158,26 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
 
 def _matched(block: Layout, smem: Layout, where: str) -> list[Run]:
     """One mode of the tile, cut so that each piece has one stride on both sides."""
+    if not is_static(block.shape):
+        raise TmaError(f"expected a tile that divides the modes of the tensor at compile time, got {block}", where)
     if product(block.shape) != product(smem.shape):
         raise TmaError(f"expected the extent {product(block.shape)} of the tile in smem, got {smem}", where)
-    ours = list(zip(tree_leaves(block.shape), tree_leaves(block.stride)))
-    theirs = list(zip(tree_leaves(smem.shape), tree_leaves(smem.stride)))
+    ours = list(zip(int_leaves(block.shape), tree_leaves(block.stride)))
+    theirs = list(zip(int_leaves(smem.shape), int_leaves(smem.stride)))
     runs: list[Run] = []
     while ours and theirs:
         (s, basis), (t, stride) = ours[0], theirs[0]
-        n = min(s, t)  # type: ignore[type-var]
-        if s % n or t % n:  # type: ignore[operator]
+        n = min(s, t)
+        if s % n or t % n:
             raise TmaError(f"expected {block} and {smem} to divide into common pieces, got {s} against {t}", where)
         if n != 1:
             if not isinstance(basis, Basis) or type(basis.value) is not int:
                 raise TmaError(f"expected steps along modes of the tensor, got {block}", where)
-            if type(stride) is not int or stride <= 0:
+            if stride <= 0:
                 raise TmaError(f"expected positive strides in shared memory, got {smem}", where)
-            runs.append((n, stride, basis.path, basis.value))  # type: ignore[arg-type]
+            runs.append((n, stride, basis.path, basis.value))
         ours[0] = (s // n, Basis(basis.value * n, basis.path) if isinstance(basis, Basis) else basis)  # type: ignore
-        theirs[0] = (t // n, stride * n)  # type: ignore[operator]
+        theirs[0] = (t // n, stride * n)
         # Pieces that are used up go; what has extent 1 takes no part.
         if ours[0][0] == 1:
             ours.pop(0)
@@ -252,10 +255,14 @@ def _all_dims(gmem: Layout, dims: list[TensorDim]) -> tuple[list[TensorDim], dic
     if len(dims) + len(others) > MAX_RANK:
         keep = MAX_RANK - len(dims) - 1
         if keep < 0:
-            raise TmaError(f"expected a box of at most {MAX_RANK} dimensions, got {len(dims)}", "box")
+            raise TmaError(
+                f"expected a box of at most {MAX_RANK - 1} dimensions, as the tensor has other modes, got {len(dims)}",
+                "box",
+            )
         single, merged = others[:keep], others[keep:]
         step = _common_stride(merged)
-        extent = 1 + sum((d.extent - 1) * (d.stride // step) for d in merged)  # type: ignore[operator]
+        last: list[int] = [(d.extent - 1) * (d.stride // step) for d in merged]  # type: ignore[operator]
+        extent = 1 + sum(last)
         for d in merged:
             basis[d.modes[0]] = Basis(d.stride // step, (MAX_RANK - 1,))  # type: ignore[operator]
         single = [*single, TensorDim(extent, step, 1, 1, tuple(d.modes[0] for d in merged))]
@@ -267,10 +274,11 @@ def _all_dims(gmem: Layout, dims: list[TensorDim]) -> tuple[list[TensorDim], dic
 
 
 def _common_stride(merged: list[TensorDim]) -> int:
+    names = ", ".join([_name(d.modes[0]) for d in merged])
     for d in merged:
-        if type(d.extent) is not int or type(d.stride) is not int:
+        if type(d.extent) is not int or type(d.stride) is not int or d.stride <= 0:
             raise TmaError(
-                f"expected static extents and strides in the modes {', '.join(_name(m.modes[0]) for m in merged)}, "
+                f"expected static extents and positive strides in the modes {names}, "
                 f"which must share a dimension since there are only {MAX_RANK}, got {d.extent}:{d.stride}",
                 f"mode {_name(d.modes[0])}",
             )

@@ -413,6 +413,22 @@ GMEM = Layout("(256,128):(128,1)")
             "out-of-bounds fill: expected a float type of 16 bits or more for NaN, got i8",
         ),
         (GMEM, Layout("(64,64,2):(64,1,4096)"), (64, 64, 2), "f16", {}, "tile: expected a tile of rank at most 2"),
+        (
+            parse_layout("((?,?),64):((64,?),1)"),
+            Layout("(16,64):(64,1)"),
+            (16, 64),
+            "f16",
+            {},
+            "mode 0: expected a tile that divides the modes of the tensor at compile time",
+        ),
+        (
+            Layout((2, 2, 2, 2, 16, 4), (64, 128, 256, 512, 1, 1024)),
+            Layout((2, 2, 2, 2, 16, 1), (16, 32, 64, 128, 1, 0)),
+            (2, 2, 2, 2, 16, 1),
+            "f16",
+            {},
+            "box: expected a box of at most 4 dimensions, as the tensor has other modes, got 5",
+        ),
         (Layout("128:1"), Layout("(64):(1)"), (64,), "f16", {}, "gmem: expected a global layout of modes, got 128:1"),
         (
             Layout((8, 8), (Dyn(), Dyn())),
