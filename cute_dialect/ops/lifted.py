@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import tuple_add
-from cute_dialect.algebra.layout import Layout, slice_and_offset
-from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.algebra.layout import slice_and_offset
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import (
     CoordTensor,
     CoordTensorType,
@@ -52,18 +53,18 @@ def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properti
     return types
 
 
-def slice_offset(layout: object, coord: object) -> object:
+def slice_offset(layout: Payload, coord: Payload) -> IntTuple:
     """What ``slice`` adds to the iterator of a tensor with this layout.  Raises AlgebraError."""
-    return slice_and_offset(coord, layout)[1]  # pyright: ignore[reportArgumentType]
+    return slice_and_offset(cast("Coord", coord), layout)[1]
 
 
-def tensor_with(tensor: TensorType, layout: object, offset: object) -> Attribute:
+def tensor_with(tensor: TensorType, layout: AnyLayout, offset: IntTuple | None) -> Attribute:
     """The type of ``tensor`` moved by ``offset`` (``None``: not at all) and seen through ``layout``."""
-    assert isinstance(layout, Layout | ComposedLayout)
     if isinstance(tensor, MemRefType):
         p = tensor.data.ptr
         if offset is not None:
-            align = derived_alignment(p.alignment, offset, p.element)  # pyright: ignore[reportArgumentType]
+            assert isinstance(offset, int | Dyn)
+            align = derived_alignment(p.alignment, offset, p.element)
             p = ptr(p.element, p.space, align, p.swizzle)
         return MemRefType(MemRef(p, layout))
     assert isinstance(tensor, CoordTensorType)

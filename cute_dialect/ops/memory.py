@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -12,10 +13,10 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import Basis, is_static, leaves, map_leaves, rank, tuple_add, weakly_congruent
-from cute_dialect.algebra.layout import Layout, cosize, evaluate, make_layout_like, size
+from cute_dialect.algebra.int_tuple import is_static, leaves, map_leaves, tuple_add, weakly_congruent
+from cute_dialect.algebra.layout import cosize, evaluate, make_layout_like, size
 from cute_dialect.algebra.leaf import AlgebraError, mul
-from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.algebra.values import Basis, ComposedLayout, Coord, IntTuple, Layout, Stride
 from cute_dialect.memory_types import (
     CoordTensorType,
     MemRef,
@@ -41,7 +42,7 @@ from cute_dialect.ops.views import (
 from cute_dialect.types import CoordType, IntTupleType
 
 
-def element_at(tensor: Attribute, coord: object) -> Attribute:
+def element_at(tensor: Attribute, coord: Coord) -> Attribute:
     """The type of one element: the element type, or an int tuple for a coordinate tensor.  Raises AlgebraError."""
     assert isinstance(tensor, TensorType)
     layout = tensor.layout
@@ -53,7 +54,7 @@ def element_at(tensor: Attribute, coord: object) -> Attribute:
     if isinstance(tensor, MemRefType):
         return tensor.element
     assert isinstance(tensor, CoordTensorType)
-    offset = evaluate(tracked(coord), tracked(layout))  # pyright: ignore[reportArgumentType]
+    offset = evaluate(tracked(coord), tracked(layout))
     return IntTupleType(tuple_add(tracked(tensor.data.iter), offset))
 
 
@@ -85,7 +86,7 @@ class LoadOp(MemoryOp):
         expect(operand_types[1], CoordType, 1, "a !cute.coord")
         coord = operand_types[1]
         assert isinstance(coord, CoordType)
-        return [element_at(operand_types[0], coord.data)]
+        return [element_at(operand_types[0], cast("Coord", coord.data))]
 
 
 @cute_op
@@ -114,7 +115,7 @@ class StoreOp(MemoryOp):
         expect(operand_types[1], CoordType, 1, "a !cute.coord")
         coord = operand_types[1]
         assert isinstance(coord, CoordType)
-        element = element_at(operand_types[0], coord.data)
+        element = element_at(operand_types[0], cast("Coord", coord.data))
         if operand_types[2] != element:
             raise AlgebraError(f"operand #2 must be the element type {element}, got {operand_types[2]}")
         return []
@@ -239,7 +240,7 @@ class StoreVecOp(MemoryOp):
         printer.print_attribute(self.tensor.type)
 
 
-# ------------------------------------------------------------------------------------------------------------- allocation
+# ----------------------------------------------------------------------------------------------------------- allocation
 
 
 @cute_op
@@ -356,33 +357,28 @@ def fragment_like(tensor: Attribute, element: Attribute | None = None) -> MemRef
 def compact_like(layout: Layout) -> Layout:
     """Mode 0 compact in the order of its strides, then the others compact after it in theirs; stride 0 stays 0."""
     layout = Layout(layout.shape, _integer_order(layout.stride))
-    if not isinstance(layout.shape, tuple) or rank(layout.shape) < 2:
-        return make_layout_like(layout)
     shape, stride = layout.shape, layout.stride
+    if not isinstance(shape, tuple) or len(shape) < 2:
+        return make_layout_like(layout)
     assert isinstance(stride, tuple)
     first = make_layout_like(Layout(shape[0], stride[0]))
     rest = make_layout_like(Layout(shape[1:], stride[1:]))
     step = cosize(first)
-    return Layout((first.shape, *_modes(rest.shape)), (first.stride, *_scaled(rest.stride, step)))
+    shapes = rest.shape if isinstance(rest.shape, tuple) else (rest.shape,)
+    scaled = cast("Stride", map_leaves(lambda d: mul(d, step), rest.stride))
+    strides = scaled if isinstance(scaled, tuple) else (scaled,)
+    return Layout((first.shape, *shapes), (first.stride, *strides))
 
 
-def _modes(shape: object) -> tuple[object, ...]:
-    return shape if isinstance(shape, tuple) else (shape,)
-
-
-def _scaled(stride: object, by: object) -> tuple[object, ...]:
-    return _modes(map_leaves(lambda d: mul(d, by), stride))  # pyright: ignore
-
-
-def _integer_order(stride: object) -> object:
+def _integer_order(stride: Stride) -> IntTuple:
     """Basis strides as integers that sort like them: the innermost mode of the tensor varies fastest in memory."""
     found = [x for x in leaves(stride) if isinstance(x, Basis)]
     if not found:
-        return stride
+        return cast("IntTuple", stride)
     order = sorted({(tuple(-i for i in b.path), b.value) for b in found}, key=repr)
     rank_of = {key: i + 1 for i, key in enumerate(order)}
 
-    def number(d: object) -> object:
+    def number(d: Stride) -> IntTuple:
         if isinstance(d, tuple):
             return tuple([number(x) for x in d])
         return rank_of[(tuple(-i for i in d.path), d.value)] if isinstance(d, Basis) else d

@@ -24,7 +24,7 @@ from cute_dialect.algebra.layout import (
     size,
 )
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, divisibility
-from cute_dialect.algebra.values import Payload
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload
 from cute_dialect.ops.access import MODE
 from cute_dialect.ops.asm import (
     int_property,
@@ -69,13 +69,13 @@ def check_width(result: Payload, least: int, what: str, path: Sequence[int]) -> 
         )
 
 
-def least_size(layout: Payload) -> int:
+def least_size(layout: AnyLayout) -> int:
     """The smallest number of elements that a layout with these static extents can have."""
     extents = leaves(outer(layout).shape)
     return prod(max(divisibility(n), 1) if isinstance(n, Dyn) else n for n in extents if isinstance(n, int | Dyn))
 
 
-def least_cosize(layout: Payload) -> int:
+def least_cosize(layout: AnyLayout) -> int:
     """The smallest cosize that a layout with these static extents and integer strides can have."""
     flat = outer(layout)
     pairs = zip(leaves(flat.shape), leaves(flat.stride))
@@ -127,6 +127,7 @@ class SizeOp(SizeLikeOp):
         part = get(value, path)
         result = size(part)
         if kind in LAYOUTS:
+            assert isinstance(part, Layout | ComposedLayout)
             check_width(result, least_size(part), "size", path)
         return [Typed("int_tuple", result)]
 
@@ -154,7 +155,8 @@ class CosizeOp(SizeLikeOp):
         ((_, value),) = operands
         path = mode_of(properties)
         part = get(value, path)
-        result = cosize(part)  # pyright: ignore[reportArgumentType]
+        assert isinstance(part, Layout | ComposedLayout)
+        result = cosize(part)
         check_width(result, least_cosize(part), "cosize", path)
         return [Typed("int_tuple", result)]
 

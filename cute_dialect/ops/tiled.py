@@ -8,6 +8,7 @@ both sides prove.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -18,9 +19,9 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
-from cute_dialect.algebra.layout import Layout, size
+from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.algebra.values import ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import (
     CopyAtomType,
     MemRefType,
@@ -114,7 +115,7 @@ class _PartitionOp(MemoryOp):
         return [tensor_with(tensor, layout, offset)]
 
 
-def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object) -> tuple[Layout, object]:
+def partition(tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload) -> tuple[Layout, IntTuple]:
     """One thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
     ``layout``: the tensor's, possibly with leaves bound to SSA values.  The value mode comes first, then one mode for
@@ -124,6 +125,7 @@ def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object
 
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(f"expected a plain layout, got the composed layout {payload_text(layout)}")
+    assert isinstance(layout, Layout)
     element = tensor.element if isinstance(tensor, MemRefType) else None
     atom = tc.data.atom
     assert isinstance(atom, CopyAtomType)
@@ -134,7 +136,7 @@ def partition(tc: TiledCopyType, tensor: TensorType, layout: object, tid: object
             f"got one of {element} ({element_bits(element)} bits)"
         )
     thr_val = tile_to_thread(tracked(layout), tc.data.tiler, tc.data.layout_tv, (atom.threads(), atom.values()))
-    return thread_slice(thr_val, tracked(tid))
+    return thread_slice(thr_val, cast("Coord", tracked(tid)))
 
 
 @cute_op
@@ -220,12 +222,12 @@ class CopyOp(MemoryOp):
         for i, (t, shape) in enumerate(zip((source, destination), shapes), 1):
             if not is_static(shape):
                 raise AlgebraError(f"operand #{i} must have a static shape, got {payload_text(shape)}")
-            if element_bits(t.element) != element_bits(element):  # pyright: ignore[reportUnknownArgumentType]
-                raise AlgebraError(
-                    f"operand #{i} must have elements as wide as the atom's {element}, got {t.element}"
-                )
+            if element_bits(t.element) != element_bits(element):
+                raise AlgebraError(f"operand #{i} must have elements as wide as the atom's {element}, got {t.element}")
         if source.element != destination.element:
-            raise AlgebraError(f"expected the same element type on both sides, got {source.element} and {destination.element}")
+            raise AlgebraError(
+                f"expected the same element type on both sides, got {source.element} and {destination.element}"
+            )
         _congruent_modes(shapes[0], shapes[1])
         if len(operand_types) == 4:
             pred = operand_types[3]
@@ -250,8 +252,9 @@ class CopyOp(MemoryOp):
         parser.parse_punctuation(":")
         at = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        for mark in ("->", "(", ")"):
-            parser.parse_punctuation(mark)  # pyright: ignore[reportArgumentType]
+        parser.parse_punctuation("->")
+        parser.parse_punctuation("(")
+        parser.parse_punctuation(")")
         return cls.create(operands=parser.resolve_operands(operands, types, at), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
@@ -268,19 +271,21 @@ class CopyOp(MemoryOp):
         printer.print_string(" -> ()")
 
 
-def _shape(tensor: MemRefType) -> object:
+def _shape(tensor: MemRefType) -> IntTuple:
     layout = tensor.layout
     return layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
 
 
-def _top(shape: object) -> tuple[object, ...]:
+def _top(shape: IntTuple) -> tuple[IntTuple, ...]:
     return shape if isinstance(shape, tuple) else (shape,)
 
 
-def _congruent_modes(source: object, destination: object) -> None:
+def _congruent_modes(source: IntTuple, destination: IntTuple) -> None:
     a, b = _top(source), _top(destination)
     if len(a) != len(b):
-        raise AlgebraError(f"expected tensors of equal rank, got {payload_text(source)} and {payload_text(destination)}")
+        raise AlgebraError(
+            f"expected tensors of equal rank, got {payload_text(source)} and {payload_text(destination)}"
+        )
     for i, (x, y) in enumerate(zip(a, b)):
         if size(x) != size(y):
             raise AlgebraError(
@@ -289,12 +294,13 @@ def _congruent_modes(source: object, destination: object) -> None:
             )
 
 
-def _check_predicate(pred: object, destination: object) -> None:
+def _check_predicate(pred: IntTuple, destination: IntTuple) -> None:
     p, d = _top(pred), _top(destination)
     fits = len(p) == len(d) and size(p[0]) in (1, size(d[0])) and all(size(x) == size(y) for x, y in zip(p[1:], d[1:]))
     if not fits:
         raise AlgebraError(
-            f"expected a predicate of shape {payload_text(destination)}, or with size 1 in mode 0, got {payload_text(pred)}"
+            f"expected a predicate of shape {payload_text(destination)}, or with size 1 in mode 0, "
+            f"got {payload_text(pred)}"
         )
 
 

@@ -7,8 +7,8 @@ fixed coordinates and keeps the layout of the free ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 from xdsl.parser import Parser
@@ -16,10 +16,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import depth, tuple_add
-from cute_dialect.algebra.layout import Layout
-from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.algebra.int_tuple import tuple_add
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Payload
 from cute_dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,
@@ -29,6 +28,7 @@ from cute_dialect.memory_types import (
     PtrType,
     TensorType,
     derived_alignment,
+    integer_width,
     ptr,
 )
 from cute_dialect.ops.asm import defined_type, parse_operand_list, print_operand_list
@@ -51,12 +51,12 @@ def expect_operands(types: Sequence[Attribute], least: int, most: int | None = N
         raise AlgebraError(f"expected {count} operands, got {len(types)}")
 
 
-def layout_type(layout: object) -> CuteType:
+def layout_type(layout: AnyLayout) -> CuteType:
     """The type of a plain or composed layout."""
     return wrap(Typed("composed_layout" if isinstance(layout, ComposedLayout) else "layout", layout))
 
 
-def layout_of(attribute: Attribute) -> Layout | ComposedLayout:
+def layout_of(attribute: Attribute) -> AnyLayout:
     """The payload of a layout type."""
     assert isinstance(attribute, LayoutType | ComposedLayoutType)
     assert isinstance(attribute.data, Layout | ComposedLayout)
@@ -221,7 +221,7 @@ class MakeViewOp(MemoryOp):
         if isinstance(it, PtrType):
             return [MemRefType(MemRef(it.data, layout))]
         assert isinstance(it, IntTupleType)
-        return [CoordTensorType(CoordTensor(it.data, layout))]
+        return [CoordTensorType(CoordTensor(cast("IntTuple", it.data), layout))]
 
     parse = classmethod(parse_result_form)  # pyright: ignore
     print = print_result_form  # pyright: ignore
@@ -263,16 +263,16 @@ class AddOffsetOp(MemoryOp):
         return [offset_iter_type(it, offset.data)]
 
 
-def offset_iter_type(it: Attribute, offset: object) -> Attribute:
+def offset_iter_type(it: Attribute, offset: Payload) -> Attribute:
     """The type of an iterator moved by an offset (payload).  Raises AlgebraError if they do not fit."""
     if isinstance(it, PtrType):
-        if depth(offset) != 0:
+        if not isinstance(offset, int | Dyn):
             raise AlgebraError(f"expected a scalar offset for a pointer, got {payload_text(offset)}")
         p = it.data
-        align = derived_alignment(p.alignment, offset, p.element)  # pyright: ignore[reportArgumentType]
+        align = derived_alignment(p.alignment, offset, p.element)
         return PtrType(ptr(p.element, p.space, align, p.swizzle))
     assert isinstance(it, IntTupleType)
-    return IntTupleType(tuple_add(tracked(it.data), tracked(offset)))
+    return IntTupleType(tuple_add(cast("IntTuple", tracked(it.data)), cast("IntTuple", tracked(offset))))
 
 
 @cute_op
@@ -333,8 +333,8 @@ class AssumeOp(MemoryOp):
 
     Syntax: ``%y = cute.assume(%x) : (T) -> T'``
 
-    Inference: ``i32 -> !cute.i32<divby N>``, ``int_tuple<"?"> -> int_tuple<"?{div=N}">``, ``ptr<…> -> ptr<…, align<N>>``;
-    the result must imply what is known of the operand.
+    Inference: ``i32 -> !cute.i32<divby N>``, ``int_tuple<"?"> -> int_tuple<"?{div=N}">``,
+    ``ptr<…> -> ptr<…, align<N>>``; the result must imply what is known of the operand.
 
     Example:
         %y = cute.assume(%x) : (i32) -> !cute.i32<divby 4>
@@ -361,7 +361,7 @@ def assume_is_legal(source: Attribute, target: Attribute) -> bool:
     if isinstance(target, ConstrainedIntType):
         if isinstance(source, ConstrainedIntType):
             return source.width == target.width and target.divisor % source.divisor == 0
-        return isinstance(source, IntegerType) and source.width.data == target.width
+        return integer_width(source) == target.width
     return type_weaker_or_equal(source, target)
 
 
