@@ -108,7 +108,7 @@ class GetStridesOp(PartOp):
 
     @classmethod
     def create(cls, **parts: object) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return GetStrideOp.create(**parts)  # pyright: ignore
+        return GetStrideOp.create(**parts)  # pyright: ignore[reportArgumentType]
 
 
 @cute_op

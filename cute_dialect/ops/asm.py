@@ -153,7 +153,7 @@ def parse_mode(parser: Parser, *, required: bool) -> dict[str, Attribute]:
 def mode_of(properties: Properties) -> tuple[int, ...]:
     """The property ``mode`` as a path; absent is the empty path."""
     mode = properties.get("mode")
-    return tuple(mode.get_values()) if isinstance(mode, DenseArrayBase) else ()  # pyright: ignore
+    return tuple(mode.get_values()) if isinstance(mode, DenseArrayBase) else ()
 
 
 def print_mode(printer: Printer, properties: Properties) -> None:

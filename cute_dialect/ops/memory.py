@@ -269,8 +269,12 @@ class AllocaOp(MemoryOp):
         if t.space != "rmem" or not is_static(t.layout):
             raise VerifyException(f"'{self.name}' op expected an rmem tensor with a static layout, got {t}")
 
-    parse = classmethod(parse_result_form)  # pyright: ignore
-    print = print_result_form  # pyright: ignore
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
 
 
 @cute_op

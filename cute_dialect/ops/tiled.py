@@ -65,8 +65,12 @@ class AtomOp(MemoryOp):
         if not isinstance(self.result.type, CopyAtomType):
             raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
 
-    parse = classmethod(parse_result_form)  # pyright: ignore
-    print = print_result_form  # pyright: ignore
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
 
 
 @cute_op
@@ -96,8 +100,12 @@ class MakeTiledCopyOp(MemoryOp):
                 f"'{self.name}' op expected an atom of type {t.data.atom} as the result says, got {self.atom.type}"
             )
 
-    parse = classmethod(parse_result_form)  # pyright: ignore
-    print = print_result_form  # pyright: ignore
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
 
 
 class _PartitionOp(MemoryOp):

@@ -223,8 +223,12 @@ class MakeViewOp(MemoryOp):
         assert isinstance(it, IntTupleType)
         return [CoordTensorType(CoordTensor(cast("IntTuple", it.data), layout))]
 
-    parse = classmethod(parse_result_form)  # pyright: ignore
-    print = print_result_form  # pyright: ignore
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
 
 
 # -------------------------------------------------------------------------------------------------- iterator arithmetic
