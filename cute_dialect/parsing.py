@@ -4,7 +4,8 @@
 
 * each op gets the location of its name (of the quoted name in generic form), each block argument that of its ``%name``,
   as upstream MLIR does; a location written in the text (``loc("f":1:2)``) wins;
-* unknown ops, types, attributes and dialects are named, with the nearest name that there is;
+* unknown ops, types, attributes and dialects are named, with the nearest name that there is; that a context lets
+  unregistered dialects through does not excuse unknown ops of a dialect that it knows;
 * a value that is used and never defined is an error at its first use, within the function around it;
 * with ``core_only`` a divisibility (``?{div=8}``) is a parse error: the dialect's core does not have it.
 
@@ -25,6 +26,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     UnknownLoc,
+    UnregisteredAttr,
     UnregisteredOp,
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue, TypeAttribute
@@ -153,11 +155,14 @@ class LocatedParser(Parser):
         """The class of an op by its name; without one, an error that says what is there instead."""
         stack = self._parser_state.dialect_stack if custom else ()
         op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
-        if op_type is not None:
-            if custom and issubclass(op_type, UnregisteredOp):
-                self.raise_error(f"unregistered operation '{name}' must be written in generic form", span)
-            return op_type
         dialect, _, rest = name.partition(".")
+        if op_type is not None and issubclass(op_type, UnregisteredOp):
+            if dialect in set(self.ctx.registered_dialect_names):  # as upstream: only unknown dialects are let through
+                op_type = None
+            elif custom:
+                self.raise_error(f"unregistered operation '{name}' must be written in generic form", span)
+        if op_type is not None:
+            return op_type
         if rest and dialect not in set(self.ctx.registered_dialect_names):
             self.raise_error(self._unknown_dialect(dialect, f"operation '{name}'"), span)
         known = [op.name for op in self.ctx.loaded_ops]
@@ -193,13 +198,19 @@ class LocatedParser(Parser):
     ):
         if "." in attr_name:
             lookup = self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr
-            if lookup(attr_name) is None:
+            found = lookup(attr_name)
+            if found is None or (issubclass(found, UnregisteredAttr) and self._is_cute(attr_name)):
                 self._unknown_attribute(attr_name, is_type)
         start = self._current_token.span
         try:
             return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
         except VerifyException as e:
             self.raise_error(one_line(str(e)), start.start, max(self._current_token.span.start, start.end))
+
+    def _is_cute(self, name: str) -> bool:
+        """Whether a name belongs to one of the dialects of this project, known here."""
+        dialect = name.partition(".")[0]
+        return dialect in ("cute", "cute_nvgpu") and dialect in set(self.ctx.registered_dialect_names)
 
     def _unknown_attribute(self, name: str, is_type: bool) -> None:
         what, mark = ("type", "!") if is_type else ("attribute", "#")
