@@ -1,20 +1,36 @@
-"""Printing IR: one function, so that every tool prints alike.
+"""Printing IR: one function, so that every tool prints alike, and as upstream MLIR does.
 
-The text is xDSL's, with the prefix of an op's name left out where upstream MLIR leaves it out: ``module``, and
-``return`` and ``call`` right inside a ``func.func``.
+* The prefix of an op's name is left out where upstream leaves it out: ``module``, and ``return`` and ``call`` right
+  inside a ``func.func``.
+* Values are named as upstream names them (``AsmPrinter``, "SSA name state"): ``%arg0`` for the arguments of entry
+  blocks, ``%c4_i32``, ``%true``, ``%cst`` for constants, numbers for the rest, ``%0:2`` for an op with two results.
+  With ``source_names`` (``--mlir-use-nameloc-as-prefix``) values keep the names that the source gave them.
 """
 
 from __future__ import annotations
 
 from io import StringIO
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
 
 class IRPrinter(Printer):
-    """xDSL's printer, op names shortened as upstream does in custom form."""
+    """xDSL's printer, op names shortened and values named as upstream does."""
+
+    def __init__(self, stream: StringIO, *, generic: bool = False, debuginfo: bool = False, source_names: bool = False):
+        super().__init__(stream=stream, print_generic_format=generic, print_debuginfo=debuginfo)
+        self._names: dict[SSAValue, str] = {}
+        self._block_labels: dict[Block, int] = {}
+        self._source_names = source_names
+
+    def print_root(self, op: Operation) -> None:
+        """Print an op and all that is in it."""
+        constants = not self.print_generic_format  # upstream suggests names in custom form only
+        _Namer(self._names, self._block_labels, self._source_names, constants).op(op)
+        self.print_op(op)
 
     def print_op(self, op: Operation) -> None:
         """Print an op, its name shortened if the op around it allows."""
@@ -33,6 +49,121 @@ class IRPrinter(Printer):
         if scope:
             self.exit_scope()
 
+    def _print_results(self, op: Operation) -> None:
+        results = op.results
+        if len(results) > 1 and results[0] in self._names:
+            base = self._names[results[0]].split("#", 1)[0]
+            self.print_string(f"%{base}:{len(results)} = ")
+        else:
+            super()._print_results(op)
+
+    def print_ssa_value(self, value: SSAValue) -> str:
+        """Print a value; gives its name."""
+        name = self._names.get(value)
+        if name is None:
+            return super().print_ssa_value(value)
+        self.print_string(f"%{name}")
+        return name
+
+    def print_block_name(self, block: Block) -> str:
+        """Print a block's label; gives its name."""
+        number = self._block_labels.get(block)
+        if number is None:
+            return super().print_block_name(block)
+        name = f"bb{number}"
+        self.print_string(f"^{name}")
+        return name
+
+
+class _Namer:
+    """Gives every value its name: first all values of a region, then those of the regions in it."""
+
+    def __init__(self, names: dict[SSAValue, str], labels: dict[Block, int], source_names: bool, constants: bool):
+        self._names = names
+        self._constants = constants
+        self._labels = labels
+        self._source = source_names
+        self._value = 0
+        self._argument = 0
+        self._conflict = 0
+        self._used: list[set[str]] = [set()]
+
+    def op(self, op: Operation) -> None:
+        """Name the results of an op, then what is in its regions."""
+        self._results(op)
+        self._regions(op)
+
+    def _regions(self, op: Operation) -> None:
+        for region in op.regions:
+            saved = (self._value, self._argument, self._conflict)
+            self._used.append(set())
+            self._region(region)
+            self._used.pop()
+            self._value, self._argument, self._conflict = saved
+
+    def _region(self, region: Region) -> None:
+        for number, block in enumerate(region.blocks):
+            self._labels[block] = number
+            for argument in block.args:
+                if self._source and argument.name_hint:
+                    name = self._unique(argument.name_hint)
+                elif number == 0:
+                    name = self._unique(f"arg{self._argument}")
+                    self._argument += 1
+                else:
+                    name = self._number()
+                self._names[argument] = name
+            for op in block.ops:
+                self._results(op)
+        for block in region.blocks:
+            for op in block.ops:
+                if op.regions:
+                    self._regions(op)
+
+    def _results(self, op: Operation) -> None:
+        results = op.results
+        if not results:
+            return
+        hint = results[0].name_hint if self._source else None
+        suggested = hint or (_constant_name(op) if self._constants else None)
+        name = self._number() if suggested is None else self._unique(suggested)
+        if len(results) == 1:
+            self._names[results[0]] = name
+        else:
+            for i, result in enumerate(results):
+                self._names[result] = f"{name}#{i}"
+
+    def _number(self) -> str:
+        self._value += 1
+        return str(self._value - 1)
+
+    def _unique(self, name: str) -> str:
+        if any(name in scope for scope in self._used):
+            while True:
+                probe = f"{name}_{self._conflict}"
+                self._conflict += 1
+                if not any(probe in scope for scope in self._used):
+                    name = probe
+                    break
+        self._used[-1].add(name)
+        return name
+
+
+def _constant_name(op: Operation) -> str | None:
+    """What upstream suggests for a constant: ``c4_i32``, ``c4`` (index), ``true``, ``cst``."""
+    if op.name != "arith.constant":
+        return None
+    value = op.properties.get("value")
+    if not isinstance(value, IntegerAttr):
+        return "cst"
+    number, t = value.value.data, value.type
+    if isinstance(t, IndexType):
+        return f"c{number}"
+    assert isinstance(t, IntegerType)
+    if t.width.data == 1:
+        return "true" if number else "false"
+    return f"c{number}_{t}"
+
 
 def _elided(op: Operation) -> bool:
     """Whether upstream leaves out the dialect of this op's name here."""
@@ -42,9 +173,12 @@ def _elided(op: Operation) -> bool:
     return parent is not None and parent.name == "func.func" and op.name.startswith("func.")
 
 
-def ir_text(op: Operation, *, generic: bool = False, debuginfo: bool = False) -> str:
-    """The text of an op; ends with a newline.  ``debuginfo`` adds ``loc(…)`` to every op and block argument."""
+def ir_text(op: Operation, *, generic: bool = False, debuginfo: bool = False, source_names: bool = False) -> str:
+    """The text of an op; ends with a newline.
+
+    ``debuginfo`` adds ``loc(…)`` to every op and block argument; ``source_names`` keeps the source's value names.
+    """
     out = StringIO()
-    IRPrinter(stream=out, print_generic_format=generic, print_debuginfo=debuginfo).print_op(op)
+    IRPrinter(out, generic=generic, debuginfo=debuginfo, source_names=source_names).print_root(op)
     out.write("\n")
     return out.getvalue()

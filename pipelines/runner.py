@@ -82,16 +82,23 @@ class Step:
 class IR:
     """A module, wherever it is: an xDSL module, or (after the hand-off) one of upstream MLIR."""
 
-    def __init__(self, module: ModuleOp | None = None, upstream: UpstreamModule | None = None):
+    def __init__(
+        self,
+        module: ModuleOp | None = None,
+        upstream: UpstreamModule | None = None,
+        *,
+        source_names: bool = False,
+    ):
         self.module = module
         self.upstream = upstream
+        self.source_names = source_names
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
         """The IR as text."""
         if self.upstream is not None:
             return self.upstream.text(generic=generic, debuginfo=debuginfo, local_scope=local_scope)
         assert self.module is not None
-        return ir_text(self.module, generic=generic, debuginfo=debuginfo)
+        return ir_text(self.module, generic=generic, debuginfo=debuginfo, source_names=self.source_names)
 
 
 class Observer(Protocol):
@@ -262,7 +269,7 @@ class Runner:
 
     def _hand_over(self, ir: IR, step: Step) -> bool:
         assert ir.module is not None
-        left = next((op for op in ir.module.walk() if _is_cute(op)), None)
+        left = next((op for op in ir.module.walk() if is_cute(op)), None)
         if left is not None:
             self._engine.error(
                 f"pass '{step.name}' runs in upstream MLIR, which does not know '{op_name(left)}'"
@@ -302,7 +309,7 @@ _LOC = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)\s*$')
 """The location at the end of a line of the text handed over."""
 
 
-def _is_cute(op: Operation) -> bool:
+def is_cute(op: Operation) -> bool:
     """Whether an op is one of the dialects that upstream does not know, or has values of their types."""
     if op.name.startswith(("cute.", "cute_nvgpu.")):
         return True

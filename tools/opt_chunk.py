@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from cute_dialect.tools.cute_opt import Chunk, Job
 
 
+SOURCE_NAMES = "mlir-use-nameloc-as-prefix"
+"""Option: values keep the names that the source gave them."""
+
+
 def process(
     job: Job, engine: DiagnosticEngine, source: Source, sources: dict[str, Source], chunk: Chunk
 ) -> str | bytes | None:
@@ -29,7 +33,10 @@ def process(
             return None
         now = perf_counter()
         text = ir_text(
-            module, generic=options.flag("mlir-print-op-generic"), debuginfo=options.flag("mlir-print-debuginfo")
+            module,
+            generic=options.flag("mlir-print-op-generic"),
+            debuginfo=options.flag("mlir-print-debuginfo"),
+            source_names=options.flag(SOURCE_NAMES),
         )
         _lap(job, "print", now)
         return text
@@ -51,7 +58,7 @@ def process(
         now = _lap(job, "parse", now)
     else:
         module = _parse(job, engine, source)
-        ir = IR(module) if module is not None else None
+        ir = IR(module, source_names=options.flag(SOURCE_NAMES)) if module is not None else None
     if ir is None:
         return None
     if job.printer is not None:

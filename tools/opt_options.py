@@ -57,6 +57,7 @@ GROUPS: tuple[Group, ...] = (
             Row("mlir-print-op-generic", "flag", "", 'print every op in generic form, "dialect.op"(…)'),
             Row("mlir-print-debuginfo", "flag", "", "print locations"),
             Row("mlir-print-local-scope", "flag", "", "print attributes in full, without aliases"),
+            Row("mlir-use-nameloc-as-prefix", "flag", "", "values keep the names that the source gave them"),
         ),
     ),
     Group(

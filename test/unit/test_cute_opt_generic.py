@@ -33,7 +33,7 @@ def run(text: str, *passes: str) -> str:
     for name in passes:
         run_pass(load(name)(), parsed, context)
         assert verify(parsed, engine), engine.seen
-    return ir_text(parsed)
+    return ir_text(parsed, source_names=True)
 
 
 # ------------------------------------------------------------------------------------------------ evaluated equality

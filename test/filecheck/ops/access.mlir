@@ -46,7 +46,7 @@ func.func @composed_get_outer(%c: !cute.composed_layout<"S<2,3,3> o 5 o (8,?):(1
 
 // CHECK-LABEL: @get_leaves(
 func.func @get_leaves(%s: !cute.shape<"(6,(?,2))">) {
-  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = cute.get_leaves(%{{.*}}) : !cute.shape<"(6,(?,2))">
+  // CHECK: %{{.*}}:3 = cute.get_leaves(%{{.*}}) : !cute.shape<"(6,(?,2))">
   %a, %b, %c = cute.get_leaves(%s) : !cute.shape<"(6,(?,2))">
   return
 }
@@ -60,14 +60,14 @@ func.func @get_leaves_2(%s: !cute.coord<"_">) {
 
 // CHECK-LABEL: @get_scalars(
 func.func @get_scalars(%l: !cute.layout<"(?,6):(6,?{i64})">) {
-  // CHECK: %{{.*}}, %{{.*}} = cute.get_scalars<{only_dynamic}> (%{{.*}}) : !cute.layout<"(?,6):(6,?{i64})">
+  // CHECK: %{{.*}}:2 = cute.get_scalars<{only_dynamic}> (%{{.*}}) : !cute.layout<"(?,6):(6,?{i64})">
   %v, %v_1 = cute.get_scalars<{only_dynamic}> (%l) : !cute.layout<"(?,6):(6,?{i64})">
   return
 }
 
 // CHECK-LABEL: @get_scalars_2(
 func.func @get_scalars_2(%s: !cute.swizzle<"S<2,3,3>">) {
-  // CHECK: %{{.*}}, %{{.*}}, %{{.*}} = cute.get_scalars (%{{.*}}) {note} : !cute.swizzle<"S<2,3,3>">
+  // CHECK: %{{.*}}:3 = cute.get_scalars (%{{.*}}) {note} : !cute.swizzle<"S<2,3,3>">
   %v, %v_1, %v_2 = cute.get_scalars (%s) {note} : !cute.swizzle<"S<2,3,3>">
   return
 }
@@ -102,7 +102,7 @@ func.func @select_2(%s: !cute.shape<"(6,5)">) {
 
 // CHECK-LABEL: @get_layouts_from_tile(
 func.func @get_layouts_from_tile(%t: !cute.tile<"[6:1;_;[(2,?):(?,1);_]]">) {
-  // CHECK: %{{.*}}, %{{.*}} = cute.get_layouts_from_tile(%{{.*}}) : <"[6:1;_;[(2,?):(?,1);_]]">
+  // CHECK: %{{.*}}:2 = cute.get_layouts_from_tile(%{{.*}}) : <"[6:1;_;[(2,?):(?,1);_]]">
   %a, %b = cute.get_layouts_from_tile(%t) : <"[6:1;_;[(2,?):(?,1);_]]">
   return
 }

@@ -40,11 +40,11 @@ func.func @idx2crd(%i: !cute.int_tuple<"?">, %s: !cute.shape<"(6,3)">) -> !cute.
 
 // Narrower operands are extended, wide constants make the operation wide.
 // CHECK-LABEL: @widths(
-// CHECK:       %[[A:.*]], %[[B:.*]] = cute.get_scalars<{only_dynamic}> (%{{.*}}) : !cute.int_tuple<"(?,?)">
+// CHECK:       %[[A:.*]]:2 = cute.get_scalars<{only_dynamic}> (%{{.*}}) : !cute.int_tuple<"(?,?)">
 // CHECK-NEXT:  %[[C:.*]] = cute.get_scalars<{only_dynamic}> (%{{.*}}) : !cute.int_tuple<"(?{i64},4294967296)">
-// CHECK-NEXT:  %[[X:.*]] = arith.extsi %[[A]] : i32 to i64
+// CHECK-NEXT:  %[[X:.*]] = arith.extsi %[[A]]#0 : i32 to i64
 // CHECK-NEXT:  %[[S:.*]] = arith.addi %[[X]], %[[C]] overflow<nsw> : i64
-// CHECK-NEXT:  %[[Y:.*]] = arith.extsi %[[B]] : i32 to i64
+// CHECK-NEXT:  %[[Y:.*]] = arith.extsi %[[A]]#1 : i32 to i64
 // CHECK-NEXT:  %[[K:.*]] = arith.constant 4294967296 : i64
 // CHECK-NEXT:  %[[T:.*]] = arith.addi %[[Y]], %[[K]] overflow<nsw> : i64
 // CHECK-NEXT:  cute.make_int_tuple(%[[S]], %[[T]]) : (i64, i64) -> !cute.int_tuple<"(?{i64},?{i64})">
@@ -55,12 +55,12 @@ func.func @widths(%a: !cute.int_tuple<"(?,?)">, %b: !cute.int_tuple<"(?{i64},429
 
 // A layout is put together again from shape and stride, even if one of them is static.
 // CHECK-LABEL: @divide(
-// CHECK:       %[[M:.*]], %[[N:.*]], %[[LD:.*]] = cute.get_scalars<{only_dynamic}>
-// CHECK:       %[[I:.*]] = arith.ceildivsi %[[M]], %{{.*}} : i32
-// CHECK:       %[[D:.*]] = arith.muli %[[LD]], %{{.*}} overflow<nsw> : i32
-// CHECK:       %[[J:.*]] = arith.ceildivsi %[[N]], %{{.*}} : i32
+// CHECK:       %[[L0:.*]]:3 = cute.get_scalars<{only_dynamic}>
+// CHECK:       %[[I:.*]] = arith.ceildivsi %[[L0]]#0, %{{.*}} : i32
+// CHECK:       %[[D:.*]] = arith.muli %[[L0]]#2, %{{.*}} overflow<nsw> : i32
+// CHECK:       %[[J:.*]] = arith.ceildivsi %[[L0]]#1, %{{.*}} : i32
 // CHECK:       %[[S:.*]] = cute.make_shape(%[[I]], %[[J]]) : (i32, i32) -> !cute.shape<"((16,128),(?,?))">
-// CHECK-NEXT:  %[[T:.*]] = cute.make_stride(%[[LD]], %[[D]]) : (i32, i32) -> !cute.stride<"((?,1),(?,128))">
+// CHECK-NEXT:  %[[T:.*]] = cute.make_stride(%[[L0]]#2, %[[D]]) : (i32, i32) -> !cute.stride<"((?,1),(?,128))">
 // CHECK-NEXT:  %[[L:.*]] = cute.make_layout(%[[S]], %[[T]])
 // CHECK-NEXT:  return %[[L]]
 func.func @divide(%l: !cute.layout<"(?,?):(?,1)">, %t: !cute.shape<"(16,128)">) -> !cute.layout<"((16,128),(?,?)):((?,1),(?,128))"> {
@@ -114,10 +114,10 @@ func.func @increment(%c: !cute.coord<"(?,1)">, %s: !cute.shape<"(6,3)">) -> !cut
 
 // Comparisons look at all scalars of both sides.
 // CHECK-LABEL: @elem_less(
-// CHECK:       %[[A:.*]], %[[B:.*]] = cute.get_scalars (%{{.*}}) : !cute.coord<"(?,3)">
-// CHECK-NEXT:  %[[C:.*]], %[[D:.*]] = cute.get_scalars (%{{.*}}) : !cute.shape<"(6,?)">
-// CHECK-NEXT:  %[[P:.*]] = arith.cmpi slt, %[[A]], %[[C]] : i32
-// CHECK-NEXT:  %[[Q:.*]] = arith.cmpi slt, %[[B]], %[[D]] : i32
+// CHECK:       %[[A:.*]]:2 = cute.get_scalars (%{{.*}}) : !cute.coord<"(?,3)">
+// CHECK-NEXT:  %[[C:.*]]:2 = cute.get_scalars (%{{.*}}) : !cute.shape<"(6,?)">
+// CHECK-NEXT:  %[[P:.*]] = arith.cmpi slt, %[[A]]#0, %[[C]]#0 : i32
+// CHECK-NEXT:  %[[Q:.*]] = arith.cmpi slt, %[[A]]#1, %[[C]]#1 : i32
 // CHECK-NEXT:  %[[R:.*]] = arith.andi %[[P]], %[[Q]] : i1
 // CHECK-NEXT:  return %[[R]]
 func.func @elem_less(%c: !cute.coord<"(?,3)">, %s: !cute.shape<"(6,?)">) -> i1 {

@@ -9,9 +9,9 @@ func.func @tensor(%t: !row, %c: !cute.coord_tensor<"(0,?)", "(?,4):(1@0,1@1)">) 
 
 // The address is computed in 64 bits: no product wraps at 2^31.
 // CHECK-LABEL: func.func @wide
-// CHECK-DAG:     %[[LD:.*]] = llvm.extractvalue %t[1, 1]
+// CHECK-DAG:     %[[LD:.*]] = llvm.extractvalue %arg0[1, 1]
 // CHECK-DAG:     %[[LD64:.*]] = arith.extsi %[[LD]] : i32 to i64
-// CHECK-DAG:     %[[M:.*]] = llvm.extractvalue %c[0]
+// CHECK-DAG:     %[[M:.*]] = llvm.extractvalue %arg1[0]
 // CHECK-DAG:     %[[M64:.*]] = arith.extsi %[[M]] : i32 to i64
 // CHECK:         %[[X:.*]] = arith.muli %[[M64]], %[[LD64]] overflow<nsw> : i64
 // CHECK:         %[[O:.*]] = arith.addi %[[X]], %{{.*}} overflow<nsw> : i64

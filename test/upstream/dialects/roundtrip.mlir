@@ -1,8 +1,8 @@
 // Ops of the upstream dialects in their custom form: printed as they are read, and read by upstream in generic form.
-// RUN: cute-opt %s | filecheck %s
-// RUN: cute-opt %s | cute-opt | filecheck %s
-// RUN: cute-opt %s --mlir-print-op-generic | filecheck %s --check-prefix=GENERIC
-// RUN: cute-opt %s --mlir-print-op-generic | cute-opt | filecheck %s
+// RUN: cute-opt %s --mlir-use-nameloc-as-prefix | filecheck %s
+// RUN: cute-opt %s --mlir-use-nameloc-as-prefix | cute-opt --mlir-use-nameloc-as-prefix | filecheck %s
+// RUN: cute-opt %s --mlir-use-nameloc-as-prefix --mlir-print-op-generic | filecheck %s --check-prefix=GENERIC
+// RUN: cute-opt %s --mlir-use-nameloc-as-prefix --mlir-print-op-generic | cute-opt --mlir-use-nameloc-as-prefix | filecheck %s
 
 // CHECK: gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 // GENERIC: "gpu.module"() <{sym_name = "kernels", targets = [#nvvm.target<chip = "sm_90a">]}> ({
