@@ -204,7 +204,7 @@ class CopyAtom:
     def __post_init__(self) -> None:
         threads = product(self.thr_id.shape)
         _expect(self, self.ref_side in ("src", "dst"), f"expected 'src' or 'dst' as reference, got {self.ref_side!r}")
-        total = {}
+        total: dict[str, int] = {}
         for what, layout, space in (("src", self.src, self.src_space), ("dst", self.dst, self.dst_space)):
             have, values = _thread_value(self, what, layout)
             _expect(self, have == threads, f"expected {threads} threads in the layout {what}, got {have}")

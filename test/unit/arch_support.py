@@ -207,3 +207,57 @@ def _warp_copy(atom: CopyAtom, name: str) -> str:
             )
     body.append("  ret;\n}\n")
     return "".join(body)
+
+
+def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
+    """An entry ``(d, a)`` of one thread that moves ``moved`` bytes from ``a`` to ``d`` by way of the atom.
+
+    What starts or ends in shared memory gets there, or leaves, byte by byte.  A reduction finds the old contents of the
+    destination behind the source.  A copy that fills with zero is asked for the first half.
+    """
+    load = "  ld.global.b8 %v8, [%g+{0}];\n  st.shared.b8 [%s+{0}], %v8;\n"
+    store = "  ld.shared.b8 %v8, [%s+{0}];\n  st.global.b8 [%o+{0}], %v8;\n"
+    through = {"d": "%s", "a": "%g", "size": str(moved), "bar": "%b", "mask": "%m"}
+    body: list[str] = []
+    if atom.family == "universal":
+        bits = int(atom.emit["bits"])
+        held = _group([f"%w{i}" for i in range(bits // 32)]) if bits > 64 else f"%v{bits}"
+        first, second = atom.ptx.split("; ")
+        body.append(f"  {fill(first, {'space': '.global', 'd': held, 'a': '%g'})};\n")
+        body.append(f"  {fill(second, {'space': '.global', 'd': held, 'a': '%o'})}\n")
+        return _one_thread(name, moved, body)
+    if atom.src_space == "smem":
+        body += [load.format(i) for i in range(moved)]
+        body.append("  fence.proxy.async.shared::cta;\n")
+        if atom.family == "bulk_reduce":
+            body += [f"  ld.global.b8 %v8, [%g+{moved + i}];\n  st.global.b8 [%o+{i}], %v8;\n" for i in range(moved)]
+            body.append("  fence.proxy.async;\n")
+    if "bar" in re.findall(r"\$(\w+)", atom.ptx):
+        body.append(
+            "  mbarrier.init.shared.b64 [%b], 1;\n  fence.mbarrier_init.release.cluster;\n"
+            f"  mbarrier.arrive.expect_tx.shared.b64 _, [%b], {moved};\n"
+        )
+        source = "%s" if atom.src_space == "smem" else "%g"
+        body.append(f"  {fill(atom.ptx, through | {'a': source, 'd': '%u'})}\n")
+        body.append("WAIT:\n  mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0;\n  @!%p0 bra WAIT;\n")
+        body += [store.replace("[%s", "[%u").format(i) for i in range(moved)]
+    elif atom.family == "cp_async":
+        body += [f"  st.shared.b8 [%s+{i}], 7;\n" for i in range(moved)]
+        body.append(f"  {fill(atom.ptx, through | {'size': str(moved // 2)})}\n  cp.async.wait_all;\n")
+        body += [store.format(i) for i in range(moved)]
+    else:
+        body.append(f"  {fill(atom.ptx, through | {'d': '%o', 'a': '%s'})}\n")
+        body.append("  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n")
+    return _one_thread(name, moved, body)
+
+
+def _one_thread(name: str, moved: int, body: list[str]) -> str:
+    return (
+        f".visible .entry {name}(.param .u64 d, .param .u64 a)\n.reqntid 1\n{{\n"
+        f"  .shared .align 128 .b8 tile[{moved}];\n  .shared .align 128 .b8 other[{moved}];\n"
+        "  .shared .align 8 .b64 bar;\n  .reg .u64 %g, %o, %v64;\n  .reg .b32 %s, %u, %b, %v32;\n"
+        "  .reg .b32 %w<8>;\n  .reg .b16 %m, %v16, %v8;\n  .reg .pred %p0;\n"
+        "  ld.param.u64 %g, [a];\n  cvta.to.global.u64 %g, %g;\n  ld.param.u64 %o, [d];\n"
+        "  cvta.to.global.u64 %o, %o;\n  mov.u32 %s, tile;\n  mov.u32 %u, other;\n  mov.u32 %b, bar;\n"
+        "  mov.b16 %m, 1;\n" + "".join(body) + "  ret;\n}\n"
+    )
