@@ -28,8 +28,8 @@ class IRPrinter(Printer):
 
     def print_root(self, op: Operation) -> None:
         """Print an op and all that is in it."""
-        constants = not self.print_generic_format  # upstream suggests names in custom form only
-        _Namer(self._names, self._block_labels, self._source_names, constants).op(op)
+        namer = _Namer(self._names, self._block_labels, self._source_names, self.print_generic_format)
+        namer.op(op)
         self.print_op(op)
 
     def print_op(self, op: Operation) -> None:
@@ -76,11 +76,15 @@ class IRPrinter(Printer):
 
 
 class _Namer:
-    """Gives every value its name: first all values of a region, then those of the regions in it."""
+    """Gives every value its name: first all values of a region, then those of the regions in it.
 
-    def __init__(self, names: dict[SSAValue, str], labels: dict[Block, int], source_names: bool, constants: bool):
+    In generic form numbers are not used again in another region, regions are named last first, and constants have
+    numbers like all the others.
+    """
+
+    def __init__(self, names: dict[SSAValue, str], labels: dict[Block, int], source_names: bool, generic: bool):
         self._names = names
-        self._constants = constants
+        self._generic = generic
         self._labels = labels
         self._source = source_names
         self._value = 0
@@ -91,7 +95,16 @@ class _Namer:
     def op(self, op: Operation) -> None:
         """Name the results of an op, then what is in its regions."""
         self._results(op)
-        self._regions(op)
+        if not self._generic:
+            self._regions(op)
+            return
+        stack = list(op.regions)
+        while stack:
+            region = stack.pop()
+            self._values(region)
+            for block in region.blocks:
+                for inner in block.ops:
+                    stack += inner.regions
 
     def _regions(self, op: Operation) -> None:
         for region in op.regions:
@@ -102,6 +115,13 @@ class _Namer:
             self._value, self._argument, self._conflict = saved
 
     def _region(self, region: Region) -> None:
+        self._values(region)
+        for block in region.blocks:
+            for op in block.ops:
+                if op.regions:
+                    self._regions(op)
+
+    def _values(self, region: Region) -> None:
         for number, block in enumerate(region.blocks):
             self._labels[block] = number
             for argument in block.args:
@@ -115,17 +135,13 @@ class _Namer:
                 self._names[argument] = name
             for op in block.ops:
                 self._results(op)
-        for block in region.blocks:
-            for op in block.ops:
-                if op.regions:
-                    self._regions(op)
 
     def _results(self, op: Operation) -> None:
         results = op.results
         if not results:
             return
         hint = results[0].name_hint if self._source else None
-        suggested = hint or (_constant_name(op) if self._constants else None)
+        suggested = hint or (None if self._generic else _constant_name(op))
         name = self._number() if suggested is None else self._unique(suggested)
         if len(results) == 1:
             self._names[results[0]] = name
