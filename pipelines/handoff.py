@@ -20,15 +20,20 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["handoff_text"]
 
 
-def handoff_text(module: Operation, *, locations: bool = True) -> str:
-    """``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it."""
-    writer = _Writer(locations)
+def handoff_text(module: Operation, *, locations: bool = True, retold: Mapping[Attribute, str] | None = None) -> str:
+    """``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it.
+
+    ``retold`` gives the text of locations that are to be written otherwise than they are; with it an op without a
+    location says so, where otherwise upstream would take a place in this text.
+    """
+    writer = _Writer(locations, retold or {})
     writer.op(module)
     return "".join(writer.parts)
 
 
 class _Writer:
-    def __init__(self, locations: bool):
+    def __init__(self, locations: bool, retold: Mapping[Attribute, str]):
+        self.retold = retold
         self.parts: list[str] = []
         self.values: dict[SSAValue, str] = {}
         self.blocks: dict[Block, str] = {}
@@ -103,7 +108,7 @@ class _Writer:
         types = [texts.get(id(t)) or attribute(t) for t in [o.type for o in operands]]
         given = [texts.get(id(t)) or attribute(t) for t in [r.type for r in results]]
         add(f" : ({', '.join(types)}) -> ({', '.join(given)})")
-        if self.locations and type(op.location) is not UnknownLoc:
+        if self.locations and (self.retold or type(op.location) is not UnknownLoc):
             add(" " + self.location(op.location))
         add("\n")
         self.parts.append("".join(line))
@@ -135,7 +140,9 @@ class _Writer:
         """``loc("file":line:col)``."""
         text = self.texts.get(id(location))
         if text is None:
-            if isinstance(location, FileLineColLoc):
+            if location in self.retold:
+                text = self.retold[location]
+            elif isinstance(location, FileLineColLoc):
                 file = location.filename.data.replace("\\", "\\\\").replace('"', '\\"')
                 text = f'loc("{file}":{location.line.data}:{location.column.data})'
             else:

@@ -1,0 +1,275 @@
+"""Lowering inside somebody else's compiler: cute ops in a module of upstream MLIR's own Python.
+
+The module holds cute ops in generic form; upstream carries them as ops of an unregistered dialect::
+
+    context.allow_unregistered_dialects = True
+    module = ir.Module.parse(text, context)
+    lowered = lower(module)                                    # in the same context: no cute op, no cute type
+
+    passes = PassManager("builtin.module", context)            # or as a step of an upstream pipeline, in place
+    passes.add(as_upstream_pass("base", context), name="cute")
+    passes.add("canonicalize")
+    passes.run(module.operation)
+
+The IR crosses as text, there and back.  Every op that comes back has the location of the op that it was made from, as
+upstream wrote it; errors have that of the op that they are about.
+"""
+
+# The mlir package's stubs are incomplete.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import FileLineColLoc
+
+from cute_dialect.context import make_context
+from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, render
+from cute_dialect.parsing import op_name, parse_module
+from cute_dialect.passes.pipeline_text import PipelineTextError, parse_pipeline
+from cute_dialect.pipelines.handoff import handoff_text
+from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+from cute_dialect.pipelines.runner import IR, PassCrash, ResolveError, Runner, Step, is_cute, resolve
+from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+from cute_dialect.upstream.registry import BASE_DIALECTS
+from cute_dialect.verifier import verify
+
+if TYPE_CHECKING:  # pragma: no cover
+    import mlir.ir as ir
+    from mlir.passmanager import ExternalPass
+    from xdsl.ir import Attribute
+
+__all__ = ["EmbedError", "as_upstream_pass", "load_dialects", "lower"]
+
+_TEXT = "<module in upstream MLIR>"
+"""The file name of the text that crosses."""
+
+_OP = re.compile(r'\s*(?:%[\w$.:-]+(?:, %[\w$.:-]+)* = )?"[\w$.-]+"\(')
+"""How a line begins that an op of the generic form stands on."""
+
+_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+
+
+class EmbedError(Exception):
+    """The module cannot be lowered.
+
+    ``diagnostics`` are the errors, each with the position of its op in the caller's module; ``filename``, ``line`` and
+    ``col`` (0: unknown) are those of the first, as is ``message``.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]):
+        super().__init__("".join(render(d) for d in diagnostics).rstrip("\n"))
+        self.diagnostics = tuple(diagnostics)
+        self.message = diagnostics[0].message
+        self.filename, self.line, self.col, _ = diagnostics[0].position
+
+
+def lower(module: ir.Module, pipeline: str | Sequence[str] = "base") -> ir.Module:
+    """A module like ``module``, lowered, in the same context; ``module`` itself is left as it is.
+
+    ``pipeline``: a named pipeline with options (``base``, ``host``, ``nvptx=chip=sm_90a``), a textual one
+    (``builtin.module(…)``), or a list of passes with their options (``["cute-expand-ops", "cute-to-base"]``).
+
+    Raises :class:`EmbedError`: there is no such pass, the module is not well-formed cute IR, or a pass refuses it.
+
+    >>> m = ir.Module.parse('''%s = "cute.static"() : () -> !cute.shape<"(4,8)">
+    ... %n = "cute.size"(%s) : (!cute.shape<"(4,8)">) -> !cute.int_tuple<"32">''', context)      # doctest: +SKIP
+    >>> lower(m, ["cute-fold-static"])                                                           # doctest: +SKIP
+    """
+    return _lower(module.operation, _steps(pipeline))
+
+
+def as_upstream_pass(
+    pipeline: str | Sequence[str], context: ir.Context | None = None
+) -> Callable[[ir.Operation, ExternalPass], None]:
+    """Passes of ours as one pass of upstream's ``PassManager``, to be given to its ``add``; it runs on a module.
+
+    ``pipeline`` is as for :func:`lower`, or the name of a pass (``cute-to-base``).  ``context`` is the one that it is
+    going to run in (default: the current one).  Errors are emitted at the ops that they are about, and the pass fails.
+    Raises :class:`EmbedError` if there is no such pass.
+    """
+    import mlir.ir as ir
+
+    steps = _steps(pipeline)
+    if context is None:
+        context = ir.Context.current
+    if context is None:  # what this build does where there is none; others raise ValueError
+        raise ValueError("expected a context, got none, and none is current")
+    load_dialects(context)
+
+    def run(op: ir.Operation, external: ExternalPass) -> None:
+        try:
+            if op.name != "builtin.module":
+                raise _error(f"this pass runs on builtin.module, got '{op.name}'", str(op.location))
+            _replace(op, _lower(op, steps))
+        except EmbedError as e:
+            for d in e.diagnostics:
+                _emit(d, op.context)
+            external.signal_pass_failure()
+        except PassCrash as e:
+            op.location.emit_error(f"internal error in pass '{e.pass_name}': {e.__cause__}")
+            external.signal_pass_failure()
+
+    run.__name__ = pipeline if isinstance(pipeline, str) else ",".join(pipeline)
+    return run
+
+
+def load_dialects(context: ir.Context) -> None:
+    """Load the dialects that lowered modules use; while passes run, a context must not load any."""
+    for name in BASE_DIALECTS:
+        context.get_dialect_descriptor(name)
+
+
+# ------------------------------------------------------------------------------------------------------------- passes
+
+
+def _steps(pipeline: str | Sequence[str]) -> list[Step]:
+    from cute_dialect.passes.registry import PASSES
+
+    try:
+        if not isinstance(pipeline, str):
+            return resolve(parse_pipeline(",".join(pipeline)))
+        if "(" in pipeline or pipeline.partition("{")[0] in PASSES:
+            return resolve(parse_pipeline(pipeline))
+        row, options = named_pipeline(pipeline)
+        return resolve(row.elements(options))
+    except (PipelineError, PipelineTextError, ResolveError) as e:
+        raise _error(str(e)) from e
+
+
+def _lower(op: ir.Operation, steps: Sequence[Step]) -> ir.Module:
+    import mlir.ir as ir
+
+    here = next((i for i, s in enumerate(steps) if s.info.upstream), len(steps))
+    if not any(s.info.scope == "cute" for s in steps[:here]):
+        here = 0  # nothing that upstream could not do itself
+    text = _Crossing(op).run(steps[:here], steps[here:]) if here else _generic(op)
+    try:
+        lowered = ir.Module.parse(text, op.context)
+    except ir.MLIRError as e:
+        raise _from_mlir(e) from e
+    return _run_upstream(lowered, steps[here:])
+
+
+def _run_upstream(module: ir.Module, steps: Sequence[Step]) -> ir.Module:
+    import mlir.ir as ir
+
+    context = module.context
+    try:
+        for step in steps:
+            upstream = UpstreamModule(context, module, _TEXT)
+            if step.path:
+                upstream.run_pipeline(str(step))
+            elif step.name == "emit-gpu-binary":  # forks, which a context with threads would not survive
+                alone = UpstreamModule.from_text(upstream.text(generic=True, debuginfo=True), _TEXT)
+                alone.run(step.name, dict(step.options))
+                module = ir.Module.parse(alone.text(generic=True, debuginfo=True), context)
+            else:
+                upstream.run(step.name, dict(step.options))
+    except UpstreamError as e:
+        position = Position("" if e.filename == _TEXT else e.filename, e.line, e.col)
+        raise EmbedError([Diagnostic("error", e.message, position)]) from e
+    return module
+
+
+def _replace(op: ir.Operation, lowered: ir.Module) -> None:
+    """Put what a module holds into another one, in place of what that holds."""
+    block = op.regions[0].blocks[0]
+    for old in reversed(list(block.operations)):
+        old.operation.erase()
+    for new in list(lowered.body.operations):
+        block.append(new)
+    attributes = lowered.operation.attributes
+    for name in list(attributes):
+        op.attributes[name] = attributes[name]
+
+
+# ------------------------------------------------------------------------------------------------- there and back again
+
+
+class _Crossing:
+    """A module of upstream's as text, with the location of the op on each line."""
+
+    def __init__(self, op: ir.Operation):
+        import mlir.ir as ir
+
+        self._source = Source(_TEXT, _generic(op))
+        locations: list[str] = []
+
+        def note(op: ir.Operation) -> ir.WalkResult:
+            locations.append(str(op.location))
+            return ir.WalkResult.ADVANCE
+
+        op.walk(note, ir.WalkOrder.PRE_ORDER)
+        self._of_line: list[str] = ["loc(unknown)"]
+        """Line -> location, from line 1; of a line without an op that of the op before it"""
+        left = iter(locations)
+        for line in self._source.text.split("\n"):
+            self._of_line.append(next(left, "loc(unknown)") if _OP.match(line) else self._of_line[-1])
+
+    def run(self, steps: Sequence[Step], following: Sequence[Step]) -> str:
+        """The text after the passes.  Raises EmbedError."""
+        engine = DiagnosticEngine(file=_TEXT)
+        context = make_context("all", allow_unregistered=True)
+        module = parse_module(context, self._source, engine)
+        ir = IR(module)
+        if module is None or not verify(module, engine) or not Runner(context, engine).run(ir, steps):
+            raise EmbedError([self._retold(d) for d in engine.seen if d.severity == "error"])
+        assert ir.module is not None
+        left = next((op for op in ir.module.walk() if is_cute(op)), None) if following else None
+        if left is not None:
+            engine.error(
+                f"pass '{following[0].name}' runs in upstream MLIR, which does not know '{op_name(left)}'"
+                + ("" if left.name.startswith("cute") else " with cute types")
+                + ": lower it first, with cute-to-base",
+                left,
+            )
+            raise EmbedError([self._retold(engine.seen[-1])])
+        return handoff_text(ir.module, retold=self._locations(op.location for op in ir.module.walk()))
+
+    def _locations(self, used: Iterable[Attribute]) -> dict[Attribute, str]:
+        """What each location of the text stands for."""
+        places = [at for at in used if isinstance(at, FileLineColLoc) and at.filename.data == _TEXT]
+        return {at: self._of_line[at.line.data] for at in places}
+
+    def _retold(self, d: Diagnostic) -> Diagnostic:
+        """A diagnostic about the text as one about the module."""
+        position = d.position
+        if position.file == _TEXT:
+            position = _position(self._of_line[position.line])
+        notes = tuple(self._retold(n) for n in d.notes if not n.context)
+        return d._replace(position=position, notes=notes)
+
+
+def _generic(op: ir.Operation) -> str:
+    """The generic form, types and attributes in full, one op a line, without locations."""
+    return str(op.get_asm(print_generic_op_form=True, use_local_scope=True, large_elements_limit=None))
+
+
+def _position(location: str) -> Position:
+    """The first file, line and column in a location."""
+    found = _FILE.search(location)
+    return Position(found.group(1), int(found.group(2)), int(found.group(3))) if found else Position("<unknown>")
+
+
+def _error(message: str, location: str = "") -> EmbedError:
+    return EmbedError([Diagnostic("error", message, _position(location))])
+
+
+def _from_mlir(e: Exception) -> EmbedError:
+    told = getattr(e, "error_diagnostics", ())
+    found = [Diagnostic("error", d.message, _position(str(d.location))) for d in told]
+    return EmbedError(found or [Diagnostic("error", str(e), Position("<unknown>"))])
+
+
+def _emit(d: Diagnostic, context: ir.Context) -> None:
+    import mlir.ir as ir
+
+    file, line, col, _ = d.position
+    with context:
+        at = ir.Location.file(file, line, col) if line else ir.Location.unknown()
+        at.emit_error(d.message)

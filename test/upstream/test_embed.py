@@ -1,0 +1,266 @@
+"""Lowering inside upstream's own Python: what comes back, where it says it is from, errors, and the pass."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "unit"))
+
+ir = pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
+
+from mlir.passmanager import PassManager  # noqa: E402
+from ops_support import CONTEXT, parse  # noqa: E402
+from test_ops_assembly import CANONICAL  # noqa: E402
+from xdsl.parser import Parser  # noqa: E402
+
+from cute_dialect.pipelines.embed import EmbedError, as_upstream_pass, lower  # noqa: E402
+from cute_dialect.printing import ir_text  # noqa: E402
+
+F = """
+module attributes {note.of = 3 : i32} {
+  func.func @f(%l: !cute.layout<"(?,8):(8,1)">, %t: tensor<4xf32>) -> !cute.int_tuple<"?"> {
+    %n = "cute.size"(%l) : (!cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?"> loc(callsite("a.mlir":3:4 at "b"))
+    "cute.print"(%n) : (!cute.int_tuple<"?">) -> () loc(fused["c", "d"("e.mlir":5:6)])
+    %e = linalg.fill ins(%c : f32) outs(%t : tensor<4xf32>) -> tensor<4xf32> loc("g.mlir":7:8)
+    "my.op"(%n, %e) {a = #my.attr<x>} : (!cute.int_tuple<"?">, tensor<4xf32>) -> () loc("h.mlir":9:10)
+    func.return %n : !cute.int_tuple<"?">
+  }
+}
+""".replace("    %e =", "    %c = arith.constant 1.0 : f32\n    %e =")
+
+SMALL = """
+func.func @main(%l: !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?"> {
+  %n = "cute.size"(%l) : (!cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?">
+  "cute.print"(%n) : (!cute.int_tuple<"?">) -> ()
+  func.return %n : !cute.int_tuple<"?">
+}
+"""
+
+
+@pytest.fixture
+def context():
+    """An upstream context that lets cute ops through."""
+    made = ir.Context()
+    made.allow_unregistered_dialects = True
+    return made
+
+
+def ops(module) -> list:
+    """All ops, outer ones first."""
+    found = []
+
+    def note(op):
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(note, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def test_a_module_comes_back_lowered_and_the_given_one_stays(context) -> None:
+    module = ir.Module.parse(F, context)
+    before = str(module)
+    lowered = lower(module)
+    assert str(module) == before and lowered.context == context
+    assert lowered.operation.verify()
+    text = str(lowered)
+    assert "cute" not in text and "note.of = 3" in text
+    names = [op.name for op in ops(lowered)]
+    assert names.count("arith.muli") == 1 and "llvm.call" in names
+    assert "linalg.fill" in names and "my.op" in names
+
+
+def test_locations_survive(context) -> None:
+    lowered = lower(ir.Module.parse(F, context))
+    where = {op.name: str(op.location) for op in ops(lowered)}
+    assert where["arith.muli"] == 'loc(callsite("a.mlir":3:4 at "b"))'
+    assert where["llvm.call"] == 'loc(fused["c", "d"("e.mlir":5:6)])'
+    assert where["linalg.fill"] == 'loc("g.mlir":7:8)'
+    assert where["my.op"] == 'loc("h.mlir":9:10)'
+    assert where["func.return"] == 'loc("-":9:5)'
+
+
+@pytest.mark.parametrize("line", CANONICAL)
+def test_every_op_crosses_and_comes_back(context, line: str) -> None:
+    """Types and attributes that upstream holds as opaque text are printed so that we read the same ops again."""
+    module = parse(line)
+    carried = ir.Module.parse(ir_text(module, generic=True), context)
+    text = str(carried.operation.get_asm(print_generic_op_form=True, use_local_scope=True))
+    back = Parser(CONTEXT, text).parse_module()
+    back.verify()
+    assert back.is_structurally_equivalent(module)
+
+
+def test_attributes_given_from_python_are_taken_as_properties(context) -> None:
+    with context, ir.Location.file("p.py", 3, 1):
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            shape = ir.Operation.create("cute.static", results=[ir.Type.parse('!cute.shape<"(4,8)">')])
+            ir.Operation.create(
+                "cute.size",
+                results=[ir.Type.parse('!cute.int_tuple<"8">')],
+                operands=[shape.result],
+                attributes={"mode": ir.DenseI32ArrayAttr.get([1])},
+            )
+    lowered = lower(module, ["cute-expand-ops"])
+    assert [str(op.results[0].type) for op in lowered.body.operations][-1] == '!cute.int_tuple<"8">'
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "there", "gone"),
+    [
+        ("base", "llvm.call", "cute"),
+        ("host", "llvm.func @main", "func.func"),
+        ("cute-expand-ops", "cute.get_scalars", '"cute.size"'),
+        (["cute-expand-ops", "cute-to-base", "canonicalize"], "arith.muli", "cute"),
+        ("builtin.module(cute-expand-ops,cute-to-base)", "arith.muli", "cute"),
+        (["cse"], '"cute.size"', "llvm"),
+    ],
+)
+def test_pipelines(context, pipeline, there: str, gone: str) -> None:
+    done = str(lower(ir.Module.parse(SMALL, context), pipeline))
+    assert there in done and gone not in done
+
+
+KERNEL = """
+gpu.module @m {
+  gpu.func @k(%n: i32) kernel {
+    %s = "cute.make_shape"(%n) : (i32) -> !cute.shape<"(?,6)">
+    "cute.print"(%s) : (!cute.shape<"(?,6)">) -> ()
+    gpu.return
+  }
+}
+"""
+
+
+def test_down_to_ptx(context) -> None:
+    lowered = lower(ir.Module.parse(KERNEL, context), "nvptx=chip=sm_90a")
+    (binary,) = lowered.body.operations
+    assert binary.name == "gpu.binary" and ".entry k(" in str(binary).replace("\\0A", "\n")
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+WRONG = [
+    ('%s = "cute.static"() : () -> !cute.shape<"(4,8"> loc("k.mlir":7:9)', "invalid shape '(4,8'"),
+    ('"cute.statik"() : () -> () loc("k.mlir":7:9)', "unregistered operation 'cute.statik'"),
+    ('"cute.static"() : () -> i32 loc("k.mlir":7:9)', "expected a cute value, got i32"),
+    (
+        'func.func @f(%l: !cute.shape<"(?,8)">) {\n'
+        '  %n = "cute.size"(%l) : (!cute.shape<"(?,8)">) -> !cute.int_tuple<"8"> loc("k.mlir":7:9)\n  func.return }',
+        'expected !cute.int_tuple<"?">, got !cute.int_tuple<"8">',
+    ),
+    (
+        'func.func @f(%l: !cute.shape<"(?,8)">) {\n  %n = "cute.size"(%l) : (!cute.shape<"(?,8)">) '
+        '-> !cute.int_tuple<"?"> loc(fused["x", "k.mlir":7:9])\n  func.return }',
+        "'cute.size' cannot be lowered here; run the earlier cute passes first",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_errors_have_the_position_of_their_op(context, text: str, message: str) -> None:
+    module = ir.Module.parse(text, context)
+    with pytest.raises(EmbedError) as caught:
+        lower(module, "cute-to-base")
+    assert message in caught.value.message
+    assert (caught.value.filename, caught.value.line, caught.value.col) == ("k.mlir", 7, 9)
+    assert str(caught.value).startswith("k.mlir:7:9: error: ")
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_the_pass_fails_with_the_same_errors(context, text: str, message: str) -> None:
+    module = ir.Module.parse(text, context)
+    before = str(module)
+    passes = PassManager("builtin.module", context)
+    passes.add(as_upstream_pass("cute-to-base", context), name="cute")
+    with pytest.raises(ir.MLIRError) as caught:
+        passes.run(module.operation)
+    (diagnostic,) = caught.value.error_diagnostics
+    assert message in diagnostic.message and str(diagnostic.location) == 'loc("k.mlir":7:9)'
+    assert str(module) == before
+
+
+def test_what_is_left_for_upstream_is_told(context) -> None:
+    with pytest.raises(EmbedError, match=r"which does not know 'func\.func' with cute types: lower it first"):
+        lower(ir.Module.parse(F, context), ["cute-expand-ops", "base-prepare"])
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        ("bass", "unknown pipeline 'bass'; did you mean 'base'?"),
+        (["cute-expand-op"], "did you mean 'cute-expand-ops'"),
+        ("builtin.module(cute-expand-ops", "expected ')'"),
+        (["base-prepare", "cute-to-base"], "cannot run after 'base-prepare'"),
+    ],
+)
+def test_pipelines_that_cannot_be(context, pipeline, message: str) -> None:
+    module = ir.Module.parse(F, context)
+    with pytest.raises(EmbedError) as caught:
+        lower(module, pipeline)
+    assert message in str(caught.value)
+    with pytest.raises(EmbedError):
+        as_upstream_pass(pipeline, context)
+
+
+# ------------------------------------------------------------------------------------------------------------- the pass
+
+
+def test_as_a_step_of_an_upstream_pipeline(context) -> None:
+    module = ir.Module.parse(F, context)
+    passes = PassManager("builtin.module", context)
+    passes.add("canonicalize")
+    passes.add(as_upstream_pass("base", context), name="cute")
+    passes.add("cse,func.func(canonicalize)")
+    passes.run(module.operation)
+    assert module.operation.verify()
+    names = [op.name for op in ops(module)]
+    assert names.count("arith.muli") == 1 and "llvm.insertvalue" not in names
+    assert "note.of = 3" in str(module) and "cute" not in str(module)
+
+
+def test_values_at_the_top_of_a_module(context) -> None:
+    module = ir.Module.parse(
+        '%s = "cute.static"() : () -> !cute.shape<"(4,8)">\n'
+        '%n = "cute.size"(%s) : (!cute.shape<"(4,8)">) -> !cute.int_tuple<"32">\n'
+        '"my.use"(%n) : (!cute.int_tuple<"32">) -> ()',
+        context,
+    )
+    passes = PassManager("builtin.module", context)
+    passes.add(as_upstream_pass("cute-fold-static", context), name="fold")
+    passes.run(module.operation)
+    assert [op.name for op in module.body.operations] == ["cute.static", "cute.static", "my.use"]
+
+
+def test_the_pass_wants_a_module(context) -> None:
+    module = ir.Module.parse(F, context)
+    passes = PassManager("any", context)
+    passes.add(as_upstream_pass("base", context), name="cute")
+    (function,) = module.body.operations
+    with pytest.raises(ir.MLIRError, match=r"this pass runs on builtin\.module, got 'func\.func'"):
+        passes.run(function.operation)
+
+
+def test_the_context_may_be_the_current_one(context) -> None:
+    with pytest.raises(ValueError, match="context"):
+        as_upstream_pass("base")
+    with context:
+        assert callable(as_upstream_pass("base"))
+
+
+def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[1] / "examples" / "embed_upstream.py"
+    spec = importlib.util.spec_from_file_location("embed_upstream", path)
+    assert spec is not None and spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.main()
+    out = capsys.readouterr().out
+    assert out.count("func.func @offset(") == 1 and out.count("llvm.func @offset(") == 1
+    assert '"cute.' not in out and "!cute." not in out
+    assert out.endswith("// line 10, column 11: 'cute.size' op expected mode index in [0, 2) at depth 0, got 5\n")
