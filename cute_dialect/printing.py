@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from io import StringIO
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
@@ -56,6 +57,16 @@ class IRPrinter(Printer):
             self.print_string(f"%{base}:{len(results)} = ")
         else:
             super()._print_results(op)
+
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
+        """Print a dictionary, sorted by name as upstream's dictionaries are."""
+        super().print_attr_dict(dict(sorted(attr_dict.items())))
+
+    def print_successors(self, successors: Sequence[Block]) -> None:
+        """``[^bb1]``, without a space before it."""
+        if successors:
+            with self.in_square_brackets():
+                self.print_list(successors, self.print_block_name)
 
     def print_ssa_value(self, value: SSAValue) -> str:
         """Print a value; gives its name."""

@@ -22,7 +22,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     // CHECK-NEXT: %q = llvm.getelementptr inbounds|nuw %p[%sum, 2] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<4 x f32>
     %q = llvm.getelementptr inbounds|nuw %p[%sum, 2] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<4 x f32>
     // CHECK-NEXT: %v = llvm.load %q atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> f32
-    // GENERIC: "llvm.load"(%q) <{syncscope = "device", ordering = 4 : i64, alignment = 4 : i64}> : (!llvm.ptr<1>) -> f32
+    // GENERIC: "llvm.load"(%q) <{alignment = 4 : i64, ordering = 4 : i64, syncscope = "device"}> : (!llvm.ptr<1>) -> f32
     %v = llvm.load %q atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> f32
     // CHECK-NEXT: %w = nvvm.shfl.sync bfly %sum, %v, %tid, %n : f32 -> f32
     // GENERIC: %w = "nvvm.shfl.sync"(%sum, %v, %tid, %n) <{kind = #nvvm<shfl_kind bfly>}> : (i32, f32, i32, i32) -> f32
