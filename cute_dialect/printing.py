@@ -109,13 +109,12 @@ class _Namer:
         if not self._generic:
             self._regions(op)
             return
-        stack = list(op.regions)
+        stack = [(region, self._used) for region in op.regions]
         while stack:
-            region = stack.pop()
+            region, around = stack.pop()
+            self._used = [*around, set()]
             self._values(region)
-            for block in region.blocks:
-                for inner in block.ops:
-                    stack += inner.regions
+            stack += [(r, self._used) for block in region.blocks for inner in block.ops for r in inner.regions]
 
     def _regions(self, op: Operation) -> None:
         for region in op.regions:
