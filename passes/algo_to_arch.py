@@ -24,16 +24,17 @@ Removes ``atom``, ``make_tiled_copy``, ``tiled.copy.partition_*``, ``copy``, ``f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, map_leaves
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
-from cute_dialect.algebra.values import Layout
-from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
+from cute_dialect.algebra.values import IntTuple, Layout
+from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType, integer_width
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
@@ -70,7 +71,11 @@ class AlgoToArchPass(Pass):
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Ops of the tiled layer must be gone."""
-        return (o for o in op.walk() if o.name in HANDLERS and (HANDLERS[o.name] is not _layout_op or on_layout_of_tensor(o)))
+        return (
+            o
+            for o in op.walk()
+            if o.name in HANDLERS and (HANDLERS[o.name] is not _layout_op or on_layout_of_tensor(o))
+        )
 
 
 def _nothing(op: Operation) -> None:
@@ -94,7 +99,7 @@ def _layout_op(op: Operation) -> None:
     op.results[0].replace_all_uses_with(site.make(declared, result.payload))
 
 
-# -------------------------------------------------------------------------------------------------------------- partitions
+# ----------------------------------------------------------------------------------------------------------- partitions
 
 
 def _partition(op: Operation) -> None:
@@ -107,25 +112,25 @@ def _partition(op: Operation) -> None:
     part, offset = tiled.partition(tiled_copy, t, layout, site.bound(tid))
     moved = _moved(site, it, offset)
     assert isinstance(declared.layout, Layout)
-    view = views.MakeViewOp(moved, site.make(LayoutType(declared.layout), part), declared)  # pyright: ignore
+    view = views.MakeViewOp(moved, site.make(LayoutType(declared.layout), part), declared)
     op.results[0].replace_all_uses_with(site.emit(view))
 
 
-def _moved(site: Site, it: SSAValue, offset: object) -> SSAValue:
+def _moved(site: Site, it: SSAValue, offset: IntTuple) -> SSAValue:
     """An iterator moved by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
     if isinstance(offset, int) and offset == 0:
         return it
     if isinstance(offset, tuple):
         return site.emit(views.AddOffsetOp(it, _tuple_offset(site, offset)))
-    return site.emit(views.AddOffsetOp(it, site.offset(offset)))  # pyright: ignore[reportArgumentType]
+    return site.emit(views.AddOffsetOp(it, site.offset(offset)))
 
 
-def _tuple_offset(site: Site, offset: tuple[object, ...]) -> SSAValue:
-    t = IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))  # pyright: ignore
-    return site.make(t, offset)  # pyright: ignore[reportArgumentType]
+def _tuple_offset(site: Site, offset: tuple[IntTuple, ...]) -> SSAValue:
+    t = IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
+    return site.make(t, offset)
 
 
-# --------------------------------------------------------------------------------------------------------------- fragments
+# ------------------------------------------------------------------------------------------------------------ fragments
 
 
 def _make_fragment_like(op: Operation) -> None:
@@ -145,10 +150,10 @@ def _clear(op: Operation) -> None:
     t = tensor.type
     assert isinstance(t, MemRefType)
     zero: SSAValue
-    if isinstance(t.element, IntegerType):
+    if integer_width(t.element) is not None:
         zero = site.constant(0, t.element)
     else:
-        zero = site.emit(arith.ConstantOp(FloatAttr(0.0, t.element), t.element))  # pyright: ignore
+        zero = site.emit(arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", t.element)), t.element))
     _store_everywhere(site, tensor, zero)
 
 
@@ -161,7 +166,7 @@ def _store_everywhere(site: Site, tensor: SSAValue, value: SSAValue) -> None:
         site.add(memory.StoreOp(tensor, site.coordinate(i), value))
 
 
-# -------------------------------------------------------------------------------------------------------------------- copy
+# ----------------------------------------------------------------------------------------------------------------- copy
 
 
 class Accesses:
@@ -254,8 +259,8 @@ def _copy(op: Operation) -> None:
         t = op.pred.type
         assert isinstance(t, MemRefType)
         # A predicate with one flag for the whole of mode 0: the flag of element i is that of its iteration.
-        modes = (size(first_mode(plain_layout(t.layout))), size(first_mode(sides[1].layout)))
-        one_flag = modes[1] // modes[0]  # pyright: ignore
+        flags, elements = size(first_mode(plain_layout(t.layout))), size(first_mode(sides[1].layout))
+        one_flag = _index(elements) // _index(flags)
     wanted = atom.data.bits
     chosen = plan(sides, wanted or MAX_BITS)
     needed = atom.values()

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, did_you_mean
 
@@ -105,7 +105,7 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return ",".join(map(_text, value))  # pyright: ignore
+        return ",".join(map(_text, cast("tuple[object, ...]", value)))
     return str(value)
 
 

@@ -121,9 +121,7 @@ class ArithEmitter(Emitter):
     def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
         op_class, properties = BINARY[op]
         operands = [self.value(a, width), self.value(b, width)]
-        return self.emit(
-            op_class.create(operands=operands, result_types=[integer(width)], properties=dict(properties))
-        )
+        return self.emit(op_class.create(operands=operands, result_types=[integer(width)], properties=dict(properties)))
 
     def unary(self, op: str, a: Leaf, width: int) -> SSAValue:
         assert op == "abs", op
@@ -134,9 +132,7 @@ class ArithEmitter(Emitter):
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
         operands = [self.value(a, width), self.value(b, width)]
         return self.emit(
-            arith.CmpiOp.create(
-                operands=operands, result_types=[i1], properties={"predicate": PREDICATES[predicate]}
-            )
+            arith.CmpiOp.create(operands=operands, result_types=[i1], properties={"predicate": PREDICATES[predicate]})
         )
 
     def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> SSAValue:
@@ -209,9 +205,7 @@ def rebuild(declared: CuteType, payload: Payload, emitter: ArithEmitter) -> SSAV
         offset = _tree("int_tuple", written.offset, payload.offset, emitter)
         inner_kind = "swizzle" if isinstance(written.inner, Swizzle) else "layout"
         inner = rebuild(value_type(inner_kind, written.inner), payload.inner, emitter)
-        return emitter.emit(
-            make.MakeComposedLayoutOp.create(operands=[inner, offset, outer], result_types=[declared])
-        )
+        return emitter.emit(make.MakeComposedLayoutOp.create(operands=[inner, offset, outer], result_types=[declared]))
     return _tree(kind, written, payload, emitter, declared)
 
 

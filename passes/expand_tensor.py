@@ -13,8 +13,8 @@ becomes::
     %p  = cute.add_offset(%it, %ix) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?{div=16}">) -> !cute.ptr<f32, gmem>
     %b  = cute.make_view(%p, %sl) : !g2
 
-The two ops on the layout stay until ``convert-cute-algo-to-arch``.  Every other op (divide, group, select, …) is run over
-the tensor's layout, divisibility tracked, and the result is a view through the new layout.
+The two ops on the layout stay until ``convert-cute-algo-to-arch``.  Every other op (divide, group, select, …) is run
+over the tensor's layout, divisibility tracked, and the result is a view through the new layout.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import ComposedLayout, Layout
+from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
 from cute_dialect.dialect import core_ops
 from cute_dialect.memory_types import TensorType
 from cute_dialect.ops import algebra, size_index, views
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed, tracked
-from cute_dialect.ops.lifted import slice_offset, tensor_with
+from cute_dialect.ops.lifted import slice_offset
 from cute_dialect.passes.emitter import rebuild
 from cute_dialect.types import CuteType, IntTupleType
 
@@ -66,11 +66,11 @@ def _slice(op: Operation, ctx: ExpandContext) -> None:
     ctx.replace(op, [_emit(ctx, views.MakeViewOp(moved, part, declared))])
 
 
-def _offset_type(offset: object) -> IntTupleType:
+def _offset_type(offset: IntTuple) -> IntTupleType:
     from cute_dialect.algebra.int_tuple import map_leaves
     from cute_dialect.algebra.leaf import Dyn
 
-    return IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))  # pyright: ignore
+    return IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
 
 
 def _lifted(op: Operation, ctx: ExpandContext) -> None:
@@ -93,7 +93,7 @@ def _lifted(op: Operation, ctx: ExpandContext) -> None:
         ctx.replace(op, [ctx.rebuild(declared, result.payload)])
         return
     assert isinstance(declared, TensorType)
-    if not isinstance(result.payload, Layout | ComposedLayout) or tensor_with(t, result.payload, None) is None:
+    if not isinstance(result.payload, Layout | ComposedLayout):
         raise AlgebraError(f"expected a layout, got {result.payload}")
     part = ctx.rebuild(views.layout_type(declared.layout), result.payload)
     it = _emit(ctx, views.GetIterOp(tensor))

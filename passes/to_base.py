@@ -55,7 +55,9 @@ class ToBasePass(Pass):
     description = __doc__ or ""
 
     def run(self, op: Operation, ctx: PassContext) -> None:
-        module = op if isinstance(op, ModuleOp) else op.get_parent_of_type(ModuleOp)  # pyright: ignore
+        module: Operation | None = op
+        while module is not None and not isinstance(module, ModuleOp):
+            module = module.parent_op()
         for region in op.regions:
             formats = Formats(module) if module is not None else None
             _lower_region(region, formats, ctx, device=op.name == "gpu.module")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     FloatAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
     LocationAttr,
@@ -38,7 +41,7 @@ class BaseBuilder:
         self._parts: dict[tuple[SSAValue, Path], SSAValue] = {}
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Generator[None]:
         """Append to ``block``, which lies in the one at hand; then go on there."""
         saved, location = self.block, self.location
         self.block = block
@@ -73,7 +76,8 @@ class BaseBuilder:
         """An integer (or, for a float type, float) constant."""
 
         def make() -> Operation:
-            attribute = _integer_attr(value, type) if _is_int(type) else FloatAttr(float(value), type)  # pyright: ignore
+            is_int = isinstance(type, IntegerType | IndexType)
+            attribute = _integer_attr(value, type) if is_int else FloatAttr(float(value), cast("AnyFloat", type))
             return arith.ConstantOp.create(result_types=[type], properties={"value": attribute})
 
         return self.once((value, type), make)
@@ -131,8 +135,9 @@ class BaseBuilder:
         """One element of a vector."""
         t = vector.type
         assert isinstance(t, VectorType)
+        element = cast("VectorType[Attribute]", t).element_type
         at = self.constant(index, i32)
-        return self.emit(llvm.OPS["extractelement"].create(operands=[vector, at], result_types=[t.element_type]))
+        return self.emit(llvm.OPS["extractelement"].create(operands=[vector, at], result_types=[element]))
 
     def vector(self, elements: Sequence[SSAValue]) -> SSAValue:
         """A vector of scalars."""
@@ -172,7 +177,7 @@ def position_of(op: Operation) -> Path:
 @lru_cache(maxsize=1024)
 def _indices(position: Attribute) -> Path:
     assert isinstance(position, DenseArrayBase)
-    return tuple(position.get_values())  # pyright: ignore
+    return tuple(cast("DenseArrayBase[IntegerType]", position).get_values())
 
 
 def insert_after(op: Operation, value: SSAValue) -> None:
@@ -202,10 +207,4 @@ def _position(path: Path) -> dict[str, Attribute]:
 
 @lru_cache(maxsize=4096)
 def _integer_attr(value: int, type: Attribute) -> Attribute:
-    return IntegerAttr(value, type)  # pyright: ignore
-
-
-def _is_int(type: Attribute) -> bool:
-    from xdsl.dialects.builtin import IndexType
-
-    return isinstance(type, IntegerType | IndexType)
+    return IntegerAttr(value, cast("IntegerType | IndexType", type))

@@ -46,42 +46,42 @@ def indexes_registers(loop: Operation) -> bool:
     return False
 
 
-def _scf_for(l: Lowering, op: Operation) -> None:
+def _scf_for(low: Lowering, op: Operation) -> None:
     lower, upper, step, *initial = op.operands
-    bounds = [constant_of(l.value(v)) for v in (lower, upper, step)]
-    if l.registers.cells and indexes_registers(op):
+    bounds = [constant_of(low.value(v)) for v in (lower, upper, step)]
+    if low.registers.cells and indexes_registers(op):
         start, stop, by = bounds
         if start is not None and stop is not None and by is not None and by > 0:
             trips = range(start, stop, by)
             if len(trips) <= MAX_UNROLL:
-                _unroll(l, op, trips, [l.value(v) for v in initial])
+                _unroll(low, op, trips, [low.value(v) for v in initial])
                 return
-    _rolled(l, op, initial)
+    _rolled(low, op, initial)
 
 
-def _unroll(l: Lowering, op: Operation, trips: range, carried: list[SSAValue]) -> None:
+def _unroll(low: Lowering, op: Operation, trips: range, carried: list[SSAValue]) -> None:
     body = op.regions[0].block
     location = op.location
-    l.unrolling += 1
+    low.unrolling += 1
     for i in trips:
-        l.build.location = location
+        low.build.location = location
         iv, *args = body.args
-        l.values[iv] = l.build.constant(i, iv.type)
+        low.values[iv] = low.build.constant(i, iv.type)
         for a, v in zip(args, carried):
-            l.values[a] = v
+            low.values[a] = v
         for inner in body.ops:
             if inner.name == "scf.yield":
-                carried = [l.value(v) for v in inner.operands]
+                carried = [low.value(v) for v in inner.operands]
             else:
-                l.lower(inner)
-    l.unrolling -= 1
+                low.lower(inner)
+    low.unrolling -= 1
     for r, v in zip(op.results, carried):
-        l.values[r] = v
+        low.values[r] = v
 
 
-def _written_fragments(l: Lowering, op: Operation) -> list[Fragment]:
+def _written_fragments(low: Lowering, op: Operation) -> list[Fragment]:
     """The live fragments that ``op`` may write: every one whose views reach a store inside."""
-    roots: dict[SSAValue, Fragment] = {v: view.fragment for v, view in l.views.items()}
+    roots: dict[SSAValue, Fragment] = {v: view.fragment for v, view in low.views.items()}
     written: dict[Fragment, None] = {}
     for inner in op.walk():
         if inner.name in ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter"):
@@ -96,86 +96,86 @@ def _written_fragments(l: Lowering, op: Operation) -> list[Fragment]:
             for o in inner.operands:
                 if o in roots:
                     written[roots[o]] = None
-    return [f for f in l.registers.cells if f in written]
+    return [f for f in low.registers.cells if f in written]
 
 
-def _rolled(l: Lowering, op: Operation, initial: list[SSAValue]) -> None:
-    fragments = _written_fragments(l, op)
+def _rolled(low: Lowering, op: Operation, initial: list[SSAValue]) -> None:
+    fragments = _written_fragments(low, op)
     carried = [(f, i) for f in fragments for i in range(f.n)]
-    extra = [l.registers.read(l.build, FragmentView(f, 0), i) for f, i in carried]
+    extra = [low.registers.read(low.build, FragmentView(f, 0), i) for f, i in carried]
     body = op.regions[0].block
     iv, *args = body.args
     types = [lowered(t) for t in op.result_types]
     fresh = Block(arg_types=[lowered(iv.type), *types, *[v.type for v in extra]])
     for old, new in zip(body.args, fresh.args):
         new.name_hint = old.name_hint
-        l.values[old] = new
+        low.values[old] = new
     loop = type(op).create(
-        operands=[l.value(v) for v in (*op.operands[:3], *initial)] + extra,
+        operands=[low.value(v) for v in (*op.operands[:3], *initial)] + extra,
         result_types=[*types, *[v.type for v in extra]],
         attributes=dict(op.attributes),
         properties=dict(op.properties),
         regions=[Region(fresh)],
     )
-    l.build.add(loop)
+    low.build.add(loop)
     for (f, i), value in zip(carried, fresh.args[1 + len(args) :]):
-        l.registers.cells[f][i] = value
-    inside = _branch(l, body, fresh, carried)
-    l.registers = inside
+        low.registers.cells[f][i] = value
+    inside = _branch(low, body, fresh, carried)
+    low.registers = inside
     for (f, i), value in zip(carried, loop.results[len(op.results) :]):
-        l.registers.cells[f][i] = value
+        low.registers.cells[f][i] = value
     for r, v in zip(op.results, loop.results):
         v.name_hint = r.name_hint
-        l.values[r] = v
+        low.values[r] = v
 
 
-def _branch(l: Lowering, old: Block, new: Block, carried: list[tuple[Fragment, int]] | None) -> Registers:
+def _branch(low: Lowering, old: Block, new: Block, carried: list[tuple[Fragment, int]] | None) -> Registers:
     """Lower a block under a snapshot of the registers; give the state at its end.
 
     ``carried``: cells to yield beside the block's own yield; ``None`` leaves out the terminator.
     """
-    saved = l.registers
+    saved = low.registers
     outer = set(saved.cells)
-    state = l.registers = saved.copy()
+    state = low.registers = saved.copy()
     terminator = old.last_op
-    with l.build.inside(new):
+    with low.build.inside(new):
         for inner in old.ops:
             if inner is terminator and inner.name == "scf.yield":
                 break
-            l.lower(inner)
-        state = l.registers
+            low.lower(inner)
+        state = low.registers
         if carried is not None:
-            yielded = [l.value(v) for v in terminator.operands] if terminator is not None else []
-            extra = [state.read(l.build, FragmentView(f, 0), i) for f, i in carried]
-            l.build.add(scf.YieldOp(*yielded, *extra))
+            yielded = [low.value(v) for v in terminator.operands] if terminator is not None else []
+            extra = [state.read(low.build, FragmentView(f, 0), i) for f, i in carried]
+            low.build.add(scf.YieldOp(*yielded, *extra))
     for f in [f for f in state.cells if f not in outer]:
         del state.cells[f]
-    l.registers = saved
+    low.registers = saved
     return state
 
 
-def _scf_if(l: Lowering, op: Operation) -> None:
-    condition = l.value(op.operands[0])
-    known = constant_of(condition) if l.unrolling else None
+def _scf_if(low: Lowering, op: Operation) -> None:
+    condition = low.value(op.operands[0])
+    known = constant_of(condition) if low.unrolling else None
     then_region, else_region = op.regions
     if known is not None:
-        _inline(l, op, then_region if known & 1 else else_region)
+        _inline(low, op, then_region if known & 1 else else_region)
         return
-    before = l.registers
+    before = low.registers
     blocks: list[Block] = []
     states: list[Registers] = []
     for region in (then_region, else_region):
         block = Block()
-        state = _branch(l, region.block, block, None) if region.blocks else before.copy()
+        state = _branch(low, region.block, block, None) if region.blocks else before.copy()
         blocks.append(block)
         states.append(state)
     cells = list(dict.fromkeys([*changed(before, states[0]), *changed(before, states[1])]))
     for region, block, state in zip((then_region, else_region), blocks, states):
-        with l.build.inside(block):
-            own = [l.value(v) for v in _yielded(region)]
-            extra = [state.read(l.build, FragmentView(f, 0), i) for f, i in cells]
+        with low.build.inside(block):
+            own = [low.value(v) for v in _yielded(region)]
+            extra = [state.read(low.build, FragmentView(f, 0), i) for f, i in cells]
             if region.blocks or extra:
-                l.build.add(scf.YieldOp(*own, *extra))
+                low.build.add(scf.YieldOp(*own, *extra))
     keep_else = else_region.blocks or cells
     new = scf.IfOp.create(
         operands=[condition],
@@ -183,12 +183,12 @@ def _scf_if(l: Lowering, op: Operation) -> None:
         attributes=dict(op.attributes),
         regions=[Region(blocks[0]), Region(blocks[1]) if keep_else else Region()],
     )
-    l.build.add(new)
+    low.build.add(new)
     for r, v in zip(op.results, new.results):
         v.name_hint = r.name_hint
-        l.values[r] = v
+        low.values[r] = v
     for (f, i), value in zip(cells, new.results[len(op.results) :]):
-        l.registers.cells[f][i] = value
+        low.registers.cells[f][i] = value
 
 
 def _yielded(region: Region) -> tuple[SSAValue, ...]:
@@ -196,22 +196,22 @@ def _yielded(region: Region) -> tuple[SSAValue, ...]:
     return tuple(last.operands) if last is not None and last.name == "scf.yield" else ()
 
 
-def _inline(l: Lowering, op: Operation, region: Region) -> None:
+def _inline(low: Lowering, op: Operation, region: Region) -> None:
     if not region.blocks:
         return
     for inner in region.block.ops:
         if inner.name == "scf.yield":
             for r, v in zip(op.results, inner.operands):
-                l.values[r] = l.value(v)
+                low.values[r] = low.value(v)
         else:
-            l.lower(inner)
+            low.lower(inner)
 
 
-def _scf_while(l: Lowering, op: Operation) -> None:
+def _scf_while(low: Lowering, op: Operation) -> None:
     # The two regions of a while loop see different iterations: fragments that it writes go to memory.
-    for fragment in _written_fragments(l, op):
+    for fragment in _written_fragments(low, op):
         raise NeedsMemory(fragment.op, "it is written inside an scf.while loop")
-    l.clone(op)
+    low.clone(op)
 
 
 HANDLERS: Mapping[str, Handler] = {"scf.for": _scf_for, "scf.if": _scf_if, "scf.while": _scf_while}

@@ -1,9 +1,9 @@
 """How ``cute.copy`` is carried out: which accesses, how wide, under which flags.
 
 Both sides are layouts over the same coordinates.  They are split into common modes
-``(extent, strides)``; copying is then a loop nest in which the order of modes is free.  The modes that are contiguous on
-every memory side form the vector, as wide as the limit (the atom's width, or 128 bits), the alignment of the pointers
-and the divisibility of the other strides prove; registers take any order.
+``(extent, strides)``; copying is then a loop nest in which the order of modes is free.  The modes that are contiguous
+on every memory side form the vector, as wide as the limit (the atom's width, or 128 bits), the alignment of the
+pointers and the divisibility of the other strides prove; registers take any order.
 
 Worked example, a thread of the elementwise kernel: source ``((1,(4,4)),1,1):((0,(1,?{div=4})),0,0)`` of f32 aligned to
 16 bytes, destination ``((1,(4,4)),1,1):((0,(1,4)),0,0)`` in registers.  Common modes: ``4:(1,1)`` and ``4:(?,4)``.  The
@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from cute_dialect.algebra.int_tuple import leaves
 from cute_dialect.algebra.layout import size
-from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
-from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility, mul
+from cute_dialect.algebra.values import ComposedLayout, Layout, Payload, layout_modes
 from cute_dialect.memory_types import MemRefType, element_bits
 
 MAX_BITS = 128
@@ -92,7 +92,8 @@ def _flat(layout: Layout) -> list[tuple[int, Leaf]]:
     for s, d in zip(leaves(layout.shape), leaves(layout.stride)):
         assert isinstance(s, int)
         if s != 1:
-            pairs.append((s, d))  # pyright: ignore[reportArgumentType]
+            assert isinstance(d, int | Dyn)
+            pairs.append((s, d))
     return pairs
 
 
@@ -156,7 +157,9 @@ def _tail(mode: Mode, take: int) -> list[Mode]:
     return [Mode(mode.extent // take, tuple(mul(d, take) for d in mode.strides))] if take > 1 else [mode]
 
 
-def _provable(sides: Sequence[Side], memory: Sequence[int], rest: Sequence[Mode], bits: int, width: int, take: int) -> int:
+def _provable(
+    sides: Sequence[Side], memory: Sequence[int], rest: Sequence[Mode], bits: int, width: int, take: int
+) -> int:
     """The largest power of two up to ``take`` for which ``width * take`` elements are aligned on all memory sides."""
     while take > 1:
         n = width * take
@@ -185,7 +188,7 @@ def _is(leaf: Leaf, n: int) -> bool:
     return isinstance(leaf, int) and leaf == n
 
 
-def plain_layout(layout: object) -> Layout:
+def plain_layout(layout: Payload) -> Layout:
     """A layout that is not composed.  Raises AlgebraError otherwise."""
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(f"expected a plain layout, got the composed layout {layout}")

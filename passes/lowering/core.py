@@ -14,31 +14,30 @@ from cute_dialect.passes.lowering.types import leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CuteType, IntTupleType
 
-
 _READS_TYPE_ONLY = frozenset({"cute.memref.load", "cute.memref.store"})
 
 
-def _static(l: Lowering, op: Operation) -> None:
+def _static(low: Lowering, op: Operation) -> None:
     # A static coordinate is used through its type.
     if op.results[0].uses and all(u.operation.name in _READS_TYPE_ONLY for u in op.results[0].uses):
         return
-    l.values[op.results[0]] = l.build.poison(lowered(op.results[0].type))
+    low.values[op.results[0]] = low.build.poison(lowered(op.results[0].type))
 
 
-def _get_scalars(l: Lowering, op: Operation) -> None:
+def _get_scalars(low: Lowering, op: Operation) -> None:
     operand = op.operands[0]
     t = operand.type
     assert isinstance(t, CuteType)
-    new = l.value(operand)
+    new = low.value(operand)
     paths = iter(leaf_paths(t))
     for scalar, result in zip(scalar_payloads(t.data, "only_dynamic" in op.properties), op.results):
         if isinstance(scalar, int):
-            l.values[result] = l.build.constant(scalar, result.type)
+            low.values[result] = low.build.constant(scalar, result.type)
         else:
-            l.values[result] = l.build.extract(new, next(paths), result.type)
+            low.values[result] = low.build.extract(new, next(paths), result.type)
 
 
-def _make_leaves(l: Lowering, op: Operation) -> None:
+def _make_leaves(low: Lowering, op: Operation) -> None:
     """make_int_tuple, make_shape, make_stride, make_coord, make_tile."""
     result = op.results[0]
     t = result.type
@@ -47,34 +46,34 @@ def _make_leaves(l: Lowering, op: Operation) -> None:
     assert isinstance(t, CuteType)
     for o, d in zip(op.operands, dynamic_leaves(t.data)):
         known = o.type.data if isinstance(o.type, IntTupleType) else None
-        operands.append(l.build.constant(known, IntegerType(d.width)) if isinstance(known, int) else l.value(o))
+        operands.append(low.build.constant(known, IntegerType(d.width)) if isinstance(known, int) else low.value(o))
     paths = leaf_paths(t)
     if paths == ((),):
-        l.values[result] = operands[0]
+        low.values[result] = operands[0]
         return
-    value = l.build.poison(target)
+    value = low.build.poison(target)
     for o, p in zip(operands, paths):
-        value = l.build.insert(o, value, p)
-    l.values[result] = value
+        value = low.build.insert(o, value, p)
+    low.values[result] = value
 
 
 def _make_parts(order: Sequence[int]) -> Handler:
     """make_layout (shape, stride), make_composed_layout (outer, offset, inner): every part is inserted."""
 
-    def handler(l: Lowering, op: Operation) -> None:
-        value = l.build.poison(lowered(op.results[0].type))
+    def handler(low: Lowering, op: Operation) -> None:
+        value = low.build.poison(lowered(op.results[0].type))
         for i, operand in enumerate(order):
-            value = l.build.insert(l.value(op.operands[operand]), value, (i,))
-        l.values[op.results[0]] = value
+            value = low.build.insert(low.value(op.operands[operand]), value, (i,))
+        low.values[op.results[0]] = value
 
     return handler
 
 
-def _print(l: Lowering, op: Operation) -> None:
+def _print(low: Lowering, op: Operation) -> None:
     t = op.operands[0].type
     assert isinstance(t, CuteType)
-    values = l.leaves(op.operands[0], t.data, leaf_paths(t))
-    printing.lower_print(l.build, op, t, values, l.formats, device=l.device)
+    values = low.leaves(op.operands[0], t.data, leaf_paths(t))
+    printing.lower_print(low.build, op, t, values, low.formats, device=low.device)
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import leaf
+from cute_dialect.memory_types import integer_width
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "arith.addi": lambda a, b: a + b,
@@ -49,8 +50,7 @@ def constant_of(value: SSAValue) -> int | None:
 
 
 def _bits(value: SSAValue) -> int:
-    t = value.type
-    return 64 if isinstance(t, IndexType) else t.width.data if isinstance(t, IntegerType) else 0
+    return 64 if isinstance(value.type, IndexType) else integer_width(value.type) or 0
 
 
 def _wrap(n: int, bits: int) -> int:

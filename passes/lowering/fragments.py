@@ -21,7 +21,7 @@ class Lane(NamedTuple):
     """An element of a vector that has not been extracted yet."""
 
     vector: SSAValue
-    index: int
+    number: int
 
 
 Cell = SSAValue | Lane | None
@@ -86,12 +86,14 @@ class Registers:
         cells = self.cells[view.fragment]
         chosen = [cells[view.offset + i] for i in indices]
         first = chosen[0]
-        if isinstance(first, Lane) and first.index == 0:
+        if isinstance(first, Lane) and first.number == 0:
             source = first.vector
             t = source.type
             assert isinstance(t, VectorType)
             whole = t.get_shape()[0] == len(indices)
-            if whole and all(isinstance(c, Lane) and c.vector is source and c.index == i for i, c in enumerate(chosen)):
+            if whole and all(
+                isinstance(c, Lane) and c.vector is source and c.number == i for i, c in enumerate(chosen)
+            ):
                 return source
         return build.vector([self.read(build, view, i) for i in indices])
 

@@ -9,10 +9,12 @@ NVPTX back end does not take empty structs), as are the operands that a launch p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
+    DictionaryAttr,
     FunctionType,
     StringAttr,
     UnitAttr,
@@ -48,7 +50,7 @@ def _cute_args(types: tuple[Attribute, ...]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([StringAttr(str(t)) for t in types])
 
 
-def _func(l: Lowering, op: Operation) -> None:
+def _func(low: Lowering, op: Operation) -> None:
     """``func.func`` and declarations."""
     t = _function_type(op)
     properties = {**op.properties, "function_type": lowered(t)}
@@ -56,11 +58,11 @@ def _func(l: Lowering, op: Operation) -> None:
     if any(o.name == "gpu.launch_func" for o in op.walk()):
         attributes["cute.args"] = _cute_args(t.inputs.data)
     new = type(op).create(properties=properties, attributes=attributes, regions=[Region()])
-    l.build.add(new)
-    _body(l, op.regions[0], new.regions[0], dropped=())
+    low.build.add(new)
+    _body(low, op.regions[0], new.regions[0], dropped=())
 
 
-def _body(l: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> None:
+def _body(low: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> None:
     if not old.blocks:
         return
     entry = Block()
@@ -70,19 +72,19 @@ def _body(l: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> No
             continue
         b = entry.insert_arg(lowered(a.type), len(entry.args))
         b.name_hint = a.name_hint
-        l.values[a] = b
-    l.entry = entry
+        low.values[a] = b
+    low.entry = entry
     new.add_block(entry)
-    l.blocks[first] = entry
+    low.blocks[first] = entry
     if dropped:
-        with l.build.inside(entry):
+        with low.build.inside(entry):
             for i in dropped:
                 a = first.args[i]
-                l.values[a] = l.build.poison(lowered(a.type))
-    l.rest_of_region(old, new, entry)
+                low.values[a] = low.build.poison(lowered(a.type))
+    low.rest_of_region(old, new, entry)
 
 
-def _gpu_func(l: Lowering, op: Operation) -> None:
+def _gpu_func(low: Lowering, op: Operation) -> None:
     """``gpu.func`` becomes ``llvm.func``."""
     t = _function_type(op)
     kernel = "gpu.kernel" in op.attributes or "kernel" in op.properties or "gpu.kernel" in op.properties
@@ -107,12 +109,13 @@ def _gpu_func(l: Lowering, op: Operation) -> None:
         attributes["nvvm.kernel"] = UnitAttr()
         attributes["cute.args"] = _cute_args(t.inputs.data)
     arg_attrs = op.properties.get("arg_attrs", op.attributes.get("arg_attrs"))
-    properties: dict[str, Attribute] = {}
+    of_kept: list[Mapping[str, Attribute]] = []
     if isinstance(arg_attrs, ArrayAttr):
-        properties["arg_attrs"] = ArrayAttr([a for i, a in enumerate(arg_attrs.data) if i not in dropped])
-    new = llvm.FuncOp(_name(op), llvm.LLVMFunctionType(kept, result), attributes=attributes, **properties)
-    l.build.add(new)
-    _body(l, op.regions[0], new.regions[0], dropped)
+        of_all = cast("ArrayAttr[DictionaryAttr]", arg_attrs)
+        of_kept = [a.data for i, a in enumerate(of_all.data) if i not in dropped]
+    new = llvm.FuncOp(_name(op), llvm.LLVMFunctionType(kept, result), attributes=attributes, arg_attrs=of_kept)
+    low.build.add(new)
+    _body(low, op.regions[0], new.regions[0], dropped)
 
 
 def llvm_struct(types: list[Attribute]) -> Attribute:
@@ -122,17 +125,17 @@ def llvm_struct(types: list[Attribute]) -> Attribute:
     return struct(types)
 
 
-def _gpu_return(l: Lowering, op: Operation) -> None:
-    values = [l.value(o) for o in op.operands]
+def _gpu_return(low: Lowering, op: Operation) -> None:
+    values = [low.value(o) for o in op.operands]
     if len(values) > 1:
-        packed = l.build.poison(llvm_struct([v.type for v in values]))
+        packed = low.build.poison(llvm_struct([v.type for v in values]))
         for i, v in enumerate(values):
-            packed = l.build.insert(v, packed, (i,))
+            packed = low.build.insert(v, packed, (i,))
         values = [packed]
-    l.build.add(llvm.ReturnOp(values[0] if values else None))
+    low.build.add(llvm.ReturnOp(values[0] if values else None))
 
 
-def _launch_func(l: Lowering, op: Operation) -> None:
+def _launch_func(low: Lowering, op: Operation) -> None:
     """``gpu.launch_func``: operands are lowered; what the kernel does not take is not passed."""
     assert isinstance(op, TableOp)
     sizes = list(op.segments("operandSegmentSizes") or ())
@@ -144,14 +147,14 @@ def _launch_func(l: Lowering, op: Operation) -> None:
     operands = [*op.operands[:start], *kept, *op.operands[start + sizes[at] :]]
     sizes[at] = len(kept)
     new = type(op).create(
-        operands=[l.value(o) for o in operands],
+        operands=[low.value(o) for o in operands],
         result_types=list(op.result_types),
         properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)},
         attributes=dict(op.attributes),
     )
-    l.build.add(new)
+    low.build.add(new)
     for a, b in zip(op.results, new.results):
-        l.values[a] = b
+        low.values[a] = b
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, tuple_add
-from cute_dialect.algebra.layout import Layout, cosize, evaluate
+from cute_dialect.algebra.layout import cosize, evaluate
 from cute_dialect.algebra.leaf import Dyn, Leaf
+from cute_dialect.algebra.values import Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
@@ -21,37 +23,38 @@ from cute_dialect.types import CuteType
 from cute_dialect.upstream import llvm
 
 
-def _get_iter(l: Lowering, op: Operation) -> None:
-    _forward(l, op, (0,))
+def _get_iter(low: Lowering, op: Operation) -> None:
+    _forward(low, op, (0,))
 
 
-def _get_layout(l: Lowering, op: Operation) -> None:
+def _get_layout(low: Lowering, op: Operation) -> None:
     tensor = op.operands[0]
-    if tensor in l.views:
-        l.values[op.results[0]] = l.build.poison(lowered(op.results[0].type))
+    if tensor in low.views:
+        low.values[op.results[0]] = low.build.poison(lowered(op.results[0].type))
     else:
-        _forward(l, op, (1,))
+        _forward(low, op, (1,))
 
 
-def _forward(l: Lowering, op: Operation, path: Path) -> None:
+def _forward(low: Lowering, op: Operation, path: Path) -> None:
     source, result = op.operands[0], op.results[0]
-    if source in l.views:
-        l.views[result] = l.views[source]
+    if source in low.views:
+        low.views[result] = low.views[source]
         return
-    l.values[result] = l.build.extract(l.value(source), path, lowered(result.type))
+    low.values[result] = low.build.extract(low.value(source), path, lowered(result.type))
 
 
-def _make_view(l: Lowering, op: Operation) -> None:
+def _make_view(low: Lowering, op: Operation) -> None:
     it, result = op.operands[0], op.results[0]
-    if it in l.views:
-        if not is_static(result.type.layout):  # pyright: ignore
-            raise NeedsMemory(l.views[it].fragment.op, "it is seen through a layout with run-time strides")
-        l.views[result] = l.views[it]
+    if it in low.views:
+        assert isinstance(result.type, MemRefType)
+        if not is_static(result.type.layout):
+            raise NeedsMemory(low.views[it].fragment.op, "it is seen through a layout with run-time strides")
+        low.views[result] = low.views[it]
         return
     t = lowered(result.type)
-    layout = l.value(op.operands[1]) if len(op.operands) > 1 else l.build.poison(_part(t, 1))
-    value = l.build.insert(l.value(it), l.build.poison(t), (0,))
-    l.values[result] = l.build.insert(layout, value, (1,))
+    layout = low.value(op.operands[1]) if len(op.operands) > 1 else low.build.poison(_part(t, 1))
+    value = low.build.insert(low.value(it), low.build.poison(t), (0,))
+    low.values[result] = low.build.insert(layout, value, (1,))
 
 
 def _part(t: Attribute, i: int) -> Attribute:
@@ -59,38 +62,39 @@ def _part(t: Attribute, i: int) -> Attribute:
     return t.types[i]
 
 
-def _add_offset(l: Lowering, op: Operation) -> None:
+def _add_offset(low: Lowering, op: Operation) -> None:
     it, offset_value = op.operands
     result = op.results[0]
     t = it.type
-    offset = l.bound(offset_value)
-    if it in l.views:
-        view = l.views[it]
+    offset = low.bound(offset_value)
+    if it in low.views:
+        view = low.views[it]
         if not isinstance(offset, int):
             raise NeedsMemory(view.fragment.op, "it is indexed by a value known only at run time")
-        l.views[result] = FragmentView(view.fragment, view.offset + offset)
+        low.views[result] = FragmentView(view.fragment, view.offset + offset)
         return
     if isinstance(t, PtrType):
-        l.values[result] = l.address(l.value(it), t.data, offset, small=False)  # pyright: ignore
+        assert isinstance(offset, int | Dyn)
+        low.values[result] = low.address(low.value(it), t.data, offset, small=False)
         return
-    total = tuple_add(l.bound(it), offset)
-    l.values[result] = _packed(l, result.type, total)
+    total = tuple_add(cast("IntTuple", low.bound(it)), cast("IntTuple", offset))
+    low.values[result] = _packed(low, result.type, total)
 
 
-def _packed(l: Lowering, t: Attribute, payload: object) -> SSAValue:
+def _packed(low: Lowering, t: Attribute, payload: Payload) -> SSAValue:
     """A value of cute type ``t`` whose dynamic leaves are those of ``payload`` at the same places."""
     assert isinstance(t, CuteType)
-    values = [l.ssa(leaf, d.width) for leaf, d in zip(aligned_leaves(t.data, payload), dynamic_leaves(t.data))]
+    values = [low.ssa(leaf, d.width) for leaf, d in zip(aligned_leaves(t.data, payload), dynamic_leaves(t.data))]
     paths = leaf_paths(t)
     if paths == ((),):
         return values[0]
-    value = l.build.poison(lowered(t))
+    value = low.build.poison(lowered(t))
     for v, p in zip(values, paths):
-        value = l.build.insert(v, value, p)
+        value = low.build.insert(v, value, p)
     return value
 
 
-def aligned_leaves(declared: object, payload: object) -> list[Leaf]:
+def aligned_leaves(declared: Payload, payload: Payload) -> list[Leaf]:
     """The leaves of ``payload`` that stand where ``declared`` has a dynamic leaf."""
     if isinstance(declared, Dyn):
         assert isinstance(payload, int | Dyn)
@@ -101,15 +105,15 @@ def aligned_leaves(declared: object, payload: object) -> list[Leaf]:
     return []
 
 
-def _same_value(l: Lowering, op: Operation) -> None:
+def _same_value(low: Lowering, op: Operation) -> None:
     """assume, recast_iter: nothing happens at run time."""
     source, result = op.operands[0], op.results[0]
-    if source in l.views:
-        raise NeedsMemory(l.views[source].fragment.op, "its pointer is reinterpreted")
-    l.values[result] = l.value(source)
+    if source in low.views:
+        raise NeedsMemory(low.views[source].fragment.op, "its pointer is reinterpreted")
+    low.values[result] = low.value(source)
 
 
-# ----------------------------------------------------------------------------------------------------------- element access
+# ------------------------------------------------------------------------------------------------------- element access
 
 
 def _small(t: MemRefType) -> bool:
@@ -117,43 +121,47 @@ def _small(t: MemRefType) -> bool:
     return isinstance(n, int) and n < 1 << 31
 
 
-def _base(l: Lowering, tensor: SSAValue) -> SSAValue:
-    return l.build.part(l.value(tensor), (0,), lowered(tensor.type).types[0])  # pyright: ignore
+def _base(low: Lowering, tensor: SSAValue) -> SSAValue:
+    return low.build.part(low.value(tensor), (0,), _part(lowered(tensor.type), 0))
 
 
-def _element_address(l: Lowering, tensor: SSAValue, coord: SSAValue) -> SSAValue:
+def _coord(low: Lowering, coord: SSAValue) -> Coord:
+    return cast("Coord", low.bound(coord))
+
+
+def _element_address(low: Lowering, tensor: SSAValue, coord: SSAValue) -> SSAValue:
     t = tensor.type
     assert isinstance(t, MemRefType)
-    offset = evaluate(l.bound(coord), l.tensor_layout(tensor))  # pyright: ignore
+    offset = evaluate(_coord(low, coord), low.tensor_layout(tensor))
     if isinstance(offset, tuple):  # an empty layout
         offset = 0
-    return l.swizzled(l.address(_base(l, tensor), t.data.ptr, offset, small=_small(t)), t.data.ptr.swizzle)  # pyright: ignore
+    return low.swizzled(low.address(_base(low, tensor), t.data.ptr, offset, small=_small(t)), t.data.ptr.swizzle)
 
 
-def _static_index(l: Lowering, tensor: SSAValue, coord: SSAValue) -> int:
+def _static_index(low: Lowering, tensor: SSAValue, coord: SSAValue) -> int:
     t = tensor.type
     assert isinstance(t, MemRefType)
-    index = evaluate(l.bound(coord), t.layout)  # pyright: ignore
+    index = evaluate(_coord(low, coord), t.layout)
     if isinstance(index, tuple):
         return 0
     if not isinstance(index, int):
-        raise NeedsMemory(l.views[tensor].fragment.op, "it is indexed by a value known only at run time")
+        raise NeedsMemory(low.views[tensor].fragment.op, "it is indexed by a value known only at run time")
     return index
 
 
-def _load(l: Lowering, op: Operation) -> None:
+def _load(low: Lowering, op: Operation) -> None:
     tensor, coord = op.operands
     t, result = tensor.type, op.results[0]
     if isinstance(t, CoordTensorType):
-        found = evaluate(l.bound(coord), l.tensor_layout(tensor))  # pyright: ignore
-        it = l.bound(tensor, t.data.iter, leaf_paths(t)[: len(dynamic_leaves(t.data.iter))])
-        l.values[result] = _packed(l, result.type, tuple_add(it, found))
+        found = evaluate(_coord(low, coord), low.tensor_layout(tensor))
+        it = low.bound(tensor, t.data.iter, leaf_paths(t)[: len(dynamic_leaves(t.data.iter))])
+        low.values[result] = _packed(low, result.type, tuple_add(cast("IntTuple", it), found))
         return
     assert isinstance(t, MemRefType)
-    if tensor in l.views:
-        l.values[result] = l.registers.read(l.build, l.views[tensor], _static_index(l, tensor, coord))
+    if tensor in low.views:
+        low.values[result] = low.registers.read(low.build, low.views[tensor], _static_index(low, tensor, coord))
         return
-    l.values[result] = load_element(l.build, _element_address(l, tensor, coord), t.element)
+    low.values[result] = load_element(low.build, _element_address(low, tensor, coord), t.element)
 
 
 def load_element(build: BaseBuilder, address: SSAValue, element: Attribute) -> SSAValue:
@@ -169,77 +177,77 @@ def store_element(build: BaseBuilder, value: SSAValue, address: SSAValue, elemen
     build.store(value, address, natural_alignment(element))
 
 
-def _store(l: Lowering, op: Operation) -> None:
+def _store(low: Lowering, op: Operation) -> None:
     tensor, coord, value = op.operands
     t = tensor.type
     assert isinstance(t, MemRefType)
-    if tensor in l.views:
-        index = _static_index(l, tensor, coord)
-        l.registers.write(l.views[tensor], index, l.value(value))
+    if tensor in low.views:
+        index = _static_index(low, tensor, coord)
+        low.registers.write(low.views[tensor], index, low.value(value))
         return
-    store_element(l.build, l.value(value), _element_address(l, tensor, coord), t.element)
+    store_element(low.build, low.value(value), _element_address(low, tensor, coord), t.element)
 
 
-def _offsets(l: Lowering, tensor: SSAValue, n: int) -> list[Leaf]:
-    layout = l.tensor_layout(tensor)
-    return [_scalar(evaluate(i, layout)) for i in range(n)]  # pyright: ignore
+def _offsets(low: Lowering, tensor: SSAValue, n: int) -> list[Leaf]:
+    layout = low.tensor_layout(tensor)
+    return [_scalar(evaluate(i, layout)) for i in range(n)]
 
 
-def _scalar(x: object) -> Leaf:
+def _scalar(x: IntTuple) -> Leaf:
     return x if isinstance(x, int | Dyn) else 0
 
 
-def _load_vec(l: Lowering, op: Operation) -> None:
+def _load_vec(low: Lowering, op: Operation) -> None:
     tensor, result = op.operands[0], op.results[0]
     t, v = tensor.type, result.type
     assert isinstance(t, MemRefType) and isinstance(v, VectorType)
     n = v.get_shape()[0]
-    if tensor in l.views:
-        indices = [_known(l, tensor, o) for o in _offsets_static(t, n)]
-        l.values[result] = l.registers.read_vector(l.build, l.views[tensor], indices)
+    if tensor in low.views:
+        indices = [_known(low, tensor, o) for o in _offsets_static(t, n)]
+        low.values[result] = low.registers.read_vector(low.build, low.views[tensor], indices)
         return
     if _is_contiguous(t, n):
-        address = l.swizzled(_base(l, tensor), t.data.ptr.swizzle)
+        address = low.swizzled(_base(low, tensor), t.data.ptr.swizzle)
         memory = VectorType(memory_type(t.element), [n])
-        l.values[result] = l.build.load(address, memory, t.alignment)
+        low.values[result] = low.build.load(address, memory, t.alignment)
         return
-    base = _base(l, tensor)
+    base = _base(low, tensor)
     elements = [
         load_element(
-            l.build, l.swizzled(l.address(base, t.data.ptr, o, small=_small(t)), t.data.ptr.swizzle), t.element
+            low.build, low.swizzled(low.address(base, t.data.ptr, o, small=_small(t)), t.data.ptr.swizzle), t.element
         )
-        for o in _offsets(l, tensor, n)
+        for o in _offsets(low, tensor, n)
     ]
-    l.values[result] = l.build.vector(elements)
+    low.values[result] = low.build.vector(elements)
 
 
-def _store_vec(l: Lowering, op: Operation) -> None:
+def _store_vec(low: Lowering, op: Operation) -> None:
     value, tensor = op.operands
     t, v = tensor.type, value.type
     assert isinstance(t, MemRefType) and isinstance(v, VectorType)
     n = v.get_shape()[0]
-    new = l.value(value)
-    if tensor in l.views:
+    new = low.value(value)
+    if tensor in low.views:
         for i, o in enumerate(_offsets_static(t, n)):
-            l.registers.write(l.views[tensor], _known(l, tensor, o), Lane(new, i))
+            low.registers.write(low.views[tensor], _known(low, tensor, o), Lane(new, i))
         return
     if _is_contiguous(t, n):
-        l.build.store(new, l.swizzled(_base(l, tensor), t.data.ptr.swizzle), t.alignment)
+        low.build.store(new, low.swizzled(_base(low, tensor), t.data.ptr.swizzle), t.alignment)
         return
-    base = _base(l, tensor)
-    for i, o in enumerate(_offsets(l, tensor, n)):
-        address = l.swizzled(l.address(base, t.data.ptr, o, small=_small(t)), t.data.ptr.swizzle)
-        store_element(l.build, l.build.lane(new, i), address, t.element)
+    base = _base(low, tensor)
+    for i, o in enumerate(_offsets(low, tensor, n)):
+        address = low.swizzled(low.address(base, t.data.ptr, o, small=_small(t)), t.data.ptr.swizzle)
+        store_element(low.build, low.build.lane(new, i), address, t.element)
 
 
 def _offsets_static(t: MemRefType, n: int) -> list[Leaf]:
-    return [_scalar(evaluate(i, t.layout)) for i in range(n)]  # pyright: ignore
+    return [_scalar(evaluate(i, t.layout)) for i in range(n)]
 
 
-def _known(l: Lowering, tensor: SSAValue, offset: Leaf) -> int:
+def _known(low: Lowering, tensor: SSAValue, offset: Leaf) -> int:
     if isinstance(offset, int):
         return offset
-    raise NeedsMemory(l.views[tensor].fragment.op, "it is seen through a layout with run-time strides")
+    raise NeedsMemory(low.views[tensor].fragment.op, "it is seen through a layout with run-time strides")
 
 
 def _is_contiguous(t: MemRefType, n: int) -> bool:
@@ -250,29 +258,29 @@ def _is_contiguous(t: MemRefType, n: int) -> bool:
     return all(evaluate(i, t.layout) == i for i in range(n))
 
 
-def _alloca(l: Lowering, op: Operation) -> None:
+def _alloca(low: Lowering, op: Operation) -> None:
     result = op.results[0]
     t = result.type
     assert isinstance(t, MemRefType)
     n = cosize(t.layout)
     assert isinstance(n, int)
-    if op not in l.in_memory:
+    if op not in low.in_memory:
         fragment = Fragment(op, t.element, n)
-        l.registers.cells[fragment] = [None] * n
-        l.views[result] = FragmentView(fragment, 0)
+        low.registers.cells[fragment] = [None] * n
+        low.views[result] = FragmentView(fragment, 0)
         return
-    assert l.entry is not None
+    assert low.entry is not None
     count = arith.ConstantOp(IntegerAttr(n, i32), i32)
     address = llvm.AllocaOp(count.results[0], memory_type(t.element), alignment=t.alignment)
-    first = l.entry.first_op
+    first = low.entry.first_op
     for new in (count, address):
         new.location = op.location
         if first is None:
-            l.entry.add_op(new)
+            low.entry.add_op(new)
         else:
-            l.entry.insert_op_before(new, first)
-    value = l.build.insert(address.results[0], l.build.poison(lowered(t)), (0,))
-    l.values[result] = l.build.insert(l.build.poison(_part(lowered(t), 1)), value, (1,))
+            low.entry.insert_op_before(new, first)
+    value = low.build.insert(address.results[0], low.build.poison(lowered(t)), (0,))
+    low.values[result] = low.build.insert(low.build.poison(_part(lowered(t), 1)), value, (1,))
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, ModuleOp, StringAttr, i8, i32
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.memory_types import integer_width
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.build import BaseBuilder
@@ -73,8 +74,9 @@ def lower_print(
 def _promoted(build: BaseBuilder, value: SSAValue) -> SSAValue:
     from xdsl.dialects import arith
 
-    assert isinstance(value.type, IntegerType)
-    return build.emit(arith.ExtSIOp(value, i32)) if value.type.width.data < 32 else value
+    width = integer_width(value.type)
+    assert width is not None
+    return build.emit(arith.ExtSIOp(value, i32)) if width < 32 else value
 
 
 def _inside_launch(op: Operation) -> bool:

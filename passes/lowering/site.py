@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import cast
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.leaf import Dyn, Leaf
@@ -51,7 +52,7 @@ class Site:
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
         """A constant, shared within this block."""
-        properties = {"value": IntegerAttr(value, type)}  # pyright: ignore
+        properties = {"value": IntegerAttr(value, cast("IntegerType | IndexType", type))}
         return self.once((value, type), lambda: arith.ConstantOp.create(result_types=[type], properties=properties))
 
     def static(self, type: CuteType) -> SSAValue:
@@ -84,7 +85,7 @@ class Site:
         return self.static(t) if isinstance(leaf, int) else self.make(t, leaf)
 
     @contextmanager
-    def block(self, block: Block) -> Iterator[None]:
+    def block(self, block: Block) -> Generator[None]:
         """Insert at the end of ``block``."""
         saved, self._block = self._block, block
         try:
@@ -93,7 +94,7 @@ class Site:
             self._block = saved
 
     @contextmanager
-    def if_(self, condition: SSAValue) -> Iterator[Block]:
+    def if_(self, condition: SSAValue) -> Generator[Block]:
         """``scf.if`` without results; inserts into its first block.  Gives the block of the other case."""
         then, other = Block(), Block()
         with self.block(then):

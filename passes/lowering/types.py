@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects.builtin import FunctionType, IntegerType
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import leaves, tree_leaves
-from cute_dialect.algebra.layout import Layout
 from cute_dialect.algebra.leaf import Dyn
-from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.algebra.values import Basis, ComposedLayout, Layout, Payload, Swizzle, Tile
 from cute_dialect.memory_types import (
     ADDRESS_SPACE,
     ConstrainedIntType,
@@ -45,9 +45,7 @@ def pointer(space: str) -> LLVMPointerType:
     return LLVMPointerType(ADDRESS_SPACE[space])
 
 
-def _dynamic(tree: object) -> list[Dyn]:
-    from cute_dialect.algebra.int_tuple import Basis
-
+def _dynamic(tree: Payload) -> list[Dyn]:
     found: list[Dyn] = []
     for leaf in leaves(tree):
         value = leaf.value if isinstance(leaf, Basis) else leaf
@@ -60,11 +58,11 @@ def _pack(types: list[Attribute]) -> Attribute:
     return types[0] if len(types) == 1 else struct(types)
 
 
-def _tree(tree: object) -> Attribute:
+def _tree(tree: Payload) -> Attribute:
     return _pack([IntegerType(d.width) for d in _dynamic(tree)])
 
 
-def _value(payload: object) -> Attribute:
+def _value(payload: Payload) -> Attribute:
     if isinstance(payload, Layout):
         return struct([_tree(payload.shape), _tree(payload.stride)])
     if isinstance(payload, ComposedLayout):
@@ -74,8 +72,8 @@ def _value(payload: object) -> Attribute:
     return _tree(payload)
 
 
-def _tile_layouts(tile: object) -> list[Layout]:
-    return [x for x in tree_leaves(tile) if isinstance(x, Layout)]  # pyright: ignore[reportArgumentType]
+def _tile_layouts(tile: Payload) -> list[Layout]:
+    return [x for x in tree_leaves(cast("Tile", tile)) if isinstance(x, Layout)]
 
 
 @lru_cache(maxsize=4096)
@@ -113,12 +111,12 @@ def is_empty(attribute: Attribute) -> bool:
     return isinstance(attribute, LLVMStructType) and all(is_empty(t) for t in attribute.types)
 
 
-def _tree_paths(tree: object, prefix: Path) -> list[Path]:
+def _tree_paths(tree: Payload, prefix: Path) -> list[Path]:
     n = len(_dynamic(tree))
     return [prefix] if n == 1 else [(*prefix, i) for i in range(n)]
 
 
-def _value_paths(payload: object, prefix: Path) -> list[Path]:
+def _value_paths(payload: Payload, prefix: Path) -> list[Path]:
     if isinstance(payload, Layout):
         return _tree_paths(payload.shape, (*prefix, 0)) + _tree_paths(payload.stride, (*prefix, 1))
     if isinstance(payload, ComposedLayout):

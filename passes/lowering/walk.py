@@ -8,13 +8,12 @@ from xdsl.dialects.builtin import IntegerType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
 from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import Layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
-from cute_dialect.algebra.swizzle import ComposedLayout, Swizzle
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.emitter import BINARY, ArithEmitter
+from cute_dialect.passes.emitter import BINARY, ArithEmitter, ssa_value
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.folding import constant_of, fold_integer
 from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
@@ -23,6 +22,7 @@ from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.widen import Widener
 from cute_dialect.types import CuteType
 from cute_dialect.upstream import llvm
+
 
 class SharingEmitter(ArithEmitter):
     """Address arithmetic: the same step on the same operands is emitted once where it can be seen."""
@@ -36,9 +36,7 @@ class SharingEmitter(ArithEmitter):
         operands = [self.value(a, width), self.value(b, width)]
         return self._build.once(
             (op, *operands),
-            lambda: op_class.create(
-                operands=operands, result_types=[IntegerType(width)], properties=dict(properties)
-            ),
+            lambda: op_class.create(operands=operands, result_types=[IntegerType(width)], properties=dict(properties)),
         )
 
 
@@ -154,14 +152,14 @@ class Lowering:
         for fragment in self.registers.cells:
             raise NeedsMemory(fragment.op, "it lives across the blocks of a control-flow graph")
 
-    # ----------------------------------------------------------------------------------------------------- leaves, offsets
+    # ------------------------------------------------------------------------------------------------- leaves, offsets
 
-    def leaves(self, ssa: SSAValue, payload: object, paths: Sequence[Path]) -> list[SSAValue]:
+    def leaves(self, ssa: SSAValue, payload: Payload, paths: Sequence[Path]) -> list[SSAValue]:
         """The dynamic leaves of ``payload``, taken out of the lowered value at ``paths``."""
         new = self.value(ssa)
         return [self.build.part(new, p, IntegerType(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
 
-    def bound(self, ssa: SSAValue, payload: object = None, paths: Sequence[Path] | None = None) -> object:
+    def bound(self, ssa: SSAValue, payload: Payload | None = None, paths: Sequence[Path] | None = None) -> Payload:
         """The payload of a value with its dynamic leaves bound to lowered values; constants become static.
 
         For address computation only: no type depends on what comes out.
@@ -184,10 +182,9 @@ class Lowering:
         """A leaf as an SSA value."""
         if isinstance(leaf, int):
             return self.build.constant(leaf, IntegerType(width))
-        assert isinstance(leaf.value, SSAValue)
-        return leaf.value
+        return ssa_value(leaf)
 
-    def tensor_layout(self, tensor: SSAValue) -> Layout | ComposedLayout:
+    def tensor_layout(self, tensor: SSAValue) -> AnyLayout:
         """The layout of a tensor operand, leaves bound."""
         t = tensor.type
         assert isinstance(t, MemRefType | CoordTensorType)
@@ -209,8 +206,8 @@ class Lowering:
         if isinstance(offset, int):
             index = offset
         else:
-            assert isinstance(offset.value, SSAValue)
-            index = offset.value if small or p.space != "gmem" else self.widener.twin(offset.value)
+            value = ssa_value(offset)
+            index = value if small or p.space != "gmem" else self.widener.twin(value)
         return self.build.gep(base, index, memory_type(p.element))
 
     def swizzled(self, address: SSAValue, swizzle: Swizzle | None) -> SSAValue:
@@ -219,8 +216,8 @@ class Lowering:
             return address
         number = self.build.emit(llvm.OPS["ptrtoint"].create(operands=[address], result_types=[i32]))
         moved = swizzle(Dyn(32, 1, number, self.emitter))
-        assert isinstance(moved, Dyn) and isinstance(moved.value, SSAValue)
-        return self.build.emit(llvm.OPS["inttoptr"].create(operands=[moved.value], result_types=[address.type]))
+        assert isinstance(moved, Dyn)
+        return self.build.emit(llvm.OPS["inttoptr"].create(operands=[ssa_value(moved)], result_types=[address.type]))
 
 
 def memory_type(element: Attribute) -> Attribute:
