@@ -93,7 +93,15 @@ def derive(
         coordinates=coordinates,
         **_steps(rest, basis),  # type: ignore[arg-type]
     )
-    return _multicast(spec, multicast) if multicast != 1 else spec
+    spec = _multicast(spec, multicast) if multicast != 1 else spec
+    row = spec.box[0] * spec.element_bytes
+    if spec.swizzle not in (0, row) and spec.box_elements != spec.box[0]:
+        raise TmaError(
+            f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA gives each row that width in "
+            "shared memory, so narrower ones leave gaps",
+            "dimension 0",
+        )
+    return spec
 
 
 # ---------------------------------------------------------------------------------------------------------- both sides

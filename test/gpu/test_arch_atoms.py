@@ -35,8 +35,10 @@ def ptx_version(version: str) -> str:
     return max(version, "8.0", key=lambda v: tuple(map(int, v.split("."))))
 
 
-def launch(ptx: str, name: str, threads: int, inputs: Sequence[np.ndarray], out_bytes: int) -> np.ndarray:
-    """Runs the entry ``(out, inputs …)`` on one block; the output bytes, poisoned before."""
+def launch(
+    ptx: str, name: str, threads: int, inputs: Sequence[np.ndarray], out_bytes: int, blocks: int = 1
+) -> np.ndarray:
+    """Runs the entry ``(out, inputs …)``; the output bytes, poisoned before."""
     gpu = cuda.driver()
     gpu.enter(0)
     function = gpu.get_function(gpu.load_module(ptx.encode() + b"\0"), name)
@@ -48,7 +50,7 @@ def launch(ptx: str, name: str, threads: int, inputs: Sequence[np.ndarray], out_
     values = [ctypes.c_uint64(p) for p in pointers]
     parameters = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
     config = cuda.LaunchConfig()
-    config.grid[:] = (1, 1, 1)
+    config.grid[:] = (blocks, 1, 1)
     config.block[:] = (threads, 1, 1)
     gpu.launch(function, config, parameters)
     gpu.synchronize(0)
@@ -65,6 +67,8 @@ def encode(elt: str, values: np.ndarray) -> np.ndarray:
     """Small integers as the bits of the element type."""
     if elt == "f64":
         return values.astype(np.float64).view(np.uint64)
+    if elt == "i64":
+        return values.astype(np.int64).view(np.uint64)
     if elt in ("f32", "tf32"):
         return values.astype(np.float32).view(np.uint32).astype(np.uint64)
     if elt == "f16":
@@ -176,7 +180,6 @@ def test_mma_in_registers(name: str) -> None:
 # ---------------------------------------------------------------------------------------------------------------- wgmma
 
 WGMMA = [n for n in ATOMS if n.startswith("SM90_64x")]
-EXTENTS = (8, 24, 64, 256)
 
 
 def offsets(layout: AnyLayout) -> np.ndarray:
@@ -233,7 +236,7 @@ def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int) -> None:
     assert np.array_equal(d.reshape(n, m).T, wanted)
 
 
-@pytest.mark.parametrize("name", [n for n in WGMMA if int(n.split("x")[1]) in EXTENTS or "F32F16F16_SS_TN" in n])
+@pytest.mark.parametrize("name", WGMMA)
 def test_wgmma(name: str) -> None:
     atom = ATOMS[name]
     assert isinstance(atom, MmaAtom)
@@ -313,4 +316,15 @@ def test_thread_copies(name: str) -> None:
         if atom.family == "cp_async" and atom.emit["zfill"]:
             wanted[moved // 2 :] = 0  # the kernel asks for the first half only
     ptx = header(ptx_version(atom.ptx_version), "sm_90a") + transfer_kernel(atom, moved)
-    assert np.array_equal(launch(ptx, "probe", 1, [given], moved), wanted)
+    blocks = 2 if atom.src_space == "smem" and atom.dst_space == "cluster" else 1
+    assert np.array_equal(launch(ptx, "probe", 1, [given], moved, blocks), wanted)
+
+
+@pytest.mark.parametrize("name", ["SM50_PREFETCH_L1", "SM50_PREFETCH_L2", "SM90_BULK_PREFETCH"])
+def test_prefetches(name: str) -> None:
+    # Nothing to see but that it runs and the data stays.
+    atom = ATOMS[name]
+    assert isinstance(atom, CopyAtom)
+    given = np.arange(256, dtype=np.uint8)
+    ptx = header("8.0", "sm_90a") + transfer_kernel(atom, given.size)
+    assert np.array_equal(launch(ptx, "probe", 1, [given], given.size), given)

@@ -17,9 +17,9 @@ from arch_support import fill, header
 
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
-from cute_dialect.arch import find_tma
+from cute_dialect.arch import copy_atom, find_tma
 from cute_dialect.arch.gmma import smem_tile
-from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorMapSpec, im2col_for_convolution
+from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive
 from cute_dialect.pipelines import driver as cuda
 
@@ -80,7 +80,7 @@ def encode(spec: TensorMapSpec | Im2colMapSpec, address: int) -> ctypes.Array[ct
 
 
 def kernel(instructions: list[str], smem: int, loads: bool, total: int) -> str:
-    """An entry ``(map, out, image)``: shared memory is filled from ``image``, and after the copies dumped to ``out``."""
+    """An entry ``(map, out, image)``: shared memory is filled from ``image`` and dumped to ``out`` in the end."""
     move = (
         "  mov.u32 %i, %t;\nLOOP{n}:\n  setp.lt.u32 %p, %i, " + str(smem) + ";\n  @!%p bra END{n};\n"
         "  cvt.u64.u32 %x, %i;\n  add.u64 %y, %x, %{mem};\n  add.u32 %w, %s, %i;\n{body}  add.u32 %i, %i, 128;\n"
@@ -98,7 +98,7 @@ def kernel(instructions: list[str], smem: int, loads: bool, total: int) -> str:
         ".visible .entry probe(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 image)\n.reqntid 128\n{\n"
         f"  .shared .align 1024 .b8 tile[{smem}];\n  .shared .align 8 .b64 bar;\n"
         "  .reg .u64 %map, %g, %o, %x, %y;\n  .reg .b32 %s, %b, %t, %i, %w;\n"
-        "  .reg .b16 %v;\n  .reg .pred %p, %first;\n"
+        "  .reg .b16 %v, %m;\n  .reg .pred %p, %first;\n  mov.b16 %m, 1;\n"
         "  mov.u64 %map, map;\n  cvta.param.u64 %map, %map;\n"
         "  ld.param.u64 %g, [image];\n  cvta.to.global.u64 %g, %g;\n"
         "  ld.param.u64 %o, [out];\n  cvta.to.global.u64 %o, %o;\n  mov.u32 %s, tile;\n  mov.u32 %b, bar;\n"
@@ -154,7 +154,7 @@ def coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
     return out
 
 
-def instructions(spec: TensorMapSpec, direction: str, first: list[int]) -> list[str]:
+def instructions(spec: TensorMapSpec, direction: str, first: list[int], multicast: bool = False) -> list[str]:
     """One for each box (and slice) of the tile whose first element has the TMA coordinates ``first``."""
     out: list[str] = []
     for box, cta in product(range(spec.boxes), range(spec.multicast)):
@@ -163,8 +163,8 @@ def instructions(spec: TensorMapSpec, direction: str, first: list[int]) -> list[
         at = [sum(x) for x in zip(first, step, part)]
         place = f"%s+{evaluate(box, spec.offsets) * spec.element_bytes + cta * spec.box_bytes}"  # type: ignore[operator]
         operands = {f"c{i}": str(c) for i, c in enumerate(at)}
-        operands |= {"map": "%map", "bar": "%b", "d": place, "a": place}
-        out.append(fill(find_tma(direction, spec.rank).ptx, operands))
+        operands |= {"map": "%map", "bar": "%b", "d": place, "a": place, "mask": "%m"}
+        out.append(fill(find_tma(direction, spec.rank, multicast=multicast).ptx, operands))
     return out
 
 
@@ -248,11 +248,19 @@ def test_element_strides() -> None:
 
 
 def test_narrow_rows_in_a_wide_swizzle() -> None:
-    # Rows of 64 bytes under the 128-byte swizzle: still dense, the swizzle acts on addresses.
-    from cute_dialect.algebra.values import Swizzle
-
-    gmem, smem = Layout((64, 64), (64, 1)), ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 32), (32, 1)))
-    check_load(gmem, smem, (64, 32), "f16", (0, 1))
+    # Rows of 64 bytes under the 128-byte swizzle take 128 bytes each, so that no dense layout describes them.
+    dims = (TensorDim(64, 1, 32), TensorDim(64, 64, 16))
+    spec = TensorMapSpec("f16", dims, swizzle=128)
+    source, result = Buffer(np.arange(4096, dtype=np.uint16)), Buffer(np.zeros(1024, dtype=np.uint16))
+    operands = {"c0": "0", "c1": "0", "map": "%map", "bar": "%b", "d": "%s"}
+    code = kernel([fill(find_tma("load", 2).ptx, operands)], 2048, True, spec.box_bytes)
+    launch(code, encode(spec, source.pointer), np.full(1024, 0xFFFF, dtype=np.uint16), result.pointer)
+    got, memory = result.read(), source.read().reshape(64, 64)
+    wanted = np.full(1024, 0xFFFF, dtype=np.uint16)
+    for r, c in product(range(16), range(32)):
+        offset = 64 * r + c
+        wanted[offset ^ ((offset >> 6 & 7) << 3)] = memory[r, c]
+    assert np.array_equal(got, wanted), got.reshape(16, 64)[:4]
 
 
 @pytest.mark.parametrize("direction", ["store", "reduce_add"])
@@ -282,8 +290,49 @@ def test_stores(direction: str, rank: int) -> None:
     assert np.array_equal(dump.read(), data)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+def test_prefetch_and_multicast_to_one_block(rank: int) -> None:
+    shape, tile = (24, 6, 5, 3, 2)[:rank], (16, 4, 2, 2, 1)[:rank]
+    gmem, data = Layout(shape), np.arange(int(np.prod(shape)), dtype=np.uint32)
+    spec = derive(gmem, Layout(tile), tile, "i32")
+    source, result = Buffer(data), Buffer(np.zeros(int(np.prod(tile)), dtype=np.uint32))
+    steps = [fill(copy_atom("SM90_TMA_DESCRIPTOR_PREFETCH").ptx, {"map": "%map"})]
+    steps += instructions(spec, "prefetch", [0] * rank) + instructions(spec, "load", [0] * rank, multicast=True)
+    code = kernel(steps, spec.box_bytes, True, spec.box_bytes)
+    launch(code, encode(spec, source.pointer), np.zeros(spec.box_elements, dtype=np.uint32), result.pointer)
+    got = result.read()
+    assert [got[i] for i in range(got.size)] == [
+        source.data[evaluate(point[::-1], gmem)]  # type: ignore[index]
+        for point in product(*(range(t) for t in reversed(tile)))
+    ]
+    source.read()
+
+
+@pytest.mark.parametrize("direction", ["store", "reduce_add"])
 @pytest.mark.parametrize("rank", [3, 4, 5])
-def test_im2col_loads(rank: int) -> None:
+def test_im2col_stores(rank: int, direction: str) -> None:
+    # Without padding and filter the base pixels are the pixels of the tensor, in order.
+    spatial = (9, 7, 5)[: rank - 2]
+    spec = im2col_for_convolution(
+        "i32", (8, *spatial, 3), (1,) * (rank - 2), padding=(0,) * (rank - 2), stride=(1,) * (rank - 2),
+        dilation=(1,) * (rank - 2), channels=4, pixels=16,
+    )  # fmt: skip
+    before = np.arange(8 * int(np.prod(spatial)) * 3, dtype=np.uint32)
+    data = np.arange(5000, 5064, dtype=np.uint32)
+    target, dump = Buffer(before.copy()), Buffer(np.zeros(64, dtype=np.uint32))
+    operands = {f"c{i}": str(c) for i, c in enumerate([4, 2, *[0] * (rank - 3), 1])} | {"map": "%map", "a": "%s"}
+    code = kernel([fill(find_tma(direction, rank, im2col=True).ptx, operands)], 256, False, 0)
+    launch(code, encode(spec, target.pointer), data, dump.pointer)
+    wanted = before.copy().reshape(-1, 8)
+    first = int(np.prod(spatial)) + 2
+    block = data.reshape(16, 4)
+    wanted[first : first + 16, 4:] = block + (wanted[first : first + 16, 4:] if direction == "reduce_add" else 0)
+    assert np.array_equal(target.read(), wanted.reshape(-1))
+
+
+@pytest.mark.parametrize("extra", ["", "prefetch", "multicast"])
+@pytest.mark.parametrize("rank", [3, 4, 5])
+def test_im2col_loads(rank: int, extra: str) -> None:
     # Columns of base pixels, walked W first, then H, D, N; each shifted by the tap; outside there is zero.
     spatial, channels, pixels, batch = (9, 7, 5)[: rank - 2], 16, 64, 3
     taps, padding, dilation = (3, 3, 2)[: rank - 2], (1, 1, 0)[: rank - 2], (1, 2, 1)[: rank - 2]
@@ -301,8 +350,11 @@ def test_im2col_loads(rank: int) -> None:
         at = [16, *reversed(high_first), n]
         operands = {f"c{i}": str(c) for i, c in enumerate(at)} | {"map": "%map", "bar": "%b", "d": "%s"}
         operands |= {f"o{i}": f"%o{i}" for i in range(rank - 2)}
-        instruction = fill(find_tma("load", rank, im2col=True).ptx, operands)
-        code = kernel([instruction], spec.box_bytes, True, spec.box_bytes)
+        operands["mask"] = "%m"
+        steps = [fill(find_tma("load", rank, im2col=True, multicast=extra == "multicast").ptx, operands)]
+        if extra == "prefetch":
+            steps.insert(0, fill(find_tma("prefetch", rank, im2col=True).ptx, operands))
+        code = kernel(steps, spec.box_bytes, True, spec.box_bytes)
         moves = "".join(f"  .reg .b16 %o{i};\n  mov.b16 %o{i}, {o};\n" for i, o in enumerate(offsets))
         code = code.replace("  mov.u64 %map, map;\n", moves + "  mov.u64 %map, map;\n")
         source, result = Buffer(tensor), Buffer(np.zeros(pixels * channels, dtype=np.uint16))

@@ -238,9 +238,25 @@ def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
             f"  mbarrier.arrive.expect_tx.shared.b64 _, [%b], {moved};\n"
         )
         source = "%s" if atom.src_space == "smem" else "%g"
-        body.append(f"  {fill(atom.ptx, through | {'a': source, 'd': '%u'})}\n")
+        there = through | {"a": source, "d": "%u"}
+        if atom.src_space == "smem":
+            # From the first block of a cluster of two to the second, which waits and stores.
+            body.append(
+                "  mapa.shared::cluster.u32 %w0, %u, 1;\n  mapa.shared::cluster.u32 %w1, %b, 1;\n"
+                "  mov.u32 %w2, %cluster_ctarank;\n  setp.eq.u32 %p1, %w2, 0;\n"
+                "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n"
+            )
+            body.append(f"  @%p1 {fill(atom.ptx, there | {'d': '%w0', 'bar': '%w1'})}\n  @%p1 bra END;\n")
+        else:
+            body.append(f"  {fill(atom.ptx, there)}\n")
         body.append("WAIT:\n  mbarrier.try_wait.parity.shared.b64 %p0, [%b], 0;\n  @!%p0 bra WAIT;\n")
         body += [store.replace("[%s", "[%u").format(i) for i in range(moved)]
+        if atom.src_space == "smem":
+            body.append("END:\n  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n")
+            return _one_thread(name, moved, body, cluster=2)
+    elif atom.family in ("prefetch", "bulk_prefetch"):
+        body.append(f"  {fill(atom.ptx, through)}\n")
+        body += [f"  ld.global.b8 %v8, [%g+{i}];\n  st.global.b8 [%o+{i}], %v8;\n" for i in range(moved)]
     elif atom.family == "cp_async":
         body += [f"  st.shared.b8 [%s+{i}], 7;\n" for i in range(moved)]
         body.append(f"  {fill(atom.ptx, through | {'size': str(moved // 2)})}\n  cp.async.wait_all;\n")
@@ -251,12 +267,13 @@ def transfer_kernel(atom: CopyAtom, moved: int, name: str = "probe") -> str:
     return _one_thread(name, moved, body)
 
 
-def _one_thread(name: str, moved: int, body: list[str]) -> str:
+def _one_thread(name: str, moved: int, body: list[str], cluster: int = 0) -> str:
+    blocks = f".explicitcluster\n.reqnctapercluster {cluster}, 1, 1\n" if cluster else ""
     return (
-        f".visible .entry {name}(.param .u64 d, .param .u64 a)\n.reqntid 1\n{{\n"
+        f".visible .entry {name}(.param .u64 d, .param .u64 a)\n.reqntid 1\n{blocks}{{\n"
         f"  .shared .align 128 .b8 tile[{moved}];\n  .shared .align 128 .b8 other[{moved}];\n"
         "  .shared .align 8 .b64 bar;\n  .reg .u64 %g, %o, %v64;\n  .reg .b32 %s, %u, %b, %v32;\n"
-        "  .reg .b32 %w<8>;\n  .reg .b16 %m, %v16, %v8;\n  .reg .pred %p0;\n"
+        "  .reg .b32 %w<8>;\n  .reg .b16 %m, %v16, %v8;\n  .reg .pred %p<2>;\n"
         "  ld.param.u64 %g, [a];\n  cvta.to.global.u64 %g, %g;\n  ld.param.u64 %o, [d];\n"
         "  cvta.to.global.u64 %o, %o;\n  mov.u32 %s, tile;\n  mov.u32 %u, other;\n  mov.u32 %b, bar;\n"
         "  mov.b16 %m, 1;\n" + "".join(body) + "  ret;\n}\n"

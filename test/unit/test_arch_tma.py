@@ -414,6 +414,14 @@ GMEM = Layout("(256,128):(128,1)")
         ),
         (GMEM, Layout("(64,64,2):(64,1,4096)"), (64, 64, 2), "f16", {}, "tile: expected a tile of rank at most 2"),
         (
+            GMEM,
+            ComposedLayout(Swizzle(3, 3, 3), 0, Layout("(64,32):(32,1)")),
+            (64, 32),
+            "f16",
+            {},
+            "dimension 0: expected rows of 128 bytes, the width of the swizzle, got 64: TMA gives each row that width",
+        ),
+        (
             parse_layout("((?,?),64):((64,?),1)"),
             Layout("(16,64):(64,1)"),
             (16, 64),
