@@ -3,7 +3,7 @@
 :class:`LocatedParser` differs from xDSL's in what follows, and in nothing else:
 
 * each op gets the location of its name (of the quoted name in generic form), each block argument that of its ``%name``,
-  as upstream MLIR does; a location written in the text (``loc("f":1:2)``) wins;
+  as upstream MLIR does; a location written in the text (``loc("f":1:2)``) wins, its alias may be defined later;
 * unknown ops, types, attributes and dialects are named, with the nearest name that there is; that a context lets
   unregistered dialects through does not excuse unknown ops of a dialect that it knows;
 * a value that is used and never defined is an error at its first use, within the function around it;
@@ -43,6 +43,7 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
+from cute_dialect.locations import LocationReader
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
@@ -57,7 +58,7 @@ class _Lexer(MLIRLexer):
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
-class LocatedParser(Parser):
+class LocatedParser(LocationReader):
     """xDSL's parser that knows where things stand (see the module's docstring).
 
     ``source`` is what is parsed; its name and line offset go into the locations.
@@ -73,6 +74,7 @@ class LocatedParser(Parser):
         self._file = StringAttr(source.name)
         self._core_only = core_only
         self._first_use: dict[str, Span] = {}
+        self.waiting = {}
 
     def location(self, offset: int) -> FileLineColLoc:
         """The location attribute of an offset into the text."""
@@ -97,9 +99,11 @@ class LocatedParser(Parser):
                 ops.append(op)
         self._check_all_defined(())
         if len(ops) == 1 and isinstance(ops[0], ModuleOp):
-            return ops[0]
-        module = ModuleOp(ops)
-        module.location = self.location(0)
+            module = ops[0]
+        else:
+            module = ModuleOp(ops)
+            module.location = self.location(0)
+        self.resolve_locations(module)
         return module
 
     def _check_all_defined(self, outer: Iterable[str]) -> None:

@@ -1,0 +1,89 @@
+"""Locations written in a text, read as upstream reads them.
+
+Upstream prints the aliases of locations after the ops that use them, so ``loc(#loc3)`` may come long before
+``#loc3 = loc("f.mlir":1:2)``.  Such a use is kept as a placeholder, and once the text is read,
+:meth:`LocationReader.resolve_locations` puts in what it stands for.  Of a range (``"f.mlir":1:2 to :9``) the start is
+kept, of a fused location the parts.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+from xdsl.utils.hints import isa
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+_PLACEHOLDER = "\0alias "
+"""How the name of a placeholder begins; no text can hold it."""
+
+
+class LocationReader(Parser):
+    """What xDSL's parser lacks of locations."""
+
+    waiting: dict[str, Span]
+    """Aliases of locations that were used before they were defined, and where that was first."""
+
+    def _parse_location(self) -> LocationAttr:
+        token = self._current_token
+        if token.kind is MLIRTokenKind.HASH_IDENT and token.text not in self.attribute_aliases:
+            self._consume_token()
+            self.waiting.setdefault(token.text, token.span)
+            return NameLoc(StringAttr(_PLACEHOLDER + token.text), NoneAttr())
+        if token.text == "fused":
+            self._consume_token()
+            if self.parse_optional_punctuation("<") is not None:
+                self.parse_attribute()
+                self.parse_punctuation(">")
+            return FusedLoc(
+                tuple(self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)), NoneAttr()
+            )
+        location = super()._parse_location()
+        if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to") is not None:
+            self.parse_optional_integer(False, False)
+            self.parse_punctuation(":")
+            self.parse_integer(False, False)
+        return location
+
+    def resolve_locations(self, op: Operation) -> None:
+        """Put the locations in place that ``op`` and what it holds only had by name.  Raises ParseError."""
+        if not self.waiting:
+            return
+        for name, span in self.waiting.items():
+            if name not in self.attribute_aliases:
+                self.raise_error(f"undefined symbol alias '{name}'", span)
+            if not isa(self.attribute_aliases[name], LocationAttr):
+                self.raise_error(f"expected a location, got the alias '{name}' of something else", span)
+        for inner in op.walk():
+            inner.location = self._known(inner.location)
+            for region in inner.regions:
+                for block in region.blocks:
+                    for argument in block.args:
+                        argument.location = self._known(argument.location)
+
+    def _known(self, location: Attribute) -> LocationAttr:
+        """A location with placeholders replaced."""
+        if isinstance(location, NameLoc):
+            if location.desc.data.startswith(_PLACEHOLDER):
+                return self._known(self.attribute_aliases[location.desc.data.removeprefix(_PLACEHOLDER)])
+            inner = location.location
+            return location if isinstance(inner, NoneAttr) else NameLoc(location.desc, self._known(inner))
+        if isinstance(location, CallSiteLoc):
+            return CallSiteLoc(self._known(location.callee), self._known(location.caller))
+        if isinstance(location, FusedLoc):
+            parts = cast("ArrayAttr[Attribute]", location.locations)
+            return FusedLoc(tuple(self._known(part) for part in parts), location.metadata)
+        assert isa(location, LocationAttr)
+        return location
