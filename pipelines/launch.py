@@ -88,7 +88,9 @@ class CompiledModule:
                 try:
                     return parse_module(stage.text, "cute-to-base")
                 except ImportError as e:
-                    raise LaunchError(f"running on the CPU needs the compiler's packages: pip install xdsl ({e})") from e
+                    raise LaunchError(
+                        f"running on the CPU needs the compiler's packages: pip install xdsl ({e})"
+                    ) from e
         raise LaunchError("this compiled module was saved without its stages, so it cannot run on the CPU")
 
     # ----------------------------------------------------------------------------------------------------- the GPU

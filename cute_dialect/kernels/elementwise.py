@@ -69,7 +69,9 @@ def elementwise_add(element: str = "f32", tile: Tile | None = None, *, rows_firs
         raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
     tile = seed_tile(element) if tile is None else tile
     vector = 128 // BITS[element]
-    kernels = _kernel("add", "mat", element, tile, rows_first) + "\n" + _kernel("add_v", "vec", element, tile, rows_first)
+    kernels = (
+        _kernel("add", "mat", element, tile, rows_first) + "\n" + _kernel("add_v", "vec", element, tile, rows_first)
+    )
     return (
         _head(element, tile)
         + _aliases("mat", element, tile, 1)
@@ -98,8 +100,7 @@ def _head(element: str, tile: Tile) -> str:
     registers = "(0,1)" if vm == 1 else f"(0,(1,{vn}))"
     n_bytes = min(32, vm * vn * BITS[element] // 8)
     row = f"((1,{vn}),1,1):((0,1),0,0)" if vm == 1 else f"(1,{vn},1,1):(0,1,0,0)"
-    row_ids = "" if vm == 1 else f"""!ids_row = !cute.coord_tensor<"(?,{_div(vn)})", "(1,{vn},1,1):(0,1@1,0,0)">
-"""
+    row_ids = "" if vm == 1 else f'!ids_row = !cute.coord_tensor<"(?,{_div(vn)})", "(1,{vn},1,1):(0,1@1,0,0)">\n'
     return f"""\
 // C = A + B over row-major matrices of {element}, any shape, any row stride.
 //
@@ -121,7 +122,7 @@ def _head(element: str, tile: Tile) -> str:
 !regs = !cute.memref<{element}, rmem, align<{n_bytes}>, "({shape},1,1):({registers},0,0)">
 !row_regs = !cute.memref<{element}, rmem, align<16>, "{row}">
 !row_flags = !cute.memref<i1, rmem, align<{vn}>, "{row}">
-"""
+"""  # noqa: E501
 
 
 def _value_shape(tile: Tile) -> str:
@@ -135,10 +136,11 @@ def _aliases(name: str, element: str, tile: Tile, div: int) -> str:
     stride = "(0,1)" if tile.values[0] == 1 else f"(0,(1,{ld}))"
     align = "" if div == 1 else "align<16>, "
     title = "anything" if div == 1 else f"rows of whole vectors of {div}"
+    also_row = ", a row of these" if tile.values[0] != 1 else ""
     memref = f"!cute.memref<{element}, gmem, {align}"
     row = "" if tile.values[0] == 1 else f'!{name}_row = {memref}"(1,{tile.values[1]},1,1):(0,1,0,0)">\n'
     return f"""
-// A matrix ({title}): itself, tiled, a block's tile, a thread's values{', a row of these' if row else ''}.
+// A matrix ({title}): itself, tiled, a block's tile, a thread's values{also_row}.
 !{name} = {memref}"(?,?):({ld},1)">
 !{name}_tiled = {memref}"(({m},{n}),(?,?)):(({ld},1),({step},{n}))">
 !{name}_block = {memref}"({m},{n}):({ld},1)">
@@ -154,8 +156,9 @@ def _kernel(name: str, t: str, element: str, tile: Tile, rows_first: bool) -> st
     where = f"%where = cute.make_coord(%bid) : (i32) -> {crd}"
     if not rows_first:
         crd = '!cute.coord<"((_,_),(?,?))">'
+        tiled = f'!cute.layout<"(({m},{n}),(?,?)):((1@0,1@1),({m}@0,{n}@1))">'
         where = f"""%lX = cute.get_layout(%gX) : !ids_tiled
-      %down, %along = cute.get_scalars<{{only_dynamic}}> (%lX) : !cute.layout<"(({m},{n}),(?,?)):((1@0,1@1),({m}@0,{n}@1))">
+      %down, %along = cute.get_scalars<{{only_dynamic}}> (%lX) : {tiled}
       %bm = arith.divui %bid, %along : i32
       %bn = arith.remui %bid, %along : i32
       %where = cute.make_coord(%bm, %bn) : (i32, i32) -> {crd}"""
@@ -210,7 +213,7 @@ def _kernel(name: str, t: str, element: str, tile: Tile, rows_first: bool) -> st
 {_edge(t, element, tile)}      }}
       gpu.return
     }}
-"""
+"""  # noqa: E501
 
 
 def _edge(t: str, element: str, tile: Tile) -> str:

@@ -1,4 +1,4 @@
-"""The elementwise kernel, from text to numbers on the CPU interpreter, against numpy and against the layout functions."""
+"""The elementwise kernel, from text to numbers on the CPU interpreter, against numpy and the layout functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def matrix(element: str, rows: int, columns: int, ld: int, seed: int | None) -> 
 def modules() -> dict[str, CompiledModule]:
     tiles = {"seed": seed_tile, "stream": streaming_tile}
     return {
-        f"{element}-{name}": compile_cute(elementwise_add(element, tile(element), rows_first=name == "seed"), emit="base")
+        f"{element}-{name}": compile_cute(
+            elementwise_add(element, tile(element), rows_first=name == "seed"), emit="base"
+        )
         for element in BITS
         for name, tile in tiles.items()
     }
@@ -49,7 +51,9 @@ SHAPES = [(1, 1, 1), (1, 5, 8), (17, 129, 129), (16, 128, 128), (33, 300, 304), 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", [f"{e}-{t}" for e in BITS for t in ("seed", "stream")])
-def test_sum_is_exact_and_nothing_else_is_written(modules: dict[str, CompiledModule], name: str, shape: tuple[int, int, int]) -> None:
+def test_sum_is_exact_and_nothing_else_is_written(
+    modules: dict[str, CompiledModule], name: str, shape: tuple[int, int, int]
+) -> None:
     rows, columns, ld = shape
     element = name.split("-")[0]
     (_, a), (_, b) = matrix(element, rows, columns, ld, 1), matrix(element, rows, columns, ld, 2)
@@ -62,7 +66,8 @@ def test_sum_is_exact_and_nothing_else_is_written(modules: dict[str, CompiledMod
 
 
 @pytest.mark.parametrize(
-    ("ld", "offset", "kernel"), [(256, 0, "add_v"), (260, 0, "add_v"), (257, 0, "add"), (256, 1, "add"), (258, 0, "add")]
+    ("ld", "offset", "kernel"),
+    [(256, 0, "add_v"), (260, 0, "add_v"), (257, 0, "add"), (256, 1, "add"), (258, 0, "add")],
 )
 def test_the_launch_takes_the_strongest_kernel_that_holds(
     modules: dict[str, CompiledModule], ld: int, offset: int, kernel: str
@@ -97,7 +102,7 @@ gpu.module @m {{
     gpu.return
   }}
 }}
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("ld", [128, 129, 304, 1000, 4099])
