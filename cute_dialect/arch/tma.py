@@ -97,8 +97,8 @@ def derive(
     row = spec.box[0] * spec.element_bytes
     if spec.swizzle not in (0, row) and spec.box_elements != spec.box[0]:
         raise TmaError(
-            f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA gives each row that width in "
-            "shared memory, so narrower ones leave gaps",
+            f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA gives each row that "
+            "width in shared memory, narrower ones leave gaps",
             "dimension 0",
         )
     return spec
