@@ -179,7 +179,7 @@ def _constraint_text(constraint: object) -> str:
     if isinstance(constraint, EqAttrConstraint):
         return f"`{constraint.attr}`"  # pyright: ignore[reportUnknownMemberType]
     if isinstance(constraint, BaseAttr):
-        name: str = getattr(constraint.attr, "name", "")  # pyright: ignore
+        name: str = getattr(constraint.attr, "name", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return f"`!{name}`" if name.startswith("cute") else "integer" if name == "integer_type" else f"`{name}`"
     return ""
 
