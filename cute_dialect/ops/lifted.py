@@ -25,7 +25,7 @@ from cute_dialect.memory_types import (
     ptr,
 )
 from cute_dialect.ops.base import CuteOp, Properties, Typed
-from cute_dialect.ops.kinds import tracked, wrap
+from cute_dialect.ops.kinds import payload_text, tracked, wrap
 from cute_dialect.types import CuteType
 
 OFFSET_OPS = frozenset({"cute.slice"})
@@ -63,7 +63,8 @@ def tensor_with(tensor: TensorType, layout: AnyLayout, offset: IntTuple | None) 
     if isinstance(tensor, MemRefType):
         p = tensor.data.ptr
         if offset is not None:
-            assert isinstance(offset, int | Dyn)
+            if not isinstance(offset, int | Dyn):
+                raise AlgebraError(f"expected a scalar offset for a pointer, got {payload_text(offset)}")
             align = derived_alignment(p.alignment, offset, p.element)
             p = ptr(p.element, p.space, align, p.swizzle)
         return MemRefType(MemRef(p, layout))
