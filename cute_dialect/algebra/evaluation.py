@@ -127,10 +127,21 @@ def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> 
                 total += c * di - q * step
                 c = q
         elif type(si) is tuple:
-            part, c, step = _evaluate_static(c, si, di)  # type: ignore[arg-type]
-            if step is None:
-                return 0, 0, None
-            total += part
+            for sj, dj in zip(si, di):  # type: ignore[arg-type]
+                if type(sj) is int and type(dj) is int:
+                    step = sj * dj
+                    if c < sj:
+                        total += c * dj
+                        c = 0
+                    else:
+                        q = c // sj
+                        total += c * dj - q * step
+                        c = q
+                else:
+                    part, c, step = _evaluate_static(c, (sj,), (dj,))  # type: ignore[arg-type]
+                    if step is None:
+                        return 0, 0, None
+                    total += part
         else:
             return 0, 0, None
     return total, c, step

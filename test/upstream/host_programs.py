@@ -1,0 +1,225 @@
+"""Random host programs of cute ops that print everything they compute, and what they must print.
+
+A program takes the numbers of its dynamic leaves as arguments, so that nothing is known when it is compiled.  What it
+must print is computed by the eager algebra from the same values with every leaf known (:func:`cute_dialect.ops`'s
+inference over static types is a call of :mod:`cute_dialect.algebra`).  Values are printed where they are made, or go
+through a call, a loop or a branch first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+sys.path.append(str(Path(__file__).parents[1] / "unit"))
+
+from expand_support import composed, coordinate, int_tuple, layout, payload, shape
+from oracle import brute
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, IntegerType, ModuleOp, i32, i64
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra import text
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.values import Layout
+from cute_dialect.ops import access, algebra, make, size_index, tile
+from cute_dialect.ops import arith as cute_arith
+from cute_dialect.ops.diag import PrintOp
+from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.types import TYPES, CuteType, Payload
+
+MAKERS: dict[str, type[make.MakeTreeOp]] = {
+    "int_tuple": make.MakeIntTupleOp, "shape": make.MakeShapeOp, "stride": make.MakeStrideOp,
+    "coord": make.MakeCoordOp, "tile": make.MakeTileOp,
+}  # fmt: skip
+UNARY: Sequence[Callable[[SSAValue], Operation]] = (
+    size_index.SizeOp, size_index.CosizeOp, size_index.TupleProductOp, size_index.TupleProductEachOp,
+    access.GetShapeOp, access.GetStrideOp, access.ToIntTupleOp, access.ToCoordOp, access.ComposedGetInnerOp,
+    access.ComposedGetOffsetOp, access.ComposedGetOuterOp, make.MakeLayoutLikeOp, make.MakeIdentityLayoutOp,
+    algebra.CoalesceOp, algebra.FlattenOp, algebra.RightInverseOp, algebra.LeftInverseOp,
+    lambda v: access.GetOp(v, [0]), lambda v: access.GetOp(v, [1]), lambda v: access.SelectOp(v, [1, 0]),
+    lambda v: size_index.SizeOp(v, [1]), lambda v: algebra.GroupModesOp(v, 0, 2),
+)  # fmt: skip
+BINARY: Sequence[Callable[[SSAValue, SSAValue], Operation]] = (
+    algebra.CompositionOp, algebra.SliceOp, algebra.DiceOp, make.MakeLayoutOp, make.MakeOrderedLayoutOp,
+    tile.LogicalProductOp, tile.ZippedProductOp, tile.TiledProductOp, tile.FlatProductOp, tile.BlockedProductOp,
+    tile.RakedProductOp, tile.LogicalDivideOp, tile.ZippedDivideOp, tile.TiledDivideOp, tile.FlatDivideOp,
+    size_index.LayoutEvalOp, size_index.Crd2IdxOp, size_index.Idx2CrdOp, size_index.IncrementCoordOp,
+    cute_arith.TupleAddOp, cute_arith.TupleSubOp, cute_arith.ShapeDivOp, cute_arith.CeilDivOp,
+    lambda a, b: size_index.AppendToRankOp(a, b, 3),
+)  # fmt: skip
+LIMIT = 1_000_000
+"""Numbers beyond it are not wanted: that 32 bits wrap is not what is tested here."""
+
+
+@dataclass
+class Value:
+    """A value of the program: its name in the body of ``@f``, and what it is."""
+
+    ssa: SSAValue
+    known: CuteType
+    """its type with every leaf static"""
+
+
+@dataclass
+class Program:
+    """A module with ``@main``, and the lines that it prints."""
+
+    module: ModuleOp
+    lines: list[CuteType] = field(default_factory=list[CuteType])
+    ops: set[str] = field(default_factory=set[str])
+
+
+class _Maker:
+    def __init__(self, random: Random):
+        self.random = random
+        self.body = Block()
+        self.numbers: list[tuple[int, IntegerType]] = []
+        self.pool: list[Value] = []
+        self.helpers: list[FuncOp] = []
+        self.program = Program(ModuleOp([]))
+
+    def leaf(self, n: int) -> int | Dyn:
+        """Perhaps an argument in place of a number."""
+        if self.random.random() < 0.5:
+            return n
+        width = self.random.choice((32, 32, 32, 64))
+        self.numbers.append((n, i64 if width == 64 else i32))
+        return Dyn(width)
+
+    def tree(self, kind: str, known: Payload, dynamic: Payload) -> SSAValue:
+        """Make a value of some kind out of the newest arguments."""
+        made = TYPES[kind](dynamic)
+        if made.is_static():
+            return self.add(make.StaticOp(made))
+        if kind == "layout":
+            assert isinstance(dynamic, Layout) and isinstance(known, Layout)
+            s = self.tree("shape", known.shape, dynamic.shape)
+            return self.add(make.MakeLayoutOp(s, self.tree("stride", known.stride, dynamic.stride)))
+        return self.add(MAKERS[kind]([self.argument() for _ in dynamic_leaves(dynamic)], made))
+
+    def argument(self) -> SSAValue:
+        """The next argument."""
+        return self.body.insert_arg(self.numbers[len(self.body.args)][1], len(self.body.args))
+
+    def add(self, op: Operation) -> SSAValue:
+        """An op at the end of the body."""
+        self.body.add_op(op)
+        return op.results[0]
+
+    def draw(self, kind: str, value: object) -> None:
+        """A value with some of its numbers dynamic."""
+        known, dynamic = payload(value), payload(value, self.leaf)
+        if kind == "composed_layout":
+            assert not isinstance(known, int | tuple)
+            parts = [("swizzle" if not isinstance(known.inner, Layout) else "layout", "inner"), ("int_tuple", "offset"),
+                     ("layout", "outer")]  # fmt: skip
+            values: dict[str, SSAValue] = {}
+            for k, name in reversed(parts):  # storage order: outer, offset, inner
+                values[name] = self.tree(k, getattr(known, name), getattr(dynamic, name))
+            ssa = self.add(make.MakeComposedLayoutOp(values["inner"], values["offset"], values["outer"]))
+        else:
+            ssa = self.tree(kind, known, dynamic)
+        self.keep(ssa, TYPES[kind](known))
+
+    def keep(self, ssa: SSAValue, known: CuteType) -> None:
+        """A value goes to the pool, and out."""
+        self.pool.append(Value(ssa, known))
+        how = self.random.choice((self.plain, self.plain, self.call, self.loop, self.branch))
+        how(ssa, known)
+
+    def plain(self, ssa: SSAValue, known: CuteType) -> None:
+        """Print it here."""
+        self.body.add_op(PrintOp(ssa))
+        self.program.lines.append(known)
+
+    def call(self, ssa: SSAValue, known: CuteType) -> None:
+        """Print it in a function that gives it back, and once more."""
+        name = f"show{len(self.helpers)}"
+        block = Block(arg_types=[ssa.type])
+        block.add_ops([PrintOp(block.args[0]), ReturnOp(block.args[0])])
+        self.helpers.append(FuncOp(name, ([ssa.type], [ssa.type]), Region(block)))
+        self.plain(self.add(CallOp(name, [ssa], [ssa.type])), known)
+        self.program.lines.append(known)
+
+    def loop(self, ssa: SSAValue, known: CuteType) -> None:
+        """Carry it round a loop, printing it each time; its result is printed too."""
+        index = [self.add(arith.ConstantOp(IntegerAttr.from_index_int_value(n))) for n in (0, 2, 1)]
+        block = Block(arg_types=[index[0].type, ssa.type])
+        block.add_ops([PrintOp(block.args[1]), scf.YieldOp(block.args[1])])
+        self.plain(self.add(scf.ForOp(*index, [ssa], Region(block))), known)
+        self.program.lines += [known, known]
+
+    def branch(self, ssa: SSAValue, known: CuteType) -> None:
+        """Choose it, or another value of its type, by a number that is an argument."""
+        others = [v for v in self.pool if v.ssa.type == ssa.type]
+        other = self.random.choice(others)
+        truth = self.random.random() < 0.5
+        self.numbers.append((int(truth), IntegerType(1)))  # pyright: ignore
+        blocks = [Block([scf.YieldOp(v)]) for v in (ssa, other.ssa)]
+        op = scf.IfOp(self.argument(), [ssa.type], Region(blocks[0]), Region(blocks[1]))
+        self.plain(self.add(op), known if truth else other.known)
+
+    def step(self) -> bool:
+        """Try one op on values of the pool; give whether it could be."""
+        unary = self.random.random() < 0.4
+        build = self.random.choice(UNARY if unary else BINARY)
+        chosen = [self.random.choice(self.pool) for _ in range(1 if unary else 2)]
+        try:
+            statics = Block(arg_types=[v.known for v in chosen])
+            known = build(*statics.args)
+            op = build(*[v.ssa for v in chosen])
+        except (AlgebraError, VerifyException):
+            return False
+        (result,) = known.result_types
+        if not isinstance(result, CuteType) or _large(result) or len(str(op.results[0].type)) > 120:
+            op.erase()
+            return False
+        self.program.ops.add(op.name)
+        self.keep(self.add(op), result)
+        return True
+
+    def finish(self) -> Program:
+        """The module."""
+        self.body.add_op(ReturnOp())
+        types: list[Attribute] = [t for _, t in self.numbers]
+        f = FuncOp("f", FunctionType.from_lists(types, []), Region(self.body))
+        main = Block()
+        constants = [arith.ConstantOp(IntegerAttr(n, t)) for n, t in self.numbers]
+        main.add_ops([*constants, CallOp("f", constants, []), ReturnOp()])
+        ops = [*self.helpers, f, FuncOp("main", ([], []), Region(main))]
+        self.program.module.body.block.add_ops(ops)
+        self.program.module.verify()
+        return self.program
+
+
+def _large(t: CuteType) -> bool:
+    numbers = [int(n) for n in "".join(c if c.isdigit() else " " for c in text.to_text(t.data)).split()]
+    return any(n > LIMIT for n in numbers)
+
+
+def program(seed: int) -> Program:
+    """A random program."""
+    r = Random(seed)
+    m = _Maker(r)
+    first = layout(r, limit=60)
+    m.draw("layout", first)
+    m.draw("layout", layout(r, bases=False, limit=60))
+    m.draw("composed_layout", composed(r, limit=60))
+    m.draw("shape", shape(r, limit=60))
+    m.draw("coord", coordinate(r, first.shape, underscores=r.random() < 0.5))
+    m.draw("stride", layout(r, limit=60).stride)
+    m.draw("int_tuple", int_tuple(r, low=1))
+    m.draw("int_tuple", r.randint(1, 12))
+    m.draw("tile", (layout(r, bases=False, limit=8), brute.ALL))
+    m.draw("swizzle", composed(r, layouts=False).inner)
+    made = tries = 0
+    while made < 14 and tries < 400:
+        made += m.step()
+        tries += 1
+    return m.finish()

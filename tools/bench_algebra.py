@@ -1,0 +1,144 @@
+"""``cute-bench algebra``: time per call of the eager algebra, on inputs not seen before, beside its peers.
+
+The peers are ``pycute`` (``pip install --no-deps nvidia-cutlass``, BSD-3) and ``tensor-layouts``, each if installed.
+Every call gets another random layout; nothing is memoised.  Microseconds of processor time, best of some rounds
+over the same inputs.
+"""
+
+# The peers may be missing where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from random import Random
+from typing import NamedTuple
+
+from cute_dialect.algebra import compose, evaluation, layout, tiling
+from cute_dialect.algebra.values import Layout, raw_layout
+
+__all__ = ["run", "table"]
+
+PEERS = ("pycute", "tensor_layouts")
+CASES = 1000
+
+
+def random_nested(rng: Random) -> Layout:
+    """Rank 2, depth 2, compact in a random order: as tiles and thread-value layouts look."""
+    extents = [rng.choice([2, 4, 8]) for _ in range(4)]
+    order = list(range(4))
+    rng.shuffle(order)
+    strides, p = [0] * 4, 1
+    for i in order:
+        strides[i] = p
+        p *= extents[i]
+    a, b, c, d = strides
+    return raw_layout(((extents[0], extents[1]), (extents[2], extents[3])), ((a, b), (c, d)))
+
+
+def rearranged(rng: Random, a: Layout) -> Layout:
+    """A right operand of the same size that fits."""
+    n = evaluation.size(a)
+    assert type(n) is int
+    extents = [2, 2, 4, n // 16]
+    order = list(range(4))
+    rng.shuffle(order)
+    starts = [1, 2, 4, 16]
+    s = [extents[i] for i in order]
+    d = [starts[i] for i in order]
+    return raw_layout(((s[0], s[1]), (s[2], s[3])), ((d[0], d[1]), (d[2], d[3])))
+
+
+def measure(f: Callable[..., object], inputs: list[tuple[object, ...]], rounds: int) -> float:
+    """Microseconds per call, the best round."""
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.process_time()
+        for operands in inputs:
+            f(*operands)
+        best = min(best, time.process_time() - start)
+    return best / len(inputs) * 1e6
+
+
+class Case(NamedTuple):
+    """One function: ours, the peers' by module (a name in it, or a callable over it), and the inputs."""
+
+    name: str
+    ours: Callable[..., object]
+    peers: dict[str, str]
+    inputs: list[tuple[object, ...]]
+
+
+def cases() -> list[Case]:
+    """What is measured."""
+    rng = Random(0)
+    layouts = [random_nested(rng) for _ in range(CASES)]
+    pairs: list[tuple[object, ...]] = [(a, rearranged(rng, a)) for a in layouts]
+    tiles: list[tuple[object, ...]] = [
+        (raw_layout((16, 32), rng.choice([(1, 16), (32, 1)])), (4, 8)) for _ in range(CASES)
+    ]
+    nested: list[tuple[object, ...]] = [(a, (rng.choice([2, 4]), rng.choice([2, 4]))) for a in layouts]
+    gaps: list[tuple[object, ...]] = [
+        (raw_layout((2, (2, 3)), (4 * k, (1, 24 * k))), 144 * k) for k in (rng.randrange(1, 50) for _ in range(CASES))
+    ]
+    indices: list[tuple[object, ...]] = [(rng.randrange(200), a) for a in layouts]
+    singles: list[tuple[object, ...]] = [(a,) for a in layouts]
+    same: dict[str, dict[str, str]] = {
+        name: dict.fromkeys(PEERS, name) for name in ("zipped_divide", "complement", "right_inverse")
+    }
+    return [
+        Case("composition", compose.composition, {"pycute": "composition", "tensor_layouts": "compose"}, pairs),
+        Case("zipped_divide, flat modes", tiling.zipped_divide, same["zipped_divide"], tiles),
+        Case("zipped_divide, nested modes", tiling.zipped_divide, same["zipped_divide"], nested),
+        Case("complement", compose.complement, same["complement"], gaps),
+        Case("right_inverse", compose.right_inverse, same["right_inverse"], singles),
+        Case("left_inverse", compose.left_inverse, dict.fromkeys(PEERS, "left_inverse"), singles),
+        Case("coalesce", layout.coalesce, dict.fromkeys(PEERS, "coalesce"), singles),
+        Case("evaluate", evaluation.evaluate, dict.fromkeys(PEERS, "()"), indices),
+        Case("cosize", evaluation.cosize, dict.fromkeys(PEERS, "cosize"), singles),
+    ]
+
+
+def _peer_call(peer: object, name: str) -> Callable[..., object]:
+    if name == "()":
+        return lambda c, a: a(c)
+    return getattr(peer, name)
+
+
+def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Measure; gives the rows, and which peers were there."""
+    peers: dict[str, object] = {}
+    for name in PEERS:
+        try:
+            peers[name] = import_module(name)
+        except ImportError:
+            say(f"  {name} is not installed: not compared")
+    rows: list[dict[str, object]] = []
+    for case in cases():
+        row: dict[str, object] = {"name": case.name, "ours": measure(case.ours, case.inputs, runs)}
+        for peer_name, peer in peers.items():
+            make: Callable[..., object] = peer.Layout  # pyright: ignore[reportAttributeAccessIssue]
+            theirs = [
+                tuple([make(x.shape, x.stride) if isinstance(x, Layout) else x for x in operands])
+                for operands in case.inputs
+            ]
+            row[peer_name] = measure(_peer_call(peer, case.peers[peer_name]), theirs, runs)
+        rows.append(row)
+    return {"peers": list(peers), "unit": "us per call", "rows": rows}
+
+
+def table(result: dict[str, object]) -> list[tuple[str, ...]]:
+    """Heading and rows of text."""
+    peers, rows = result["peers"], result["rows"]
+    assert isinstance(peers, list) and isinstance(rows, list)
+    head = ("us per call", "ours", *[x for p in peers for x in (str(p), "ratio")])
+    out: list[tuple[str, ...]] = [head]
+    for r in rows:
+        cells = [str(r["name"]), f"{r['ours']:.2f}"]
+        for p in peers:
+            cells += [f"{r[p]:.2f}", f"{r[p] / r['ours']:.1f}"]
+        out.append(tuple(cells))
+    return out
