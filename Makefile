@@ -60,7 +60,8 @@ gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q test/gpu
 
 slow: $(VENV)/.test  ## millions of random cases against independent oracles, fuzzing
-	$(BIN)/python -m test.oracle
+	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000
+	$(BIN)/python test/oracle/file_fuzz.py --count 1000000
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md
 	$(BIN)/python -m cute_dialect.tools.gen_docs

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from io import StringIO
+from typing import cast
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -182,13 +183,13 @@ def _constant_name(op: Operation) -> str | None:
     value = op.properties.get("value")
     if not isinstance(value, IntegerAttr):
         return "cst"
-    number, t = value.value.data, value.type
-    if isinstance(t, IndexType):
+    number = value.value.data
+    value_type = cast("IntegerAttr[IntegerType | IndexType]", value).type
+    if isinstance(value_type, IndexType):
         return f"c{number}"
-    assert isinstance(t, IntegerType)
-    if t.width.data == 1:
+    if value_type.width.data == 1:
         return "true" if number else "false"
-    return f"c{number}_{t}"
+    return f"c{number}_{value_type}"
 
 
 def _elided(op: Operation) -> bool:

@@ -49,8 +49,10 @@ def composition(a: AnyLayout, b: Layout | Tile | IntTuple) -> AnyLayout:
     """``c -> a(b(c))`` for a layout ``b``; mode by mode for a tile or shape.
 
     In a tile ``_`` keeps a mode and surplus modes of ``a`` are dropped; a shape ``n`` stands for ``n:1``.  A composed
-    ``a`` is composed in its outer layout.  Raises AlgebraError when a step of ``b`` neither divides nor is a multiple
-    of an extent of ``a`` that it runs over, and when ranks do not fit.
+    ``a`` is composed in its outer layout.  Raises AlgebraError when a step of ``b`` passes an extent of ``a`` without
+    being a multiple of it, when the elements left in that mode do not divide the extent of ``b``, and when ranks do not
+    fit.  As in CuTe, a step below an extent need not divide it: the count is rounded up, and the result is then
+    ``a(b(c))`` only as long as ``b`` stays in that mode.
 
     >>> A = Layout("(12,8):(8,1)")
     >>> composition(A, (Layout("3:4"), UNDERSCORE)), composition(A, (3, 2))

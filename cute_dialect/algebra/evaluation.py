@@ -127,7 +127,8 @@ def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> 
                 total += c * di - q * step
                 c = q
         elif type(si) is tuple:
-            for sj, dj in zip(si, di):  # type: ignore[arg-type]
+            strides: tuple[Stride, ...] = di  # type: ignore[assignment]
+            for sj, dj in zip(si, strides):
                 if type(sj) is int and type(dj) is int:
                     step = sj * dj
                     if c < sj:

@@ -231,9 +231,7 @@ def _lifted(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
     return [(*iterator, *numbers_of(result.payload, declared.layout))]
 
 
-def _advanced(
-    t: TensorType, declared: TensorType, iterator: tuple[Value, ...], offset: Payload
-) -> tuple[Value, ...]:
+def _advanced(t: TensorType, declared: TensorType, iterator: tuple[Value, ...], offset: Payload) -> tuple[Value, ...]:
     """The iterator of a tensor moved by an offset, for a result of the declared type."""
     if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
         sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]

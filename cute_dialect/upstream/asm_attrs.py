@@ -160,6 +160,7 @@ def print_stripped(printer: Printer, type_: Attribute) -> None:
 def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
     """Prints an attribute as a declarative format writes it."""
     kind = attr.kind
+    plain = value  # not narrowed by the tests below
     if kind.startswith("prop."):
         mnemonic = kind.split(".")[1]
         if isinstance(value, TextAttr):
@@ -179,14 +180,14 @@ def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
             real = cast("FloatAttr[AnyFloat]", value)
             printer.print_float(real.value.data, real.type)
         else:
-            printer.print_int(number(value), i1 if kind in ("bool", "i1") else None)
+            printer.print_int(number(plain), i1 if kind in ("bool", "i1") else None)
     elif kind == "sym" and isinstance(value, StringAttr):
         printer.print_symbol_name(value.data)
     elif kind.startswith("dense.") and isinstance(value, DenseArrayBase):
         with printer.in_square_brackets():
-            printer.print_list(numbers(value), lambda v: printer.print_string(str(v)))
+            printer.print_list(numbers(plain), lambda v: printer.print_string(str(v)))
     else:
-        printer.print_attribute(value)
+        printer.print_attribute(plain)
 
 
 def flag_words(cases: dict[str, int], bits: int) -> str:

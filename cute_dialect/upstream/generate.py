@@ -321,7 +321,7 @@ def main(include: Path, tblgen: str) -> None:
             "",
             "# fmt: off",
             "# ruff: noqa: E501, RUF100",
-            "OPS = (",
+            "OPS: tuple[tuple[str | None, ...], ...] = (",
             *(f"    {quoted(ops[name])}," for name in sorted(ops)),
             ")",
             "ATTRS = (",

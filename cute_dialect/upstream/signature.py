@@ -82,7 +82,8 @@ def dicts_of(attr: Attribute | None, count: int) -> Sequence[dict[str, Attribute
     """The dictionaries of `arg_attrs` or `res_attrs`, empty ones when absent."""
     if attr is not None:
         return [dict(d.data) for d in items(attr) if isinstance(d, DictionaryAttr)]
-    return [{}] * count
+    none: dict[str, Attribute] = {}
+    return [none] * count
 
 
 def print_typed(printer: Printer, type_: Attribute, attrs: dict[str, Attribute]) -> None:

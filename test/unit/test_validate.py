@@ -231,7 +231,7 @@ def test_a_result_that_is_poison_may_become_anything():
     ("text", "reason"),
     [
         ("func.func @f() { func.call @f() : () -> ()  return }", "runs for too long"),
-        ('func.func @f(%p: !llvm.ptr) -> i32 { %x = llvm.load %p : !llvm.ptr -> i32  return %x : i32 }', "!llvm.ptr"),
+        ("func.func @f(%p: !llvm.ptr) -> i32 { %x = llvm.load %p : !llvm.ptr -> i32  return %x : i32 }", "!llvm.ptr"),
         ("func.func @f() { gpu.barrier  return }", "the op gpu.barrier"),
     ],
 )

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("addf", "lhs%0 rhs%0", "result%0", "fastmath:@arith.fastmath=none", "traits=PME same=everything()", "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($result)"),
     ("addi", "lhs%1 rhs%1", "result%1", "overflowFlags:@arith.overflow=none", "traits=MPE same=everything()", "$lhs `,` $rhs (`overflow` `` $overflowFlags^)? attr-dict `:` type($result)"),
     ("addui_extended", "lhs%1 rhs%1", "sum%1 overflow%2", "", "traits=PME same=all(lhs,rhs,sum)", "$lhs `,` $rhs attr-dict `:` type($sum) `,` type($overflow)"),

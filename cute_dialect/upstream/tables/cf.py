@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("assert", "arg:i1", "", "msg:str", "", "$arg `,` $msg attr-dict"),
     ("br", "destOperands*", "", "", "succ=dest traits=PT", "$dest (`(` $destOperands^ `:` type($destOperands) `)`)? attr-dict"),
     ("cond_br", "condition:i1 trueDestOperands* falseDestOperands*", "", "branch_weights?:dense.i32", "succ=trueDest,falseDest traits=oPT", "$condition (`weights` `(` $branch_weights^ `)` )? `,` $trueDest (`(` $trueDestOperands^ `:` type($trueDestOperands) `)`)? `,` $falseDest (`(` $falseDestOperands^ `:` type($falseDestOperands) `)`)? attr-dict"),

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("all_reduce", "value%0", "result%0", "op?:@gpu.all_reduce_op uniform?:unit", "regions=body traits=I same=everything()", "custom<AllReduceOperation>($op) $value (`uniform` $uniform^)? $body attr-dict `:` functional-type(operands, results)"),
     ("alloc", "asyncDependencies*:!gpu.async.token dynamicSizes*:index symbolOperands*:index", "memref%1 asyncToken?:!gpu.async.token", "hostShared?:unit", "traits=o", "custom<AsyncDependencies>(type($asyncToken), $asyncDependencies) (` ` `host_shared` $hostShared^)? ` ` `(` $dynamicSizes `)` (`` `[` $symbolOperands^ `]`)? attr-dict `:` type($memref)"),
     ("barrier", "", "", "", "", "attr-dict"),

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("add", "lhs:index rhs:index", "result:index", "", "traits=MP", "$lhs `,` $rhs attr-dict"),
     ("and", "lhs:index rhs:index", "result:index", "", "traits=MP", "$lhs `,` $rhs attr-dict"),
     ("bool.constant", "", "result:i1", "value:bool", "traits=CP", "attr-dict $value"),

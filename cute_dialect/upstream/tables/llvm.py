@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("add", "lhs%0 rhs%0", "res%0", "overflowFlags?:prop.overflow.IntegerOverflowFlags", "traits=EMP same=everything()", "$lhs `,` $rhs ($overflowFlags^)? attr-dict `:` type($res)"),
     ("addrspacecast", "arg%1", "res%1", "", "traits=P", "$arg attr-dict `:` type($arg) `to` type($res)"),
     ("alloca", "arraySize%3", "res:llvm.ptr^%2", "alignment?:i64 elem_type:type inalloca?:unit", "", "custom"),

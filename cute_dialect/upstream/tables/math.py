@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("absf", "operand%0", "result%0", "fastmath:@arith.fastmath=none", "traits=P same=everything()", "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($result)"),
     ("absi", "operand%1", "result%1", "", "traits=P same=everything()", "$operand attr-dict `:` type($result)"),
     ("acos", "operand%0", "result%0", "fastmath:@arith.fastmath=none", "traits=P same=everything()", "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($result)"),

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("alloc", "dynamicSizes*:index symbolOperands*:index", "memref%0", "alignment?:i64", "traits=o", "`(`$dynamicSizes`)` (`` `[` $symbolOperands^ `]`)? attr-dict `:` type($memref)"),
     ("alloca", "dynamicSizes*:index symbolOperands*:index", "memref%0", "alignment?:i64", "traits=o", "`(`$dynamicSizes`)` (`` `[` $symbolOperands^ `]`)? attr-dict `:` type($memref)"),
     ("alloca_scope", "", "results*", "", "regions=bodyRegion1", "custom"),

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("device_async_copy", "dst%0 dstIndices*:index src%0 srcIndices*:index srcElements?:index", "asyncToken:!nvgpu.device.async.token", "dstElements:index bypassL1?:unit", "traits=o", "$src `[` $srcIndices `]` `,` $dst `[` $dstIndices `]` `,` $dstElements (`,` $srcElements^)? attr-dict `:` type($src) `to` type($dst)"),
     ("device_async_create_group", "inputTokens*:!nvgpu.device.async.token", "asyncToken:!nvgpu.device.async.token", "", "", "$inputTokens attr-dict"),
     ("device_async_wait", "asyncDependencies:!nvgpu.device.async.token", "", "numGroups?:i32", "", "$asyncDependencies attr-dict"),

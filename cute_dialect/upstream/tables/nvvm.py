@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("bar.warp.sync", "mask:i32", "", "", "", "$mask attr-dict `:` type($mask)"),
     ("barrier", "barrierId?:i32 numberOfThreads?:i32 reductionPredicate?:i32", "res?:i32", "reductionOp?:@nvvm.reduction", "traits=o", "(`id` `=` $barrierId^)? (`number_of_threads` `=` $numberOfThreads^)? (qualified($reductionOp)^ $reductionPredicate)? (`->` type($res)^)? attr-dict"),
     ("barrier.arrive", "barrierId?:i32 numberOfThreads:i32", "", "", "", "(`id` `=` $barrierId^)? `number_of_threads` `=` $numberOfThreads attr-dict"),

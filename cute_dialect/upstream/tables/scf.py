@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("condition", "condition:i1 args*", "", "", "traits=PT", "`(` $condition `)` attr-dict ($args^ `:` type($args))?"),
     ("execute_region", "", "res0*", "no_inline?:unit", "regions=region", "custom"),
     ("for", "lowerBound%0 upperBound%0 step%0 initArgs*", "results*", "unsignedCmp?:unit", "regions=region1 same=all(lowerBound,upperBound,step)", "custom"),

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("poison", "", "result", "value?:any", "traits=CP", "attr-dict (`<` $value^ `>`)? `:` type($result)"),
     ("unreachable", "", "", "", "traits=T", "attr-dict"),
 )

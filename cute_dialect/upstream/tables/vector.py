@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501, RUF100
-OPS = (
+OPS: tuple[tuple[str | None, ...], ...] = (
     ("bitcast", "source%0", "result%0", "", "traits=P", "$source attr-dict `:` type($source) `to` type($result)"),
     ("broadcast", "source", "vector%0", "", "traits=P", "$source attr-dict `:` type($source) `to` type($vector)"),
     ("compressstore", "base%1 indices*:index mask%2 valueToStore%0", "", "alignment?:i64", "", "$base `[` $indices `]` `,` $mask `,` $valueToStore attr-dict `:` type($base) `,` type($mask) `,` type($valueToStore)"),
