@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("file", help="a .mlir file, or a folder that was compiled before")
+    p.add_argument("file", nargs="?", help="a .mlir file, or a folder that was compiled before")
     p.add_argument("--kernel", metavar="NAME", help="kernel or host function; may be left out if there is one only")
     p.add_argument("--list", action="store_true", help="list the kernels and what they take")
     p.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto", help="auto: the GPU where there is one")
@@ -76,7 +76,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
-    options = build_parser().parse_args(argv)
+    parser = build_parser()
+    options = parser.parse_args(argv)
+    if options.file is None and options.host is not None:  # --host FILE
+        options.file, options.host = options.host, "main"
+    if options.file is None:
+        parser.error("the following arguments are required: file")
     try:
         return _run(options)
     except KeyboardInterrupt:
