@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp
@@ -34,6 +34,9 @@ from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 from cute_dialect.printing import ir_text
 from cute_dialect.verifier import verify
+
+if TYPE_CHECKING:
+    from cute_dialect.pipelines.validation import Validator
 
 HANDED_OVER = "<IR handed to upstream MLIR>"
 """The file name in errors about the text of the hand-off itself."""
@@ -168,7 +171,8 @@ class Runner:
     """Runs steps; what goes wrong is reported to ``engine``.
 
     ``verify_each`` runs the verifier after each pass, ``legality`` checks what the pass says is legal after it.
-    ``sources`` receives the text of the hand-off, so that errors about it can be shown.
+    ``sources`` receives the text of the hand-off, so that errors about it can be shown.  ``validator`` runs each
+    function before and after each pass that runs here, and compares.
     """
 
     def __init__(
@@ -180,6 +184,7 @@ class Runner:
         legality: bool = False,
         observers: Sequence[Observer] = (),
         sources: dict[str, Source] | None = None,
+        validator: Validator | None = None,
     ):
         self.pass_context = PassContext(context, engine)
         self._engine = engine
@@ -187,6 +192,7 @@ class Runner:
         self._legality = legality
         self._observers = observers
         self._sources = sources
+        self._validator = validator
         self.hand_over_seconds = 0.0
         """How long the hand-off to upstream took, the import of MLIR included."""
 
@@ -195,6 +201,8 @@ class Runner:
         for number, step in enumerate(steps, 1):
             for observer in self._observers:
                 observer.before(step, ir)
+            if self._validator is not None and ir.module is not None and step.instance is not None:
+                self._validator.before(ir.module)
             handed = ir.upstream is not None
             start = perf_counter()
             try:
@@ -220,11 +228,8 @@ class Runner:
         if ir.upstream is not None or step.instance is None:
             return self._upstream_step(ir, step)
         assert ir.module is not None
-        targets: list[Operation] = [ir.module]
-        for name in step.path:
-            targets = [found for target in targets for found in anchored(target, (name,))]
         before = self._engine.errors
-        for target in targets:
+        for target in _targets(ir.module, step):
             context = (self._engine.note(f"while running pass '{step.name}'", target, context=True),)
             try:
                 run_pass(step.instance, target, self.pass_context)
@@ -241,15 +246,33 @@ class Runner:
             return True
         if self._verify_each and not verified_next and not verify(ir.module, self._engine, show_op=True):
             return False
-        if not self._legality:
-            return True
+        return (not self._legality or self._legal(ir.module, step)) and (
+            self._validator is None or self._validate(self._validator, ir.module, step)
+        )
+
+    def _legal(self, module: ModuleOp, step: Step) -> bool:
+        assert step.instance is not None
         shown = 0
-        for op in step.instance.legal_after(ir.module):
+        for op in step.instance.legal_after(module):
             self._engine.error(f"'{op_name(op)}' op is not legal after pass '{step.name}'", op)
             shown += 1
             if shown == 10:
                 break
         return shown == 0
+
+    def _validate(self, validator: Validator, module: ModuleOp, step: Step) -> bool:
+        quiet = PassContext(self.pass_context.context)
+
+        def rerun(other: ModuleOp) -> None:
+            self._apply(other, step, quiet)
+
+        return validator.after(step.name, module, rerun, self._engine)
+
+    def _apply(self, module: ModuleOp, step: Step, context: PassContext) -> None:
+        """Run a step that runs here.  Raises PassError."""
+        assert step.instance is not None
+        for target in _targets(module, step):
+            run_pass(step.instance, target, context)
 
     # ------------------------------------------------------------------------------------------------------- upstream
 
@@ -303,6 +326,14 @@ class Runner:
                 at = None
         note = self._engine.note(f"while running pass '{pass_name}' in upstream MLIR", at, context=True)
         self._engine.error(one_line(error.message), at, (note,))
+
+
+def _targets(module: ModuleOp, step: Step) -> list[Operation]:
+    """The ops that a step runs on."""
+    targets: list[Operation] = [module]
+    for name in step.path:
+        targets = [found for target in targets for found in anchored(target, (name,))]
+    return targets
 
 
 _LOC = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)\s*$')

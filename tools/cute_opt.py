@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.passes.pipeline_text import Element
     from cute_dialect.pipelines.runner import Step
+    from cute_dialect.pipelines.validation import Validator
     from cute_dialect.tools.opt_watch import IRDumper, Timing
 
 SEPARATOR = "// -----"
@@ -158,6 +159,8 @@ class Job:
 
             self.printer = IRDumper(options)
         self.steps = self._steps()
+        if self.validator() is not None and not any(step.instance is not None for step in self.steps):
+            raise CommandLineError("--validate checks the passes that run here: give at least one")
         self._lap("import", start)
 
     def run(self) -> int:
@@ -221,6 +224,17 @@ class Job:
             self.options.value("dialects", "all"),  # pyright: ignore[reportArgumentType]  (checked by parse_arguments)
             allow_unregistered=self.options.flag("allow-unregistered-dialect"),
         )
+
+    def validator(self) -> Validator | None:
+        """What compares functions around each pass, if that was asked for.  Raises CommandLineError."""
+        if "validate" not in self.options.values:
+            return None
+        from cute_dialect.pipelines.validation import ValidateOptionError, Validator
+
+        try:
+            return Validator.from_text(self.options.value("validate"))
+        except ValidateOptionError as e:
+            raise CommandLineError(f"option '--validate': {e}") from None
 
     # ---------------------------------------------------------------------------------------------------------- input
 

@@ -52,6 +52,7 @@ def process(
         legality=options.flag("verify-legality"),
         observers=observers,
         sources=sources,
+        validator=job.validator(),
     )
     if job.steps and job.steps[0].info.upstream and not _mentions_cute(source.text) and _may_skip_xdsl(job):
         ir = _parse_upstream(runner, source)

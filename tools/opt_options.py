@@ -67,6 +67,7 @@ GROUPS: tuple[Group, ...] = (
             Row("verify-each", "flag", "", "run the verifier after each pass (default true)"),
             Row("verify-legality", "flag", "", "check after each pass what it promises to leave behind"),
             Row("verify-roundtrip", "flag", "", "print, parse again and compare, before the passes"),
+            Row("validate", "optional", "samples=N,seed=S", "run each function before and after each pass, compare"),
         ),
     ),
     Group(

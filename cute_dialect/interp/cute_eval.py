@@ -48,8 +48,8 @@ _Frame: TypeAlias = dict[SSAValue, Value]
 class Evaluator:
     """Calls functions of a module by name.
 
-    ``output`` collects what ``cute.print``, ``gpu.printf`` and ``printf`` write.  ``max_steps`` bounds the ops that one
-    call executes.
+    ``output`` collects what ``cute.print``, ``gpu.printf`` and ``printf`` write, and a line for each kernel launched.
+    ``max_steps`` bounds the ops that one call executes.
     """
 
     def __init__(self, module: Operation, max_steps: int = 100_000):
@@ -142,6 +142,14 @@ class Evaluator:
             form = op.properties.get("format", op.attributes.get("format"))
             assert isinstance(form, StringAttr)
             self.output.append(formatted(form.data, operands))
+            return []
+        if op.name == "cf.assert":
+            if not decided(operands[0]):
+                raise Undefined("an assertion does not hold")
+            return []
+        if op.name == "gpu.launch_func":  # what a launch does is not known here, but it must stay the same launch
+            numbers = ", ".join(str(x) for operand in operands for x in flatten(operand))
+            self.output.append(f"launch {op.properties['kernel']} of {numbers}\n")
             return []
         handler = _OTHER.get(op.name)
         if handler is None:

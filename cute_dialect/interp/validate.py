@@ -12,7 +12,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -49,6 +49,8 @@ class ValidationFailure:
     """what differs: a result, a line of output, or how the run ended"""
     op: Operation | None = None
     """the op of the original that gives the wrong result; with ``rerun`` the first one"""
+    gives: str = ""
+    """what that op gives: ``4, expected 3``; only known with ``rerun``"""
 
     def __str__(self) -> str:
         arguments = ", ".join(self.arguments) or "nothing"
@@ -115,16 +117,25 @@ class _Difference:
     arguments: tuple[tuple[Number, ...], ...]
     message: str
     result: int | None = None
+    gives: str = ""
 
 
 def _sample(name: str, function: FuncOp, old: Evaluator, new: Evaluator, random: Random) -> _Difference | None:
     """Run both on one set of arguments that the original is defined on; Unsupported if none is found."""
     for _ in range(RETRIES):
-        arguments = tuple(tuple(draw(t, random)) for t in function.function_type.inputs)
+        arguments = _arguments(function.function_type.inputs, random)
         expected = _outcome(name, old, function.function_type.inputs.data, arguments)
         if isinstance(expected, tuple):
             return _compare(name, function, new, arguments, expected)
     raise Unsupported("it is undefined, or runs for too long, on every sample")
+
+
+def _arguments(types: Iterable[Attribute], random: Random) -> tuple[tuple[Number, ...], ...]:
+    """Numbers for every argument; now and then the same for equal types, since functions ask for equal shapes."""
+    if random.random() < 0.7:
+        return tuple(tuple(draw(t, random)) for t in types)
+    drawn: dict[Attribute, tuple[Number, ...]] = {}
+    return tuple(drawn.setdefault(t, tuple(draw(t, random))) for t in types)
 
 
 _Outcome = tuple[list[list[Number | str]], list[str]]
@@ -157,7 +168,8 @@ def _compare(
         return _Difference(arguments, f"it has no result now: {got}")
     for i, (a, b) in enumerate(zip(expected[0], got[0], strict=True)):
         if len(a) != len(b) or any(x is not POISON and x != y for x, y in zip(a, b)):
-            return _Difference(arguments, f"result #{i} is {_text(b)}, expected {_text(a)}", i)
+            gives = f"{_text(b)}, expected {_text(a)}"
+            return _Difference(arguments, f"result #{i} is {gives}", i, gives)
     if expected[1] != got[1]:
         shorter = min(len(expected[1]), len(got[1]))
         line = next((i for i, (a, b) in enumerate(zip(expected[1], got[1])) if a != b), shorter)
@@ -190,18 +202,19 @@ def _located(
         assert end is not None and end.last_op is not None
         owner = end.last_op.operands[found.result].owner
         op = owner if isinstance(owner, Operation) else None
+    gives = ""
     if rerun is not None and len(function.body.blocks) == 1:
-        op = _first_wrong(name, function, before, found, rerun) or op
-    return ValidationFailure(name, arguments, found.message, op)
+        op, gives = _first_wrong(name, function, before, found, rerun) or (op, gives)
+    return ValidationFailure(name, arguments, found.message, op, gives)
 
 
 def _first_wrong(
     name: str, function: FuncOp, before: ModuleOp, found: _Difference, rerun: Callable[[ModuleOp], None]
-) -> Operation | None:
-    """The first op of the function's block after which some value comes out wrong, by bisection."""
+) -> tuple[Operation, str] | None:
+    """The first op of the function's block after which some value comes out wrong, by bisection, and what it gives."""
     ops = list(function.body.block.ops)[:-1]
 
-    def wrong(count: int) -> bool:
+    def wrong(count: int) -> _Difference | None:
         probe = before.clone()
         _cut(Evaluator(probe).functions[name], count)
         after = probe.clone()
@@ -209,18 +222,23 @@ def _first_wrong(
         old = Evaluator(probe)
         expected = _outcome(name, old, function.function_type.inputs.data, found.arguments)
         if not isinstance(expected, tuple):
-            return False
+            return None
         probed = old.functions[name]
         assert isinstance(probed, FuncOp)
-        return _compare(name, probed, Evaluator(after, LOWERED_STEPS), found.arguments, expected) is not None
+        return _compare(name, probed, Evaluator(after, LOWERED_STEPS), found.arguments, expected)
 
-    if not wrong(len(ops)):
+    difference = wrong(len(ops))
+    if difference is None:
         return None
     low, high = 0, len(ops)  # wrong(high), and not known to be wrong at low
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if wrong(middle) else (middle, high)
-    return ops[high - 1]
+        here = wrong(middle)
+        if here is not None:
+            high, difference = middle, here
+        else:
+            low = middle
+    return ops[high - 1], difference.gives
 
 
 def _cut(function: Operation, count: int) -> None:
