@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,7 +36,8 @@ def run_on_cpu(
     progress: Callable[[int, int], None] | None = None,
 ) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
-    ``progress`` is called with (blocks done, blocks in all).
+    ``progress`` is called with (blocks done, blocks in all).  What threads print goes to standard output at the end, as
+    on the GPU.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
@@ -56,7 +58,7 @@ def run_on_cpu(
     for p, (param, data) in enumerate(zip(kernel["params"], plan.packed.buffers)):
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
-    return run_kernel(
+    report = run_kernel(
         module.lowered(),
         plan.kernel,
         operands,
@@ -66,6 +68,8 @@ def run_on_cpu(
         cluster=plan.cluster,
         progress=progress,
     )
+    sys.stdout.write("".join(report.printf))
+    return report
 
 
 def _argument(type_: abi.Type, data: bytes, pointers: Mapping[int, Pointer], offset: int = 0) -> Argument:

@@ -317,7 +317,7 @@ class Job:
             if source is None:
                 raise CommandLineError(e.message) from None
             raise Failure(Diagnostic("error", e.message, source.position(e.element.offset)), source) from None
-        if self.emit == "llvm" and not self.options.run:
+        if self.emit == "llvm" and all(isinstance(item, PipelineFlag) and item.named for item in self.options.run):
             last = next((i for i, s in enumerate(steps) if s.name == "attach-nvvm-target"), len(steps))
             steps = steps[:last]
         return steps
