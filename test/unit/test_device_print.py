@@ -1,4 +1,4 @@
-"""cute.print in kernels, on the CPU interpreter: every kind, each thread its own line, also through vprintf's buffer."""
+"""cute.print in kernels, on the CPU interpreter: every kind, each thread its own line, through vprintf too."""
 
 from __future__ import annotations
 
