@@ -89,7 +89,9 @@ class Driver:
         self._call("cuDeviceGetCount", byref(count))
         self.device_count = count.value
         if self.device_count == 0:
-            raise NoGpuError(f"no GPU: {_HINTS[100]}; run on the CPU interpreter instead (device='cpu')")
+            raise NoGpuError(
+                f"no GPU: {_HINTS[100]}; run on the CPU interpreter instead (device='cpu', or --device=cpu)"
+            )
 
     def _call(self, name: str, *arguments: object) -> None:
         function = getattr(self._library, name)
@@ -257,7 +259,7 @@ def driver() -> Driver:
     except OSError as e:
         raise NoGpuError(
             "no GPU: the NVIDIA driver (libcuda.so.1) is not installed here; run where there is one, or on the CPU "
-            "interpreter (device='cpu')"
+            "interpreter (device='cpu', or --device=cpu)"
         ) from e
     try:
         return Driver(library)

@@ -109,6 +109,12 @@ class MakeTiledCopyOp(MemoryOp):
 
 
 class _PartitionOp(MemoryOp):
+    def __init__(self, tiled_copy: SSAValue, tensor: SSAValue, tid: SSAValue):
+        super().__init__(
+            operands=[tiled_copy, tensor, tid],
+            result_types=self.infer_types([tiled_copy.type, tensor.type, tid.type], {}),
+        )
+
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 3)
@@ -166,12 +172,6 @@ class PartitionSOp(_PartitionOp):
     result = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, tiled_copy: SSAValue, tensor: SSAValue, tid: SSAValue):
-        super().__init__(
-            operands=[tiled_copy, tensor, tid],
-            result_types=self.infer_types([tiled_copy.type, tensor.type, tid.type], {}),
-        )
-
 
 @cute_op
 class PartitionDOp(_PartitionOp):
@@ -183,12 +183,6 @@ class PartitionDOp(_PartitionOp):
     tid = operand_def(CoordType)
     result = result_def()
     traits = traits_def(Pure())
-
-    def __init__(self, tiled_copy: SSAValue, tensor: SSAValue, tid: SSAValue):
-        super().__init__(
-            operands=[tiled_copy, tensor, tid],
-            result_types=self.infer_types([tiled_copy.type, tensor.type, tid.type], {}),
-        )
 
 
 @cute_op
