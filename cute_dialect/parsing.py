@@ -240,6 +240,8 @@ class LocatedParser(LocationReader):
             return super()._parse_builtin_densearray_attr()
         except ZeroDivisionError:  # xDSL divides by the size of the element
             self.raise_error("dense array element type must have a size, got i0", at, self.pos)
+        except NotImplementedError:  # nor does it store wider ones
+            self.raise_error("dense array element type must have at most 64 bits", at, self.pos)
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal; under ``core_only`` one that holds a divisibility is an error."""

@@ -95,3 +95,12 @@ func.func @no_size(%s: !cute.shape<"(6,2)">) {
   %r = "cute.select"(%s) <{mode = array<i0: 0>}> : (!cute.shape<"(6,2)">) -> !cute.shape<"(6)">
   return
 }
+
+// -----
+
+func.func @too_wide(%s: !cute.shape<"(6,2)">) {
+  // CHECK: errors.mlir:[[# @LINE + 2]]:40: error: dense array element type must have at most 64 bits
+  // expected-error@+1 {{at most 64 bits}}
+  %r = "cute.select"(%s) <{mode = array<i128: 0>}> : (!cute.shape<"(6,2)">) -> !cute.shape<"(6)">
+  return
+}
