@@ -52,7 +52,7 @@ lint: $(VENV)/.dev  ## ruff
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/.dev  ## pyright, strict
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 check: lint types test  ## all that a commit must pass
 
