@@ -42,20 +42,24 @@ def core_ops() -> list[type[Operation]]:
 @cache
 def get_cute_dialect() -> Dialect:
     """The dialect ``cute``: layouts, their algebra, tensors and memory."""
-    from cute_dialect import memory_types, types
-    from cute_dialect.ops import access, memory, tiled
+    from cute_dialect import memory_types, nvgpu_mma_types, types
+    from cute_dialect.ops import access, arch, memory, tiled
 
-    ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]
-    attributes: list[type[Attribute]] = [*types.TYPES.values(), *types.ATTRS.values(), *memory_types.ATTRS]
+    ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS, *arch.CUTE_OPS]
+    attributes: list[type[Attribute]] = [
+        *types.TYPES.values(), *types.ATTRS.values(), *memory_types.ATTRS, *nvgpu_mma_types.CUTE_ATTRS
+    ]  # fmt: skip
     return Dialect("cute", ops, attributes, [CuteConstants()])
 
 
 @cache
 def get_cute_nvgpu_dialect() -> Dialect:
     """The dialect ``cute_nvgpu``: atoms of copy and matrix multiply, and what is particular to one architecture."""
-    from cute_dialect import nvgpu_types
+    from cute_dialect import nvgpu_copy_types, nvgpu_mma_types, nvgpu_tma_types, nvgpu_types
     from cute_dialect.ops import arch
 
     ops: Sequence[type[Operation]] = arch.OPS
-    attributes: Sequence[type[Attribute]] = nvgpu_types.ATTRS
+    attributes: Sequence[type[Attribute]] = [
+        *nvgpu_types.ATTRS, *nvgpu_copy_types.ATTRS, *nvgpu_mma_types.ATTRS, *nvgpu_tma_types.ATTRS
+    ]  # fmt: skip
     return Dialect("cute_nvgpu", list(ops), list(attributes))

@@ -42,6 +42,7 @@ from cute_dialect.ops.kinds import Typed
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
+from cute_dialect.passes.lowering import copy_atoms, mma_atoms, tma_atoms
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import CuteType, IntTupleType, LayoutType
@@ -290,5 +291,8 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.copy": _copy,
     "cute.fill": _fill,
     "cute.clear": _clear,
+    **copy_atoms.HANDLERS,
+    **mma_atoms.HANDLERS,
+    **tma_atoms.HANDLERS,
 }
 """Op name -> how it is lowered in place."""

@@ -37,13 +37,33 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
 from cute_dialect.passes.base import Pass, PassContext
-from cute_dialect.passes.lowering import control, core, functions, memory
+from cute_dialect.passes.lowering import (
+    arch_copy,
+    arch_mma,
+    arch_sync,
+    arch_tma,
+    control,
+    core,
+    functions,
+    memory,
+    smem,
+)
 from cute_dialect.passes.lowering.fragments import NeedsMemory
 from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import is_cute
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 
-HANDLERS: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
+HANDLERS: Mapping[str, Handler] = {
+    **core.HANDLERS,
+    **memory.HANDLERS,
+    **smem.HANDLERS,
+    **control.HANDLERS,
+    **functions.HANDLERS,
+    **arch_sync.HANDLERS,
+    **arch_copy.HANDLERS,
+    **arch_mma.HANDLERS,
+    **arch_tma.HANDLERS,
+}
 """Op name -> how it is lowered; every other op is kept, over lowered values and types."""
 
 

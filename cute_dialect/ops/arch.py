@@ -1,7 +1,13 @@
-"""Machine-level ops, ``cute_nvgpu.arch.*``: one op an instruction."""
+"""Machine-level ops, ``cute_nvgpu.arch.*`` (one op an instruction), and what else belongs to ``cute_nvgpu``."""
 
 from __future__ import annotations
 
 from xdsl.ir import Operation
 
-OPS: list[type[Operation]] = []
+from cute_dialect.ops import arch_copy, arch_mma, arch_sync, mma, tensors, tma
+
+OPS: list[type[Operation]] = [*arch_sync.OPS, *arch_copy.OPS, *arch_mma.OPS, *tma.OPS, *mma.OPS, *tensors.OPS]
+"""Ops of ``cute_nvgpu``."""
+
+CUTE_OPS: list[type[Operation]] = [*tensors.CUTE_OPS, *mma.CUTE_OPS, *tma.CUTE_OPS]
+"""Ops of ``cute`` that need an architecture, or memory of one."""

@@ -1,0 +1,11 @@
+"""Tiled matrix multiply."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+OPS: list[type[Operation]] = []
+"""Ops of ``cute_nvgpu``."""
+
+CUTE_OPS: list[type[Operation]] = []
+"""Ops of ``cute``."""

@@ -1,0 +1,9 @@
+"""``cute-to-base`` of matrix instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cute_dialect.passes.lowering.walk import Handler
+
+HANDLERS: Mapping[str, Handler] = {}

@@ -1,0 +1,10 @@
+"""``convert-cute-algo-to-arch`` of copies by an atom: one arch op an instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.ir import Operation
+
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {}
+"""Op name -> how it is lowered in place."""
