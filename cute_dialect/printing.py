@@ -22,11 +22,33 @@ from xdsl.traits import IsolatedFromAbove
 class IRPrinter(Printer):
     """xDSL's printer, op names shortened and values named as upstream does."""
 
-    def __init__(self, stream: StringIO, *, generic: bool = False, debuginfo: bool = False, source_names: bool = False):
+    def __init__(
+        self,
+        stream: StringIO,
+        *,
+        generic: bool = False,
+        debuginfo: bool = False,
+        source_names: bool = False,
+        aliases: Mapping[str, Attribute] | None = None,
+    ):
         super().__init__(stream=stream, print_generic_format=generic, print_debuginfo=debuginfo)
+        self._aliases: dict[Attribute, str] = {}
+        for name, attribute in (aliases or {}).items():
+            self.print_string(f"!{name} = ")
+            self.print_attribute(attribute)
+            self.print_string("\n")
+            self._aliases[attribute] = f"!{name}"
         self._names: dict[SSAValue, str] = {}
         self._block_labels: dict[Block, int] = {}
         self._source_names = source_names
+
+    def print_attribute(self, attribute: Attribute) -> None:
+        """Print an attribute, by its alias if it has one."""
+        alias = self._aliases.get(attribute) if self._aliases else None
+        if alias is not None:
+            self.print_string(alias)
+        else:
+            super().print_attribute(attribute)
 
     def print_root(self, op: Operation) -> None:
         """Print an op and all that is in it."""
@@ -200,12 +222,20 @@ def _elided(op: Operation) -> bool:
     return parent is not None and parent.name == "func.func" and op.name.startswith("func.")
 
 
-def ir_text(op: Operation, *, generic: bool = False, debuginfo: bool = False, source_names: bool = False) -> str:
+def ir_text(
+    op: Operation,
+    *,
+    generic: bool = False,
+    debuginfo: bool = False,
+    source_names: bool = False,
+    aliases: Mapping[str, Attribute] | None = None,
+) -> str:
     """The text of an op; ends with a newline.
 
-    ``debuginfo`` adds ``loc(…)`` to every op and block argument; ``source_names`` keeps the source's value names.
+    ``debuginfo`` adds ``loc(…)`` to every op and block argument; ``source_names`` keeps the source's value names;
+    ``aliases`` gives types a name each, defined at the top.
     """
     out = StringIO()
-    IRPrinter(out, generic=generic, debuginfo=debuginfo, source_names=source_names).print_root(op)
+    IRPrinter(out, generic=generic, debuginfo=debuginfo, source_names=source_names, aliases=aliases).print_root(op)
     out.write("\n")
     return out.getvalue()
