@@ -99,8 +99,9 @@ def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, *, 
                 for r in op.regions:
                     _lower_region(r, inner, ctx, device=device or op.name == "gpu.module")
                 continue
-            new = _lower_symbol(op, formats, ctx, device=device)
-            block.insert_op_before(new, op)
+            *added, new = _lower_symbol(op, formats, ctx, device=device)
+            for o in (*added, new):
+                block.insert_op_before(o, op)
             if not op.results:
                 block.erase_op(op, safe_erase=False)
             else:  # an op at top level of a test module: its users follow
@@ -109,15 +110,17 @@ def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, *, 
                 block.erase_op(op)
 
 
-def _lower_symbol(op: Operation, formats: Formats | None, ctx: PassContext, *, device: bool) -> Operation:
+def _lower_symbol(op: Operation, formats: Formats | None, ctx: PassContext, *, device: bool) -> list[Operation]:
+    # What takes the place of a symbol: the globals it needs, then itself.
     in_memory: dict[Operation, str] = {}
     while True:
         try:
-            new = Lowering(HANDLERS, formats, device, frozenset(in_memory)).symbol(op)
+            low = Lowering(HANDLERS, formats, device, frozenset(in_memory))
+            new = low.symbol(op)
         except NeedsMemory as e:
             assert e.op not in in_memory
             in_memory[e.op] = e.reason
             continue
         for alloca, reason in in_memory.items():
             ctx.remark(f"this register tensor is kept in local memory: {reason}", alloca)
-        return new
+        return [*smem.finish(low, new), new]

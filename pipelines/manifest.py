@@ -28,7 +28,8 @@ class ManifestError(Exception):
 
 
 class KernelEntry(TypedDict):
-    """A kernel: ``block`` is what the kernel requires (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound."""
+    """A kernel: ``block`` is what the kernel requires (``nvvm.reqntid``) or ``None``, ``max_threads`` its bound,
+    ``dynamic_smem`` the bytes of dynamic shared memory that every launch gives it."""
 
     name: str
     module: str
@@ -38,6 +39,7 @@ class KernelEntry(TypedDict):
     max_threads: int
     cluster: list[int] | None
     offset_bits: int
+    dynamic_smem: int
 
 
 class HostEntry(TypedDict):
@@ -107,6 +109,7 @@ def _kernel(op: Operation, module: str) -> KernelEntry:
     required = _ints(attributes.get("nvvm.reqntid"))
     bound = required or _ints(attributes.get("nvvm.maxntid"))
     offset_bits = _ints(attributes.get("cute.offset_bits"))
+    dynamic_smem = _ints(attributes.get("cute.dynamic_smem"))
     return {
         "name": name,
         "module": module,
@@ -116,6 +119,7 @@ def _kernel(op: Operation, module: str) -> KernelEntry:
         "max_threads": _product(bound) if bound else 1024,
         "cluster": _three(_ints(attributes.get("nvvm.cluster_dim"))),
         "offset_bits": offset_bits[0] if offset_bits else 64,
+        "dynamic_smem": dynamic_smem[0] if dynamic_smem else 0,
     }
 
 

@@ -130,7 +130,8 @@ def prepare(
 ) -> Plan:
     """Check the arguments, choose the kernel, compute the launch.
 
-    ``grid``, ``block`` and ``smem`` override the host function's rule (a kernel without one needs a grid).
+    ``grid``, ``block`` and ``smem`` override the host function's rule (a kernel without one needs a grid).  ``smem``
+    bytes come on top of those that the kernel itself needs.
     Raises :class:`LaunchError`; its subclasses say which promise was broken.
     """
     values: list[Value] = []
@@ -181,7 +182,7 @@ def prepare(
             grid,
             shape,
             None if own else cluster,
-            smem or 0,
+            kernel.get("dynamic_smem", 0) + (smem or 0),
             packed,
             operands,
             tuple(base["params"]),

@@ -1,9 +1,167 @@
-"""``cute-to-base`` of shared memory."""
+"""``cute-to-base`` of shared memory: the buffers of a kernel become one segment.
+
+All ``alloc_smem`` of a kernel are laid out in the order of the program, each at its alignment.  Up to 48 KiB the segment
+is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the bytes that
+the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from cute_dialect.passes.lowering.walk import Handler
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i8, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-HANDLERS: Mapping[str, Handler] = {}
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.types import lowered, pointer
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.upstream import llvm
+
+MAX_STATIC = 48 * 1024
+"""Bytes of static shared memory that ptxas accepts (CUDA C Programming Guide, "Compute Capabilities")."""
+
+DYNAMIC_SMEM = "cute.dynamic_smem"
+"""Attribute of a lowered kernel: bytes of dynamic shared memory that every launch needs."""
+
+
+class Buffer(NamedTuple):
+    """Where one ``alloc_smem`` lies in the segment, in bytes."""
+
+    op: Operation
+    offset: int
+    size: int
+    align: int
+
+
+class SmemLayout(NamedTuple):
+    """The shared memory of one kernel."""
+
+    kernel: str
+    buffers: tuple[Buffer, ...]
+    size: int
+    align: int
+    has_base: bool
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the buffers lie in the dynamic segment."""
+        return self.size > MAX_STATIC
+
+    @property
+    def static_name(self) -> str:
+        """Symbol of the static segment."""
+        return f"{self.kernel}__smem"
+
+    @property
+    def dynamic_name(self) -> str:
+        """Symbol of the dynamic segment."""
+        return f"{self.kernel}__dynamic_smem"
+
+    @property
+    def base_offset(self) -> int:
+        """Where ``cute.smem_base`` points in the dynamic segment."""
+        return _round_up(self.size, SMEM_BASE_ALIGN) if self.dynamic else 0
+
+
+def smem_layout(function: Operation) -> SmemLayout:
+    """Lay out the buffers of a kernel.  Raises PassError if they need more than a block can have."""
+    name = {**function.attributes, **function.properties}["sym_name"]
+    assert isinstance(name, StringAttr)
+    buffers: list[Buffer] = []
+    at, align, has_base = 0, 1, False
+    for op in function.walk():
+        if op.name == "cute.smem_base":
+            has_base = True
+        if op.name != "cute.memref.alloc_smem":
+            continue
+        t = op.results[0].type
+        assert isinstance(t, MemRefType)
+        at = _round_up(at, t.alignment)
+        size = storage_bytes(t)
+        buffers.append(Buffer(op, at, size, t.alignment))
+        at += size
+        align = max(align, t.alignment)
+    layout = SmemLayout(name.data, tuple(buffers), at, align, has_base)
+    if at > MAX_SMEM:
+        listed = ", ".join(f"%{_name(b.op, i)} {b.size} bytes" for i, b in enumerate(buffers))
+        raise PassError(
+            f"expected at most {MAX_SMEM} bytes of shared memory in a kernel, got {at} in @{name.data}: {listed}",
+            function,
+        )
+    return layout
+
+
+def _name(op: Operation, number: int) -> str:
+    return op.results[0].name_hint or f"#{number}"
+
+
+def _round_up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def _layout_of(low: Lowering, op: Operation) -> SmemLayout:
+    if low.smem is None:
+        function: Operation | None = op
+        while function is not None and function.name not in ("gpu.func", "func.func", "llvm.func"):
+            function = function.parent_op()
+        kernel = function is not None and any(
+            key in function.attributes or key in function.properties for key in ("gpu.kernel", "kernel")
+        )
+        if function is None or not kernel:
+            raise PassError(f"expected '{op.name}' in a kernel (gpu.func … kernel)", op)
+        low.smem = smem_layout(function)
+    assert isinstance(low.smem, SmemLayout)
+    return low.smem
+
+
+def _address(low: Lowering, name: str, offset: int) -> SSAValue:
+    space = pointer("smem")
+    base = low.build.once(("addressof", name), lambda: llvm.AddressOfOp(name, space))
+    return base if offset == 0 else low.build.once(("smem", name, offset), lambda: llvm.GEPOp(base, [offset], i8))
+
+
+def _alloc_smem(low: Lowering, op: Operation) -> None:
+    layout = _layout_of(low, op)
+    buffer = next(b for b in layout.buffers if b.op is op)
+    name = layout.dynamic_name if layout.dynamic else layout.static_name
+    t = lowered(op.results[0].type)
+    tensor = low.build.insert(_address(low, name, buffer.offset), low.build.poison(t), (0,))
+    low.values[op.results[0]] = tensor
+
+
+def _smem_base(low: Lowering, op: Operation) -> None:
+    layout = _layout_of(low, op)
+    low.values[op.results[0]] = _address(low, layout.dynamic_name, layout.base_offset)
+
+
+def finish(low: Lowering, function: Operation) -> list[Operation]:
+    """The globals that a lowered function needs; it gets ``cute.dynamic_smem`` if it has dynamic shared memory."""
+    layout = low.smem
+    if layout is None:
+        return []
+    assert isinstance(layout, SmemLayout)
+    made: list[Operation] = []
+    if layout.dynamic:
+        n_bytes = layout.base_offset if layout.has_base else layout.size
+        function.attributes[DYNAMIC_SMEM] = IntegerAttr(n_bytes, i64)
+    elif layout.size:
+        block = Block()
+        t = llvm.LLVMArrayType(layout.size, i8)
+        undef = llvm.UndefOp(t)
+        block.add_ops([undef, llvm.ReturnOp(undef)])
+        made.append(
+            llvm.GlobalOp(layout.static_name, t, addr_space=3, alignment=layout.align, body=Region(block))
+        )
+    if layout.dynamic or layout.has_base:
+        align = max(layout.align if layout.dynamic else 1, SMEM_BASE_ALIGN)
+        t = llvm.LLVMArrayType(0, i8)
+        made.append(llvm.GlobalOp(layout.dynamic_name, t, linkage="external", addr_space=3, alignment=align))
+    for op in made:
+        op.location = function.location
+    return made
+
+
+HANDLERS: Mapping[str, Handler] = {"cute.memref.alloc_smem": _alloc_smem, "cute.smem_base": _smem_base}

@@ -63,6 +63,8 @@ class Lowering:
         self.blocks: dict[Block, Block] = {}
         self.entry: Block | None = None
         self.unrolling = 0
+        self.smem: object = None
+        """The kernel's shared memory, once an op asks for it (:mod:`.smem`)."""
 
     # -------------------------------------------------------------------------------------------------- the walk itself
 

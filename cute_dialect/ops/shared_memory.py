@@ -1,0 +1,171 @@
+"""Shared memory: buffers whose size is known at compile time, and the bytes that a launch asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryAllocEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.layout import cosize
+from cute_dialect.algebra.leaf import AlgebraError, add
+from cute_dialect.algebra.swizzle import masks
+from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
+from cute_dialect.memory_types import MemRefType, PtrType, element_bits, ptr
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.views import MemoryOp, expect_operands, parse_result_form, print_result_form
+
+MAX_SMEM = 227 * 1024
+"""Bytes of shared memory that one block can have on sm_90 (CUDA C Programming Guide, "Compute Capabilities")."""
+
+SMEM_BASE_ALIGN = 1024
+"""Alignment in bytes of the dynamic shared memory: what the widest swizzle pattern repeats at."""
+
+
+def swizzle_period(swizzle: Swizzle) -> int:
+    """A multiple of this many units passes the swizzle unchanged.
+
+    >>> swizzle_period(Swizzle(3, 4, 3)), swizzle_period(Swizzle(1, 4, 3))
+    (1024, 256)
+    """
+    return 1 << (swizzle.base + swizzle.bits + abs(swizzle.shift))
+
+
+def storage_bytes(t: MemRefType) -> int:
+    """Bytes that a tensor with a static layout takes.
+
+    That is ``cosize`` elements, rounded up to whole blocks within which the swizzle moves them.  Raises AlgebraError for
+    a dynamic layout and for elements that do not fill whole bytes.
+
+    >>> from xdsl.dialects.builtin import f16
+    >>> from cute_dialect.memory_types import MemRef
+    >>> plain = MemRefType(MemRef(ptr(f16, "smem"), Layout((8, 24), (24, 1))))
+    >>> swizzled = MemRefType(MemRef(ptr(f16, "smem", 1024, Swizzle(3, 4, 3)), Layout((8, 24), (24, 1))))
+    >>> storage_bytes(plain), storage_bytes(swizzled)
+    (384, 384)
+    """
+    layout = t.layout
+    if not is_static(layout):
+        raise AlgebraError(f"expected a static layout, got {payload_text(layout)}")
+    n = _codomain(layout)
+    bits = n * element_bits(t.element)
+    if bits % 8:
+        raise AlgebraError(f"expected whole bytes, got {n} elements of {t.element}")
+    n_bytes = bits // 8
+    swizzle = t.data.ptr.swizzle
+    return n_bytes if swizzle is None else _round_up(n_bytes, _moved_within(swizzle))
+
+
+def _codomain(layout: Layout | ComposedLayout) -> int:
+    if isinstance(layout, ComposedLayout):
+        if isinstance(layout.inner, Layout):
+            raise AlgebraError(f"expected a swizzled or plain layout, got {payload_text(layout)}")
+        n = add(cosize(layout.outer), layout.offset)  # type: ignore[arg-type]
+        assert isinstance(n, int)
+        return _round_up(n, _moved_within(layout.inner))
+    n = cosize(layout)
+    assert isinstance(n, int)
+    return n
+
+
+def _moved_within(swizzle: Swizzle) -> int:
+    _, changed = masks(swizzle)
+    return 1 << changed.bit_length()
+
+
+def _round_up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def check_alloc(t: Attribute) -> None:
+    """Raise AlgebraError unless shared memory can be allocated for a tensor of this type."""
+    if not isinstance(t, MemRefType) or t.space != "smem":
+        raise AlgebraError(f"expected an smem tensor, got {t}")
+    n = storage_bytes(t)
+    if n > MAX_SMEM:
+        raise AlgebraError(f"expected at most {MAX_SMEM} bytes of shared memory, got {n} for {t}")
+    swizzle = t.data.ptr.swizzle
+    if swizzle is not None and t.alignment < swizzle_period(swizzle):
+        raise AlgebraError(
+            f"expected an alignment of at least {swizzle_period(swizzle)} bytes, at which {swizzle} repeats, "
+            f"got {t.alignment}: write align<{swizzle_period(swizzle)}>"
+        )
+
+
+@cute_op
+class AllocSmemOp(MemoryOp):
+    """A buffer in shared memory, one per block; the layout must be static.
+
+    Syntax: ``%s = cute.memref.alloc_smem() : T``
+
+    The buffers of a kernel lie one after the other in the order of the program, each at the alignment of its type.  Up
+    to 48 KiB they are static shared memory; else all of them are dynamic shared memory, the kernel gets
+    ``cute.dynamic_smem`` (bytes) and the launcher asks for them.  An op in a loop is one buffer.  A swizzle on the
+    pointer needs the alignment at which its pattern repeats.  The contents are undefined at first.
+
+    Example:
+        %s = cute.memref.alloc_smem() : !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,64):(64,1)">
+    """
+
+    name = "cute.memref.alloc_smem"
+    result = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+
+    def __init__(self, result_type: MemRefType):
+        super().__init__(result_types=[result_type])
+
+    def verify_(self) -> None:
+        try:
+            check_alloc(self.result.type)
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
+
+
+@cute_op
+class SmemBaseOp(MemoryOp):
+    """The start of the dynamic shared memory that the launch asks for beside the buffers of ``alloc_smem``.
+
+    Syntax: ``%p = cute.smem_base() : !cute.ptr<i8, smem, align<1024>>``
+
+    How many bytes there are is the launch's matter (``dynamic_shared_memory_size`` of ``gpu.launch_func``).
+
+    Example:
+        %p = cute.smem_base() : !cute.ptr<i8, smem, align<1024>>
+    """
+
+    name = "cute.smem_base"
+    result = result_def(PtrType)
+    traits = traits_def(Pure())
+
+    def __init__(self) -> None:
+        super().__init__(result_types=self.infer_types([], {}))
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        from xdsl.dialects.builtin import i8
+
+        expect_operands(operand_types, 0)
+        return [PtrType(ptr(i8, "smem", SMEM_BASE_ALIGN))]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
+
+
+OPS: list[type[Operation]] = [AllocSmemOp, SmemBaseOp]
