@@ -1,0 +1,192 @@
+"""Register tensors in the registers of an instruction: several elements in each 32-bit register.
+
+``ldmatrix`` gives ``i32`` registers of two f16 values each, ``mma.sync`` takes them so.  Between the two stands a
+fragment of single elements.  :func:`write_packed` makes its cells the lanes of one bitcast of the register;
+:func:`read_packed` finds that the cells it wants are such lanes and gives the register itself: no instruction lies
+between the two.  Cells that come from elsewhere (a wide load, arithmetic) are packed.
+
+    low: write_packed(low, %frag, [0, 1, 2, 3], [%r0, %r1])     # f16: cells 0,1 in %r0, cells 2,3 in %r1
+         read_packed(low, %frag, [2, 3, 0, 1]) -> [%r1, %r0]
+
+A tensor that had to be placed in memory is loaded and stored element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import VectorType, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.memory_types import MemRefType, element_bits, integer_width
+from cute_dialect.passes.lowering.build import BaseBuilder
+from cute_dialect.passes.lowering.fragments import Lane
+from cute_dialect.passes.lowering.walk import Lowering, memory_type
+from cute_dialect.upstream import llvm
+
+
+def value_offsets(t: MemRefType) -> list[int]:
+    """Where value 0, 1, … of a register tensor lies, in elements after its iterator.  Raises AlgebraError.
+
+    ``!cute.memref<f16, rmem, "(2,2):(1,4)">`` gives ``[0, 1, 4, 5]``.
+    """
+    n = size(t.layout)
+    if not isinstance(n, int):
+        raise AlgebraError(f"expected a static layout in registers, got {t}")
+    offsets: list[int] = []
+    for i in range(n):
+        at = evaluate(i, t.layout)
+        if isinstance(at, tuple):
+            at = 0
+        if not isinstance(at, int):
+            raise AlgebraError(f"expected a static layout in registers, got {t}")
+        offsets.append(at)
+    return offsets
+
+
+def register_bits(t: Attribute) -> int:
+    """Bits of a scalar or vector type of base ops."""
+    if isinstance(t, VectorType):
+        element = cast("VectorType[Attribute]", t).element_type
+        return register_bits(element) * t.get_shape()[0]
+    return integer_width(t) or element_bits(t)
+
+
+def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
+    """The same bits as another type: the operand of the bitcast that made ``value`` if it fits, else a bitcast."""
+    if value.type == t:
+        return value
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "llvm.bitcast":
+        source = owner.operands[0]
+        if source.type == t:
+            return source
+        value = source
+    return build.once(("bitcast", value, t), lambda: llvm.OPS["bitcast"].create(operands=[value], result_types=[t]))
+
+
+def _cell_type(element: Attribute) -> Attribute:
+    # What a cell of a register tensor holds: the element as it lies in memory, but for i1.
+    return element if integer_width(element) is not None else memory_type(element)
+
+
+def read_packed(
+    low: Lowering, tensor: SSAValue, offsets: Sequence[int] | None = None, register: Attribute = i32
+) -> list[SSAValue]:
+    """The elements at ``offsets`` (default: all values in order) in registers of type ``register``.
+
+    As many elements go into one register as it has bits for, the first in the low bits.  ``register`` may be an
+    integer, a float or a vector; if it is the element's own type each element is its own register.
+    Raises AlgebraError if the elements do not fill whole registers.
+    """
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    at = value_offsets(t) if offsets is None else list(offsets)
+    bits, wide = element_bits(t.element), register_bits(register)
+    per = wide // bits
+    if per == 0 or wide % bits or len(at) % per:
+        raise AlgebraError(f"expected whole registers of {wide} bits, got {len(at)} values of {t.element}")
+    return [_read_one(low, tensor, t, at[i : i + per], register) for i in range(0, len(at), per)]
+
+
+def _read_one(low: Lowering, tensor: SSAValue, t: MemRefType, offsets: Sequence[int], register: Attribute) -> SSAValue:
+    build = low.build
+    view = low.views.get(tensor)
+    if view is None:
+        loaded = [_load(low, tensor, t, o) for o in offsets]
+        return as_type(build, loaded[0] if len(loaded) == 1 else build.vector(loaded), register)
+    cells = low.registers.cells[view.fragment]
+    chosen = [cells[view.offset + o] for o in offsets]
+    n = len(chosen)
+    if all(c is None for c in chosen):
+        return build.poison(register)
+    first = chosen[0]
+    if isinstance(first, Lane):
+        vector, start = first
+        vt = vector.type
+        assert isinstance(vt, VectorType)
+        together = all(isinstance(c, Lane) and c == Lane(vector, start + i) for i, c in enumerate(chosen))
+        if together and start % n == 0:
+            count = vt.get_shape()[0]
+            if count == n:
+                return as_type(build, vector, register)
+            if count % n == 0 and not isinstance(register, VectorType):
+                parts = as_type(build, vector, _vector(register, count // n))
+                return build.once(("lane", parts, start // n), lambda: _extract(build, parts, start // n))
+    if n == 1:
+        return as_type(build, low.registers.read(build, view, offsets[0]), register)
+    return as_type(build, low.registers.read_vector(build, view, list(offsets)), register)
+
+
+def _vector(element: Attribute, n: int) -> Attribute:
+    return VectorType(element, [n])
+
+
+def _extract(build: BaseBuilder, vector: SSAValue, index: int) -> Operation:
+    t = vector.type
+    assert isinstance(t, VectorType)
+    element = cast("VectorType[Attribute]", t).element_type
+    at = build.constant(index, i32)
+    return llvm.OPS["extractelement"].create(operands=[vector, at], result_types=[element])
+
+
+def write_packed(
+    low: Lowering, tensor: SSAValue, registers: Sequence[SSAValue], offsets: Sequence[int] | None = None
+) -> None:
+    """Write registers to the elements at ``offsets`` (default: all values in order), the low bits first.
+
+    Raises AlgebraError if the registers do not hold as many elements.
+    """
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    at = value_offsets(t) if offsets is None else list(offsets)
+    bits = element_bits(t.element)
+    cell = _cell_type(t.element)
+    position = 0
+    for r in registers:
+        wide = register_bits(r.type)
+        n = wide // bits
+        if n == 0 or wide % bits or position + n > len(at):
+            raise AlgebraError(f"expected {len(at)} values of {t.element}, got registers of {wide} bits")
+        own = at[position : position + n]
+        position += n
+        if n == 1:
+            values: list[SSAValue | Lane] = [as_type(low.build, r, cell)]
+        else:
+            vector = as_type(low.build, r, _vector(cell, n))
+            values = [Lane(vector, i) for i in range(n)]
+        for o, v in zip(own, values):
+            _write(low, tensor, t, o, v)
+    if position != len(at):
+        raise AlgebraError(f"expected {len(at)} values of {t.element}, got {position}")
+
+
+def _write(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int, value: SSAValue | Lane) -> None:
+    view = low.views.get(tensor)
+    if view is not None:
+        low.registers.write(view, offset, value)
+        return
+    from cute_dialect.passes.lowering.memory import store_element
+
+    new = low.build.lane(*value) if isinstance(value, Lane) else value
+    store_element(low.build, new, _address(low, tensor, t, offset), t.element)
+
+
+def _load(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int) -> SSAValue:
+    from cute_dialect.passes.lowering.memory import load_element
+
+    return load_element(low.build, _address(low, tensor, t, offset), t.element)
+
+
+def _address(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int) -> SSAValue:
+    from cute_dialect.passes.lowering.types import pointer
+
+    base = low.build.part(low.value(tensor), (0,), pointer(t.space))
+    return low.address(base, t.data.ptr, offset, small=True)
+
+
+__all__ = ["as_type", "read_packed", "register_bits", "value_offsets", "write_packed"]
