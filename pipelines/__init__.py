@@ -34,6 +34,7 @@ def compile(
     filename: str | None = None,
     keep_stages: bool = False,
     save: str | os.PathLike[str] | None = None,
+    cache: bool = True,
 ) -> CompiledModule:
     """Compile a module of cute or base IR.
 
@@ -43,6 +44,8 @@ def compile(
     ``emit``: ``auto`` (PTX, and a cubin if there is a ptxas), ``cubin``, ``ptx``, or ``base``, which stops before
     upstream MLIR: such a module runs on the CPU interpreter only.
     ``keep_stages`` keeps the IR after each stage; ``save`` also writes everything to a folder.
+    ``cache``: text and files that were compiled before, by any process, are taken from the compile cache
+    (``cute-cache --help``) unless this is false or ``keep_stages``, ``save`` or ``emit="base"`` ask for more.
     Raises ``CompileError``; its message shows file, line, column and the source line.
 
     >>> compile("test/examples/elementwise_add.mlir").kernel("add")      # doctest: +SKIP
@@ -60,6 +63,7 @@ def compile(
         filename=filename,
         keep_stages=keep_stages,
         save=save,
+        cache=cache,
     )
 
 

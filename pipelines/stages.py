@@ -59,12 +59,105 @@ def compile_module(
     keep_stages: bool = False,
     save: str | os.PathLike[str] | None = None,
     timings: list[Timing] | None = None,
+    cache: bool = True,
 ) -> CompiledModule:
-    """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took."""
+    """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
+
+    Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept or code is
+    not made.
+    """
+    given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
+    options = {k: v for k, v in given.items() if v is not None}
+
+    def fresh(made: list[Timing] | None = None) -> CompiledModule:
+        return _compile(source, pipeline, options, emit, filename, keep_stages, save, made)
+
+    if not cache or keep_stages or save is not None or emit == "base":
+        return fresh(timings)
+    return _cached(source, filename, [pipeline, repr(sorted(options.items())), emit], fresh, timings)
+
+
+_MEMORY: dict[str, CompiledModule] = {}
+_MEMORY_LIMIT = 128
+
+
+def _cached(
+    source: str | os.PathLike[str] | ModuleOp,
+    filename: str | None,
+    options: Sequence[str],
+    fresh: Callable[[list[Timing] | None], CompiledModule],
+    timings: list[Timing] | None,
+) -> CompiledModule:
+    """The module from memory, from the disk, or made anew."""
+    from cute_dialect.pipelines.cache import default_cache, key_of
+
+    start = perf_counter()
+    disk = default_cache()
+    given = _given_text(source, filename) if disk is not None else None
+    if disk is None or given is None:
+        return fresh(timings)
+    text, name = given
+    key = key_of([*options, text])
+    found = _MEMORY.get(key)
+    if found is None:
+        artifact = disk.get(key)
+        if artifact is not None:
+            found = CompiledModule(artifact, lowered=_lowered_again(text, name, options[0]))
+    if found is None:
+        found = fresh(timings)
+        disk.put(key, found.artifact)
+    elif timings is not None:
+        timings.append(Timing("cache", perf_counter() - start))
+    while len(_MEMORY) >= _MEMORY_LIMIT:
+        del _MEMORY[next(iter(_MEMORY))]
+    _MEMORY[key] = found
+    return found
+
+
+def _lowered_again(text: str, name: str, pipeline: str) -> Callable[[], ModuleOp]:
+    """The lowered module of a cached one, made when it is asked for."""
+    kept: list[ModuleOp] = []
+
+    def lowered() -> ModuleOp:
+        if not kept:
+            work = _Work(pipeline, {}, None)
+            kept.append(work.run_cute(work.parse(text, name), None))
+        return kept[0]
+
+    return lowered
+
+
+def _given_text(source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[str, str] | None:
+    """The text of a source and its name; ``None`` for a module, and for a file that cannot be read."""
+    if isinstance(source, str) and _is_text(source):
+        return source, filename or "-"
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        try:
+            with open(path, encoding="utf-8") as f:
+                return f.read(), filename or path
+        except (OSError, UnicodeDecodeError):
+            return None
+    return None
+
+
+def _is_text(source: str) -> bool:
+    return "\n" in source or "{" in source or source.lstrip().startswith('"')
+
+
+def _compile(
+    source: str | os.PathLike[str] | ModuleOp,
+    pipeline: str,
+    options: dict[str, str],
+    emit: Emit,
+    filename: str | None,
+    keep_stages: bool,
+    save: str | os.PathLike[str] | None,
+    timings: list[Timing] | None,
+) -> CompiledModule:
     from cute_dialect.pipelines.manifest import ManifestError, build_manifest
 
-    given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
-    work = _Work(pipeline, {k: v for k, v in given.items() if v is not None}, timings)
+    work = _Work(pipeline, options, timings)
     stages = work.stages if keep_stages or save is not None else None
     module, text = work.read(source, filename)
     if stages is not None:
@@ -167,7 +260,7 @@ class _Work:
 
     def read(self, source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[ModuleOp, str | None]:
         """The module, and its text if it came as text."""
-        if isinstance(source, str) and ("\n" in source or "{" in source or source.lstrip().startswith('"')):
+        if isinstance(source, str) and _is_text(source):
             text = source
             self.name = filename or "-"
         elif isinstance(source, (str, os.PathLike)):

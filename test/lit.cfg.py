@@ -117,6 +117,7 @@ for feature, there in (("mlir", has_mlir()), ("ptxas", has_ptxas()), ("sm90", ha
     else:
         lit_config.note(f"feature '{feature}' is not available here: tests that need it are unsupported")
 
+config.environment["CUTE_CACHE"] = "0"
 config.environment["PYTHONPATH"] = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH", "")) if p)
 for keep in ("CUTE_PTXAS", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUTE_OPT_TRACEBACK"):
     if keep in os.environ:

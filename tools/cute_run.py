@@ -67,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
     p.add_argument("--chip", help="GPU architecture (default: sm_90a)")
+    p.add_argument("--no-cache", action="store_true", help="compile anew, whatever the compile cache holds")
     p.add_argument(
         "--host", nargs="?", const="main", metavar="FUNC", help="run a host function (default: main) instead"
     )
@@ -176,7 +177,12 @@ def _open(options: argparse.Namespace) -> CompiledModule:
     if options.device == "cpu" and not options.keep and not is_available():
         emit = "base"
     return compile_module(
-        os.fspath(_Path(options.file)), pipeline=options.pipeline, chip=options.chip, emit=emit, save=options.keep
+        os.fspath(_Path(options.file)),
+        pipeline=options.pipeline,
+        chip=options.chip,
+        emit=emit,
+        save=options.keep,
+        cache=not options.no_cache,
     )
 
 

@@ -1,0 +1,193 @@
+"""The compile cache: hits, keys, damage, size, many processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cute_dialect.pipelines import compile
+from cute_dialect.pipelines import stages as stages_module
+from cute_dialect.pipelines.cache import Cache, default_cache, key_of, parse_size
+from cute_dialect.pipelines.stages import Timing, compile_module
+from cute_dialect.tools.cute_cache import main as cute_cache
+
+TEXT = """
+gpu.module @kernels {
+  gpu.func @twice(%x: !cute.memref<f32, gmem, "32:1">) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %c = cute.make_coord(%t) : (i32) -> !cute.coord<"?">
+    %v = cute.memref.load(%x, %c) : (!cute.memref<f32, gmem, "32:1">, !cute.coord<"?">) -> f32
+    %w = arith.addf %v, %v : f32
+    cute.memref.store(%x, %c, %w) : (!cute.memref<f32, gmem, "32:1">, !cute.coord<"?">, f32) -> ()
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CUTE_CACHE_SIZE", raising=False)
+    monkeypatch.setattr(stages_module, "_MEMORY", {})
+    return tmp_path / "cache"
+
+
+def stages_of(text: str, **options: object) -> list[str]:
+    timings: list[Timing] = []
+    compile_module(text, emit="ptx", timings=timings, **options)  # type: ignore[arg-type]
+    return [t.stage for t in timings]
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another process would see: nothing in memory."""
+    monkeypatch.setattr(stages_module, "_MEMORY", {})
+
+
+def test_the_second_time_comes_from_memory_and_then_from_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "parse" in stages_of(TEXT)
+    assert stages_of(TEXT) == ["cache"]
+    forget(monkeypatch)
+    assert stages_of(TEXT) == ["cache"]
+    assert "parse" in stages_of(TEXT, cache=False)
+
+
+def test_a_cached_module_is_the_compiled_one_and_runs_on_the_cpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compile(TEXT, emit="ptx")
+    forget(monkeypatch)
+    second = compile(TEXT, emit="ptx")
+    assert second is not first
+    assert second.ptx == first.ptx
+    assert second.manifest == first.manifest
+    x = np.arange(32, dtype=np.float32)
+    second.kernel("twice")(x, device="cpu", grid=(1, 1, 1))
+    assert (x == 2 * np.arange(32)).all()
+
+
+@pytest.mark.parametrize(
+    "change", [{"opt_level": 1}, {"features": "+ptx86"}, {"chip": "sm_90"}, {"pipeline": "nvptx=O=2"}]
+)
+def test_every_option_is_part_of_the_key(folder: Path, change: dict[str, object]) -> None:
+    stages_of(TEXT)
+    assert "parse" in stages_of(TEXT, **change)
+
+
+def test_the_text_and_the_sources_are_part_of_the_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages_of(TEXT)
+    assert "parse" in stages_of(TEXT + "\n")
+    from cute_dialect.pipelines import cache
+
+    monkeypatch.setattr(cache, "_versions", lambda: ("another compiler",))
+    assert "parse" in stages_of(TEXT)
+
+
+def test_parts_of_a_key_do_not_run_together() -> None:
+    assert key_of(["ab", "c"]) != key_of(["a", "bc"])
+
+
+def test_damage_is_noticed_and_repaired(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = default_cache()
+    assert cache is not None
+    stages_of(TEXT)
+    for name, damage in (("kernel.ptx", b"// nothing"), ("manifest.json", b"{"), ("manifest.json", b"{}")):
+        (entry,) = cache.entries()
+        (Path(entry.path) / name).write_bytes(damage)
+        forget(monkeypatch)
+        assert "parse" in stages_of(TEXT), name
+        forget(monkeypatch)
+        assert stages_of(TEXT) == ["cache"], name
+
+
+def test_the_oldest_go_first_when_it_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [TEXT.replace("@twice", f"@twice{i}") for i in range(3)]
+    cache = default_cache()
+    assert cache is not None
+    for i, text in enumerate(texts[:2]):
+        stages_of(text)
+        for e in cache.entries():
+            if e.used > time.time() - 60:
+                os.utime(os.path.join(e.path, "manifest.json"), (1000 + i, 1000 + i))
+    forget(monkeypatch)
+    assert stages_of(texts[0]) == ["cache"]  # used again: texts[1] is the oldest now
+    size = max(e.size for e in cache.entries())
+    monkeypatch.setenv("CUTE_CACHE_SIZE", str(2 * size + size // 2))
+    stages_of(texts[2])
+    forget(monkeypatch)
+    assert stages_of(texts[0]) == ["cache"]
+    assert stages_of(texts[2]) == ["cache"]
+    assert "parse" in stages_of(texts[1])
+
+
+def test_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_CACHE", "0")
+    stages_of(TEXT)
+    assert "parse" in stages_of(TEXT)
+    assert not folder.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write_text("a file where the folder should be")
+    assert "parse" in stages_of(TEXT)
+
+
+def test_sizes() -> None:
+    assert parse_size("3G") == 3 << 30
+    assert parse_size("77") == 77
+    for bad in ("x", "-1", "5T", "1.5G"):
+        with pytest.raises(ValueError, match="expected a number of bytes"):
+            parse_size(bad)
+
+
+def test_many_processes_at_once(folder: Path) -> None:
+    """Writers, readers and one that empties it, all at once: each gets the right code."""
+    program = (
+        "import sys\n"
+        "from cute_dialect.pipelines.artifact import Artifact, CodeObject\n"
+        "from cute_dialect.pipelines.cache import Cache\n"
+        "c = Cache(sys.argv[1], 1 << 14)\n"
+        "m = {'format': FORMAT, 'kernels': [], 'chip': 'x', 'modules': []}\n"
+        "for i in range(60):\n"
+        "    key = f'{i % 5:064x}'\n"
+        "    found = c.get(key)\n"
+        "    assert found is None or found.code[0].ptx == 'p' * (1000 + i % 5), key\n"
+        "    c.put(key, Artifact(m, (CodeObject('k', 'p' * (1000 + i % 5), None, None, ''),)))\n"
+        "    if i % 20 == 19: c.clear()\n"
+    ).replace("FORMAT", repr(__import__("cute_dialect.pipelines.manifest", fromlist=["FORMAT"]).FORMAT))
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(folder)], stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for p in running:
+        _, err = p.communicate(timeout=120)
+        assert p.returncode == 0, err
+    cache = Cache(str(folder))
+    for e in cache.entries():
+        assert cache.get(e.key) is not None
+
+
+def test_the_program(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cute_cache(["ls"]) == 0
+    assert capsys.readouterr().out.startswith("0 entries, 0 B of 1.0 GiB in ")
+    stages_of(TEXT)
+    assert cute_cache(["ls"]) == 0
+    out = capsys.readouterr().out
+    assert "@twice (sm_90a)" in out and "1 entry, " in out
+    assert cute_cache(["dir"]) == 0
+    assert capsys.readouterr().out.startswith(str(folder))
+    assert cute_cache(["prune"]) == 0
+    assert capsys.readouterr().out == "0 entries taken away, 0 B\n"
+    assert cute_cache(["clear"]) == 0
+    assert capsys.readouterr().out.startswith("1 entry taken away, ")
+    monkeypatch.setenv("CUTE_CACHE_SIZE", "lots")
+    assert cute_cache(["ls"]) == 1
+    assert "expected a number of bytes" in capsys.readouterr().err
+    monkeypatch.setenv("CUTE_CACHE", "0")
+    assert cute_cache(["ls"]) == 1
+    assert "the cache is off" in capsys.readouterr().err

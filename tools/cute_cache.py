@@ -1,0 +1,90 @@
+"""``cute-cache``: look at the compile cache, or empty it.
+
+cute-cache ls                  the entries, the one used longest ago first
+cute-cache clear               take all away
+cute-cache prune [--size 100M] take the oldest away until so much is left
+cute-cache dir                 where it lies
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from cute_dialect.pipelines.cache import Cache, Entry, default_cache, parse_size
+
+__all__ = ["main"]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="cute-cache",
+        description="The compile cache: compiled kernels by the hash of all that they depend on.",
+        epilog="CUTE_CACHE=0 turns it off; CUTE_CACHE_DIR says where it lies; CUTE_CACHE_SIZE (default 1G) bounds it.",
+    )
+    sub = p.add_subparsers(dest="command", required=True, metavar="ls|clear|prune|dir")
+    sub.add_parser("ls", help="list the entries: last use, size, kernels, key")
+    sub.add_parser("clear", help="take all entries away")
+    prune = sub.add_parser("prune", help="take entries away, longest unused first")
+    prune.add_argument("--size", metavar="BYTES", default="", help="what may stay, with K, M or G (default: the limit)")
+    sub.add_parser("dir", help="print the folder")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    options = build_parser().parse_args(argv)
+    try:
+        cache = default_cache()
+        limit = parse_size(options.size) if options.command == "prune" and options.size else None
+    except ValueError as e:
+        print(f"cute-cache: error: {e}", file=sys.stderr)
+        return 1
+    if cache is None:
+        print("cute-cache: error: the cache is off (CUTE_CACHE=0)", file=sys.stderr)
+        return 1
+    if options.command == "dir":
+        print(cache.folder)
+    elif options.command == "ls":
+        _list(cache)
+    else:
+        gone = cache.clear() if options.command == "clear" else cache.prune(limit)
+        print(f"{len(gone)} {'entry' if len(gone) == 1 else 'entries'} taken away, {_size(sum(e.size for e in gone))}")
+    return 0
+
+
+def _list(cache: Cache) -> None:
+    entries = cache.entries()
+    for e in entries:
+        used = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(e.used))
+        print(f"{used}  {_size(e.size):>9}  {_kernels(e):<30} {e.key[:16]}")
+    total = sum(e.size for e in entries)
+    print(
+        f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}, {_size(total)} of {_size(cache.limit)} in {cache.folder}"
+    )
+
+
+def _kernels(entry: Entry) -> str:
+    from cute_dialect.pipelines.artifact import ArtifactError, load_artifact
+
+    try:
+        manifest = load_artifact(entry.path).manifest
+    except ArtifactError:
+        return "(damaged)"
+    return ", ".join(f"@{k['name']}" for k in manifest["kernels"]) + f" ({manifest['chip']})"
+
+
+def _size(n: int) -> str:
+    size = float(n)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
