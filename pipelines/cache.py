@@ -15,6 +15,7 @@ A cache that cannot be written is no error: the module is compiled as without on
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -59,10 +60,8 @@ class Cache:
         except (ArtifactError, KeyError, TypeError, ValueError):
             _remove(path)
             return None
-        try:
+        with contextlib.suppress(OSError):  # read-only: it keeps its age
             os.utime(manifest)
-        except OSError:
-            pass  # read-only: it keeps its age
         return found
 
     def put(self, key: str, artifact: Artifact) -> bool:

@@ -10,7 +10,7 @@ True
 A :class:`Value` is an SSA value with Python's operators: ``+ - * // % & | ^ << >>`` and the comparisons (integers are
 unsigned where that matters: ``//``, ``%``, ``>>``, ``<``; sizes, indices and thread numbers are all there is).  Python
 integers become constants of the other side's type.  Ops of every registered dialect are made by their name with
-:meth:`Builder.op`; cute ops infer their results.  Errors of inference are :class:`~cute_dialect.algebra.leaf.AlgebraError`.
+:meth:`Builder.op`; cute ops infer their results, and raise ``AlgebraError`` where they cannot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Builder", "Coordinate", "Loop", "Scalar", "Value"]
 
 Scalar: TypeAlias = "Value | int"
-Coordinate: TypeAlias = "Value | int | None | tuple[Coordinate, ...]"
+Coordinate: TypeAlias = "Value | int | tuple[Coordinate, ...] | None"
 """Integers, values, and ``None`` for ``_`` ("all of this mode"), nested."""
 
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
@@ -203,7 +203,8 @@ class Builder:
             attrs.append(f"known_cluster_size = array<i32: {', '.join(map(str, cluster))}>")
         args = ", ".join(f"%{k}: {t}" for k, t in parameters.items())
         skeleton = self._parse(
-            f"gpu.module @kernels {{\ngpu.func @{name}({args}) kernel attributes {{{', '.join(attrs)}}} {{\ngpu.return\n}}\n}}\n"
+            f"gpu.module @kernels {{\ngpu.func @{name}({args}) kernel attributes {{{', '.join(attrs)}}} {{\n"
+            "gpu.return\n}\n}\n"
         )
         func = next(o for o in skeleton.walk() if o.name == "gpu.func")
         func.detach()
@@ -352,9 +353,7 @@ class Builder:
             key = (self._entry, value, t)
             known = self._constants.get(key)
             if known is None:
-                op = self._class("arith.constant").create(
-                    result_types=[t], properties={"value": IntegerAttr(value, t)}
-                )
+                op = self._class("arith.constant").create(result_types=[t], properties={"value": IntegerAttr(value, t)})
                 first = self._entry.first_op
                 if first is None:
                     self._entry.add_op(op)
@@ -530,7 +529,9 @@ class Builder:
 
     def view(self, iterator: Value, layout: Value | str, type: str | Attribute | None = None) -> Value:
         """A tensor from an iterator and a layout."""
-        return self.op("cute.make_view", iterator, self.layout(layout) if isinstance(layout, str) else layout, type=type)
+        return self.op(
+            "cute.make_view", iterator, self.layout(layout) if isinstance(layout, str) else layout, type=type
+        )
 
     def iterator(self, tensor: Value) -> Value:
         """The iterator of a tensor."""
