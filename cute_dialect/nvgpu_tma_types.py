@@ -110,9 +110,7 @@ def check_map(m: TmaMap) -> None:
         known = _REDUCTIONS_OF.get(str(m.element), ())
         if m.reduction not in known:
             these = ", ".join(known) or "none"
-            raise AlgebraError(
-                f"expected a reduction that there is for {m.element} ({these}), got {m.reduction}"
-            )
+            raise AlgebraError(f"expected a reduction that there is for {m.element} ({these}), got {m.reduction}")
 
 
 def _numbers(parser: AttrParser) -> tuple[int, ...]:
@@ -122,10 +120,8 @@ def _numbers(parser: AttrParser) -> tuple[int, ...]:
 _WORDS = ("box", "swizzle", "interleave", "element_strides", "oob", "l2")
 
 
-class TmaAtomType(CopyAtomType):
+class TmaAtomType(Data[TmaMap], CopyAtomType):
     """Base of the three TMA atom types; ``data`` is a :class:`TmaMap`."""
-
-    data: TmaMap
 
     @classmethod
     def parse_map(cls, parser: AttrParser, *, reduces: bool) -> TmaMap:
@@ -208,7 +204,7 @@ def canonical(m: TmaMap) -> TmaMap:
 
 
 @irdl_attr_definition
-class TmaLoadType(Data[TmaMap], TmaAtomType):
+class TmaLoadType(TmaAtomType):
     """``!cute_nvgpu.atom.tma_load<T, box = (64, 128) [, swizzle = 32|64|128] [, interleave = 16|32]
     [, element_strides = (…)] [, oob = nan] [, l2 = 0|64|256]>``: one box from global to shared memory.
 
@@ -219,7 +215,7 @@ class TmaLoadType(Data[TmaMap], TmaAtomType):
 
 
 @irdl_attr_definition
-class TmaStoreType(Data[TmaMap], TmaAtomType):
+class TmaStoreType(TmaAtomType):
     """``!cute_nvgpu.atom.tma_store<T, box = (64, 128), …>``: one box from shared to global memory, in a bulk group.
 
     Its state: ``cache_hint``, ``pred``.
@@ -229,7 +225,7 @@ class TmaStoreType(Data[TmaMap], TmaAtomType):
 
 
 @irdl_attr_definition
-class TmaReduceType(Data[TmaMap], TmaAtomType):
+class TmaReduceType(TmaAtomType):
     """``!cute_nvgpu.atom.tma_reduce<T, add|min|max|inc|dec|and|or|xor, box = (64, 128), …>``: one box of shared memory
     combined with global memory element by element, atomically, in a bulk group.
 

@@ -156,7 +156,7 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
         raise TmaError(f"expected a layout of {len(blocks)} modes, as the tile has, got {smem}", "smem")
     runs: list[Run] = []
     for i, (block, mode) in enumerate(zip(blocks, modes)):
-        runs += _matched(block, mode, f"mode {i}")
+        runs += match_modes(block, mode, f"mode {i}")
     runs.sort(key=lambda r: r[1])
     for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
         if above < extent * stride:
@@ -164,7 +164,7 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
     return runs
 
 
-def _matched(block: Layout, smem: Layout, where: str) -> list[Run]:
+def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
     """One mode of the tile, cut so that each piece has one stride on both sides."""
     if not is_static(block.shape):
         raise TmaError(f"expected a tile that divides the modes of the tensor at compile time, got {block}", where)
@@ -350,4 +350,4 @@ def scalars(gmem: Layout) -> list[Dyn]:
     return [x for x in leaves if isinstance(x, Dyn)]
 
 
-__all__ = ["derive", "scalars"]
+__all__ = ["Run", "derive", "match_modes", "scalars"]

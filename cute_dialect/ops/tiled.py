@@ -194,6 +194,7 @@ class CopyOp(MemoryOp):
     Both shapes are static.  ``%p`` is an ``i1`` register tensor: one flag an element (``p[v, i] `` guards it), or one
     flag an iteration (its mode 0 has size 1 or stride 0).  Elements whose flag is false are neither read nor written.
     A group of contiguous, aligned elements whose flags all hold still moves as one access.
+    With a TMA atom one side is a tensor of TMA coordinates, the other a tensor in shared memory.
 
     Example:
         cute.copy(%at, %tA, %fA, pred = %fP) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "(4,2):(1,?)">, !cute.memref<f32, rmem, "(4,2):(1,4)">, !cute.memref<i1, rmem, "(4,2):(1,4)">) -> ()
@@ -201,8 +202,8 @@ class CopyOp(MemoryOp):
 
     name = "cute.copy"
     atom = operand_def()
-    source = operand_def(MemRefType)
-    destination = operand_def(MemRefType)
+    source = operand_def()
+    destination = operand_def()
     pred = opt_operand_def(MemRefType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
@@ -214,6 +215,11 @@ class CopyOp(MemoryOp):
         expect_operands(operand_types, 3, 4)
         atom, source, destination = operand_types[:3]
         expect(atom, (CopyAtomType, TiledCopyType), 0, "a copy atom or a !cute.tiled_copy")
+        if atom.name.startswith("cute_nvgpu.atom.tma_"):
+            from cute_dialect.ops.tma_copy import check_copy
+
+            check_copy(operand_types)
+            return []
         expect(source, MemRefType, 1, "a !cute.memref")
         expect(destination, MemRefType, 2, "a !cute.memref")
         assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)

@@ -1,0 +1,87 @@
+"""How a tensor map's box fills a tile: which boxes one copy takes, given both sides as the kernel sees them.
+
+On the host :func:`cute_dialect.arch.tma.derive` chooses the box; in the kernel the global side is a layout of TMA
+coordinates (basis strides) and the shared side a layout of elements, and a copy must take exactly such boxes.
+
+>>> from cute_dialect.algebra.text import parse_layout
+>>> tile, smem = parse_layout("(128,128):(1@1,1@0)"), parse_layout("(128,(64,2)):(64,(1,8192))")
+>>> list(boxes(tile, smem, (64, 128)))
+[((0, 0), 0), ((64, 0), 8192)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+
+from cute_dialect.algebra.values import Layout, layout_modes
+from cute_dialect.arch.errors import TmaError
+from cute_dialect.arch.tma import Run, match_modes
+
+
+def boxes(
+    coords: Layout, smem: Layout, counts: Sequence[int], strides: Sequence[int] = ()
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The boxes of a copy: TMA coordinates relative to the tile's first element, and elements in shared memory.
+
+    ``coords``: static layout of the tile, its strides steps in TMA dimensions.  ``smem``: static layout of the same
+    shape.  ``counts``: elements that an instruction moves along each dimension; ``strides``: the steps between them.
+
+    Raises TmaError, which says what the box does not fit.
+    """
+    rank = len(counts)
+    rest = _rest(_runs(coords, smem, rank), counts, strides or (1,) * rank)
+    # The run that is last in shared memory is the outermost loop.
+    for indices in product(*(range(extent) for extent, _, _, _ in reversed(rest))):
+        at, offset = [0] * rank, 0
+        for i, (_, stride, path, step) in zip(indices, reversed(rest)):
+            at[path[0]] += i * step
+            offset += i * stride
+        yield tuple(at), offset
+
+
+def _runs(coords: Layout, smem: Layout, rank: int) -> list[Run]:
+    ours, theirs = layout_modes(coords), layout_modes(smem)
+    if len(ours) != len(theirs):
+        raise TmaError(f"expected as many modes on both sides, got {coords} and {smem}", "rank")
+    runs = [run for i, (a, b) in enumerate(zip(ours, theirs)) for run in match_modes(a, b, f"mode {i}")]
+    runs.sort(key=lambda run: run[1])
+    for extent, _, path, _ in runs:
+        if len(path) != 1 or path[0] >= rank:
+            raise TmaError(f"expected coordinates of {rank} dimensions, as the tensor map has, got {coords}", "rank")
+        assert extent > 1
+    for (extent, stride, _, _), (_, above, _, _) in pairwise(runs):
+        if above < extent * stride:
+            raise TmaError(f"expected a layout that gives each element its own place, got {smem}", "smem")
+    return runs
+
+
+def _rest(runs: list[Run], counts: Sequence[int], strides: Sequence[int]) -> list[Run]:
+    """What is left of the tile when the leading runs have filled a box."""
+    left = list(runs)
+    filled = 1
+    for dim, (count, every) in enumerate(zip(counts, strides)):
+        taken = 1
+        while taken < count:
+            what = f"dimension {dim}"
+            wanted = f"{count} elements at stride {filled} in shared memory, as the box {tuple(counts)} has"
+            if not left:
+                raise TmaError(f"expected {wanted}, got a tile of {taken}", what)
+            extent, stride, path, step = left.pop(0)
+            if path != (dim,) or stride != filled or step != taken * every:
+                raise TmaError(
+                    f"expected {wanted}, got after {taken} of them {extent} elements at stride {stride} along "
+                    f"dimension {path[0]}, every {step}",
+                    what,
+                )
+            most = min(extent, count // taken)
+            if extent % most or count % (taken * most):
+                raise TmaError(f"expected {wanted}, got {extent * taken}", what)
+            if extent > most:
+                left.insert(0, (extent // most, stride * most, path, step * most))
+            taken *= most
+            filled *= most
+    return left
+
+
+__all__ = ["boxes"]
