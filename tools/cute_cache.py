@@ -62,9 +62,8 @@ def _list(cache: Cache) -> None:
         used = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(e.used))
         print(f"{used}  {_size(e.size):>9}  {_kernels(e):<30} {e.key[:16]}")
     total = sum(e.size for e in entries)
-    print(
-        f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}, {_size(total)} of {_size(cache.limit)} in {cache.folder}"
-    )
+    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    print(f"{count}, {_size(total)} of {_size(cache.limit)} in {cache.folder}")
 
 
 def _kernels(entry: Entry) -> str:
