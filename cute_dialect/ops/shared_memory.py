@@ -40,8 +40,8 @@ def swizzle_period(swizzle: Swizzle) -> int:
 def storage_bytes(t: MemRefType) -> int:
     """Bytes that a tensor with a static layout takes.
 
-    That is ``cosize`` elements, rounded up to whole blocks within which the swizzle moves them.  Raises AlgebraError for
-    a dynamic layout and for elements that do not fill whole bytes.
+    That is ``cosize`` elements, rounded up to whole blocks within which the swizzle moves them.  Raises AlgebraError
+    for a dynamic layout and for elements that do not fill whole bytes.
 
     >>> from xdsl.dialects.builtin import f16
     >>> from cute_dialect.memory_types import MemRef

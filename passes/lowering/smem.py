@@ -1,8 +1,8 @@
 """``cute-to-base`` of shared memory: the buffers of a kernel become one segment.
 
-All ``alloc_smem`` of a kernel are laid out in the order of the program, each at its alignment.  Up to 48 KiB the segment
-is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the bytes that
-the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.
+All ``alloc_smem`` of a kernel are laid out in the order of the program, each at its alignment.  Up to 48 KiB the
+segment is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the bytes
+that the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.
 """
 
 from __future__ import annotations
@@ -132,6 +132,16 @@ def _alloc_smem(low: Lowering, op: Operation) -> None:
     low.values[op.results[0]] = tensor
 
 
+def segment_alignment(low: Lowering, symbol: str) -> int:
+    """Alignment in bytes of the segment that ``llvm.mlir.addressof`` names (``@name``); 1 if it is none of ours."""
+    layout = low.smem
+    if not isinstance(layout, SmemLayout):
+        return 1
+    if symbol == f"@{layout.static_name}":
+        return layout.align
+    return max(layout.align, SMEM_BASE_ALIGN) if symbol == f"@{layout.dynamic_name}" else 1
+
+
 def _smem_base(low: Lowering, op: Operation) -> None:
     layout = _layout_of(low, op)
     low.values[op.results[0]] = _address(low, layout.dynamic_name, layout.base_offset)
@@ -156,7 +166,7 @@ def finish(low: Lowering, function: Operation) -> list[Operation]:
             llvm.GlobalOp(layout.static_name, t, addr_space=3, alignment=layout.align, body=Region(block))
         )
     if layout.dynamic or layout.has_base:
-        align = max(layout.align if layout.dynamic else 1, SMEM_BASE_ALIGN)
+        align = max(layout.align, SMEM_BASE_ALIGN)
         t = llvm.LLVMArrayType(0, i8)
         made.append(llvm.GlobalOp(layout.dynamic_name, t, linkage="external", addr_space=3, alignment=align))
     for op in made:

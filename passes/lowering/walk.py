@@ -14,6 +14,7 @@ from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.emitter import BINARY, ArithEmitter, ssa_value
+from cute_dialect.passes.lowering.bits import PossibleBits
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.folding import constant_of, fold_integer
 from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
@@ -57,6 +58,7 @@ class Lowering:
         self.build = BaseBuilder(Block())
         self.emitter = SharingEmitter(self.build)
         self.widener = Widener()
+        self.bits = PossibleBits()
         self.values: dict[SSAValue, SSAValue] = {}
         self.views: dict[SSAValue, FragmentView] = {}
         self.registers = Registers()
@@ -216,10 +218,9 @@ class Lowering:
         """The address that a swizzled pointer really means."""
         if swizzle is None:
             return address
-        number = self.build.emit(llvm.OPS["ptrtoint"].create(operands=[address], result_types=[i32]))
-        moved = swizzle(Dyn(32, 1, number, self.emitter))
-        assert isinstance(moved, Dyn)
-        return self.build.emit(llvm.OPS["inttoptr"].create(operands=[ssa_value(moved)], result_types=[address.type]))
+        from cute_dialect.passes.lowering.swizzling import swizzled_address
+
+        return swizzled_address(self, address, swizzle)
 
 
 def memory_type(element: Attribute) -> Attribute:
