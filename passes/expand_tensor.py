@@ -27,8 +27,8 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
 from cute_dialect.dialect import core_ops
-from cute_dialect.memory_types import TensorType
-from cute_dialect.ops import algebra, size_index, views
+from cute_dialect.memory_types import MemRefType, PtrType, TensorType
+from cute_dialect.ops import algebra, size_index, tensors, views
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed, tracked
 from cute_dialect.ops.lifted import slice_offset
@@ -73,6 +73,34 @@ def _offset_type(offset: IntTuple) -> IntTupleType:
     return IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
 
 
+def _placed(op: Operation, ctx: ExpandContext) -> None:
+    """local_tile and its like: layout and offset from the op's own function, over values."""
+    assert isinstance(op, tensors.PlacedOp)
+    tensor = op.operands[0]
+    declared = op.results[0].type
+    assert isinstance(declared, TensorType)
+    layout = tracked(ctx.scalars_of(_emit(ctx, views.GetLayoutOp(tensor))))
+    assert isinstance(layout, Layout | ComposedLayout)
+    new, offset = op.place(layout, [tracked(ctx.scalars_of(o)) for o in op.operands[1:]])
+    it = _emit(ctx, views.GetIterOp(tensor))
+    if offset is not None:
+        it = _emit(ctx, views.AddOffsetOp(it, rebuild(_offset_type(offset), offset, ctx.emitter)))
+    part = rebuild(views.layout_type(declared.layout), new, ctx.emitter)
+    ctx.replace(op, [_emit(ctx, views.MakeViewOp(it, part, declared))])
+
+
+def _recast_tensor(op: Operation, ctx: ExpandContext) -> None:
+    tensor = op.operands[0]
+    t, declared = tensor.type, op.results[0].type
+    assert isinstance(t, MemRefType) and isinstance(declared, MemRefType)
+    layout = tracked(ctx.scalars_of(_emit(ctx, views.GetLayoutOp(tensor))))
+    assert isinstance(layout, Layout | ComposedLayout)
+    new = tensors.recast(t, layout, declared.element)
+    it = _emit(ctx, views.RecastIterOp(_emit(ctx, views.GetIterOp(tensor)), PtrType(declared.data.ptr)))
+    part = rebuild(views.layout_type(declared.layout), new, ctx.emitter)
+    ctx.replace(op, [_emit(ctx, views.MakeViewOp(it, part, declared))])
+
+
 def _lifted(op: Operation, ctx: ExpandContext) -> None:
     assert isinstance(op, CuteOp)
     tensor = op.operands[0]
@@ -103,6 +131,10 @@ def _lifted(op: Operation, ctx: ExpandContext) -> None:
 EXPANSIONS: Mapping[type[Operation], Callable[[Operation, ExpandContext], None]] = {
     **{op: _lifted for op in core_ops() if issubclass(op, CuteOp) and op.LIFT},
     algebra.SliceOp: _slice,
+    tensors.LocalTileOp: _placed,
+    tensors.LocalPartitionOp: _placed,
+    tensors.DomainOffsetOp: _placed,
+    tensors.RecastTensorOp: _recast_tensor,
 }
 """What a layout op does when its first operand is a tensor."""
 

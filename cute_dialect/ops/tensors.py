@@ -1,13 +1,287 @@
-"""Tiles, partitions and offsets of tensors; shared memory."""
+"""Tiles, partitions and offsets of tensors; shared memory.
+
+Each op changes the layout of a tensor and moves its iterator; both come from the same function of the algebra, run over
+types here and over values in ``cute-expand-ops``.
+"""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Sequence
+from typing import cast
 
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static, weakly_congruent
+from cute_dialect.algebra.layout import evaluate, recast_layout
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
+from cute_dialect.algebra.tiled_copy import local_partition, local_tile
+from cute_dialect.algebra.tiling import Tiler
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
+from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.ops import shared_memory
+from cute_dialect.ops.asm import parse_operand_list, print_operand_list
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import DIVIDER, Kinds, payload_text, tracked
+from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands
+from cute_dialect.types import CoordType, CuteType, LayoutType
+
+Placed = tuple[AnyLayout, "IntTuple | None"]
+"""A layout, and what is added to the iterator (``None``: nothing)."""
+
+
+class PlacedOp(MemoryOp):
+    """Base: an op that gives a tensor another layout and moves its iterator.
+
+    :meth:`place` is the whole op; it works on payloads, whose dynamic leaves may carry SSA values.
+    """
+
+    @classmethod
+    def check_kinds(cls, operand_types: Sequence[Attribute]) -> None:
+        """Raise AlgebraError unless the operands beside the tensor are what the op takes."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def place(cls, layout: AnyLayout, operands: Sequence[Payload]) -> Placed:
+        """The new layout and the offset.  ``operands``: the payloads beside the tensor's, divisibility tracked."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        if not operand_types:
+            raise AlgebraError("expected a tensor, got no operand")
+        tensor = operand_types[0]
+        expect(tensor, TensorType, 0, "a tensor")
+        assert isinstance(tensor, TensorType)
+        cls.check_kinds(operand_types)
+        payloads = [tracked(cast("CuteType", t).data) for t in operand_types[1:]]
+        layout = tracked(tensor.layout)
+        assert isinstance(layout, Layout | ComposedLayout)
+        new, offset = cls.place(layout, payloads)
+        return [tensor_with(tensor, new, offset)]
+
+
+def _expect_kind(t: Attribute, kinds: Kinds, index: int) -> None:
+    if not kinds.accepts(t):
+        raise AlgebraError(f"operand #{index} must be {kinds}, got {t}")
+
+
+@cute_op
+class LocalTileOp(PlacedOp):
+    """The tile of a tensor at a coordinate among the tiles.
+
+    Syntax: ``%b = cute.local_tile(%t, %tiler, %coord [, %proj]) : (T, TILER, COORD [, COORD]) -> T'``
+
+    Inference: ``zipped_divide`` by the tiler, then the rest modes are sliced at the coordinate: ``(tile…, rest…)``, where
+    rest modes stay that have ``_`` in the coordinate or no element there.  ``%proj`` has ``_`` where tiler and coordinate
+    have an element that the tensor lacks, and anything elsewhere.
+
+    Example:
+        %b = cute.local_tile(%t, %tiler, %c) : (!cute.memref<f32, gmem, "(64,32):(32,1)">, !cute.tile<"[16:1;8:1]">, !cute.coord<"(1,2)">) -> !cute.memref<f32, gmem, "(16,8):(32,1)">
+    """  # noqa: E501
+
+    name = "cute.local_tile"
+    tensor = operand_def()
+    tiler = operand_def()
+    coord = operand_def(CoordType)
+    proj = opt_operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tensor: SSAValue, tiler: SSAValue, coord: SSAValue, proj: SSAValue | None = None):
+        operands = [tensor, tiler, coord] if proj is None else [tensor, tiler, coord, proj]
+        super().__init__(
+            operands=[tensor, tiler, coord, proj], result_types=self.infer_types([o.type for o in operands], {})
+        )
+
+    @classmethod
+    def check_kinds(cls, operand_types: Sequence[Attribute]) -> None:
+        expect_operands(operand_types, 3, 4)
+        _expect_kind(operand_types[1], DIVIDER, 1)
+        for i, t in enumerate(operand_types[2:], 2):
+            expect(t, CoordType, i, "a !cute.coord")
+
+    @classmethod
+    def place(cls, layout: AnyLayout, operands: Sequence[Payload]) -> Placed:
+        tiler, coord, *proj = operands
+        return local_tile(layout, cast("Tiler", tiler), cast("Coord", coord), cast("Coord", proj[0]) if proj else None)
+
+
+@cute_op
+class LocalPartitionOp(PlacedOp):
+    """What is left of a tensor for one thread when its elements are dealt out in tiles of the shape of a thread layout.
+
+    Syntax: ``%p = cute.local_partition(%t, %threads, %tid) : (T, !cute.layout<"…">, !cute.coord<"?">) -> T'``
+
+    Inference: ``zipped_divide`` by the sizes of the modes of the thread layout; the tile mode is sliced at the thread's
+    coordinate ``(tid / stride_i) % extent_i``, the rest modes stay.
+
+    Example:
+        %p = cute.local_partition(%t, %threads, %tid) : (!cute.memref<f32, smem, "(8,16):(16,1)">, !cute.layout<"(4,8):(8,1)">, !cute.coord<"?">) -> !cute.memref<f32, smem, "(2,2):(64,8)">
+    """  # noqa: E501
+
+    name = "cute.local_partition"
+    tensor = operand_def()
+    threads = operand_def(LayoutType)
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tensor: SSAValue, threads: SSAValue, tid: SSAValue):
+        types = [tensor.type, threads.type, tid.type]
+        super().__init__(operands=[tensor, threads, tid], result_types=self.infer_types(types, {}))
+
+    @classmethod
+    def check_kinds(cls, operand_types: Sequence[Attribute]) -> None:
+        expect_operands(operand_types, 3)
+        expect(operand_types[1], LayoutType, 1, "a !cute.layout")
+        expect(operand_types[2], CoordType, 2, "a !cute.coord")
+
+    @classmethod
+    def place(cls, layout: AnyLayout, operands: Sequence[Payload]) -> Placed:
+        threads, tid = operands
+        assert isinstance(threads, Layout)
+        if depth(tid) != 0 or tid is UNDERSCORE:
+            raise AlgebraError(f"operand #2 must be a thread index, got {payload_text(tid)}")
+        if not is_static(threads):
+            raise AlgebraError(f"expected a static thread layout, got {payload_text(threads)}")
+        return local_partition(layout, threads, cast("Leaf", tid))
+
+
+@cute_op
+class DomainOffsetOp(PlacedOp):
+    """A tensor whose coordinate ``c`` is coordinate ``c + offset`` of the operand; the layout stays.
+
+    Syntax: ``%u = cute.domain_offset(%t, %coord) : (T, !cute.coord<"…">) -> T'``
+
+    Inference: the iterator moves by ``layout(coord)``; in a swizzled layout the offset before the swizzle does.  The
+    shape stays: coordinates that leave the tensor are the program's matter.
+
+    Example:
+        %u = cute.domain_offset(%t, %c) : (!cute.memref<f32, gmem, "(8,16):(16,1)">, !cute.coord<"(2,4)">) -> !cute.memref<f32, gmem, "(8,16):(16,1)">
+    """  # noqa: E501
+
+    name = "cute.domain_offset"
+    tensor = operand_def()
+    coord = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tensor: SSAValue, coord: SSAValue):
+        super().__init__(operands=[tensor, coord], result_types=self.infer_types([tensor.type, coord.type], {}))
+
+    @classmethod
+    def check_kinds(cls, operand_types: Sequence[Attribute]) -> None:
+        expect_operands(operand_types, 2)
+        expect(operand_types[1], CoordType, 1, "a !cute.coord")
+
+    @classmethod
+    def place(cls, layout: AnyLayout, operands: Sequence[Payload]) -> Placed:
+        coord = cast("Coord", operands[0])
+        plain = layout.outer if isinstance(layout, ComposedLayout) else layout
+        if not weakly_congruent(coord, plain.shape):
+            raise AlgebraError(
+                f"expected a coordinate weakly congruent to the shape {payload_text(plain.shape)}, "
+                f"got {payload_text(coord)}"
+            )
+        moved = evaluate(coord, plain)
+        if isinstance(layout, ComposedLayout):
+            if not isinstance(layout.offset, int | Dyn) or not isinstance(moved, int | Dyn):
+                raise AlgebraError(f"expected an integer offset in the composed layout, got {payload_text(layout)}")
+            return ComposedLayout(layout.inner, add(layout.offset, moved), layout.outer), None
+        return layout, moved
+
+
+def recast(tensor: TensorType, layout: AnyLayout, element: Attribute) -> AnyLayout:
+    """The layout of a tensor seen as elements of another width.  Raises AlgebraError."""
+    if not isinstance(tensor, MemRefType):
+        raise AlgebraError(f"expected a !cute.memref, got {tensor}")
+    return recast_layout(layout, element_bits(element), element_bits(tensor.element))
+
+
+def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
+    """The type that ``recast_tensor`` to an element type gives.  Raises AlgebraError."""
+    expect(tensor, MemRefType, 0, "a !cute.memref")
+    assert isinstance(tensor, MemRefType)
+    layout = tracked(tensor.layout)
+    assert isinstance(layout, Layout | ComposedLayout)
+    new = recast(tensor, layout, element)
+    p = tensor.data.ptr
+    if p.alignment % natural_alignment(element):
+        raise AlgebraError(
+            f"expected an alignment of at least the {natural_alignment(element)} bytes of {element}, got {p.alignment}"
+        )
+    return MemRefType(MemRef(ptr(element, p.space, p.alignment, p.swizzle), new))
+
+
+@cute_op
+class RecastTensorOp(MemoryOp):
+    """A tensor seen as elements of another type: the pointer is reinterpreted, the layout recast.
+
+    Syntax: ``%u = cute.recast_tensor(%t) : T to T'``
+
+    Inference: the element type of ``T'`` is given; its layout is ``recast_layout`` of that of ``T``, the alignment and
+    the (byte) swizzle stay.
+
+    Example:
+        %u = cute.recast_tensor(%t) : !cute.memref<f16, smem, align<16>, "(8,64):(64,1)"> to !cute.memref<i32, smem, align<16>, "(8,32):(32,1)">
+    """  # noqa: E501
+
+    name = "cute.recast_tensor"
+    tensor = operand_def(MemRefType)
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+
+    def __init__(self, tensor: SSAValue, element: Attribute):
+        super().__init__(operands=[tensor], result_types=[recast_type(tensor.type, element)])
+
+    def verify_(self) -> None:
+        from cute_dialect.ops.kinds import type_weaker_or_equal
+
+        t = self.result.type
+        assert isinstance(t, MemRefType)
+        try:
+            expected = recast_type(self.tensor.type, t.element)
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+        if not type_weaker_or_equal(t, expected):
+            raise VerifyException(f"'{self.name}' op result #0: expected {expected}, got {t}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        (operand,) = parse_operand_list(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        source = parser.parse_type()
+        parser.parse_keyword("to")
+        target = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(operand, source)], result_types=[target], attributes=attributes
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.tensor.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
+
 
 OPS: list[type[Operation]] = []
 """Ops of ``cute_nvgpu``."""
 
-CUTE_OPS: list[type[Operation]] = [*shared_memory.OPS]
+CUTE_OPS: list[type[Operation]] = [
+    LocalTileOp,
+    LocalPartitionOp,
+    DomainOffsetOp,
+    RecastTensorOp,
+    *shared_memory.OPS,
+]
 """Ops of ``cute``."""

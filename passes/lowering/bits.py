@@ -1,8 +1,8 @@
 """Which bits of a lowered integer can be set: an upper bound read off the ops that made it.
 
-A *mask* is a number of 32 bits (64 for wider values); a bit that is clear in the mask is clear in every value that the
-op can give.  Thread and block ids have the bounds of their range, products and sums of bounded numbers are bounded, what
-is not known has all bits.  A number that may be negative has all bits from its lowest one up.
+A *mask* is a number of 32 bits (64 for wider values); a bit that is clear in the mask is clear in every value that
+the op can give.  Thread ids have the bounds of their range, products and sums of bounded numbers are bounded, what is
+not known has all bits.  A number that may be negative has all bits from its lowest one up.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``cute-to-base`` of shared memory: the buffers of a kernel become one segment.
 
 All ``alloc_smem`` of a kernel are laid out in the order of the program, each at its alignment.  Up to 48 KiB the
-segment is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the bytes
-that the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.
+segment is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the
+bytes that the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.
 """
 
 from __future__ import annotations

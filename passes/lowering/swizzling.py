@@ -4,8 +4,8 @@ A swizzle ``S<b,m,s>`` acts on the byte address.  The address is taken apart int
 and a sum of terms: ``segment + sum(value * scale) + constant``.  The segment is aligned to the period ``2^(m+b+|s|)``,
 so what is a multiple of the period (stages, whole rows of patterns) is added after the swizzle.  The swizzle is linear
 over xor: where a constant has no bit in common with the other terms (:mod:`.bits`) it is swizzled at compile time and
-added or xored to the rest.  Typically one thread-dependent offset is swizzled once, and every access of an unrolled copy
-is an immediate or one xor away from it.
+added or xored to the rest.  Typically one thread-dependent offset is swizzled once, and every access of an unrolled
+copy is an immediate or one xor away from it.
 
 Example, ``S<3,4,3>``, ``row = tid mod 8``, a buffer 4096 bytes into the segment::
 
@@ -32,6 +32,7 @@ from cute_dialect.upstream import llvm
 
 _DYNAMIC_INDEX = -(1 << 31)
 _MAX_TERMS = 16
+_LINEAR = ("arith.addi", "arith.muli", "arith.shli")
 
 
 class Terms(NamedTuple):
@@ -94,7 +95,7 @@ def _split(value: SSAValue, scale: int, into: list[tuple[SSAValue, int]]) -> int
             continue
         owner = v.owner
         name = owner.name if isinstance(owner, Operation) and not path else ""
-        if isinstance(owner, Operation) and name in ("arith.addi", "arith.muli", "arith.shli") and len(into) < _MAX_TERMS:
+        if isinstance(owner, Operation) and name in _LINEAR and len(into) < _MAX_TERMS:
             a, b = owner.operands
             by = constant_of(b)
             if name == "arith.addi":

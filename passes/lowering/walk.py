@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import IntegerType, f32, i32
+from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
 from cute_dialect.algebra.int_tuple import is_static
@@ -22,7 +22,6 @@ from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.widen import Widener
 from cute_dialect.types import CuteType
-from cute_dialect.upstream import llvm
 
 
 class SharingEmitter(ArithEmitter):
