@@ -30,11 +30,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static, map_leaves
+from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.layout import size
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
-from cute_dialect.algebra.values import IntTuple, Layout
+from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.values import Layout
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType, integer_width
+from cute_dialect.nvgpu_copy_types import InstructionCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
@@ -45,7 +46,7 @@ from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 from cute_dialect.passes.lowering import copy_atoms, mma_atoms, tma_atoms
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan
 from cute_dialect.passes.lowering.site import Site
-from cute_dialect.types import CuteType, IntTupleType, LayoutType
+from cute_dialect.types import CuteType, LayoutType
 
 
 class AlgoToArchPass(Pass):
@@ -110,25 +111,11 @@ def _partition(op: Operation) -> None:
     assert isinstance(t, TensorType) and isinstance(tiled_copy, TiledCopyType) and isinstance(declared, TensorType)
     it = site.emit(views.GetIterOp(tensor))
     layout = site.bound(site.emit(views.GetLayoutOp(tensor)))
-    part, offset = tiled.partition(tiled_copy, t, layout, site.bound(tid))
-    moved = _moved(site, it, offset)
+    part, offset = tiled.partition(tiled_copy, t, layout, site.bound(tid), tiled.partition_side(op))
+    moved = site.moved(it, offset)
     assert isinstance(declared.layout, Layout)
     view = views.MakeViewOp(moved, site.make(LayoutType(declared.layout), part), declared)
     op.results[0].replace_all_uses_with(site.emit(view))
-
-
-def _moved(site: Site, it: SSAValue, offset: IntTuple) -> SSAValue:
-    """An iterator moved by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
-    if isinstance(offset, int) and offset == 0:
-        return it
-    if isinstance(offset, tuple):
-        return site.emit(views.AddOffsetOp(it, _tuple_offset(site, offset)))
-    return site.emit(views.AddOffsetOp(it, site.offset(offset)))
-
-
-def _tuple_offset(site: Site, offset: tuple[IntTuple, ...]) -> SSAValue:
-    t = IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
-    return site.make(t, offset)
 
 
 # ------------------------------------------------------------------------------------------------------------ fragments
@@ -224,7 +211,7 @@ class Accesses:
         else:
             modes = [(m.extent, m.strides[side]) for m in self.plan.vector]
             layout = Layout(tuple(e for e, _ in modes), tuple(d for _, d in modes))
-        moved = _moved(self.site, self._iters[side], self.plan.offset(step, side))
+        moved = self.site.moved(self._iters[side], self.plan.offset(step, side))
         return self.site.emit(views.MakeViewOp(moved, self.site.static(LayoutType(layout))))
 
     def _flag(self, index: int) -> SSAValue:
@@ -245,6 +232,12 @@ def _copy(op: Operation) -> None:
     if isinstance(atom, TiledCopyType):
         atom = atom.data.atom
     assert isinstance(atom, CopyAtomType)
+    if atom.name.startswith("cute_nvgpu.atom.tma_"):
+        tma_atoms.copy(op)
+        return
+    if isinstance(atom, InstructionCopyType):
+        copy_atoms.lower_copy(op, atom)
+        return
     if not isinstance(atom, UniversalCopyType):
         raise PassError(f"no lowering for copies by {atom}", op)
     sides: list[Side] = []

@@ -1,10 +1,278 @@
-"""Matrix instructions, ``cute_nvgpu.arch.*``."""
+"""Matrix instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of one atom's values."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Sequence
+from typing import ClassVar
 
-OPS: list[type[Operation]] = []
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import attr_def, operand_def, opt_operand_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import ComposedLayout, Layout
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, MmaSyncType, UniversalFmaType, WgmmaType
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.mma import atom_values, check_element, descriptor_of
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+
+
+class _NoResultOp(MemoryOp):
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_no_result(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_no_result(self, printer)
+
+
+class _ProductOp(_NoResultOp):
+    """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
+
+    ATOM: ClassVar[type[MmaAtomType]]
+    OPERANDS: ClassVar[str] = "DABC"
+
+    def verify_(self) -> None:
+        try:
+            self.check()
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+
+    def check(self) -> None:
+        """Raise AlgebraError unless atom and operands fit."""
+        n = len(self.OPERANDS)
+        expect_operands(self.operand_types, n, n + (self.name == WgmmaOp.name))
+        atom = self.attributes.get("atom")
+        if not isinstance(atom, self.ATOM):
+            raise AlgebraError(f"expected an attribute 'atom' of type !{self.ATOM.name}, got {atom}")
+        for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
+            expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
+            assert isinstance(t, MemRefType)
+            check_one_atom(atom, operand, t)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        return []
+
+
+def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
+    """Raise AlgebraError unless a tensor holds exactly one atom's values of an operand."""
+    space = "smem" if atom.in_shared_memory(operand) else "rmem"
+    if t.space != space:
+        raise AlgebraError(f"expected {operand} in {space} as the atom {atom} takes it, got {t.space}")
+    check_element(atom, operand, t)
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) or not is_static(layout):
+        raise AlgebraError(f"expected a static plain layout of {operand}, got {payload_text(layout)}")
+    assert isinstance(layout, Layout)
+    wanted = atom_values(atom, operand)
+    if size(layout.shape) != wanted:
+        raise AlgebraError(
+            f"expected {wanted} values of {operand} as the atom {atom} takes, got {size(layout.shape)} in "
+            f"{payload_text(layout)}"
+        )
+    if space == "smem":
+        descriptor_of(atom, operand, t, layout)
+
+
+@cute_op
+class FmaOp(_ProductOp):
+    """One multiply-add of a thread.
+
+    Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
+
+    Example:
+        cute_nvgpu.arch.fma(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>} : (!cute.memref<f32, rmem, "1:0">, !cute.memref<f32, rmem, "1:0">, !cute.memref<f32, rmem, "1:0">, !cute.memref<f32, rmem, "1:0">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.fma"
+    ATOM: ClassVar[type[MmaAtomType]] = UniversalFmaType
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    atom = attr_def(UniversalFmaType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class DotProductOp(_ProductOp):
+    """``dp4a`` or ``dp2a`` of a thread.
+
+    Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
+    """
+
+    name = "cute_nvgpu.arch.dot_product"
+    ATOM: ClassVar[type[MmaAtomType]] = DotProductType
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    atom = attr_def(DotProductType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class MmaSyncOp(_ProductOp):
+    """``mma.sync`` of a warp: views hold what one thread has of one atom, values in the order of the atom.
+
+    Syntax: ``cute_nvgpu.arch.mma_sync(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
+
+    Example:
+        cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<8>, "(2,2):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.mma_sync"
+    ATOM: ClassVar[type[MmaAtomType]] = MmaSyncType
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    atom = attr_def(MmaSyncType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class WgmmaOp(_ProductOp):
+    """``wgmma.mma_async`` of a warp group: ``D = A * B + D`` if it accumulates, else ``D = A * B``.
+
+    Syntax: ``cute_nvgpu.arch.wgmma(%D, %A, %B [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B [, i1]) -> ()``
+
+    ``%scale_d`` decides at run time; then ``accumulate`` must be true.  A (unless it is in registers) and B are tiles
+    of one instruction in shared memory: their matrix descriptors come from layout, swizzle and address.  Before the
+    first of a batch stands ``wgmma_fence``; D may be read after ``wgmma_commit_group`` and ``wgmma_wait_group``.
+
+    Example:
+        cute_nvgpu.arch.wgmma(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, rmem, align<16>, "(2,2,1):(1,2,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(8,16):(64,1)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.wgmma"
+    ATOM: ClassVar[type[MmaAtomType]] = WgmmaType
+    OPERANDS: ClassVar[str] = "DAB"
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    scale_d = opt_operand_def(i1)
+    atom = attr_def(WgmmaType)
+    accumulate = attr_def(BoolAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def check(self) -> None:
+        super().check()
+        accumulate = self.attributes.get("accumulate")
+        if not isinstance(accumulate, IntegerAttr) or accumulate.type != i1:
+            raise AlgebraError(f"expected an attribute 'accumulate', true or false, got {accumulate}")
+        if len(self.operands) > 3:
+            if self.operands[3].type != i1:
+                raise AlgebraError(f"operand #3 must be an i1, got {self.operands[3].type}")
+            if not accumulate.value.data:
+                raise AlgebraError("expected accumulate = true beside a scale_d operand, got false")
+
+
+class _AccumulatorsOp(_NoResultOp):
+    """Accumulators may be operands: they then pass through the instruction, so nothing moves across it."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        for i, t in enumerate(operand_types):
+            expect(t, MemRefType, i, "an accumulator tensor in rmem")
+            assert isinstance(t, MemRefType)
+            if t.space != "rmem":
+                raise AlgebraError(f"operand #{i} must be an accumulator tensor in rmem, got {t}")
+            if isinstance(t.layout, ComposedLayout) or not is_static(t.layout):
+                raise AlgebraError(f"operand #{i} must have a static plain layout, got {payload_text(t.layout)}")
+        return []
+
+
+@cute_op
+class WgmmaFenceOp(_AccumulatorsOp):
+    """Orders register accesses before the ``wgmma`` that follow.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_fence(%acc…) : (T…) -> ()``
+
+    Needed before the first ``wgmma`` and wherever other instructions have written the registers of one.
+
+    Example:
+        cute_nvgpu.arch.wgmma_fence() : () -> ()
+    """
+
+    name = "cute_nvgpu.arch.wgmma_fence"
+    accumulators = var_operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, *accumulators: SSAValue):
+        super().__init__(operands=[list(accumulators)])
+
+
+@cute_op
+class WgmmaCommitGroupOp(_NoResultOp):
+    """Makes a group of all ``wgmma`` issued since the last one.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_commit_group() : () -> ()``
+
+    Example:
+        cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+    """
+
+    name = "cute_nvgpu.arch.wgmma_commit_group"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 0)
+        return []
+
+
+@cute_op
+class WgmmaWaitGroupOp(_AccumulatorsOp):
+    """Waits until at most ``n`` groups are under way.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_wait_group(%acc…) {n = 0 : i32} : (T…) -> ()``
+
+    Give the accumulators that are read afterwards as operands: nothing that reads them can then move before the wait.
+
+    Example:
+        cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
+    """
+
+    name = "cute_nvgpu.arch.wgmma_wait_group"
+    accumulators = var_operand_def(MemRefType)
+    n = attr_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, *accumulators: SSAValue, n: int = 0):
+        super().__init__(operands=[list(accumulators)], attributes={"n": IntegerAttr(n, i32)})
+
+    def verify_(self) -> None:
+        n = self.attributes.get("n")
+        try:
+            if not isinstance(n, IntegerAttr) or n.type != i32 or not 0 <= n.value.data <= 7:
+                raise AlgebraError(f"expected an attribute n from 0 to 7 of type i32, got {n}")
+            self.check_types()
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+
+
+OPS: list[type[Operation]] = [
+    FmaOp,
+    DotProductOp,
+    MmaSyncOp,
+    WgmmaOp,
+    WgmmaFenceOp,
+    WgmmaCommitGroupOp,
+    WgmmaWaitGroupOp,
+]
 """Ops of ``cute_nvgpu``."""
 
 CUTE_OPS: list[type[Operation]] = []

@@ -8,7 +8,7 @@ both sides prove.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -29,6 +29,7 @@ from cute_dialect.memory_types import (
     TiledCopyType,
     element_bits,
 )
+from cute_dialect.nvgpu_mma_types import MmaAtomType
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
@@ -62,7 +63,7 @@ class AtomOp(MemoryOp):
         super().__init__(result_types=[result_type])
 
     def verify_(self) -> None:
-        if not isinstance(self.result.type, CopyAtomType):
+        if not isinstance(self.result.type, CopyAtomType | MmaAtomType):
             raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
 
     @classmethod
@@ -109,6 +110,8 @@ class MakeTiledCopyOp(MemoryOp):
 
 
 class _PartitionOp(MemoryOp):
+    SIDE: ClassVar[str]
+
     def __init__(self, tiled_copy: SSAValue, tensor: SSAValue, tid: SSAValue):
         super().__init__(
             operands=[tiled_copy, tensor, tid],
@@ -125,14 +128,23 @@ class _PartitionOp(MemoryOp):
         assert isinstance(tc, TiledCopyType) and isinstance(tensor, TensorType) and isinstance(coord, CoordType)
         if depth(coord.data) != 0 or coord.data is UNDERSCORE:
             raise AlgebraError(f"operand #2 must be a thread index, got {payload_text(coord.data)}")
-        layout, offset = partition(tc, tensor, tensor.layout, coord.data)
+        layout, offset = partition(tc, tensor, tensor.layout, coord.data, cls.SIDE)
         return [tensor_with(tensor, layout, offset)]
 
 
-def partition(tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload) -> tuple[Layout, IntTuple]:
+def partition_side(op: Operation) -> str:
+    """The side that a ``partition_S`` or ``partition_D`` is of: "src" or "dst"."""
+    assert isinstance(op, _PartitionOp)
+    return op.SIDE
+
+
+def partition(
+    tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload, side: str
+) -> tuple[Layout, IntTuple]:
     """One thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
-    ``layout``: the tensor's, possibly with leaves bound to SSA values.  The value mode comes first, then one mode for
+    ``layout``: the tensor's, possibly with leaves bound to SSA values.  ``side``: "src" or "dst"; which thread has which
+    values may differ between the two.  The value mode comes first, then one mode for
     each mode of the tensor; modes of static extent 1 have stride 0.  Raises AlgebraError.
     """
     from cute_dialect.algebra.tiled_copy import thread_slice, tile_to_thread
@@ -149,7 +161,9 @@ def partition(tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Paylo
             f"expected a tensor of the atom's element width ({atom_element}: {element_bits(atom_element)} bits), "
             f"got one of {element} ({element_bits(element)} bits)"
         )
-    thr_val = tile_to_thread(tracked(layout), tc.data.tiler, tc.data.layout_tv, (atom.threads(), atom.values()))
+    thr_val = tile_to_thread(
+        tracked(layout), tc.data.tiler, tc.data.layout_tv, (atom.threads(), atom.values()), atom.reference_map(side)
+    )
     return thread_slice(thr_val, cast("Coord", tracked(tid)))
 
 
@@ -166,6 +180,7 @@ class PartitionSOp(_PartitionOp):
     """  # noqa: E501
 
     name = "cute.tiled.copy.partition_S"
+    SIDE: ClassVar[str] = "src"
     tiled_copy = operand_def(TiledCopyType)
     tensor = operand_def()
     tid = operand_def(CoordType)
@@ -178,6 +193,7 @@ class PartitionDOp(_PartitionOp):
     """A thread's part of a destination tensor of a tiled copy; see ``partition_S``."""
 
     name = "cute.tiled.copy.partition_D"
+    SIDE: ClassVar[str] = "dst"
     tiled_copy = operand_def(TiledCopyType)
     tensor = operand_def()
     tid = operand_def(CoordType)
@@ -195,6 +211,9 @@ class CopyOp(MemoryOp):
     flag an iteration (its mode 0 has size 1 or stride 0).  Elements whose flag is false are neither read nor written.
     A group of contiguous, aligned elements whose flags all hold still moves as one access.
     With a TMA atom one side is a tensor of TMA coordinates, the other a tensor in shared memory.
+    By an atom that is an instruction (``simt_async_copy``, ``ldsm``, ``stsm``) mode 0 of both sides holds the values of
+    equally many instructions, contiguous and aligned where they are in memory.  ``simt_async_copy`` takes one flag an
+    instruction and fills with zeros where it is false; the copies of a warp take no flags.
 
     Example:
         cute.copy(%at, %tA, %fA, pred = %fP) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "(4,2):(1,?)">, !cute.memref<f32, rmem, "(4,2):(1,4)">, !cute.memref<i1, rmem, "(4,2):(1,4)">) -> ()
@@ -225,6 +244,11 @@ class CopyOp(MemoryOp):
         assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
         atom_type = atom.data.atom if isinstance(atom, TiledCopyType) else atom
         assert isinstance(atom_type, CopyAtomType)
+        if atom_type.INSTRUCTION:
+            from cute_dialect.ops.copy_checks import check_copy as check_instructions
+
+            check_instructions(atom_type, source, destination, operand_types[3] if len(operand_types) == 4 else None)
+            return []
         element = atom_type.element
         shapes = [_shape(source), _shape(destination)]
         for i, (t, shape) in enumerate(zip((source, destination), shapes), 1):

@@ -1,10 +1,254 @@
-"""``convert-cute-algo-to-arch`` of tiled matrix multiplies: one arch op an instruction."""
+"""``convert-cute-algo-to-arch`` of tiled matrix multiplies: one arch op an instruction.
+
+``cute.gemm`` is unrolled: k in order, and within a k all (m, n), for ``mma.sync`` in serpentine order so that two
+neighbours share an operand.  Each operand of an instruction is a view of one atom's values; a view is made once.
+
+    cute.gemm(%mma, %d, %a, %b, %d)         with d (V,2,1), a (V,2,1), b (V,1,1)
+    →
+    %i  = cute.get_iter(%d)  …  %d0 = cute.make_view(%i, V)  …  %d1 = cute.make_view(%i + 4, V)  …
+    cute_nvgpu.arch.mma_sync(%d0, %a0, %b0, %d0) {atom = …} : …
+    cute_nvgpu.arch.mma_sync(%d1, %a1, %b0, %d1) {atom = …} : …
+
+Without C the first product of each accumulator starts from zero: a C of zeros for ``mma.sync`` and ``fma``, scale-d 0
+for ``wgmma``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
-from xdsl.ir import Operation
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, BoolAttr, FloatAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
-HANDLERS: Mapping[str, Callable[[Operation], None]] = {}
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.leaf import Leaf, add
+from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
+from cute_dialect.memory_types import MemRefType, TensorType, integer_width
+from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, TiledMmaType, UniversalFmaType, WgmmaType
+from cute_dialect.ops import arch_mma, memory, mma, views
+from cute_dialect.ops.mma import gemm_operands
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.site import Site
+from cute_dialect.types import CuteType, LayoutType, ShapeType
+
+
+def _nothing(op: Operation) -> None:
+    """A tiled MMA: all about it is in its type."""
+
+
+def _partition(op: Operation) -> None:
+    assert isinstance(op, mma.PartitionAOp | mma.PartitionBOp | mma.PartitionCOp)
+    tiled, tensor, tid = op.operands
+    site = Site(op)
+    t, tiled_mma, declared = tensor.type, tiled.type, op.results[0].type
+    assert isinstance(t, TensorType) and isinstance(tiled_mma, TiledMmaType) and isinstance(declared, TensorType)
+    it = site.emit(views.GetIterOp(tensor))
+    layout = site.bound(site.emit(views.GetLayoutOp(tensor)))
+    part, offset = mma.partition(tiled_mma, op.OPERAND, t, layout, site.bound(tid))
+    assert isinstance(declared.layout, Layout)
+    view = views.MakeViewOp(site.moved(it, offset), site.make(LayoutType(declared.layout), part), declared)
+    op.results[0].replace_all_uses_with(site.emit(view))
+
+
+def _partition_shape(op: Operation) -> None:
+    assert isinstance(op, mma.PartitionShapeAOp | mma.PartitionShapeBOp | mma.PartitionShapeCOp)
+    site = Site(op)
+    declared, tiled = op.results[0].type, op.mma.type
+    assert isinstance(declared, ShapeType) and isinstance(tiled, TiledMmaType)
+    shape = declared.data if declared.is_static() else mma.partition_shape(tiled, op.OPERAND, site.bound(op.shape))
+    op.results[0].replace_all_uses_with(site.make(declared, shape))
+
+
+def _make_fragment(op: Operation) -> None:
+    assert isinstance(op, mma.MakeFragmentAOp | mma.MakeFragmentBOp | mma.MakeFragmentCOp)
+    t = op.results[0].type
+    assert isinstance(t, MemRefType)
+    fragment = op.source if t.space != "rmem" else Site(op).emit(memory.AllocaOp(t))
+    op.results[0].replace_all_uses_with(fragment)
+
+
+def _query(op: Operation) -> None:
+    t = op.results[0].type
+    assert isinstance(t, CuteType)
+    op.results[0].replace_all_uses_with(Site(op).static(t))
+
+
+# ----------------------------------------------------------------------------------------------------------------- gemm
+
+
+class Tiles:
+    """Views of one atom's values of an operand, made when they are first asked for."""
+
+    def __init__(self, site: Site, tensor: SSAValue, modes: tuple[Layout, Layout, Layout]):
+        self._site = site
+        self._tensor = tensor
+        self._values, *self._rest = modes
+        t = tensor.type
+        assert isinstance(t, MemRefType)
+        self._type = t
+        self._whole = all(size(m) == 1 for m in self._rest) and t.layout == self._values
+
+    def at(self, first: int, second: int) -> SSAValue:
+        """The view of the atom at these coordinates of the two modes."""
+        if self._whole:
+            return self._tensor
+        site = self._site
+        key = ("tile", self._tensor, first, second)
+        return site.once(key, lambda: self._view(first, second))
+
+    def _view(self, first: int, second: int) -> Operation:
+        site, tensor = self._site, self._tensor
+        it = site.once(("iter", tensor), lambda: views.GetIterOp(tensor))
+        rest = [self._bound(i) for i in (1, 2)]
+        offset = add(_value(first, rest[0]), _value(second, rest[1]))
+        return views.MakeViewOp(site.moved(it, offset), site.static(LayoutType(self._values)))
+
+    def _bound(self, mode: int) -> Layout:
+        layout = self._rest[mode - 1]
+        from cute_dialect.algebra.int_tuple import is_static
+
+        if is_static(layout):
+            return layout
+        # A mode of a shared-memory operand with run-time strides.
+        ssa = self._site.once(("layout", self._tensor), lambda: views.GetLayoutOp(self._tensor))
+        whole = self._site.bound(ssa)
+        assert isinstance(whole, Layout)
+        return layout_modes(whole)[mode]
+
+
+def _value(coordinate: int, mode: Layout) -> Leaf:
+    found: IntTuple = evaluate(cast("Coord", coordinate), mode)
+    assert not isinstance(found, tuple)
+    return found
+
+
+def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
+    """All (i, j) of m times n; ``serpentine``: every other row backwards, so that neighbours share an operand.
+
+    >>> list(order(2, 2, serpentine=True))
+    [(0, 0), (0, 1), (1, 1), (1, 0)]
+    """
+    for i in range(m):
+        for j in range(n):
+            yield i, (n - 1 - j if serpentine and i % 2 else j)
+
+
+def _extent(mode: Layout) -> int:
+    n = size(mode)
+    assert isinstance(n, int)
+    return n
+
+
+def _gemm(op: Operation) -> None:
+    assert isinstance(op, mma.GemmOp)
+    site = Site(op)
+    atom, modes = gemm_operands(op.operand_types)
+    tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DAB", (op.d, op.a, op.b))}
+    extents = (_extent(modes["D"][1]), _extent(modes["D"][2]), _extent(modes["A"][2]))
+    if isinstance(atom, WgmmaType):
+        _wgmma(site, op, atom, tiles, extents)
+        return
+    c = tiles["D"] if op.c is None or op.c is op.d else Tiles(site, op.c, modes["C"])
+    zero = _zeros(site, atom) if op.c is None else None
+    make = _instruction(atom)
+    m, n, k = extents
+    for step in range(k):
+        for i, j in order(m, n, serpentine=True):
+            source = (zero or c.at(i, j)) if step == 0 else tiles["D"].at(i, j)
+            operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step), source]
+            site.add(make.create(operands=operands, attributes={"atom": atom}))
+
+
+def _instruction(atom: MmaAtomType) -> type[Operation]:
+    if isinstance(atom, UniversalFmaType):
+        return arch_mma.FmaOp
+    return arch_mma.DotProductOp if isinstance(atom, DotProductType) else arch_mma.MmaSyncOp
+
+
+def _zeros(site: Site, atom: MmaAtomType) -> SSAValue:
+    """A fragment of zeros, one atom's C."""
+    element = atom.element("C")
+    n = mma.atom_values(atom, "C")
+    fragment = site.emit(memory.AllocaOp(memory.rmem_type(element, Layout(n, 1 if n > 1 else 0))))
+    zero = zero_of(site, element)
+    for i in range(n):
+        site.add(memory.StoreOp(fragment, site.coordinate(i), zero))
+    return fragment
+
+
+def zero_of(site: Site, element: Attribute) -> SSAValue:
+    """The constant 0 of an element type."""
+    if integer_width(element) is not None:
+        return site.constant(0, element)
+    return site.once(
+        ("zero", element), lambda: arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element)
+    )
+
+
+def _wgmma(
+    site: Site, op: mma.GemmOp, atom: WgmmaType, tiles: Mapping[str, Tiles], extents: tuple[int, int, int]
+) -> None:
+    m, n, k = extents
+    scale_d = _accumulate_flag(op)
+    if op.c is not None and scale_d is not None:
+        raise PassError("expected either C or a run-time accumulate flag of the atom, got both", op)
+    if op.c is not None and op.c is not op.d:
+        _copy_accumulators(site, op.c, op.d)
+    for step in range(k):
+        for i, j in order(m, n, serpentine=False):
+            operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step)]
+            first = step == 0 and op.c is None
+            if first and scale_d is not None:
+                operands.append(scale_d)
+            accumulate = not first or scale_d is not None
+            attributes = {"accumulate": BoolAttr.from_bool(accumulate), "atom": atom}
+            site.add(arch_mma.WgmmaOp.create(operands=operands, attributes=attributes))
+
+
+def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:
+    t = target.type
+    assert isinstance(t, MemRefType)
+    n = size(t.layout)
+    assert isinstance(n, int)
+    for i in range(n):
+        where = site.coordinate(i)
+        site.add(memory.StoreOp(target, where, site.emit(memory.LoadOp(source, where))))
+
+
+def _accumulate_flag(op: mma.GemmOp) -> SSAValue | None:
+    """The flag that ``cute.atom.set_value {field = accumulate}`` has given the MMA, if any."""
+    value: SSAValue = op.mma
+    while isinstance(value.owner, Operation):
+        owner = value.owner
+        if owner.name == "cute.atom.set_value":
+            field = {**owner.attributes, **owner.properties}.get("field")
+            if field is not None and "accumulate" in str(field):
+                return owner.operands[1]
+        elif owner.name != "cute.make_tiled_mma":
+            return None
+        value = owner.operands[0]
+    return None
+
+
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute.make_tiled_mma": _nothing,
+    "cute.tiled.mma.partition_A": _partition,
+    "cute.tiled.mma.partition_B": _partition,
+    "cute.tiled.mma.partition_C": _partition,
+    "cute.tiled.mma.partition_shape_A": _partition_shape,
+    "cute.tiled.mma.partition_shape_B": _partition_shape,
+    "cute.tiled.mma.partition_shape_C": _partition_shape,
+    "cute.tiled.mma.make_fragment_A": _make_fragment,
+    "cute.tiled.mma.make_fragment_B": _make_fragment,
+    "cute.tiled.mma.make_fragment_C": _make_fragment,
+    "cute.tiled.mma.thr_layout_vmnk": _query,
+    "cute.tiled.mma.tile_shape_mnk": _query,
+    "cute.tiled.mma.layout_A_tv": _query,
+    "cute.tiled.mma.layout_B_tv": _query,
+    "cute.tiled.mma.layout_C_tv": _query,
+    "cute.gemm": _gemm,
+}
 """Op name -> how it is lowered in place."""

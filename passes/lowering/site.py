@@ -10,10 +10,13 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import Dyn, Leaf
+from cute_dialect.algebra.values import IntTuple
 from cute_dialect.ops.access import GetScalarsOp
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
+from cute_dialect.ops.views import AddOffsetOp
 from cute_dialect.passes.emitter import ArithEmitter, rebuild
 from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
 
@@ -83,6 +86,15 @@ class Site:
         """An offset as a depth-0 int tuple that says all that is known of its divisibility."""
         t = IntTupleType(Dyn(leaf.width, leaf.div) if isinstance(leaf, Dyn) else leaf)
         return self.static(t) if isinstance(leaf, int) else self.make(t, leaf)
+
+    def moved(self, it: SSAValue, offset: IntTuple) -> SSAValue:
+        """An iterator moved by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
+        if isinstance(offset, int) and offset == 0:
+            return it
+        if not isinstance(offset, tuple):
+            return self.emit(AddOffsetOp(it, self.offset(offset)))
+        t = IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
+        return self.emit(AddOffsetOp(it, self.make(t, offset)))
 
     @contextmanager
     def block(self, block: Block) -> Generator[None]:
