@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.arch_tma import parameter_attributes
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
@@ -113,6 +114,10 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
     if isinstance(arg_attrs, ArrayAttr):
         of_all = cast("ArrayAttr[DictionaryAttr]", arg_attrs)
         of_kept = [a.data for i, a in enumerate(of_all.data) if i not in dropped]
+    maps = [x.name.startswith("cute_nvgpu.atom.tma_") for i, x in enumerate(t.inputs) if i not in dropped]
+    if kernel and any(maps):
+        of_kept = of_kept or [{} for _ in kept]
+        of_kept = [{**a, **parameter_attributes()} if m else a for a, m in zip(of_kept, maps)]
     new = llvm.FuncOp(_name(op), llvm.LLVMFunctionType(kept, result), attributes=attributes, arg_attrs=of_kept)
     low.build.add(new)
     _body(low, op.regions[0], new.regions[0], dropped)
@@ -146,11 +151,14 @@ def _launch_func(low: Lowering, op: Operation) -> None:
     kept = [a for a in arguments if not (is_cute(a.type) and is_empty(lowered(a.type)))]
     operands = [*op.operands[:start], *kept, *op.operands[start + sizes[at] :]]
     sizes[at] = len(kept)
+    attributes = dict(op.attributes)
+    if any(a.type.name.startswith("cute_nvgpu.atom.tma_") for a in kept):
+        attributes["cute.args"] = _cute_args(tuple(a.type for a in kept))  # of which tensor map a kernel takes
     new = type(op).create(
         operands=[low.value(o) for o in operands],
         result_types=list(op.result_types),
         properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, sizes)},
-        attributes=dict(op.attributes),
+        attributes=attributes,
     )
     low.build.add(new)
     for a, b in zip(op.results, new.results):

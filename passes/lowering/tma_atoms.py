@@ -1,10 +1,162 @@
-"""``convert-cute-algo-to-arch`` of TMA copies."""
+"""``convert-cute-algo-to-arch`` of TMA: tensor maps on the host, copies of boxes in a kernel.
+
+``make_tma_load`` becomes ``arch.make_tensor_map`` of the numbers that a tensor map takes, and a view of coordinates::
+
+    %map = cute_nvgpu.arch.make_tensor_map(%ptr, %k, %m, %bytes) : (…, i64, i64, i64) -> !load
+    %xy  = cute.make_view(%zeros, %layout) : !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">
+
+A copy becomes one instruction a box; the coordinates of a box are those of the tile's iterator plus a constant.  The
+state of the atom is what ``cute.atom.set_value`` gave it on the way; a predicate becomes ``scf.if``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import StringAttr, i32, i64
+from xdsl.ir import Operation, SSAValue
 
-HANDLERS: Mapping[str, Callable[[Operation], None]] = {}
+from cute_dialect.algebra.int_tuple import is_static, tree_get
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
+from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
+from cute_dialect.memory_types import CoordTensorType, MemRefType
+from cute_dialect.nvgpu_tma_types import TmaAtomType
+from cute_dialect.ops import arch_tma, tma, tma_copy, views
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.site import Site
+from cute_dialect.types import IntTupleType, LayoutType
+
+# ---------------------------------------------------------------------------------------------------------- on the host
+
+
+def _make(op: Operation) -> None:
+    """``make_tma_load``, ``make_tma_store``, ``make_tma_reduce``."""
+    from cute_dialect.arch.tensor_map import TensorMapSpec
+
+    site = Site(op)
+    gmem = op.operands[0]
+    t, atom, coords = gmem.type, op.results[0].type, op.results[1].type
+    assert isinstance(t, MemRefType) and isinstance(atom, TmaAtomType) and isinstance(coords, CoordTensorType)
+    spec = tma.derived(op.operand_types, op.properties)
+    assert isinstance(spec, TensorMapSpec)
+    layout = t.layout if is_static(t.layout) else site.bound(site.emit(views.GetLayoutOp(gmem)))
+    assert isinstance(layout, Layout) and isinstance(coords.layout, Layout)
+    modes = tma.modes_of(layout)
+    extents: list[SSAValue] = []
+    strides: list[SSAValue] = []
+    for i, d in enumerate(spec.dims):
+        # Dimensions of several modes are static.
+        single = len(d.modes) == 1
+        extents.append(_wide(site, tree_get(modes.shape, d.modes[0]) if single else d.extent))  # type: ignore[arg-type]
+        if i:
+            stride = tree_get(modes.stride, d.modes[0]) if single else d.stride
+            strides.append(_bytes(site, stride, spec.element_bytes))  # type: ignore[arg-type]
+    address = site.emit(views.GetIterOp(gmem))
+    op.results[0].replace_all_uses_with(site.emit(tma.MakeTensorMapOp(address, extents, strides, atom)))
+    declared = LayoutType(coords.layout)
+    payload = raw_layout(
+        layout.shape, spec.coordinates.stride if isinstance(layout.shape, tuple) else coords.layout.stride
+    )
+    steps = site.static(declared) if is_static(coords.layout) else site.make(declared, payload)
+    origin = site.static(IntTupleType(coords.data.iter))
+    op.results[1].replace_all_uses_with(site.emit(views.MakeViewOp(origin, steps, coords)))
+
+
+def _wide(site: Site, leaf: Leaf) -> SSAValue:
+    """A leaf as an i64."""
+    return site.constant(leaf, i64) if isinstance(leaf, int) else site.emitter.value(leaf, 64)
+
+
+def _bytes(site: Site, stride: Leaf, size: int) -> SSAValue:
+    """A stride in elements as bytes, an i64."""
+    if isinstance(stride, int):
+        return site.constant(stride * size, i64)
+    return site.emitter.binary("mul", stride, size, 64)
+
+
+# ----------------------------------------------------------------------------------------------------------- in a kernel
+
+
+def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
+    """The atom below ``cute.atom.set_value``, and what was set; of two values for a field the later."""
+    state: dict[str, SSAValue] = {}
+    while isinstance(atom.owner, tma.AtomSetValueOp):
+        field = atom.owner.properties["field"]
+        assert isinstance(field, StringAttr)
+        state.setdefault(field.data, atom.owner.operands[1])
+        atom = atom.owner.operands[0]
+    return atom, state
+
+
+def copy(op: Operation) -> None:
+    """``cute.copy`` by a TMA atom."""
+    atom, state = atom_state(op.operands[0])
+    t = atom.type
+    assert isinstance(t, TmaAtomType)
+    loads = tma_copy.loads(t)
+    coords, smem = (op.operands[1], op.operands[2]) if loads else (op.operands[2], op.operands[1])
+    tile, here = coords.type, smem.type
+    assert isinstance(tile, CoordTensorType) and isinstance(here, MemRefType)
+    boxes = tma_copy.plan(t.data, tile, here)
+    if loads and "tma_bar" not in state:
+        raise PassError(
+            "this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} "
+            "between the atom and the copy, in the same function",
+            op,
+        )
+    site = Site(op)
+    first = site.bound(site.emit(views.GetIterOp(coords)))
+    assert isinstance(first, tuple)
+    start = _start(site, smem, here)
+    pred = state.get("pred")
+    with site.if_(pred) if pred is not None else nullcontext():
+        for box in boxes:
+            at = [_coordinate(site, c, step) for c, step in zip(first, box.coords)]  # type: ignore[arg-type]
+            place = start
+            if box.offset:
+                place = site.emit(views.AddOffsetOp(start, site.offset(box.offset)))
+            operands: list[SSAValue] = [atom, *at, place]
+            operands += [state[f] for f in ("tma_bar", "multicast_mask", "cache_hint") if f in state]
+            site.add(_INSTRUCTIONS[t.name](operands))
+
+
+_INSTRUCTIONS: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
+    "cute_nvgpu.atom.tma_load": arch_tma.ArchTmaLoadOp,
+    "cute_nvgpu.atom.tma_store": arch_tma.ArchTmaStoreOp,
+    "cute_nvgpu.atom.tma_reduce": arch_tma.ArchTmaReduceOp,
+}
+
+
+def _start(site: Site, smem: SSAValue, t: MemRefType) -> SSAValue:
+    """The pointer to the tile: the tensor's iterator, moved by the offset of a composed layout."""
+    start = site.emit(views.GetIterOp(smem))
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) and layout.offset != 0:
+        if not is_static(layout):
+            layout = site.bound(site.emit(views.GetLayoutOp(smem)))
+        assert isinstance(layout, ComposedLayout) and isinstance(layout.offset, int | Dyn)
+        start = site.emit(views.AddOffsetOp(start, site.offset(layout.offset)))
+    return start
+
+
+def _coordinate(site: Site, leaf: Leaf, step: int) -> SSAValue:
+    total = add(leaf, step) if step else leaf
+    if isinstance(total, int):
+        return site.constant(total, i32)
+    if total.width > 32:
+        raise AlgebraError(f"expected TMA coordinates of 32 bits, got {total.width}: divide the tensor as ?{{i32}}")
+    return site.emitter.value(total, 32)
+
+
+def _nothing(op: Operation) -> None:
+    """What is looked through."""
+
+
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute_nvgpu.make_tma_load": _make,
+    "cute_nvgpu.make_tma_store": _make,
+    "cute_nvgpu.make_tma_reduce": _make,
+    "cute.atom.set_value": _nothing,
+}
 """Op name -> how it is lowered in place."""

@@ -91,6 +91,8 @@ def lowered(attribute: Attribute) -> Attribute:
         return struct([pointer(attribute.space), _value(attribute.layout)])
     if isinstance(attribute, CoordTensorType):
         return struct([_tree(attribute.data.iter), _value(attribute.layout)])
+    if attribute.name.startswith("cute_nvgpu.atom.tma_"):
+        return LLVMPointerType()  # to the 128 bytes of the tensor map
     if isinstance(attribute, TiledCopyType | CopyAtomType):
         return struct([])
     if isinstance(attribute, FunctionType):
