@@ -153,8 +153,13 @@ def _parse_flags(parser: Parser, attr: AttrSpec) -> Attribute | None:
 
 
 def print_stripped(printer: Printer, type_: Attribute) -> None:
-    """Prints a type without `!dialect.mnemonic`."""
-    cast("TextAttr", type_).print_parameter(printer)
+    """Prints a type without `!dialect.mnemonic`, unless nothing would be left: `<3>`, but `!llvm.ptr`."""
+    from cute_dialect.upstream.llvm_types import LLVMPointerType
+
+    if type_ == LLVMPointerType():
+        printer.print_attribute(type_)
+    else:
+        cast("TextAttr", type_).print_parameter(printer)
 
 
 def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
