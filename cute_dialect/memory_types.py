@@ -481,7 +481,13 @@ def verify_tiled_copy(tc: TiledCopy) -> None:
 
 
 class CopyAtomType(TypeAttribute):
-    """Base of the copy atom types of ``cute_nvgpu``."""
+    """Base of the copy atom types of ``cute_nvgpu``.
+
+    ``INSTRUCTION``: whether a copy by the atom is one machine instruction after the other, each over exactly the atom's
+    values, between spaces and at alignments of its own.
+    """
+
+    INSTRUCTION: ClassVar[bool] = False
 
     def threads(self) -> int:
         """Threads that one instruction takes."""
@@ -495,6 +501,17 @@ class CopyAtomType(TypeAttribute):
     def element(self) -> Attribute:
         """The value type."""
         raise NotImplementedError
+
+    def side_values(self, side: str) -> int:
+        """Values a thread has in one instruction on side "src" or "dst"; :meth:`values` counts the reference side."""
+        return self.values()
+
+    def reference_map(self, side: str) -> Layout | None:
+        """For each (thread, value) of side "src" or "dst" its index in (thread, value) of the reference side.
+
+        Values are in units of the value type; ``None`` where the two are the same.
+        """
+        return None
 
 
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:

@@ -143,9 +143,9 @@ def partition(
 ) -> tuple[Layout, IntTuple]:
     """One thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
-    ``layout``: the tensor's, possibly with leaves bound to SSA values.  ``side``: "src" or "dst"; which thread has which
-    values may differ between the two.  The value mode comes first, then one mode for
-    each mode of the tensor; modes of static extent 1 have stride 0.  Raises AlgebraError.
+    ``layout``: the tensor's, possibly with leaves bound to SSA values.  ``side``: "src" or "dst"; which thread has
+    which values may differ between the two.  The value mode comes first, then one mode for each mode of the tensor;
+    modes of static extent 1 have stride 0.  Raises AlgebraError.
     """
     from cute_dialect.algebra.tiled_copy import thread_slice, tile_to_thread
 

@@ -4,6 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cute_dialect.passes.lowering.walk import Handler
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Operation, SSAValue
 
-HANDLERS: Mapping[str, Handler] = {}
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.nvgpu_copy_types import InstructionCopyType, MatrixCopyType, SimtAsyncCopyType
+from cute_dialect.passes.lowering.packed import read_packed, write_packed
+from cute_dialect.passes.lowering.types import pointer, struct
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.upstream.nvvm import OPS, nvvm_attr
+
+
+def _atom(op: Operation) -> InstructionCopyType:
+    atom = op.attributes["atom"]
+    assert isinstance(atom, InstructionCopyType)
+    return atom
+
+
+def memory_address(low: Lowering, tensor: SSAValue) -> SSAValue:
+    """The address of the first element of a tensor in memory, swizzled."""
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    base = low.build.part(low.value(tensor), (0,), pointer(t.space))
+    return low.swizzled(base, t.data.ptr.swizzle)
+
+
+def _cp_async(low: Lowering, op: Operation) -> None:
+    atom = _atom(op)
+    assert isinstance(atom, SimtAsyncCopyType)
+    source, destination = memory_address(low, op.operands[0]), memory_address(low, op.operands[1])
+    size = atom.data.bits // 8
+    read: SSAValue | None = None
+    if len(op.operands) == 3:
+        # Bytes that are read; the rest of the destination becomes 0.
+        flag = low.value(op.operands[2])
+        whole, none = low.build.constant(size, i32), low.build.constant(0, i32)
+        read = low.build.once(("bytes", flag, size), lambda: arith.SelectOp(flag, whole, none))
+    cache = nvvm_attr("load_cache_modifier", "ca" if atom.data.cache == "always" else "cg")
+    low.build.add(OPS["cp.async.shared.global"](destination, source, read, size=size, modifier=cache))
+
+
+def _matrix_attributes(atom: MatrixCopyType) -> dict[str, object]:
+    return {
+        "layout": nvvm_attr("mma_layout", "col" if atom.data.transposed else "row"),
+        "shape": nvvm_attr("ld_st_matrix_shape", "m = 8, n = 8"),
+        "eltType": nvvm_attr("ld_st_matrix_elt_type", "b16"),
+    }
+
+
+def _ldmatrix(low: Lowering, op: Operation) -> None:
+    atom = _atom(op)
+    assert isinstance(atom, MatrixCopyType)
+    address = memory_address(low, op.operands[0])
+    n = atom.data.matrices
+    result = i32 if n == 1 else struct([i32] * n)
+    loaded = low.build.emit(
+        OPS["ldmatrix"](address, num=n, result_types=[result], **_matrix_attributes(atom))  # type: ignore[arg-type]
+    )
+    registers = [loaded] if n == 1 else [low.build.extract(loaded, (i,), i32) for i in range(n)]
+    write_packed(low, op.operands[1], registers)
+
+
+def _stmatrix(low: Lowering, op: Operation) -> None:
+    atom = _atom(op)
+    assert isinstance(atom, MatrixCopyType)
+    registers = read_packed(low, op.operands[0])
+    address = memory_address(low, op.operands[1])
+    low.build.add(OPS["stmatrix"](address, registers, **_matrix_attributes(atom)))  # type: ignore[arg-type]
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "cute_nvgpu.arch.cp_async": _cp_async,
+    "cute_nvgpu.arch.ldmatrix": _ldmatrix,
+    "cute_nvgpu.arch.stmatrix": _stmatrix,
+}
+"""Op name -> how it is lowered."""

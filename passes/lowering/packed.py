@@ -114,12 +114,16 @@ def _read_one(low: Lowering, tensor: SSAValue, t: MemRefType, offsets: Sequence[
             count = vt.get_shape()[0]
             if count == n:
                 return as_type(build, vector, register)
-            if count % n == 0 and not isinstance(register, VectorType):
+            if count % n == 0 and not _is_vector(register):
                 parts = as_type(build, vector, _vector(register, count // n))
                 return build.once(("lane", parts, start // n), lambda: _extract(build, parts, start // n))
     if n == 1:
         return as_type(build, low.registers.read(build, view, offsets[0]), register)
     return as_type(build, low.registers.read_vector(build, view, list(offsets)), register)
+
+
+def _is_vector(t: Attribute) -> bool:
+    return isinstance(t, VectorType)
 
 
 def _vector(element: Attribute, n: int) -> Attribute:
