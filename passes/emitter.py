@@ -152,6 +152,39 @@ class ArithEmitter(Emitter):
             block.last_op.location = op.location
         return value
 
+    def same(self, a: object, b: object) -> bool:
+        assert isinstance(a, SSAValue) and isinstance(b, SSAValue)
+        return _origin(a) is _origin(b)
+
+
+def _origin(value: SSAValue) -> SSAValue:
+    """The scalar that went into the cute value from which ``value`` was taken, if that can be seen."""
+    op = value.owner
+    if not isinstance(op, Operation) or op.name != "cute.get_scalars" or "only_dynamic" not in op.properties:
+        return value
+    source, index = op.operands[0], op.results.index(value)
+    while isinstance(maker := source.owner, Operation):
+        if maker.name == "cute.make_layout":
+            shape, stride = maker.operands
+            count = _dynamic(shape)
+            source, index = (shape, index) if index < count else (stride, index - count)
+        elif maker.name in ("cute.make_shape", "cute.make_stride", "cute.make_int_tuple"):
+            scalar = maker.operands[index]
+            return scalar if isinstance(scalar.type, IntegerType) else value
+        elif maker.name in ("cute.get_shape", "cute.get_stride"):
+            layout = maker.operands[0]
+            if maker.name == "cute.get_stride":
+                index += _dynamic(layout) - _dynamic(source)
+            source = layout
+        else:
+            break
+    return value
+
+
+def _dynamic(value: SSAValue) -> int:
+    t = value.type
+    return len(dynamic_leaves(t.data)) if isinstance(t, CuteType) else 0
+
 
 # ----------------------------------------------------------------------------------------------------- bind and rebuild
 

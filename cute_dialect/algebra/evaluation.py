@@ -164,6 +164,8 @@ def _evaluate_leaf(c: Coord, d: Leaf | Basis) -> IntTuple:
 def _evaluate_linear(c: Leaf, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> IntTuple:
     if not s:
         return ()
+    if type(c) is Dyn and c.value is not None:
+        s, d = _merged(s, d)
     total: IntTuple = ()
     last = len(s) - 1
     for i in range(last):
@@ -176,6 +178,32 @@ def _evaluate_linear(c: Leaf, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) ->
             c = q
         total = arithmetic_add(total, _evaluate(r, s[i], d[i]))
     return arithmetic_add(total, _evaluate(c, s[last], d[last]))
+
+
+def _merged(s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[tuple[IntTuple, ...], tuple[Stride, ...]]:
+    """The modes for a run-time index, in lowering: a mode whose stride is the very SSA value that the mode before it
+    spans is one with it.
+
+    ``(a,b):(1,a)`` at ``i`` is ``(i mod a) + (i div a)*a = i`` for every ``i``, so neither quotient nor remainder is
+    needed.  Types never say that two ``?`` are equal; two uses of one SSA value are.
+    """
+    extents = tree_leaves(s)
+    strides = tree_leaves(d)
+    shape: list[Leaf] = [extents[0]]  # type: ignore[list-item]
+    stride: list[Leaf | Basis] = [strides[0]]  # type: ignore[list-item]
+    for extent, step in zip(extents[1:], strides[1:]):
+        if type(stride[-1]) is int and stride[-1] == 1 and _is_same(shape[-1], step):
+            shape[-1] = mul(shape[-1], extent)  # type: ignore[arg-type]
+        else:
+            shape.append(extent)  # type: ignore[arg-type]
+            stride.append(step)  # type: ignore[arg-type]
+    return (s, d) if len(shape) == len(extents) else (tuple(shape), tuple(stride))
+
+
+def _is_same(a: object, b: object) -> bool:
+    if type(a) is not Dyn or type(b) is not Dyn or a.value is None or b.value is None:
+        return False
+    return a.value is b.value or (a.emitter is not None and a.emitter.same(a.value, b.value))
 
 
 # --------------------------------------------------------------------------------------------------------- sizes

@@ -59,6 +59,10 @@ class Emitter(Protocol):
         """``a`` where ``condition`` (an ``i1`` value) holds, else ``b``."""
         ...
 
+    def same(self, a: object, b: object) -> bool:
+        """Whether two SSA values are known to be one."""
+        ...
+
 
 class Dyn:
     """A leaf that is known only at run time.

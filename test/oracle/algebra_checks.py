@@ -58,6 +58,9 @@ class Numbers:
         assert op == "abs"
         return wrapped(abs(number(a)), width)
 
+    def same(self, a: object, b: object) -> bool:
+        return a == b
+
     def compare(self, predicate: str, a, b, width: int) -> bool:
         x, y = number(a), number(b)
         tests = {"eq": x == y, "ne": x != y, "slt": x < y, "sle": x <= y, "sgt": x > y, "sge": x >= y}

@@ -141,6 +141,9 @@ class Recorder:
     def select(self, condition: object, a: object, b: object, width: int) -> object:
         return f"select({condition},{_value(a)},{_value(b)})"
 
+    def same(self, a: object, b: object) -> bool:
+        return a == b
+
 
 def _value(leaf: object) -> object:
     return leaf.value if isinstance(leaf, Dyn) else leaf
