@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i8, i32
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType, f32, i1, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static, tuple_add
+from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
 from cute_dialect.algebra.layout import cosize, evaluate
-from cute_dialect.algebra.leaf import Dyn, Leaf
-from cute_dialect.algebra.values import Coord, IntTuple, Layout, Payload
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload, Swizzle
 from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
+from cute_dialect.passes.lowering.copying import MAX_BITS
 from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, Lane, NeedsMemory
 from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering, memory_type
@@ -188,11 +190,6 @@ def _store(low: Lowering, op: Operation) -> None:
     store_element(low.build, low.value(value), _element_address(low, tensor, coord), t.element)
 
 
-def _offsets(low: Lowering, tensor: SSAValue, n: int) -> list[Leaf]:
-    layout = low.tensor_layout(tensor)
-    return [_scalar(evaluate(i, layout)) for i in range(n)]
-
-
 def _scalar(x: IntTuple) -> Leaf:
     return x if isinstance(x, int | Dyn) else 0
 
@@ -206,19 +203,7 @@ def _load_vec(low: Lowering, op: Operation) -> None:
         indices = [_known(low, tensor, o) for o in _offsets_static(t, n)]
         low.values[result] = low.registers.read_vector(low.build, low.views[tensor], indices)
         return
-    if _is_contiguous(t, n):
-        address = low.swizzled(_base(low, tensor), t.data.ptr.swizzle)
-        memory = VectorType(memory_type(t.element), [n])
-        low.values[result] = low.build.load(address, memory, t.alignment)
-        return
-    base = _base(low, tensor)
-    elements = [
-        load_element(
-            low.build, low.swizzled(low.address(base, t.data.ptr, o, small=_small(t)), t.data.ptr.swizzle), t.element
-        )
-        for o in _offsets(low, tensor, n)
-    ]
-    low.values[result] = low.build.vector(elements)
+    low.values[result] = load_elements(low, tensor, n)
 
 
 def _store_vec(low: Lowering, op: Operation) -> None:
@@ -231,13 +216,125 @@ def _store_vec(low: Lowering, op: Operation) -> None:
         for i, o in enumerate(_offsets_static(t, n)):
             low.registers.write(low.views[tensor], _known(low, tensor, o), Lane(new, i))
         return
-    if _is_contiguous(t, n):
-        low.build.store(new, low.swizzled(_base(low, tensor), t.data.ptr.swizzle), t.alignment)
-        return
-    base = _base(low, tensor)
-    for i, o in enumerate(_offsets(low, tensor, n)):
-        address = low.swizzled(low.address(base, t.data.ptr, o, small=_small(t)), t.data.ptr.swizzle)
-        store_element(low.build, low.build.lane(new, i), address, t.element)
+    store_elements(low, tensor, new, n)
+
+
+def load_elements(low: Lowering, tensor: SSAValue, n: int) -> SSAValue:
+    """All ``n`` elements of a tensor in memory as a vector, by the widest accesses that its type proves."""
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    width, align = vector_width(t, n)
+    pieces = [_load_piece(low, a, t.element, width, align) for a in _piece_addresses(low, tensor, n, width)]
+    if len(pieces) == 1 and width > 1:
+        return pieces[0]
+    if width == 1:
+        return low.build.vector(pieces)
+    return low.build.vector([low.build.lane(p, i) for p in pieces for i in range(width)])
+
+
+def store_elements(low: Lowering, tensor: SSAValue, value: SSAValue, n: int) -> None:
+    """The opposite of :func:`load_elements`."""
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    width, align = vector_width(t, n)
+    for i, address in enumerate(_piece_addresses(low, tensor, n, width)):
+        if width == n and n > 1:
+            piece = value
+        elif width == 1:
+            store_element(low.build, low.build.lane(value, i), address, t.element)
+            continue
+        else:
+            piece = low.build.vector([low.build.lane(value, i * width + k) for k in range(width)])
+        if element_bits(t.element) < 8:
+            piece = _bitcast(low, piece, VectorType(i8, [width * element_bits(t.element) // 8]))
+        low.build.store(piece, address, align)
+
+
+def _load_piece(low: Lowering, address: SSAValue, element: Attribute, width: int, align: int) -> SSAValue:
+    bits = element_bits(element)
+    if width == 1:
+        return load_element(low.build, address, element)
+    if bits < 8:
+        packed = low.build.load(address, VectorType(i8, [width * bits // 8]), align)
+        return _bitcast(low, packed, VectorType(lowered(element), [width]))
+    return low.build.load(address, VectorType(memory_type(element), [width]), align)
+
+
+def _bitcast(low: Lowering, value: SSAValue, to: Attribute) -> SSAValue:
+    return low.build.emit(llvm.OPS["bitcast"].create(operands=[value], result_types=[to]))
+
+
+def _piece_addresses(low: Lowering, tensor: SSAValue, n: int, width: int) -> list[SSAValue]:
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    base, layout = _base(low, tensor), low.tensor_layout(tensor)
+    return [
+        low.swizzled(
+            low.address(base, t.data.ptr, _scalar(evaluate(i, layout)), small=_small(t)), t.data.ptr.swizzle
+        )
+        for i in range(0, n, width)
+    ]
+
+
+@lru_cache(maxsize=1024)
+def vector_width(t: MemRefType, n: int) -> tuple[int, int]:
+    """Elements of one access to all ``n`` elements of a tensor in memory, and the alignment in bytes that it has.
+
+    The elements of an access are consecutive and aligned to their size.  Without a swizzle a tensor that is contiguous
+    is one access, which LLVM splits as its alignment says; else an access has at most 128 bits, and no more than the
+    bytes that the swizzle keeps together.  Raises AlgebraError for elements below a byte that lie apart.
+
+    >>> from xdsl.dialects.builtin import f16
+    >>> from cute_dialect.algebra.values import Swizzle
+    >>> from cute_dialect.memory_types import MemRef, ptr
+    >>> vector_width(MemRefType(MemRef(ptr(f16, "smem", 1024, Swizzle(3, 4, 3)), Layout((32, 2), (1, 64)))), 64)
+    (8, 16)
+    """
+    bits = element_bits(t.element)
+    if t.element == i1:
+        return 1, 1
+    layout, p = t.layout, t.data.ptr
+    offsets = [_scalar(evaluate(i, layout)) for i in range(n)] if is_static(layout) else None
+    if offsets == list(range(n)) and p.swizzle is None and n > 1 and n * bits % 8 == 0:
+        return n, p.alignment
+    limit = MAX_BITS // bits
+    for x, unit in ((layout.inner if isinstance(layout, ComposedLayout) else None, bits), (p.swizzle, 8)):
+        if isinstance(x, Swizzle):
+            limit = min(limit, (unit << x.base) // bits)
+    width = min(limit, n & -n)
+    while width > 1:
+        n_bytes = width * bits // 8
+        if n_bytes and n_bytes * 8 == width * bits and p.alignment % n_bytes == 0 and _runs(layout, offsets, width):
+            return width, n_bytes
+        width //= 2
+    if bits < 8:
+        raise AlgebraError(f"expected whole bytes of elements of {bits} bits that lie side by side, got {t}")
+    return 1, natural_alignment(t.element)
+
+
+def _runs(layout: AnyLayout, offsets: list[Leaf] | None, width: int) -> bool:
+    # Whether the elements are aligned groups of ``width`` consecutive ones.
+    if offsets is not None:
+        return all(
+            isinstance(o, int) and o == offsets[i - i % width] + i % width and offsets[i - i % width] % width == 0  # type: ignore[operator]
+            for i, o in enumerate(offsets)
+        )
+    plain = layout
+    if isinstance(layout, ComposedLayout):
+        if divisibility(cast("Leaf", layout.offset)) % width:
+            return False
+        plain = layout.outer
+    assert isinstance(plain, Layout)
+    together = 1
+    for s, d in zip(leaves(plain.shape), leaves(plain.stride)):
+        assert isinstance(s, int) and isinstance(d, int | Dyn)
+        if s == 1:
+            continue
+        if together < width and isinstance(d, int) and d == together:
+            together *= s
+        elif together % width or divisibility(d) % width:
+            return False
+    return together % width == 0
 
 
 def _offsets_static(t: MemRefType, n: int) -> list[Leaf]:
@@ -250,12 +347,36 @@ def _known(low: Lowering, tensor: SSAValue, offset: Leaf) -> int:
     raise NeedsMemory(low.views[tensor].fragment.op, "it is seen through a layout with run-time strides")
 
 
-def _is_contiguous(t: MemRefType, n: int) -> bool:
-    if t.element == i1 or not isinstance(t.layout, Layout) or not is_static(t.layout):
-        return False
-    if t.data.ptr.swizzle is not None and t.alignment < n * element_bits(t.element) // 8:
-        return False
-    return all(evaluate(i, t.layout) == i for i in range(n))
+_NARROW = ("tf32", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
+
+
+def _constant(low: Lowering, op: Operation) -> None:
+    """A constant of a type that LLVM lacks becomes its bits."""
+    result = op.results[0]
+    t = result.type
+    scalar = t.element_type if isinstance(t, VectorType) else t
+    value = op.properties.get("value")
+    if scalar.name not in _NARROW:
+        low.clone(op)
+        return
+    numbers = [value.value.data] if isinstance(value, FloatAttr) else list(value.get_values())  # type: ignore[union-attr]
+    new = [low.build.emit(arith.ConstantOp(_bits(float(x), scalar.name))) for x in numbers[:1]]
+    if isinstance(t, VectorType):
+        if any(x != numbers[0] for x in numbers):
+            raise AlgebraError(f"expected a splat constant of {scalar}, got {value}")
+        low.values[result] = low.build.vector(new * t.get_shape()[0])
+        return
+    low.values[result] = new[0]
+
+
+def _bits(value: float, name: str) -> IntegerAttr | FloatAttr:
+    if name == "tf32":
+        return FloatAttr(value, f32)
+    import ml_dtypes
+    import numpy as np
+
+    dtype = getattr(ml_dtypes, "float8_" + name.removeprefix("f8").lower())
+    return IntegerAttr(int(np.array(value).astype(dtype).view(np.int8)), i8)
 
 
 def _alloca(low: Lowering, op: Operation) -> None:
@@ -265,7 +386,7 @@ def _alloca(low: Lowering, op: Operation) -> None:
     n = cosize(t.layout)
     assert isinstance(n, int)
     if op not in low.in_memory:
-        fragment = Fragment(op, t.element, n)
+        fragment = Fragment(op, lowered(t.element), n)
         low.registers.cells[fragment] = [None] * n
         low.views[result] = FragmentView(fragment, 0)
         return
@@ -284,6 +405,7 @@ def _alloca(low: Lowering, op: Operation) -> None:
 
 
 HANDLERS: Mapping[str, Handler] = {
+    "arith.constant": _constant,
     "cute.get_iter": _get_iter,
     "cute.get_layout": _get_layout,
     "cute.make_view": _make_view,

@@ -1,5 +1,8 @@
 """Lowered types: an SSA value of a cute type keeps just its dynamic leaves.
 
+Numbers that LLVM has no type for become what holds their bits: an 8-bit float an ``i8``, ``tf32`` an ``f32``; integers
+lose their sign, vectors change their element.
+
 ``pack`` of one leaf is that leaf, of any other number a literal struct:
 
 >>> # shape<"(?,(8,?{i64}))">      !llvm.struct<(i32, i64)>
@@ -13,7 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import cast
 
-from xdsl.dialects.builtin import FunctionType, IntegerType
+from xdsl.dialects.builtin import FunctionType, IntegerType, Signedness, VectorType, f32, i8
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import leaves, tree_leaves
@@ -28,11 +31,16 @@ from cute_dialect.memory_types import (
     PtrType,
     TiledCopyType,
 )
+from cute_dialect.nvgpu_mma_types import MmaAtomType, TiledMmaType
 from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType
 
 Path = tuple[int, ...]
 """Where a leaf sits in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
+
+
+_NARROW_FLOATS: dict[str, Attribute] = {"tf32": f32, "f8E4M3FN": i8, "f8E5M2": i8, "f8E8M0FNU": i8}
+"""Element types that LLVM does not have, and what holds their bits."""
 
 
 def struct(types: Sequence[Attribute]) -> LLVMStructType:
@@ -93,8 +101,15 @@ def lowered(attribute: Attribute) -> Attribute:
         return struct([_tree(attribute.data.iter), _value(attribute.layout)])
     if attribute.name.startswith("cute_nvgpu.atom.tma_"):
         return LLVMPointerType()  # to the 128 bytes of the tensor map
-    if isinstance(attribute, TiledCopyType | CopyAtomType):
+    if isinstance(attribute, TiledCopyType | CopyAtomType | MmaAtomType | TiledMmaType):
         return struct([])
+    if isinstance(attribute, VectorType):
+        element = lowered(attribute.element_type)
+        return attribute if element == attribute.element_type else VectorType(element, attribute.get_shape())
+    if attribute.name in _NARROW_FLOATS:
+        return _NARROW_FLOATS[attribute.name]
+    if isinstance(attribute, IntegerType) and attribute.signedness.data is not Signedness.SIGNLESS:
+        return IntegerType(attribute.width.data)
     if isinstance(attribute, FunctionType):
         return FunctionType.from_lists([lowered(t) for t in attribute.inputs], [lowered(t) for t in attribute.outputs])
     if isinstance(attribute, LLVMFunctionType):

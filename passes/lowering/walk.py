@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import IntegerType, f32
+from xdsl.dialects.builtin import IntegerType, i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
 from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, div, divisibility
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.ops.kinds import bind, dynamic_leaves
@@ -203,15 +203,22 @@ class Lowering:
     def address(self, base: SSAValue, p: Ptr, offset: Leaf, *, small: bool) -> SSAValue:
         """The pointer ``offset`` elements after ``base``; in 64 bits unless ``small`` proves that 32 do."""
         bits = element_bits(p.element)
+        memory = memory_type(p.element)
         if bits < 8:
-            raise AlgebraError(f"elements of {bits} bits can only be addressed as whole bytes")
+            per_byte = 8 // bits
+            if divisibility(offset) % per_byte:
+                raise AlgebraError(
+                    f"expected an offset of whole bytes for elements of {bits} bits (a multiple of {per_byte}), "
+                    f"got {offset if isinstance(offset, int) else f'?{{div={divisibility(offset)}}}'}"
+                )
+            offset, memory = div(offset, per_byte), i8
         index: int | SSAValue
         if isinstance(offset, int):
             index = offset
         else:
             value = ssa_value(offset)
             index = value if small or p.space != "gmem" else self.widener.twin(value)
-        return self.build.gep(base, index, memory_type(p.element))
+        return self.build.gep(base, index, memory)
 
     def swizzled(self, address: SSAValue, swizzle: Swizzle | None) -> SSAValue:
         """The address that a swizzled pointer really means."""
@@ -224,10 +231,7 @@ class Lowering:
 
 def memory_type(element: Attribute) -> Attribute:
     """How one element lies in memory: itself if LLVM has the type, else an integer of its width."""
-    name = element.name
-    if name in ("f16", "bf16", "f32", "f64"):
-        return element
-    return f32 if name == "tf32" else IntegerType(element_bits(element))
+    return i8 if element == i1 else lowered(element)
 
 
 def lowered_attribute(attribute: Attribute) -> Attribute:
