@@ -113,8 +113,7 @@ def _partition(op: Operation) -> None:
     layout = site.bound(site.emit(views.GetLayoutOp(tensor)))
     part, offset = tiled.partition(tiled_copy, t, layout, site.bound(tid), tiled.partition_side(op))
     moved = site.moved(it, offset)
-    assert isinstance(declared.layout, Layout)
-    view = views.MakeViewOp(moved, site.make(LayoutType(declared.layout), part), declared)
+    view = views.MakeViewOp(moved, site.make(views.layout_type(declared.layout), part), declared)
     op.results[0].replace_all_uses_with(site.emit(view))
 
 
@@ -273,6 +272,24 @@ def _copy(op: Operation) -> None:
             accesses.move_guarded(step)
 
 
+def _tiled_copy(op: Operation) -> None:
+    tc, source, destination, tid, *pred = op.operands
+    site = Site(op)
+    made: list[Operation] = []
+    parts = [source, destination]
+    for i, (tensor, cls) in enumerate(((source, tiled.PartitionSOp), (destination, tiled.PartitionDOp))):
+        assert isinstance(tensor.type, MemRefType)
+        if tensor.type.space != "rmem":
+            made.append(site.add(cls(tc, tensor, tid)))
+            parts[i] = made[-1].results[0]
+    made.append(site.add(tiled.CopyOp(tc, parts[0], parts[1], *pred)))
+    for new in made:
+        HANDLERS[new.name](new)
+    for new in reversed(made):
+        new.detach()
+        new.erase()
+
+
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.slice": _layout_op,
     "cute.crd2idx": _layout_op,
@@ -282,6 +299,7 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.tiled.copy.partition_D": _partition,
     "cute.make_fragment_like": _make_fragment_like,
     "cute.copy": _copy,
+    "cute.tiled_copy": _tiled_copy,
     "cute.fill": _fill,
     "cute.clear": _clear,
     **copy_atoms.HANDLERS,

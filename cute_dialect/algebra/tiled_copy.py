@@ -17,6 +17,8 @@ Source: the CuTe documentation, "Tiled copies"; CUTLASS ``include/cute/atom/copy
 
 from __future__ import annotations
 
+from typing import cast
+
 from cute_dialect.algebra.compose import compose, right_inverse
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.int_tuple import column_major, is_static, product, product_each, shown
@@ -121,6 +123,29 @@ def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]
     threads, values = _two(tile)
     part = make_layout(values, *layout_modes(rest))
     return unit_modes_still(part), evaluate(thread, threads)
+
+
+def composed_thread_slice(layout: ComposedLayout, thread_value: Layout, thread: Coord) -> tuple[AnyLayout, IntTuple]:
+    """One thread's part of a block in a composed (swizzled) layout, as :func:`thread_slice`.
+
+    ``thread_value``: the outer part of ``layout`` partitioned.  The part is a plain layout where the swizzle does not
+    act among the thread's values, else a composed one.  Raises AlgebraError where slicing it is not defined.
+
+    >>> from cute_dialect.algebra.text import parse_composed_layout
+    >>> tile = parse_composed_layout("S<3,3,3> o 0 o (8,64):(64,1)")
+    >>> tiler, tv = make_layout_tv(Layout("(8,8):(8,1)"), Layout("(1,8):(0,1)"))
+    >>> composed_thread_slice(tile, tile_to_thread(tile.outer, tiler, tv, (1, 8)), 11)
+    (Layout("((8,1),1,1):((1,0),0,0)"), 80)
+    """
+    tile, rest = _two(thread_value)
+    threads, values = _two(tile)
+    modes = (threads, values, *layout_modes(rest))
+    whole = ComposedLayout(layout.inner, layout.offset, make_layout(*modes))
+    sliced = slice_and_offset((thread, *[UNDERSCORE] * (len(modes) - 1)), whole)
+    part, offset = cast("tuple[AnyLayout, IntTuple]", sliced)
+    if isinstance(part, ComposedLayout):
+        return ComposedLayout(part.inner, part.offset, unit_modes_still(part.outer)), offset
+    return unit_modes_still(part), offset
 
 
 def unit_modes_still(layout: Layout) -> Layout:
@@ -234,6 +259,7 @@ def _filled(coord: Coord, rest: IntTuple) -> Coord:
 
 __all__ = [
     "Dyn",
+    "composed_thread_slice",
     "local_partition",
     "local_tile",
     "make_layout_tv",

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import ComposedLayout, Coord, IntTuple, Layout, Payload
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import (
     CopyAtomType,
     MemRefType,
@@ -30,7 +30,7 @@ from cute_dialect.memory_types import (
     element_bits,
 )
 from cute_dialect.nvgpu_mma_types import MmaAtomType
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import CuteOp, Properties, cute_op
 from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.views import (
@@ -140,30 +140,29 @@ def partition_side(op: Operation) -> str:
 
 def partition(
     tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload, side: str
-) -> tuple[Layout, IntTuple]:
+) -> tuple[AnyLayout, IntTuple]:
     """One thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
     ``layout``: the tensor's, possibly with leaves bound to SSA values.  ``side``: "src" or "dst"; which thread has
     which values may differ between the two.  The value mode comes first, then one mode for each mode of the tensor;
     modes of static extent 1 have stride 0.  Raises AlgebraError.
     """
-    from cute_dialect.algebra.tiled_copy import thread_slice, tile_to_thread
+    from cute_dialect.algebra.tiled_copy import composed_thread_slice, thread_slice, tile_to_thread
 
-    if isinstance(layout, ComposedLayout):
-        raise AlgebraError(f"expected a plain layout, got the composed layout {payload_text(layout)}")
-    assert isinstance(layout, Layout)
     element = tensor.element if isinstance(tensor, MemRefType) else None
     atom = tc.data.atom
-    assert isinstance(atom, CopyAtomType)
+    assert isinstance(atom, CopyAtomType) and isinstance(layout, Layout | ComposedLayout)
     atom_element = atom.element
     if element is not None and element_bits(element) != element_bits(atom_element):
         raise AlgebraError(
             f"expected a tensor of the atom's element width ({atom_element}: {element_bits(atom_element)} bits), "
             f"got one of {element} ({element_bits(element)} bits)"
         )
-    thr_val = tile_to_thread(
-        tracked(layout), tc.data.tiler, tc.data.layout_tv, (atom.threads(), atom.values()), atom.reference_map(side)
-    )
+    outer = tracked(layout.outer if isinstance(layout, ComposedLayout) else layout)
+    counts = (atom.threads(), atom.values())
+    thr_val = tile_to_thread(outer, tc.data.tiler, tc.data.layout_tv, counts, atom.reference_map(side))
+    if isinstance(layout, ComposedLayout):
+        return composed_thread_slice(layout, thr_val, cast("Coord", tracked(tid)))
     return thread_slice(thr_val, cast("Coord", tracked(tid)))
 
 
@@ -270,37 +269,47 @@ class CopyOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        parser.parse_punctuation("(")
-        operands = [parser.parse_unresolved_operand()]
-        for _ in range(2):
-            parser.parse_punctuation(",")
-            operands.append(parser.parse_unresolved_operand())
-        if parser.parse_optional_punctuation(",") is not None:
-            parser.parse_keyword("pred")
-            parser.parse_punctuation("=")
-            operands.append(parser.parse_unresolved_operand())
-        parser.parse_punctuation(")")
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        at = parser.pos
-        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        parser.parse_punctuation("->")
-        parser.parse_punctuation("(")
-        parser.parse_punctuation(")")
-        return cls.create(operands=parser.resolve_operands(operands, types, at), attributes=attributes)
+        return parse_copy(cls, parser, 3)
 
     def print(self, printer: Printer) -> None:
-        with printer.in_parens():
-            printer.print_list(self.operands[:3], printer.print_ssa_value)
-            if self.pred is not None:
-                printer.print_string(", pred = ")
-                printer.print_ssa_value(self.pred)
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        with printer.in_parens():
-            printer.print_list(self.operand_types, printer.print_attribute)
-        printer.print_string(" -> ()")
+        print_copy(self, printer, 3)
+
+
+def parse_copy(cls: type[CuteOp], parser: Parser, n: int) -> Operation:
+    """``op(%a, … [, pred = %p]) : (T, …) -> ()`` with ``n`` operands before the predicate."""
+    parser.parse_punctuation("(")
+    operands = [parser.parse_unresolved_operand()]
+    for _ in range(n - 1):
+        parser.parse_punctuation(",")
+        operands.append(parser.parse_unresolved_operand())
+    if parser.parse_optional_punctuation(",") is not None:
+        parser.parse_keyword("pred")
+        parser.parse_punctuation("=")
+        operands.append(parser.parse_unresolved_operand())
+    parser.parse_punctuation(")")
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    at = parser.pos
+    types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    parser.parse_punctuation("->")
+    parser.parse_punctuation("(")
+    parser.parse_punctuation(")")
+    return cls.create(operands=parser.resolve_operands(operands, types, at), attributes=attributes)
+
+
+def print_copy(op: Operation, printer: Printer, n: int) -> None:
+    """The counterpart of :func:`parse_copy`."""
+    with printer.in_parens():
+        printer.print_list(op.operands[:n], printer.print_ssa_value)
+        if len(op.operands) > n:
+            printer.print_string(", pred = ")
+            printer.print_ssa_value(op.operands[n])
+    if op.attributes:
+        printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    with printer.in_parens():
+        printer.print_list(op.operand_types, printer.print_attribute)
+    printer.print_string(" -> ()")
 
 
 def _shape(tensor: MemRefType) -> IntTuple:

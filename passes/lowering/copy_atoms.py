@@ -88,5 +88,13 @@ def _flag(site: Site, pred: SSAValue, where: int) -> SSAValue:
     return site.once(("flag", where), lambda: memory.LoadOp(pred, site.coordinate(where)))
 
 
-HANDLERS: Mapping[str, Callable[[Operation], None]] = {}
+def _retile(op: Operation) -> None:
+    site = Site(op)
+    declared = op.results[0].type
+    assert isinstance(declared, MemRefType)
+    layout = site.static(views.layout_type(declared.layout))
+    op.results[0].replace_all_uses_with(site.emit(views.MakeViewOp(site.emit(views.GetIterOp(op.operands[1])), layout)))
+
+
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {"cute.tiled.copy.retile": _retile}
 """Op name -> how it is lowered in place."""

@@ -1,0 +1,144 @@
+"""Copies of a whole tile by a group of threads, and fragments seen in the value order of a tiled copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Payload, Tile
+from cute_dialect.memory_types import CopyAtomType, MemRefType, TiledCopyType
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.tiled import CopyOp, PartitionDOp, PartitionSOp
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands
+from cute_dialect.types import CoordType
+
+
+def tile_extents(tiler: Tile) -> IntTuple:
+    """The extents of a tile.
+
+    >>> from cute_dialect.algebra import text
+    >>> tile_extents(text.parse_tile("[16:1;128:1]"))
+    (16, 128)
+    """
+    parts = tiler if isinstance(tiler, tuple) else (tiler,)
+    extents = tuple([p if isinstance(p, int) else cast("int", size(cast("Layout", p))) for p in parts])
+    return extents if isinstance(tiler, tuple) else extents[0]
+
+
+def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
+    """The layout of a fragment in the value order of a tiled copy: ``((v,rest_v), RestM, …)``.  Raises AlgebraError."""
+    from cute_dialect.algebra.tiled_copy import retile
+
+    if isinstance(layout, ComposedLayout) or not is_static(layout):
+        raise AlgebraError(f"expected a static plain layout of a fragment, got {payload_text(layout)}")
+    assert isinstance(layout, Layout)
+    atom = tc.data.atom
+    assert isinstance(atom, CopyAtomType)
+    extents = tile_extents(tc.data.tiler)
+    rank = len(layout.shape) if isinstance(layout.shape, tuple) else 1
+    needed = 1 + (len(extents) if isinstance(extents, tuple) else 1)
+    if rank < needed:
+        raise AlgebraError(
+            f"expected a fragment of rank {needed} or more (values, then a mode for each of the tile's), "
+            f"got {payload_text(layout)}"
+        )
+    try:
+        return retile(layout, extents, tc.data.layout_tv, atom.values())
+    except AlgebraError as e:
+        raise AlgebraError(f"expected a fragment that consists of whole blocks of the tiled copy: {e}") from None
+
+
+@cute_op
+class RetileOp(MemoryOp):
+    """A register fragment of another partition (typically of a tiled MMA) in the value order of a tiled copy.
+
+    Syntax: ``%r = cute.tiled.copy.retile(%tc, %frag) : (TC, T) -> T'``
+
+    Inference: ``((v,rest_v), RestM, RestN, …)``; ``v`` the values of one atom, in the order in which it moves them.
+
+    Example:
+        %r = cute.tiled.copy.retile(%tc, %f) : (!cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),(2,2,2)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;16:1]">>, !cute.memref<f16, rmem, "((2,2,2),2,1):((1,2,4),8,0)">) -> !cute.memref<f16, rmem, "((8,1),2,1):((1,0),8,0)">
+    """  # noqa: E501
+
+    name = "cute.tiled.copy.retile"
+    tiled_copy = operand_def(TiledCopyType)
+    fragment = operand_def(MemRefType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, tiled_copy: SSAValue, fragment: SSAValue):
+        super().__init__(
+            operands=[tiled_copy, fragment],
+            result_types=self.infer_types([tiled_copy.type, fragment.type], {}),
+        )
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        tc, fragment = operand_types
+        expect(tc, TiledCopyType, 0, "a !cute.tiled_copy")
+        expect(fragment, MemRefType, 1, "a !cute.memref")
+        assert isinstance(tc, TiledCopyType) and isinstance(fragment, MemRefType)
+        if fragment.space != "rmem":
+            raise AlgebraError(f"operand #1 must be a fragment in registers, got {fragment}")
+        return [fragment.with_layout(retiled(tc, fragment.layout))]
+
+
+@cute_op
+class TiledCopyOp(MemoryOp):
+    """Copy a whole tile with all threads of a tiled copy: each copies its part of the source to its part of the destination.
+
+    Syntax: ``cute.tiled_copy(%tc, %src, %dst, %tid [, pred = %p]) : (TC, S, D, !cute.coord<"?"> [, P]) -> ()``
+
+    The same as ``partition_S``, ``partition_D`` and ``cute.copy``.  A side in registers is the thread's part already and
+    is taken as it is.  ``%p`` has the shape that ``cute.copy`` asks for.
+
+    Example:
+        cute.tiled_copy(%tc, %g, %s, %k) : (!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.memref<f32, smem, "(16,128):(128,1)">, !cute.coord<"?">) -> ()
+    """  # noqa: E501
+
+    name = "cute.tiled_copy"
+    tiled_copy = operand_def(TiledCopyType)
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    tid = operand_def(CoordType)
+    pred = opt_operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 4, 5)
+        tc, source, destination, tid = operand_types[:4]
+        expect(source, MemRefType, 1, "a !cute.memref")
+        expect(destination, MemRefType, 2, "a !cute.memref")
+        parts: list[Attribute] = []
+        for t, op in ((source, PartitionSOp), (destination, PartitionDOp)):
+            assert isinstance(t, MemRefType)
+            parts.append(t if t.space == "rmem" else op.infer_types([tc, t, tid], {})[0])
+        CopyOp.infer_types([tc, *parts, *operand_types[4:]], {})
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        from cute_dialect.ops.tiled import parse_copy
+
+        return parse_copy(cls, parser, 4)
+
+    def print(self, printer: Printer) -> None:
+        from cute_dialect.ops.tiled import print_copy
+
+        print_copy(self, printer, 4)
+
+
+OPS: list[type[Operation]] = [RetileOp, TiledCopyOp]
+"""Ops of ``cute``."""
