@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 
 from cute_dialect.pipelines import abi
 from cute_dialect.pipelines.arrays import ArrayView, accepts
-from cute_dialect.pipelines.hostprog import Pointer, Value
+from cute_dialect.pipelines.hostprog import Pointer, TensorMap, Value
 from cute_dialect.pipelines.signature import DynamicLeaf, Param, Tree, element_bits, leaves, scalar_paths
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "RangeError",
     "ShapeError",
     "StrideError",
+    "TensorMapError",
     "bind_array",
     "bind_plain",
     "pack",
@@ -72,6 +73,10 @@ class AlignmentError(ArgumentError):
 
 class RangeError(ArgumentError):
     """A number does not fit its leaf."""
+
+
+class TensorMapError(ArgumentError):
+    """TMA cannot describe an array: its strides, its address or its extents break a rule of the hardware."""
 
 
 class DeviceError(ArgumentError):
@@ -279,10 +284,13 @@ def _bind_tree(tree: Tree, given: object, numbers: dict[int, int], label: str, p
 
 
 class Packed(NamedTuple):
-    """Bytes of each kernel parameter, and where addresses go: (parameter, byte offset, array argument, add bytes)."""
+    """Bytes of each kernel parameter, where addresses go: (parameter, byte offset, array argument, add bytes), and the
+    tensor maps to make: (parameter, what the map says).
+    """
 
     buffers: tuple[bytes, ...]
     patches: tuple[tuple[int, int, int, int], ...]
+    maps: tuple[tuple[int, TensorMap], ...] = ()
 
 
 def pack(
@@ -292,16 +300,20 @@ def pack(
     values: Sequence[Value],
     addresses: Sequence[int],
     offset_bits: int = 64,
+    *,
+    empty: bool = False,
 ) -> Packed:
     """Bytes of the parameters of a kernel whose types are ``chosen``.
 
     ``values`` are the operands of the launch, in the lowered form of ``base`` (the kernel that the host function names;
     ``chosen`` is it or a variant of it).  ``addresses[i]`` is the address of array argument ``i``.  ``offset_bits`` is
     the width in which the kernel computes element offsets: with 32, a tensor that reaches further is refused.
+    ``empty``: nothing will be launched, so tensor maps need not exist.
     Raises an :class:`ArgumentError` that says which promise of ``chosen`` does not hold.
     """
     buffers: list[bytes] = []
     patches: list[tuple[int, int, int, int]] = []
+    maps: list[tuple[int, TensorMap]] = []
     for i, (b, c, value) in enumerate(zip(base, chosen, values)):
         label = f"argument {names[i]}" if i < len(names) else f"argument {i}"
         buffer = bytearray(c["size"])
@@ -327,7 +339,7 @@ def pack(
                     data = abi.pack_scalar(slot.name, cast("int | float", part))
                     buffer[offset : offset + len(data)] = data
         elif c["kind"] == "tensormap":
-            raise LaunchError(f"{label}: tensor maps cannot be passed yet")
+            maps.append((i, _tensor_map(c, value, addresses, label, check=not empty)))
         if c["kind"] in ("memref", "pointer"):
             pointer = scalars[b.get("pointer", 0)]
             if not isinstance(pointer, Pointer):
@@ -335,7 +347,21 @@ def pack(
             _check_alignment(c, addresses[pointer.argument] + pointer.offset, label)
             patches.append((i, c.get("pointer", 0), pointer.argument, pointer.offset))
         buffers.append(bytes(buffer))
-    return Packed(tuple(buffers), tuple(patches))
+    return Packed(tuple(buffers), tuple(patches), tuple(maps))
+
+
+def _tensor_map(param: Param, value: Value, addresses: Sequence[int], label: str, *, check: bool) -> TensorMap:
+    from cute_dialect.arch.errors import TmaError
+    from cute_dialect.pipelines.tensor_maps import checked
+
+    if not isinstance(value, TensorMap):
+        raise LaunchError(f"{label}: the host function passes no tensor map for {param['type']}")
+    if not check:
+        return value
+    try:
+        return checked(value, addresses[value.address.argument] + value.address.offset)
+    except TmaError as e:
+        raise TensorMapError(f"{label}: no tensor map can be made, {e} ({param['type']})") from None
 
 
 def _at(value: Value, path: Sequence[int]) -> Value:

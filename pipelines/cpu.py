@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.pipelines import abi
+from cute_dialect.pipelines import abi, hostprog
 from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.prepare import Plan, Target, read_arguments
@@ -54,8 +54,12 @@ def run_on_cpu(
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
     memory = _memory(views, target.names)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
+    maps = dict(plan.packed.maps)
     operands: list[Argument] = []
     for p, (param, data) in enumerate(zip(kernel["params"], plan.packed.buffers)):
+        if p in maps:
+            operands.append(_tensor_map(maps[p], memory, kernel["names"][p]))
+            continue
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
     report = run_kernel(
@@ -70,6 +74,26 @@ def run_on_cpu(
     )
     sys.stdout.write("".join(report.printf))
     return report
+
+
+def _tensor_map(m: hostprog.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
+    """The interpreter's tensor map."""
+    from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
+    from cute_dialect.interp.tensor_map import TensorMap
+
+    if m.interleave:
+        raise LaunchError(f"argument {name}: the interpreter has no tensor maps with interleave")
+    return TensorMap(
+        ELEMENTS[m.element],
+        m.extents,
+        m.strides,
+        m.box,
+        m.steps if any(s != 1 for s in m.steps) else (),
+        SWIZZLES[m.swizzle],
+        OOB_FILLS[m.oob],
+        pointer=_pointer(memory, m.address.argument, m.address.offset),
+        name=name,
+    )
 
 
 def _argument(type_: abi.Type, data: bytes, pointers: Mapping[int, Pointer], offset: int = 0) -> Argument:

@@ -9,6 +9,7 @@ Names and structures: CUDA driver API, ``cuda.h`` (CUlaunchConfig, CUlaunchAttri
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import lru_cache
 
@@ -190,6 +191,49 @@ class Driver:
         code = self.launch_kernel_ex(config, function, parameters, None)
         if code:
             self.check("cuLaunchKernelEx", code)
+
+    # ------------------------------------------------------------------------------------------------ tensor maps
+
+    def encode_tiled(
+        self,
+        address: int,
+        extents: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+        steps: Sequence[int],
+        element: int,
+        interleave: int,
+        swizzle: int,
+        l2: int,
+        oob: int,
+    ) -> bytes:
+        """The 128 bytes of a tensor map, as ``cuTensorMapEncodeTiled`` makes them (driver 12.0 and later).
+
+        Innermost dimension first; ``strides`` are bytes of dimensions 1 and up; the last five are the driver's codes.
+        """
+        function = getattr(self._library, "cuTensorMapEncodeTiled", None)
+        if function is None:
+            raise CudaError("cuTensorMapEncodeTiled", 801, "not supported: this driver is older than 12.0")
+        rank = len(extents)
+        storage = (ctypes.c_uint8 * 192)()
+        at = -(-ctypes.addressof(storage) // 64) * 64  # the driver wants 64-byte alignment
+        function.restype = c_int
+        code = function(
+            c_void_p(at),
+            c_int(element),
+            c_uint(rank),
+            c_uint64(address),
+            (c_uint64 * rank)(*extents),
+            (c_uint64 * rank)(*strides),
+            (c_uint * rank)(*box),
+            (c_uint * rank)(*steps),
+            c_int(interleave),
+            c_int(swizzle),
+            c_int(l2),
+            c_int(oob),
+        )
+        self.check("cuTensorMapEncodeTiled", code)
+        return ctypes.string_at(at, 128)
 
     # ----------------------------------------------------------------------------------------------------- memory
 

@@ -11,7 +11,8 @@ goes into the manifest as JSON, so that a launch needs neither xDSL nor MLIR::
 An instruction is ``[name, result, operands, extra]``; registers are numbers, the first ones are the function's
 arguments.  Integers are exact: a result that does not fit the width of its operation is an error, never a wrap.
 Pointers are ``Pointer(argument, byte offset)``, so a launch can be repeated for other addresses without evaluating
-the program again.
+the program again.  A call of ``cute_tensor_map_tiled_<rank>d`` gives a :class:`TensorMap`, which says what the
+driver is to be told; the launcher makes the 128 bytes.
 """
 
 from __future__ import annotations
@@ -19,12 +20,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
+from cute_dialect.arch.tensor_map_codes import rank_of
 from cute_dialect.pipelines import abi
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-__all__ = ["HostError", "HostOverflow", "Launch", "Pointer", "Program", "compile_host", "evaluate", "op_name"]
+__all__ = [
+    "HostError",
+    "HostOverflow",
+    "Launch",
+    "Pointer",
+    "Program",
+    "TensorMap",
+    "compile_host",
+    "evaluate",
+    "op_name",
+]
 
 Instruction: TypeAlias = "list[object]"
 Program: TypeAlias = "dict[str, object]"
@@ -45,7 +57,26 @@ class Pointer(NamedTuple):
     offset: int
 
 
-Value: TypeAlias = "int | float | Pointer | tuple[Value, ...] | None"
+class TensorMap(NamedTuple):
+    """A tensor map to be made: the arguments of ``cuTensorMapEncodeTiled``, innermost dimension first.
+
+    ``extents``: elements; ``strides``: bytes, of dimensions 1 and up; ``steps``: element strides; ``element``,
+    ``interleave``, ``swizzle``, ``l2`` and ``oob``: the driver's codes.
+    """
+
+    address: Pointer
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    element: int
+    interleave: int
+    swizzle: int
+    l2: int
+    oob: int
+
+
+Value: TypeAlias = "int | float | Pointer | TensorMap | tuple[Value, ...] | None"
 
 
 class Launch(NamedTuple):
@@ -172,6 +203,8 @@ class _Compiler:
                 pass
         elif name == "llvm.getelementptr":
             short, extra = "gep", self.gep(attributes)
+        elif name == "llvm.call" and (rank := _map_rank(attributes)) is not None:
+            short, extra = "tensor_map", rank
         else:
             raise self.unsupported(name)
         return [short, self.new(result), operands, extra]
@@ -202,6 +235,9 @@ class _Compiler:
             "smem": flat[10],
             "args": groups[11],
         }
+        types = getattr(attributes.get("cute.args"), "data", None)
+        if types is not None:
+            self.launch["types"] = [str(t.data) for t in types]
 
     def unsupported(self, name: str) -> HostError:
         return HostError(
@@ -225,6 +261,12 @@ def compile_host(function: Operation) -> Program | None:
     if compiler.launch is None:
         raise HostError(f"host function @{name}: gpu.launch_func inside scf.if is not supported")
     return {"name": name, "arguments": len(blocks[0].args), "code": code, "launch": compiler.launch}
+
+
+def _map_rank(attributes: Mapping[str, Attribute]) -> int | None:
+    """The rank of the tensor map that a call makes; ``None`` for other calls."""
+    callee = attributes.get("callee")
+    return rank_of(_symbol(callee)) if callee is not None else None
 
 
 def _launches(function: Operation) -> bool:
@@ -386,6 +428,8 @@ class _Evaluator:
                 raise HostError(f"host function @{self.name}: pointer arithmetic on a value that is no pointer")
             step = static if static is not None else self.number(given[1])
             return Pointer(pointer.argument, pointer.offset + step * cast(int, size))
+        if name == "tensor_map":
+            return self.tensor_map(given, cast(int, extra))
         numbers = [self.number(v) for v in given]
         if name in _SIGNED:
             exact = _SIGNED[name](numbers[0], numbers[1])
@@ -407,6 +451,19 @@ class _Evaluator:
         if name == "extsi" and source == 1:
             return -numbers[0]
         return self.fit(numbers[0], target, name, numbers)
+
+    def tensor_map(self, given: list[Value], rank: int) -> TensorMap:
+        pointer = given[0]
+        if not isinstance(pointer, Pointer):
+            raise HostError(f"host function @{self.name}: a tensor map of a value that is no pointer")
+        numbers = [self.number(v) for v in given[1:]]
+        parts: list[tuple[int, ...]] = []
+        for n in (rank, rank - 1, rank, rank):
+            parts.append(tuple(numbers[:n]))
+            del numbers[:n]
+        extents, strides, box, steps = parts
+        element, interleave, swizzle, l2, oob = numbers
+        return TensorMap(pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob)
 
     def number(self, value: Value) -> int:
         if not isinstance(value, int):

@@ -7,9 +7,10 @@
     add(a, b, c, device="cpu")                       # the interpreter; numpy arrays or CPU tensors
 
 A call binds the arguments to the host function's parameters, evaluates its program, takes the first variant whose
-types hold, and launches.  All that is kept per (shapes, strides, types, alignment): a second call with like arguments
-writes the addresses into prepared parameter buffers and launches.  Needs numpy or torch, and the driver; neither xDSL
-nor MLIR.
+types hold, and launches.  Where none does, or TMA cannot describe an array, the host function's fallback is taken.  All
+that is kept per (shapes, strides, types, alignment): a second call with like arguments writes the addresses into
+prepared parameter buffers (and makes tensor maps for new ones) and launches.  Needs numpy or torch, and the driver;
+neither xDSL nor MLIR.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
 from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
 from cute_dialect.pipelines.signature import Param
+from cute_dialect.pipelines.tensor_maps import MapSlot
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
@@ -143,7 +145,7 @@ def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> in
 class _Ready:
     """A prepared launch: function, configuration and parameter buffers; addresses are written in at each call."""
 
-    __slots__ = ("config", "device", "function", "keep", "parameters", "plan", "slots")
+    __slots__ = ("config", "device", "function", "keep", "maps", "parameters", "plan", "slots")
 
     def __init__(self, plan: Plan, function: int, device: int):
         self.plan = plan
@@ -166,6 +168,7 @@ class _Ready:
             (ctypes.c_uint64.from_buffer(memory, base + offsets[p] + o), argument, add)
             for p, o, argument, add in plan.packed.patches
         ]
+        self.maps = [MapSlot(tensor_map, start + offsets[p]) for p, tensor_map in plan.packed.maps]
         self.keep: list[object] = [memory]
         if plan.cluster is not None:
             attribute = cuda.cluster_attribute(plan.cluster)
@@ -177,6 +180,8 @@ class _Ready:
         """Launch for arrays at ``addresses`` (one an argument).  The caller holds the kernel's lock."""
         for slot, argument, add in self.slots:
             slot.value = addresses[argument] + add
+        for slot in self.maps:
+            slot.update(gpu, addresses)
         self.config.stream = stream
         gpu.launch(self.function, self.config, self.parameters)
 
@@ -190,7 +195,7 @@ class Kernel:
     def __init__(self, module: CompiledModule, target: Target):
         self.module = module
         self.target = target
-        self._mask = max(16, required_alignment((*target.variants, target.kernel))) - 1
+        self._mask = max(16, required_alignment(target.kernels)) - 1
         self._ready: dict[object, _Ready] = {}
         self._quick: dict[object, _Ready] = {}
         self._lock = threading.Lock()

@@ -8,7 +8,7 @@ Built from the output of ``cute-to-base`` (an xDSL module); read back by the lau
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from cute_dialect.pipelines import abi, hostprog
 from cute_dialect.pipelines.signature import Param, SignatureError, Tree, describe, leaves
@@ -43,12 +43,14 @@ class KernelEntry(TypedDict):
 
 
 class HostEntry(TypedDict):
-    """A host function that launches one kernel."""
+    """A host function that launches one kernel.  ``fallback``: another with the same arguments, which launches what
+    this one cannot (an argument contradicts a type, or TMA cannot describe it)."""
 
     name: str
     params: list[Param]
     names: list[str]
     program: hostprog.Program
+    fallback: NotRequired[str]
 
 
 class Manifest(TypedDict):
@@ -128,12 +130,16 @@ def _host(op: Operation, program: hostprog.Program) -> HostEntry:
     arguments = list(op.regions[0].blocks[0].args)
     lowered = [str(a.type) for a in arguments]
     name = _symbol(op)
-    return {
+    entry: HostEntry = {
         "name": name,
         "params": _params(name, attributes, lowered, [False] * len(lowered)),
         "names": _names(arguments),
         "program": program,
     }
+    fallback = attributes.get("cute.fallback")
+    if fallback is not None:
+        entry["fallback"] = str(getattr(getattr(fallback, "root_reference", fallback), "data", fallback))
+    return entry
 
 
 def _params(name: str, attributes: dict[str, Attribute], lowered: Sequence[str], byval: Sequence[bool]) -> list[Param]:
@@ -154,6 +160,7 @@ def _params(name: str, attributes: dict[str, Attribute], lowered: Sequence[str],
 def _check(manifest: Manifest) -> None:
     """Host programs name kernels that exist, with as many parameters as they pass; variants are congruent."""
     kernels = {k["name"]: k for k in manifest["kernels"]}
+    _check_fallbacks(manifest["hosts"])
     for host in manifest["hosts"]:
         launch = cast("dict[str, object]", host["program"]["launch"])
         base = kernels.get(str(launch["kernel"]))
@@ -168,12 +175,45 @@ def _check(manifest: Manifest) -> None:
                     f"host function @{host['name']} passes {passed} arguments, "
                     f"kernel @{name} takes {len(kernel['params'])}"
                 )
+            _check_maps(host["name"], cast("list[str] | None", launch.get("types")), kernel)
             for i, (a, b) in enumerate(zip(base["params"], kernel["params"])):
                 if a["kind"] != b["kind"] or _profile(a) != _profile(b):
                     raise ManifestError(
                         f"kernels @{base['name']} and @{name} differ in the form of argument {i}: "
                         f"{a['type']} and {b['type']}"
                     )
+
+
+def _check_maps(host: str, passed: list[str] | None, kernel: KernelEntry) -> None:
+    """The tensor maps that a kernel takes are those that the host makes."""
+    for i, param in enumerate(kernel["params"]):
+        if param["kind"] == "tensormap" and passed is not None and passed[i] != param["type"]:
+            raise ManifestError(
+                f"host function @{host} passes {passed[i]} as argument {i}, kernel @{kernel['name']} takes "
+                f"{param['type']}"
+            )
+
+
+def _check_fallbacks(hosts: Sequence[HostEntry]) -> None:
+    """A fallback is another host function with the same arguments, and falling back ends."""
+    named = {h["name"]: h for h in hosts}
+    for host in hosts:
+        seen, at = [host["name"]], host
+        while "fallback" in at:
+            name = at["fallback"]
+            if name in seen:
+                raise ManifestError(f"host function @{host['name']} falls back to itself ({', '.join(seen)})")
+            if name not in named:
+                raise ManifestError(
+                    f"host function @{at['name']} falls back to @{name}, which is no function here that launches"
+                )
+            seen.append(name)
+            kinds = [[(p["kind"], p.get("element")) for p in h["params"]] for h in (host, named[name])]
+            if kinds[0] != kinds[1]:
+                raise ManifestError(
+                    f"host functions @{host['name']} and @{name}, its fallback, differ in the form of their arguments"
+                )
+            at = named[name]
 
 
 def _profile(param: Param) -> object:

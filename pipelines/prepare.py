@@ -37,6 +37,14 @@ class Target(NamedTuple):
     kernel: KernelEntry
     variants: tuple[KernelEntry, ...]
     host: HostEntry | None
+    fallback: Target | None = None
+    """what is launched where this one cannot be: the same arguments, another host function"""
+
+    @property
+    def kernels(self) -> list[KernelEntry]:
+        """All kernels that may be launched."""
+        more = self.fallback.kernels if self.fallback is not None else []
+        return [*self.variants, self.kernel, *more]
 
     @property
     def params(self) -> list[Param]:
@@ -76,7 +84,8 @@ class Plan(NamedTuple):
 
 def find_target(manifest: Manifest, name: str) -> Target:
     """Look up a kernel or a host function.  A kernel that a host function names (or lists as a variant) is launched by
-    its rule; asking for a variant by name allows that one only.  Raises :class:`LaunchError`.
+    its rule; asking for a variant by name allows that one only, and a kernel's name no fallback of its host function.
+    Raises :class:`LaunchError`.
     """
     kernels = {k["name"]: k for k in manifest["kernels"]}
     by_name: Mapping[str, HostEntry] = {h["name"]: h for h in manifest["hosts"]}
@@ -89,8 +98,10 @@ def find_target(manifest: Manifest, name: str) -> Target:
                 return Target(name, kernels[name], (), host)
         return Target(name, kernels[name], (), None)
     if name in by_name:
-        base, variants = _launch_names(by_name[name])
-        return Target(name, kernels[base], tuple(kernels[v] for v in variants if v != base), by_name[name])
+        host = by_name[name]
+        base, variants = _launch_names(host)
+        fallback = find_target(manifest, host["fallback"]) if "fallback" in host else None
+        return Target(name, kernels[base], tuple(kernels[v] for v in variants if v != base), host, fallback)
     known = ", ".join([*kernels, *by_name]) or "none"
     raise LaunchError(f"no kernel or host function @{name} here (there are: {known})")
 
@@ -134,6 +145,30 @@ def prepare(
     bytes come on top of those that the kernel itself needs.
     Raises :class:`LaunchError`; its subclasses say which promise was broken.
     """
+    rejected: list[str] = []
+    while True:
+        try:
+            plan = _prepare(manifest, target, arguments, grid=grid, block=block, smem=smem)
+        except ArgumentError as e:
+            # Who says the launch's shape means one kernel.
+            if target.fallback is None or grid is not None or block is not None:
+                raise
+            rejected.append(f"@{target.name}: {e}")
+            target = target.fallback
+            continue
+        return plan._replace(rejected=(*rejected, *plan.rejected)) if rejected else plan
+
+
+def _prepare(
+    manifest: Manifest,
+    target: Target,
+    arguments: Arguments,
+    *,
+    grid: Dim3 | None,
+    block: Dim3 | None,
+    smem: int | None,
+) -> Plan:
+    """:func:`prepare` for one host function."""
     values: list[Value] = []
     addresses: list[int] = []
     for i, (param, view, given) in enumerate(zip(target.params, arguments.views, arguments.values)):
@@ -157,10 +192,13 @@ def prepare(
         if grid is None:
             raise LaunchError(f"no host function launches @{target.name}: give grid=(x, y, z)")
     names = target.names if len(operands) == len(target.names) else base["names"]
+    nothing = _nothing_to_do(grid, arguments)
     rejected: list[str] = []
     for kernel in (*target.variants, target.kernel):
         try:
-            packed = pack(base["params"], kernel["params"], names, operands, addresses, kernel["offset_bits"])
+            packed = pack(
+                base["params"], kernel["params"], names, operands, addresses, kernel["offset_bits"], empty=nothing
+            )
         except ArgumentError as e:
             if kernel is target.kernel:
                 raise
@@ -212,8 +250,13 @@ def _check_shape(kernel: KernelEntry, grid: Dim3, block: Dim3, arguments: Argume
         raise LaunchError(f"@{name} is compiled for blocks of {tuple(kernel['block'])}, got {block}")
     if block[0] * block[1] * block[2] > kernel["max_threads"]:
         raise LaunchError(f"@{name} is compiled for at most {kernel['max_threads']} threads a block, got {block}")
-    if 0 in grid and any(v is not None and 0 in v.shape for v in arguments.views):
+    if _nothing_to_do(grid, arguments):
         return True
     if any(not 1 <= g <= limit for g, limit in zip(grid, MAX_GRID)):
         raise LaunchError(f"grid {grid} of @{name} is outside of what CUDA launches (1 to {MAX_GRID})")
     return False
+
+
+def _nothing_to_do(grid: Sequence[int], arguments: Arguments) -> bool:
+    """Whether the grid is empty because an array is."""
+    return 0 in grid and any(v is not None and 0 in v.shape for v in arguments.views)

@@ -74,7 +74,15 @@ def describe(type_text: str, lowered_text: str, *, byval: bool = False) -> Param
     (16, 16, [{'width': 32, 'div': 1, 'offset': 8}, 64], [{'width': 32, 'div': 8, 'offset': 12}, 1])
     """
     if byval:
-        return {"kind": "tensormap", "type": type_text, "lowered": lowered_text, "size": 128, "align": 64}
+        alignment = 32 if "interleave = 32" in type_text else 16
+        return {
+            "kind": "tensormap",
+            "type": type_text,
+            "lowered": lowered_text,
+            "size": 128,
+            "align": 64,
+            "alignment": alignment,
+        }
     try:
         lowered = abi.parse_type(lowered_text)
     except abi.AbiError as e:

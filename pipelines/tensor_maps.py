@@ -1,0 +1,94 @@
+"""Tensor maps at launch: what a host program asks for, checked, and made by the driver.
+
+A host program describes a map by numbers (:class:`~cute_dialect.pipelines.hostprog.TensorMap`); the address is that of
+an array argument, so a prepared launch keeps the description and makes the 128 bytes again only when the address
+changes.  The last few are kept: a kernel called in turn on the same buffers makes each map once.
+
+Limits: CUDA driver API, ``cuTensorMapEncodeTiled``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cute_dialect.arch.tensor_map_codes import ELEMENT_BYTES, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from cute_dialect.pipelines.hostprog import TensorMap
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.pipelines.driver import Driver
+
+__all__ = ["MAP_BYTES", "MapSlot", "checked"]
+
+MAP_BYTES = 128
+_KEPT = 8
+"""Encoded maps kept for a parameter."""
+
+
+def checked(tensor_map: TensorMap, address: int) -> TensorMap:
+    """The map with strides that are never used made legal.  Raises TmaError, which names the dimension or the address.
+
+    >>> from cute_dialect.pipelines.hostprog import Pointer
+    >>> checked(TensorMap(Pointer(0, 0), (64, 1), (6,), (64, 1), (1, 1), 6, 0, 0, 2, 0), 256).strides
+    (16,)
+    """
+    from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec
+
+    m = tensor_map
+    unit = max(16, INTERLEAVES[m.interleave])
+    # The stride of a dimension of one element is never used; what an array says about it is not held against it.
+    strides = tuple([unit if n == 1 else s for n, s in zip(m.extents[1:], m.strides)])
+    size = ELEMENT_BYTES[m.element]
+    _check_strides(strides, unit)
+    dims = tuple([TensorDim(n, s // size, b, e) for n, s, b, e in zip(m.extents, (size, *strides), m.box, m.steps)])
+    TensorMapSpec(
+        element=ELEMENTS[m.element],
+        dims=dims,
+        swizzle=SWIZZLES[m.swizzle],
+        interleave=INTERLEAVES[m.interleave],
+        l2_promotion=L2_PROMOTIONS[m.l2],
+        oob_fill=OOB_FILLS[m.oob],
+    ).bind((), address)
+    return m._replace(strides=strides)
+
+
+def _check_strides(strides: Sequence[int], unit: int) -> None:
+    # Here in bytes: a stride in elements would hide a remainder.
+    from cute_dialect.arch.errors import TmaError
+
+    for i, stride in enumerate(strides, 1):
+        if stride <= 0 or stride % unit:
+            raise TmaError(
+                f"expected a stride that is a positive multiple of {unit} bytes, got {stride}", f"dimension {i}"
+            )
+
+
+class MapSlot:
+    """The place of one tensor map in the parameters of a prepared launch."""
+
+    __slots__ = ("_current", "_encoded", "_map", "_to")
+
+    def __init__(self, tensor_map: TensorMap, to: int):
+        """``to``: host address of the 128 bytes, aligned to 64."""
+        self._map = tensor_map
+        self._to = to
+        self._current = -1
+        self._encoded: dict[int, bytes] = {}
+
+    def update(self, gpu: Driver, addresses: Sequence[int]) -> None:
+        """Put the map for arrays at these addresses in place.  Raises :class:`CudaError` if the driver refuses it."""
+        pointer = self._map.address
+        address = addresses[pointer.argument] + pointer.offset
+        if address == self._current:
+            return
+        data = self._encoded.get(address)
+        if data is None:
+            if len(self._encoded) >= _KEPT:
+                del self._encoded[next(iter(self._encoded))]
+            m = self._map
+            data = self._encoded[address] = gpu.encode_tiled(
+                address, m.extents, m.strides, m.box, m.steps, m.element, m.interleave, m.swizzle, m.l2, m.oob
+            )
+        ctypes.memmove(self._to, data, MAP_BYTES)
+        self._current = address
