@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from typing import cast
 from collections.abc import Iterable, Sequence
 
 from xdsl.context import Context
@@ -39,8 +40,8 @@ from xdsl.utils.exceptions import (
     UnregisteredConstructException,
     VerifyException,
 )
-from xdsl.utils.lexer import Input, Span
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRToken, MLIRTokenKind
 
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
 from cute_dialect.locations import LocationReader
@@ -56,6 +57,35 @@ class _Lexer(MLIRLexer):
     """xDSL's lexer, with a pattern for strings that does not backtrack (xDSL's: exponential time on an open quote)."""
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def lex(self) -> MLIRToken:
+        """The next token: names and punctuation by one pattern, everything else as xDSL does."""
+        found = _COMMON.match(self.input.content, self.pos)
+        if found is None:
+            return super().lex()
+        group = cast("int", found.lastindex)
+        start, end = found.span(group)
+        self.pos = end
+        kind = _KINDS[group] or KIND_BY_PUNCTUATION_SPELLING[found[group]]
+        return Token(kind, Span(start, end, self.input))
+
+
+_SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
+_COMMON = re.compile(
+    r"(?:\s++|//[^\n]*+)*+"
+    rf"(?:(%{_SUFFIX})|([a-zA-Z_][a-zA-Z0-9_$.]*+)|([:,()\]\[<>=}}?]|->|{{(?!-#))|(!{_SUFFIX})|(\^{_SUFFIX}))",
+    re.ASCII,
+)
+"""White space and comments, then one of the tokens that files consist of.  Nothing in it backtracks."""
+_KINDS = (
+    None,
+    MLIRTokenKind.PERCENT_IDENT,
+    MLIRTokenKind.BARE_IDENT,
+    None,
+    MLIRTokenKind.EXCLAMATION_IDENT,
+    MLIRTokenKind.CARET_IDENT,
+)
+"""Group of the pattern -> kind of token; ``None``: punctuation, which says it itself."""
 
 
 class LocatedParser(LocationReader):

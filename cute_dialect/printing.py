@@ -32,6 +32,7 @@ class IRPrinter(Printer):
         aliases: Mapping[str, Attribute] | None = None,
     ):
         super().__init__(stream=stream, print_generic_format=generic, print_debuginfo=debuginfo)
+        self._write = stream.write
         self._aliases: dict[Attribute, str] = {}
         for name, attribute in (aliases or {}).items():
             self.print_string(f"!{name} = ")
@@ -41,6 +42,14 @@ class IRPrinter(Printer):
         self._names: dict[SSAValue, str] = {}
         self._block_labels: dict[Block, int] = {}
         self._source_names = source_names
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        """Print a string; see xDSL's."""
+        if "\n" in text:
+            super().print_string(text, indent=indent)
+        else:
+            self._current_column += len(text)
+            self._write(text)
 
     def print_attribute(self, attribute: Attribute) -> None:
         """Print an attribute, by its alias if it has one."""
