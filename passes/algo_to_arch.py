@@ -43,8 +43,8 @@ from cute_dialect.ops.kinds import Typed
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
-from cute_dialect.passes.lowering import copy_atoms, mma_atoms, tma_atoms
-from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan
+from cute_dialect.passes.lowering import copy_atoms, fills, mma_atoms, tma_atoms
+from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan, side_of
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import CuteType, LayoutType
 
@@ -128,29 +128,11 @@ def _make_fragment_like(op: Operation) -> None:
 
 def _fill(op: Operation) -> None:
     tensor, value = op.operands
-    _store_everywhere(Site(op), tensor, value)
+    fills.fill(Site(op), tensor, value)
 
 
 def _clear(op: Operation) -> None:
-    site = Site(op)
-    tensor = op.operands[0]
-    t = tensor.type
-    assert isinstance(t, MemRefType)
-    zero: SSAValue
-    if integer_width(t.element) is not None:
-        zero = site.constant(0, t.element)
-    else:
-        zero = site.emit(arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", t.element)), t.element))
-    _store_everywhere(site, tensor, zero)
-
-
-def _store_everywhere(site: Site, tensor: SSAValue, value: SSAValue) -> None:
-    t = tensor.type
-    assert isinstance(t, MemRefType)
-    n = size(plain_layout(t.layout))
-    assert isinstance(n, int)
-    for i in range(n):
-        site.add(memory.StoreOp(tensor, site.coordinate(i), value))
+    fills.clear(Site(op), op.operands[0])
 
 
 # ----------------------------------------------------------------------------------------------------------------- copy
@@ -162,8 +144,11 @@ class Accesses:
     A single element is loaded and stored at its (static, linear) coordinate; a vector through a view of it.
     """
 
-    def __init__(self, site: Site, plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]):
+    def __init__(
+        self, site: Site, sides: Sequence[Side], plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]
+    ):
         self.site = site
+        self.sides = sides
         self.plan = plan
         self.op = op
         self.tensors = (op.source, op.destination)
@@ -210,7 +195,7 @@ class Accesses:
         else:
             modes = [(m.extent, m.strides[side]) for m in self.plan.vector]
             layout = Layout(tuple(e for e, _ in modes), tuple(d for _, d in modes))
-        moved = self.site.moved(self._iters[side], self.plan.offset(step, side))
+        moved = self.site.moved(self._iters[side], self.sides[side].place(self.plan.offset(step, side)))
         return self.site.emit(views.MakeViewOp(moved, self.site.static(LayoutType(layout))))
 
     def _flag(self, index: int) -> SSAValue:
@@ -243,10 +228,8 @@ def _copy(op: Operation) -> None:
     for tensor in (op.source, op.destination):
         t = tensor.type
         assert isinstance(t, MemRefType)
-        plain = plain_layout(t.layout)
-        if not is_static(plain):
-            plain = plain_layout(site.bound(site.emit(views.GetLayoutOp(tensor))))
-        sides.append(Side(t, plain))
+        static = is_static(t.layout)
+        sides.append(side_of(t, t.layout if static else site.bound(site.emit(views.GetLayoutOp(tensor)))))
     one_flag = 1
     if op.pred is not None:
         t = op.pred.type
@@ -264,7 +247,7 @@ def _copy(op: Operation) -> None:
             f"(source {sides[0].type}, destination {sides[1].type})",
             op,
         )
-    accesses = Accesses(site, chosen, op, lambda i: i // one_flag)
+    accesses = Accesses(site, sides, chosen, op, lambda i: i // one_flag)
     for step in chosen.steps():
         if op.pred is None:
             accesses.move(step)

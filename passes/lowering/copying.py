@@ -20,7 +20,8 @@ from typing import NamedTuple
 from cute_dialect.algebra.int_tuple import leaves
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility, mul
-from cute_dialect.algebra.values import ComposedLayout, Layout, Payload, layout_modes
+from cute_dialect.algebra.swizzle import apply_swizzle
+from cute_dialect.algebra.values import ComposedLayout, Layout, Payload, Swizzle, layout_modes
 from cute_dialect.memory_types import MemRefType, element_bits
 
 MAX_BITS = 128
@@ -35,10 +36,19 @@ class Mode(NamedTuple):
 
 
 class Side(NamedTuple):
-    """A side of the copy: its type and its layout, leaves bound."""
+    """A side of the copy: its type and its layout, leaves bound; of a composed layout the part with the coordinates."""
 
     type: MemRefType
     layout: Layout
+    composed: ComposedLayout | None = None
+
+    def place(self, offset: Leaf) -> Leaf:
+        """Where an element lies that the layout puts at ``offset``: through the composed layout's swizzle."""
+        if self.composed is None:
+            return offset
+        swizzle, start = self.composed.inner, self.composed.offset
+        assert isinstance(swizzle, Swizzle) and isinstance(start, int | Dyn)
+        return apply_swizzle(swizzle, _plus(start, offset))
 
     @property
     def in_registers(self) -> bool:
@@ -166,7 +176,7 @@ def _provable(
         n_bytes = n * bits // 8
         if all(
             sides[k].type.alignment % n_bytes == 0
-            and _swizzle_allows(sides[k].type, n_bytes)
+            and _swizzle_allows(sides[k], n, n_bytes)
             and all(divisibility(m.strides[k]) % n == 0 for m in rest)
             for k in memory
         ):
@@ -175,8 +185,14 @@ def _provable(
     return 1
 
 
-def _swizzle_allows(t: MemRefType, n_bytes: int) -> bool:
-    swizzle = t.data.ptr.swizzle
+def _swizzle_allows(side: Side, n: int, n_bytes: int) -> bool:
+    # The elements of an access must stay together under the swizzle, and an access must not start within such a group.
+    if side.composed is not None:
+        inner, start = side.composed.inner, side.composed.offset
+        assert isinstance(inner, Swizzle) and isinstance(start, int | Dyn)
+        if n > 1 << inner.base or divisibility(start) % n:
+            return False
+    swizzle = side.type.data.ptr.swizzle
     return swizzle is None or n_bytes <= 1 << swizzle.base
 
 
@@ -186,6 +202,15 @@ def _power_of_two(n: int) -> int:
 
 def _is(leaf: Leaf, n: int) -> bool:
     return isinstance(leaf, int) and leaf == n
+
+
+def side_of(t: MemRefType, layout: Payload) -> Side:
+    """A side of a copy with this layout.  Raises AlgebraError for a composed layout that is no swizzle of integers."""
+    if isinstance(layout, ComposedLayout):
+        if not (isinstance(layout.inner, Swizzle) and isinstance(layout.offset, int | Dyn)):
+            raise AlgebraError(f"expected a plain or swizzled layout, got the composed layout {layout}")
+        return Side(t, layout.outer, layout)
+    return Side(t, plain_layout(layout))
 
 
 def plain_layout(layout: Payload) -> Layout:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.parser import Parser
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.layout import evaluate, size
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
+from cute_dialect.context import make_context
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops.algebra import SliceOp
+from cute_dialect.ops.lifted import infer_lifted
+from cute_dialect.ops.shared_memory import storage_bytes
 from cute_dialect.pipelines import compile as compile_cute
 
 DTYPES = {"f32": np.int32, "f16": np.int16, "bf16": np.int16, "i8": np.int8, "i64": np.int64, "f8E4M3FN": np.int8}
@@ -105,7 +111,11 @@ CASES = [
     ("i8", "smem", "(5,7):(11,1)"),
     ("i64", "smem, align<16>", "(4,6):(6,1)"),
     ("f8E4M3FN", "smem, align<16>", "(16,16):(16,1)"),
-    *[(e, f"smem, align<{1 << (7 + b)}>, S<{b},4,3>", "(16,64):(64,1)") for e in ("f16", "f32", "i8") for b in (1, 2, 3)],
+    *[
+        (e, f"smem, align<{1 << (7 + b)}>, S<{b},4,3>", "(16,64):(64,1)")
+        for e in ("f16", "f32", "i8")
+        for b in (1, 2, 3)
+    ],
     ("bf16", "smem, align<1024>, S<3,4,3>", "((8,2),(64,2)):((64,512),(1,1024))"),
     ("f16", "smem, align<1024>, S<3,4,3>", "(8,24):(24,1)"),
     ("f16", "smem, align<16>", "S<3,3,3> o 0 o (16,64):(64,1)"),
@@ -137,11 +147,6 @@ def test_elements_lie_where_the_definition_says(element: str, smem: str, layout:
     x = numbers(element, n)
     at = where(value, swizzle_of(smem), x.itemsize)
     n_bytes = max(at) + x.itemsize
-    from cute_dialect.context import make_context
-    from cute_dialect.memory_types import MemRefType
-    from cute_dialect.ops.shared_memory import storage_bytes
-    from xdsl.parser import Parser
-
     t = Parser(make_context(), f'!cute.memref<{element}, {smem}, "{layout}">').parse_type()
     assert isinstance(t, MemRefType) and storage_bytes(t) >= n_bytes
     total = -(-(storage_bytes(t) + FILLER) // 1024) * 1024
@@ -179,19 +184,11 @@ VECTORS = [
 @pytest.mark.parametrize(("element", "smem", "layout", "mode"), VECTORS)
 def test_rows_are_read_as_vectors(element: str, smem: str, layout: str, mode: int, method: str) -> None:
     value = parse(layout)
-    if method == "copy" and isinstance(value, ComposedLayout):
-        pytest.skip("see test_mem_composed")
     plain = value.outer if isinstance(value, ComposedLayout) else value
     rows, length = (size(plain.shape[1 - mode]), size(plain.shape[mode]))  # type: ignore[index]
     assert isinstance(rows, int) and isinstance(length, int)
     x = numbers(element, rows * length)
     coord = '"(?,_)"' if mode else '"(_,?)"'
-    from xdsl.parser import Parser
-
-    from cute_dialect.context import make_context
-    from cute_dialect.ops.lifted import infer_lifted
-    from cute_dialect.ops.algebra import SliceOp
-
     types = Parser(make_context(), f'(!cute.memref<{element}, {smem}, "{layout}">, !cute.coord<{coord}>)')
     operands = types.parse_comma_separated_list(types.Delimiter.PAREN, types.parse_type)
     (row,) = infer_lifted(SliceOp, operands, {})
@@ -207,9 +204,6 @@ def test_rows_are_read_as_vectors(element: str, smem: str, layout: str, mode: in
       scf.if %mine {{
         %c = cute.make_coord(%tid) : (i32) -> !cute.coord<{coord}>
         %row = cute.slice(%s, %c) : !s, !cute.coord<{coord}>
-        %len = cute.static : !cute.int_tuple<"{length}">
-        %at = cute.make_int_tuple(%tid) : (i32) -> !cute.int_tuple<"?">
-        %lay = cute.static : !cute.layout<"({length},{rows}):(1,{length})">
         %it = cute.get_iter(%out) : !out
         %gl = cute.static : !cute.layout<"({length},{rows}):(1,{length})">
         %g = cute.make_view(%it, %gl) : !cute.memref<{element}, gmem, align<16>, "({length},{rows}):(1,{length})">
@@ -233,6 +227,50 @@ def gmem_row(element: str, length: int) -> str:
     align = min(16, step & -step)
     shown = "" if align == itemsize else f"align<{align}>, "
     return f'!cute.memref<{element}, gmem, {shown}"({length}):(1)">'
+
+
+FILLS = [
+    ("f32", "smem, align<1024>, S<3,4,3>", "(64,32):(32,1)"),
+    ("f16", "smem, align<16>", "(16,24):(24,1)"),
+    ("f16", "smem", "(5,7):(9,1)"),
+    ("i8", "smem, align<16>", "S<3,4,3> o 0 o (16,16):(16,1)"),
+    ("f8E4M3FN", "smem, align<16>", "(40,40):(40,1)"),
+]
+
+
+@pytest.mark.parametrize(("element", "smem", "layout"), FILLS)
+def test_clear_writes_all_elements_and_no_others(element: str, smem: str, layout: str) -> None:
+    value = parse(layout)
+    plain = value.outer if isinstance(value, ComposedLayout) else value
+    n = size(plain)
+    assert isinstance(n, int)
+    t = Parser(make_context(), f'!cute.memref<{element}, {smem}, "{layout}">').parse_type()
+    assert isinstance(t, MemRefType)
+    used = storage_bytes(t)
+    total = -(-(used + FILLER) // 1024) * 1024
+    x = numbers(element, n)
+    poison = f"""
+      %pbase = cute.smem_base() : !cute.ptr<i8, smem, align<1024>>
+      %pback = cute.static : !cute.int_tuple<"{-total}">
+      %pstart = cute.add_offset(%pbase, %pback) : (!cute.ptr<i8, smem, align<1024>>, !cute.int_tuple<"{-total}">) -> !cute.ptr<i8, smem, align<1024>>
+      %pall = cute.static : !cute.layout<"{used}:1">
+      %pbytes = cute.make_view(%pstart, %pall) : !cute.memref<i8, smem, align<1024>, "{used}:1">
+      %p = arith.constant 90 : i8
+      %zero = arith.constant 0 : i32
+      %first = arith.cmpi eq, %tid, %zero : i32
+      scf.if %first {{
+        cute.fill(%pbytes, %p) : (!cute.memref<i8, smem, align<1024>, "{used}:1">, i8) -> ()
+        cute.clear(%s) : (!s) -> ()
+      }}
+      gpu.barrier
+"""  # noqa: E501
+    raw = np.zeros(used, np.int8)
+    body = poison + raw_bytes(used, total)
+    run(kernel(element, smem, layout, n, body), element, x, np.zeros(1, x.dtype), raw)
+    expected = np.full(used, 90, np.int8)
+    for a in where(value, swizzle_of(smem), x.itemsize):
+        expected[a : a + x.itemsize] = 0
+    assert np.array_equal(raw, expected)
 
 
 def test_evaluate_agrees_with_the_definition() -> None:
