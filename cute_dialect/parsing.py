@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import cast
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
