@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import attr_def, operand_def, opt_operand_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -19,19 +19,32 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, Layout
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, MmaSyncType, UniversalFmaType, WgmmaType
+from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.mma import atom_values, check_element, descriptor_of
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 
 
 class _NoResultOp(MemoryOp):
+    """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
+
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        return parse_no_result(cls, parser)
+        op = parse_no_result(cls, parser)
+        for name in cls.get_irdl_definition().properties:
+            if name in op.attributes:
+                op.properties[name] = op.attributes.pop(name)
+        return op
 
     def print(self, printer: Printer) -> None:
-        print_no_result(self, printer)
+        print_operand_list(printer, self.operands)
+        if self.properties or self.attributes:
+            printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ()")
 
 
 class _ProductOp(_NoResultOp):
@@ -50,9 +63,9 @@ class _ProductOp(_NoResultOp):
         """Raise AlgebraError unless atom and operands fit."""
         n = len(self.OPERANDS)
         expect_operands(self.operand_types, n, n + (self.name == WgmmaOp.name))
-        atom = self.attributes.get("atom")
+        atom = self.properties.get("atom")
         if not isinstance(atom, self.ATOM):
-            raise AlgebraError(f"expected an attribute 'atom' of type !{self.ATOM.name}, got {atom}")
+            raise AlgebraError(f"expected a property 'atom' of type !{self.ATOM.name}, got {atom}")
         for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
             expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
             assert isinstance(t, MemRefType)
@@ -99,7 +112,7 @@ class FmaOp(_ProductOp):
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
-    atom = attr_def(UniversalFmaType)
+    atom = prop_def(UniversalFmaType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -116,7 +129,7 @@ class DotProductOp(_ProductOp):
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
-    atom = attr_def(DotProductType)
+    atom = prop_def(DotProductType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -136,7 +149,7 @@ class MmaSyncOp(_ProductOp):
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
-    atom = attr_def(MmaSyncType)
+    atom = prop_def(MmaSyncType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -161,15 +174,15 @@ class WgmmaOp(_ProductOp):
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
     scale_d = opt_operand_def(i1)
-    atom = attr_def(WgmmaType)
-    accumulate = attr_def(BoolAttr)
+    atom = prop_def(WgmmaType)
+    accumulate = prop_def(BoolAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def check(self) -> None:
         super().check()
-        accumulate = self.attributes.get("accumulate")
+        accumulate = self.properties.get("accumulate")
         if not isinstance(accumulate, IntegerAttr) or accumulate.type != i1:
-            raise AlgebraError(f"expected an attribute 'accumulate', true or false, got {accumulate}")
+            raise AlgebraError(f"expected a property 'accumulate', true or false, got {accumulate}")
         if len(self.operands) > 3:
             if self.operands[3].type != i1:
                 raise AlgebraError(f"operand #3 must be an i1, got {self.operands[3].type}")
@@ -248,17 +261,17 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
 
     name = "cute_nvgpu.arch.wgmma_wait_group"
     accumulators = var_operand_def(MemRefType)
-    n = attr_def(IntegerAttr)
+    n = prop_def(IntegerAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, *accumulators: SSAValue, n: int = 0):
-        super().__init__(operands=[list(accumulators)], attributes={"n": IntegerAttr(n, i32)})
+        super().__init__(operands=[list(accumulators)], properties={"n": IntegerAttr(n, i32)})
 
     def verify_(self) -> None:
-        n = self.attributes.get("n")
+        n = self.properties.get("n")
         try:
             if not isinstance(n, IntegerAttr) or n.type != i32 or not 0 <= n.value.data <= 7:
-                raise AlgebraError(f"expected an attribute n from 0 to 7 of type i32, got {n}")
+                raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
             self.check_types()
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None

@@ -1,9 +1,332 @@
-"""``cute-to-base`` of matrix instructions."""
+"""``cute-to-base`` of matrix instructions: ``nvvm`` ops where MLIR 22 carries the atom, intrinsics or inline PTX else.
+
+Operands in registers are read from and written to the cells of register tensors; results stay members of the struct
+that the instruction gives until something reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import cast
 
-from cute_dialect.passes.lowering.walk import Handler
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, VectorType, f16, f32, f64, i1, i8, i16, i32
+from xdsl.ir import Attribute, Operation, SSAValue
 
-HANDLERS: Mapping[str, Handler] = {}
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.arch.atom import MmaAtom, Registers
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.nvgpu_mma_types import MmaAtomType, WgmmaType
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.accumulators import (
+    Unit,
+    accumulator_unit,
+    cells_of,
+    held_units,
+    read_unit,
+    struct_type,
+    write_unit,
+)
+from cute_dialect.passes.lowering.fragments import FragmentView, Lane, Member, bits_as
+from cute_dialect.passes.lowering.packed import as_type, read_packed, write_packed
+from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.upstream import llvm, nvvm
+
+_TYPES: Mapping[str, Attribute] = {
+    "f16": f16,
+    "f32": f32,
+    "f64": f64,
+    "i32": i32,
+    "vector<2xf16>": VectorType(f16, [2]),
+    "vector<4xi8>": VectorType(i8, [4]),
+    "vector<2xi16>": VectorType(i16, [2]),
+}
+
+
+def _row(op: Operation) -> tuple[MmaAtomType, MmaAtom]:
+    atom = op.properties["atom"]
+    assert isinstance(atom, MmaAtomType)
+    return atom, atom.row
+
+
+def _read(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
+    """The values of a tensor in the registers of an operand."""
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    if t.element == i1:
+        return _read_bits(low, tensor, t)
+    return read_packed(low, tensor, None, _TYPES[held.mlir])
+
+
+def _read_bits(low: Lowering, tensor: SSAValue, t: MemRefType) -> list[SSAValue]:
+    view = low.views.get(tensor)
+    if view is None:
+        raise AlgebraError(f"expected single bits in registers, not in local memory: {t}")
+    offsets = cells_of(t)
+    cells = low.registers.cells[view.fragment]
+    words: list[SSAValue] = []
+    for start in range(0, len(offsets), 32):
+        own = list(offsets[start : start + 32])
+        first = cells[view.offset + own[0]]
+        vector = first.vector if isinstance(first, Lane) else None
+        n = vector.type.get_shape()[0] if vector is not None and isinstance(vector.type, VectorType) else 0
+        if isinstance(first, Lane) and vector is not None and n % 32 == 0 and first.number % 32 == 0:
+            lanes = [Lane(vector, first.number + i) for i in range(32)]
+            if [cells[view.offset + o] for o in own] == lanes:
+                if n == 32:
+                    words.append(as_type(low.build, vector, i32))
+                else:
+                    whole = as_type(low.build, vector, VectorType(i32, [n // 32]))
+                    words.append(low.build.lane(whole, first.number // 32))
+                continue
+        words.append(as_type(low.build, low.registers.read_vector(low.build, view, own), i32))
+    return words
+
+
+def _write_struct(low: Lowering, tensor: SSAValue, held: Registers, struct: SSAValue) -> None:
+    """Write the registers of a result struct to a tensor: its cells become the members."""
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    view = low.views.get(tensor)
+    if view is None:
+        register = _TYPES[held.mlir]
+        registers = [low.build.extract(struct, (i,), register) for i in range(held.count)]
+        write_packed(low, tensor, registers)
+        return
+    for i, o in enumerate(cells_of(t)):
+        low.registers.write(view, o, Member(struct, i // held.values, i % held.values, held.values))
+
+
+def _write_one(low: Lowering, tensor: SSAValue, value: SSAValue) -> None:
+    write_packed(low, tensor, [value])
+
+
+# ----------------------------------------------------------------------------------------------------------- one thread
+
+
+def _fma(low: Lowering, op: Operation) -> None:
+    _, row = _row(op)
+    d, *operands = op.operands
+    element = lowered(cast("MemRefType", d.type).element)
+    a, b, c = (read_packed(low, x, None, element)[0] for x in operands)
+    if row.d == "i32":
+        product = low.build.emit(arith.MuliOp(a, b))
+        _write_one(low, d, low.build.emit(arith.AddiOp(product, c)))
+        return
+    _write_one(low, d, low.build.emit(llvm.OPS["intr.fma"](a, b, c, fastmathFlags="none", result_types=[element])))
+
+
+def _dot_product(low: Lowering, op: Operation) -> None:
+    _, row = _row(op)
+    d, a, b, c = op.operands
+    operands: list[SSAValue] = []
+    for tensor, held in ((a, row.registers_a), (b, row.registers_b)):
+        t = _TYPES[held.mlir]
+        if not held.spare:
+            operands += read_packed(low, tensor, None, t)
+            continue
+        # The bytes that the instruction does not look at.
+        two = read_packed(low, tensor, None, i16)[0]
+        wide = low.build.emit(arith.ExtUIOp(two, i32))
+        operands.append(bits_as(low.build, wide, t))
+    accumulator = read_packed(low, c, None, i32)[0]
+    signs = ["signed" if row.emit[f"type_{x}"] == "s32" else "unsigned" for x in "ab"]
+    name = row.emit.nvvm.removeprefix("nvvm.")
+    more = {"b_hi": False} if name.endswith("2way") else {}
+    make = nvvm.OPS[name](*operands, accumulator, a_type=signs[0], b_type=signs[1], result_types=[i32], **more)
+    _write_one(low, d, low.build.emit(make))
+
+
+# ------------------------------------------------------------------------------------------------------------ mma.sync
+
+
+def _mma_sync(low: Lowering, op: Operation) -> None:
+    _, row = _row(op)
+    d, a, b, c = op.operands
+    registers = [_read(low, x, h) for x, h in zip((a, b, c), (row.registers_a, row.registers_b, row.registers_c))]
+    held = row.registers_d
+    result = struct_type(_TYPES[held.mlir], held.count)
+    if row.emit.route == "op":
+        make: Operation = _mma_sync_op(row, registers, result)
+    else:
+        make = llvm.CallIntrinsicOp(row.emit.intrinsic, [r for part in registers for r in part], result)
+    _write_struct(low, d, held, low.build.emit(make))
+
+
+def _mma_sync_op(row: MmaAtom, registers: list[list[SSAValue]], result: Attribute) -> Operation:
+    integer = row.d == "i32" and not row.emit["bit_op"]
+    bit_op = str(row.emit["bit_op"])
+    return nvvm.MmaSyncOp(
+        *registers,
+        result,
+        shape=row.shape_mnk,
+        layout_a=str(row.emit["layout_a"]),
+        layout_b=str(row.emit["layout_b"]),
+        ptx_type_a=str(row.emit["type_a"]),
+        ptx_type_b=str(row.emit["type_b"]),
+        overflow=("satfinite" if row.emit["saturate"] else "wrapped") if integer else None,
+        b1_op=f"{bit_op}_popc" if bit_op else None,
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- wgmma
+
+
+def _accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -> tuple[FragmentView, Unit]:
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    view = low.views.get(tensor)
+    if view is None:
+        raise PassError(
+            "the accumulators of wgmma must stay in registers, but this tensor had to be placed in local memory",
+            op,
+        )
+    return view, accumulator_unit(t, view.offset, row.registers_d.count)
+
+
+def _wgmma(low: Lowering, op: Operation) -> None:
+    from cute_dialect.passes.lowering.matrix_descriptor import descriptor
+
+    atom, row = _row(op)
+    assert isinstance(atom, WgmmaType)
+    d, a, b, *flag = op.operands
+    accumulate = op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    view, unit = _accumulator(low, d, row, op)
+    first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
+    second = descriptor(low, atom, "B", b)
+    struct = read_unit(low.build, low.registers, view, unit)
+    if row.emit.route == "op" and not flag and not row.emit["saturate"]:
+        new = _wgmma_op(row, struct, first[0], second, bool(accumulate.value.data))
+    else:
+        scale_d = low.value(flag[0]) if flag else None
+        new = wgmma_asm(low, row, struct, first, second, scale_d, bool(accumulate.value.data))
+    write_unit(low.registers, view, unit, low.build.emit(new))
+
+
+def _wgmma_op(row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumulate: bool) -> Operation:
+    m, n, k = row.shape_mnk
+    return nvvm.OPS["wgmma.mma_async"](
+        struct,
+        a,
+        b,
+        shape=nvvm.nvvm_attr("shape", f"m = {m}, n = {n}, k = {k}"),
+        typeA=str(row.emit["type_a"]),
+        typeB=str(row.emit["type_b"]),
+        typeD=str(row.emit["type_d"]),
+        scaleD="one" if accumulate else "zero",
+        scaleA="one",
+        scaleB="one",
+        layoutA=str(row.emit["layout_a"]),
+        layoutB=str(row.emit["layout_b"]),
+        result_types=[struct.type],
+    )
+
+
+def wgmma_asm(
+    low: Lowering,
+    row: MmaAtom,
+    struct: SSAValue,
+    a: list[SSAValue],
+    b: SSAValue,
+    scale_d: SSAValue | None,
+    accumulate: bool,
+) -> Operation:
+    """One ``wgmma`` as inline PTX: A in registers, scale-d at run time, or saturation.
+
+    Outputs ``$0 …``, then the same registers as tied inputs, then A, B and the flag.
+    """
+    n = row.registers_d.count
+    letter = row.registers_d.constraint
+    names = [f"${i}" for i in range(2 * n, 2 * n + len(a) + 2)]
+    text = row.ptx.replace("$d", "{" + ", ".join(f"${i}" for i in range(n)) + "}", 1)
+    first = "{" + ", ".join(names[: len(a)]) + "}" if row.source_a == "rmem" else names[0]
+    text = _replace(text, {"$a": first, "$b": names[len(a)], "$scale_a": "1", "$scale_b": "1"})
+    operands = [low.build.extract_once(struct, (i,), t) for i, t in enumerate(_members(struct))]
+    operands += [*a, b]
+    letters = [*([f"={letter}"] * n), *[str(i) for i in range(n)]]
+    letters += ["r" if row.source_a == "rmem" else "l"] * len(a) + ["l"]
+    if scale_d is None:
+        text = _replace(text, {"$scale_d": str(int(accumulate))})
+    else:
+        operands.append(low.build.once(("extui", scale_d), lambda: arith.ExtUIOp(scale_d, i32)))
+        letters.append("r")
+        flag = names[len(a) + 1]
+        text = f"{{ .reg .pred p; setp.ne.b32 p, {flag}, 0; {_replace(text, {'$scale_d': 'p'})} }}"
+    return llvm.InlineAsmOp(text, ",".join(letters), operands, struct.type, has_side_effects=True)
+
+
+def _replace(text: str, by: Mapping[str, str]) -> str:
+    import re
+
+    return re.sub(r"\$[a-z_]+", lambda m: by.get(m[0], m[0]), text)
+
+
+def _members(struct: SSAValue) -> tuple[Attribute, ...]:
+    t = struct.type
+    assert isinstance(t, llvm.LLVMStructType)
+    return tuple(t.types)
+
+
+_LETTERS: Mapping[str, str] = {"f32": "f", "i32": "r", "f64": "d", "f16": "h", "bf16": "h", "i16": "h", "i64": "l"}
+
+
+def _with_accumulators(low: Lowering, op: Operation, instruction: str, plain: Callable[[], Operation]) -> None:
+    """An instruction that all accumulators pass through: nothing that reads or writes them moves across it.
+
+    The first struct is tied to the instruction, the others to an empty one right after it.
+    """
+    text = instruction
+    for tensor in op.operands:
+        t = tensor.type
+        assert isinstance(t, MemRefType)
+        view = low.views.get(tensor)
+        if view is None:
+            raise PassError("accumulators must stay in registers, but this tensor had to be placed in local memory", op)
+        for unit in held_units(low.registers, view, t):
+            struct = read_unit(low.build, low.registers, view, unit)
+            types = _members(struct)
+            letters = [_LETTERS[str(x)] for x in types]
+            constraints = ",".join([*[f"={x}" for x in letters], *[str(i) for i in range(len(types))]])
+            members = [low.build.extract_once(struct, (i,), x) for i, x in enumerate(types)]
+            result = unit.type if len(types) > 1 else types[0]
+            tied = low.build.emit(llvm.InlineAsmOp(text, constraints, members, result, has_side_effects=True))
+            if len(types) > 1:
+                write_unit(low.registers, view, unit, tied)
+            else:
+                low.registers.cells[view.fragment][unit.cells[0]] = tied
+            text = ""
+    if text:
+        low.build.add(plain())
+
+
+def _wgmma_fence(low: Lowering, op: Operation) -> None:
+    _with_accumulators(low, op, "wgmma.fence.sync.aligned;", lambda: nvvm.OPS["wgmma.fence.aligned"]())
+
+
+def _wgmma_commit_group(low: Lowering, op: Operation) -> None:
+    low.build.add(nvvm.OPS["wgmma.commit.group.sync.aligned"]())
+
+
+def _wgmma_wait_group(low: Lowering, op: Operation) -> None:
+    attribute = op.properties["n"]
+    assert isinstance(attribute, IntegerAttr)
+    n = attribute.value.data
+    _with_accumulators(
+        low,
+        op,
+        f"wgmma.wait_group.sync.aligned {n};",
+        lambda: nvvm.OPS["wgmma.wait.group.sync.aligned"](group=n),
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "cute_nvgpu.arch.fma": _fma,
+    "cute_nvgpu.arch.dot_product": _dot_product,
+    "cute_nvgpu.arch.mma_sync": _mma_sync,
+    "cute_nvgpu.arch.wgmma": _wgmma,
+    "cute_nvgpu.arch.wgmma_fence": _wgmma_fence,
+    "cute_nvgpu.arch.wgmma_commit_group": _wgmma_commit_group,
+    "cute_nvgpu.arch.wgmma_wait_group": _wgmma_wait_group,
+}

@@ -38,6 +38,7 @@ class BaseBuilder:
         self.block = block
         self.location: LocationAttr = UnknownLoc()
         self._scopes: list[dict[object, SSAValue]] = [{}]
+        self._beside: dict[tuple[object, SSAValue], SSAValue] = {}
         self._parts: dict[tuple[SSAValue, Path], SSAValue] = {}
 
     @contextmanager
@@ -91,6 +92,22 @@ class BaseBuilder:
         if not path:
             return value
         return self.emit(llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path)))
+
+    def beside(self, key: object, value: SSAValue, make: Callable[[], Operation]) -> SSAValue:
+        """The result of an op without effects over ``value``, made right after the definition of ``value`` and shared
+        wherever that is.
+        """
+        known = self._beside.get((key, value))
+        if known is None:
+            op = make()
+            insert_after(op, value)
+            known = self._beside[key, value] = op.results[0]
+        return known
+
+    def extract_once(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
+        """``llvm.extractvalue`` here, or one made before that can be seen from here."""
+        make = lambda: llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path))  # noqa: E731
+        return self.once(("extract", value, path), make)
 
     def part(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
         """What lies at ``path`` in a struct: the value that was inserted there, or else one ``llvm.extractvalue`` next

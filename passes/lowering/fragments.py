@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.passes.lowering.build import BaseBuilder
+from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.upstream import llvm
 
 
 class Lane(NamedTuple):
@@ -24,7 +26,19 @@ class Lane(NamedTuple):
     number: int
 
 
-Cell = SSAValue | Lane | None
+class Member(NamedTuple):
+    """An element of a register that an LLVM struct holds: the accumulators of an instruction, not taken out yet.
+
+    ``number``: of the register in the struct; ``part``: of the element in the register, ``parts`` in all.
+    """
+
+    struct: SSAValue
+    number: int
+    part: int = 0
+    parts: int = 1
+
+
+Cell = SSAValue | Lane | Member | None
 """What an element holds; ``None`` before its first write."""
 
 
@@ -72,10 +86,21 @@ class Registers:
         cell = cells[at]
         if isinstance(cell, SSAValue):
             return cell
-        value = build.poison(view.fragment.element) if cell is None else build.lane(*cell)
+        value = self._made(build, view.fragment, cell)
         self.made[value] = cell
         cells[at] = value
         return value
+
+    def _made(self, build: BaseBuilder, fragment: Fragment, cell: Lane | Member | None) -> SSAValue:
+        if cell is None:
+            return build.poison(lowered(fragment.element))
+        if isinstance(cell, Lane):
+            return build.lane(*cell)
+        held = register_of(build, cell)
+        element = lowered(fragment.element)
+        if cell.parts == 1:
+            return held
+        return build.lane(bits_as(build, held, VectorType(element, [cell.parts])), cell.part)
 
     def write(self, view: FragmentView, index: int, value: Cell) -> None:
         """Replace the element at ``index`` cells after the view's start."""
@@ -95,7 +120,26 @@ class Registers:
                 isinstance(c, Lane) and c.vector is source and c.number == i for i, c in enumerate(chosen)
             ):
                 return source
+        if isinstance(first, Member) and first.parts == len(indices) > 1:
+            whole = [Member(first.struct, first.number, i, first.parts) for i in range(first.parts)]
+            if chosen == whole:
+                element = lowered(view.fragment.element)
+                return bits_as(build, register_of(build, first), VectorType(element, [first.parts]))
         return build.vector([self.read(build, view, i) for i in indices])
+
+
+def register_of(build: BaseBuilder, cell: Member) -> SSAValue:
+    """The register that holds a member of a struct, taken out here (not at the struct, which may be in flight)."""
+    t = cell.struct.type
+    assert isinstance(t, llvm.LLVMStructType)
+    return build.extract_once(cell.struct, (cell.number,), t.types[cell.number])
+
+
+def bits_as(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
+    """The same bits as another type."""
+    if value.type == t:
+        return value
+    return build.once(("bitcast", value, t), lambda: llvm.OPS["bitcast"].create(operands=[value], result_types=[t]))
 
 
 def changed(before: Registers, after: Registers) -> list[tuple[Fragment, int]]:

@@ -159,7 +159,7 @@ def _gemm(op: Operation) -> None:
         for i, j in order(m, n, serpentine=True):
             source = (zero or c.at(i, j)) if step == 0 else tiles["D"].at(i, j)
             operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step), source]
-            site.add(make.create(operands=operands, attributes={"atom": atom}))
+            site.add(make.create(operands=operands, properties={"atom": atom}))
 
 
 def _instruction(atom: MmaAtomType) -> type[Operation]:
@@ -199,13 +199,13 @@ def _wgmma(
         _copy_accumulators(site, op.c, op.d)
     for step in range(k):
         for i, j in order(m, n, serpentine=False):
-            operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step)]
+            operands: list[SSAValue] = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step)]
             first = step == 0 and op.c is None
             if first and scale_d is not None:
                 operands.append(scale_d)
             accumulate = not first or scale_d is not None
-            attributes = {"accumulate": BoolAttr.from_bool(accumulate), "atom": atom}
-            site.add(arch_mma.WgmmaOp.create(operands=operands, attributes=attributes))
+            properties = {"accumulate": BoolAttr.from_bool(accumulate), "atom": atom}
+            site.add(arch_mma.WgmmaOp.create(operands=operands, properties=properties))
 
 
 def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:
