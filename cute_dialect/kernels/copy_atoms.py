@@ -1,0 +1,154 @@
+"""One-warp kernels that run each copy atom once, to compare what it moves with its table.
+
+The kernels of one module: ``ldsm_x4_n`` … ``stsm_x2_t`` … ``cp_async_always_16`` … ``cp_async_always_16_zfill`` ….  All
+take ``(input, output)``, one-dimensional tensors of f16:
+
+* ``ldsm``: the input is the matrices, element ``e`` of row ``r`` of matrix ``j`` at ``e + 8r + 64j``; the output
+  is what the threads got, value ``v`` of thread ``t`` at ``v + V*t``.
+* ``stsm``: the other way round.
+* ``cp_async``: thread ``t`` moves its run of values from the input through shared memory to the output.  With ``zfill``
+  threads whose number is a multiple of three do not read, and their run becomes zero.
+
+``python -m cute_dialect.kernels.copy_atoms FOLDER`` compiles them for the GPU tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from cute_dialect.kernels.builder import Builder, Value
+
+__all__ = ["CopyCase", "build", "cases", "copy_atom_kernels"]
+
+WARP = 32
+
+
+class CopyCase(NamedTuple):
+    """One kernel: its name, the row of the table it runs, the atom's type."""
+
+    name: str
+    row: str
+    atom: str
+
+    @property
+    def store(self) -> bool:
+        """Whether it is a ``stmatrix``."""
+        return self.name.startswith("stsm")
+
+    @property
+    def zfill(self) -> bool:
+        """Whether some threads fill with zeros."""
+        return self.name.endswith("zfill")
+
+
+def cases() -> Iterator[CopyCase]:
+    """All kernels of the module."""
+    for order in "nt":
+        for matrices in (1, 2, 4):
+            what = f"val_type = f16, num_matrices = {matrices}, {order}"
+            row = f"{'U16x' if order == 't' else 'U32x'}{matrices * 2 if order == 't' else matrices}"
+            letter = order.upper()
+            yield CopyCase(f"ldsm_x{matrices}_{order}", f"SM75_{row}_LDSM_{letter}", f"!cute_nvgpu.atom.ldsm<{what}>")
+            yield CopyCase(f"stsm_x{matrices}_{order}", f"SM90_{row}_STSM_{letter}", f"!cute_nvgpu.atom.stsm<{what}>")
+    for cache, sizes in (("always", (4, 8, 16)), ("global", (16,))):
+        for size in sizes:
+            for zfill in ("", "_zfill"):
+                yield CopyCase(
+                    f"cp_async_{cache}_{size}{zfill}",
+                    f"SM80_CP_ASYNC_CACHE{cache.upper()}_{size}B{zfill.upper()}",
+                    f"!cute_nvgpu.atom.simt_async_copy<f16, cache = {cache}, {8 * size} b>",
+                )
+
+
+def copy_atom_kernels() -> str:
+    """The text of the module."""
+    b = Builder()
+    for case in cases():
+        (_cp_async if case.name.startswith("cp_async") else _matrix)(b, case)
+    return b.text()
+
+
+def _matrix(b: Builder, case: CopyCase) -> None:
+    from cute_dialect.algebra.layout import size
+    from cute_dialect.algebra.text import to_text
+    from cute_dialect.algebra.values import layout_modes
+    from cute_dialect.arch import copy_atom
+
+    atom = copy_atom(case.row)
+    ref = atom.in_elements("ref", 16)
+    n, values = cast("int", size(ref)), cast("int", size(layout_modes(ref)[1]))
+    tiled = f'!cute.tiled_copy<{case.atom}, layout_copy_tv = <"{to_text(ref)}">, tiler_mn = <"[{n}:1]">>'
+    memory = f'!cute.memref<f16, gmem, align<16>, "{n}:1">'
+    held = f'!cute.memref<f16, gmem, align<{values * 2}>, "({WARP},{values}):({values},1)">'
+    with b.kernel(
+        case.name, {"input": held if case.store else memory, "output": memory if case.store else held}, threads=WARP
+    ) as (source, target):
+        tid = b.thread_id()
+        tc = b.tiled_copy(tiled)
+        smem = b.alloc_smem(f'!cute.memref<f16, smem, align<16>, "{n}:1">')
+        side = "D" if case.store else "S"
+        part = b.partition(side, tc, smem, tid)
+        registers = b.registers(f'!cute.memref<f16, rmem, "(({values},1),1):((1,0),0)">')
+        if case.store:
+            for v in range(values):
+                b.store(registers, v, b.load(source, (tid, v)))
+            b.copy(tc, registers, part)
+            b.do("nvvm.barrier0")
+            _spread(b, smem, target, n, tid)
+        else:
+            _spread(b, source, smem, n, tid)
+            b.do("nvvm.barrier0")
+            b.copy(tc, part, registers)
+            for v in range(values):
+                b.store(target, (tid, v), b.load(registers, v))
+
+
+def _spread(b: Builder, source: Value, target: Value, n: int, tid: Value) -> None:
+    for start in range(0, n, WARP):
+        b.store(target, tid + start, b.load(source, tid + start))
+
+
+def _cp_async(b: Builder, case: CopyCase) -> None:
+    size = int(case.name.split("_")[3])
+    values = size // 2
+    n = WARP * values
+    tv = f"({WARP},{values}):({values},1)"
+    tiled = f'!cute.tiled_copy<{case.atom}, layout_copy_tv = <"{tv}">, tiler_mn = <"[{n}:1]">>'
+    memory = f'!cute.memref<f16, gmem, align<{size}>, "{n}:1">'
+    with b.kernel(case.name, {"input": memory, "output": memory}, threads=WARP) as (source, target):
+        tid = b.thread_id()
+        tc = b.tiled_copy(tiled)
+        smem = b.alloc_smem(f'!cute.memref<f16, smem, align<{size}>, "{n}:1">')
+        minus = b.constant(-7.0, "f16")
+        for start in range(0, n, WARP):
+            b.store(smem, tid + start, minus)
+        b.do("nvvm.barrier0")
+        from_, to = b.partition("S", tc, source, tid), b.partition("D", tc, smem, tid)
+        flags: Value | None = None
+        if case.zfill:
+            flags = b.registers('!cute.memref<i1, rmem, "(1,1):(0,0)">')
+            b.store(flags, 0, (tid % 3).ne(0))
+        b.copy(tc, from_, to, pred=flags)
+        b.do("nvvm.cp.async.commit.group")
+        b.do("nvvm.cp.async.wait.group", n=0)
+        b.do("nvvm.barrier0")
+        _spread(b, smem, target, n, tid)
+
+
+def build(folder: str, chip: str = "sm_90a") -> str:
+    """Compile the module into ``folder/copy_atoms``; gives what ptxas says."""
+    import os
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(
+        copy_atom_kernels(), chip=chip, filename="copy_atoms.mlir", save=os.path.join(folder, "copy_atoms")
+    )
+    return module.report.strip()
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(build(sys.argv[1]))

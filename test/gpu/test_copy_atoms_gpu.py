@@ -1,0 +1,28 @@
+"""Each copy atom of the dialect runs once on the GPU; what it moved is what its table says, element by element."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from copy_atoms_support import run_case
+
+from cute_dialect.kernels.copy_atoms import CopyCase, cases
+from cute_dialect.pipelines import load
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)
+def test_each_atom_moves_what_its_table_says(artifacts: Path, case: CopyCase) -> None:
+    folder = artifacts / "copy_atoms"
+    if not folder.exists():
+        pytest.skip(
+            f"NOT RUN: {folder} is missing; build it with python -m cute_dialect.kernels.copy_atoms {artifacts}"
+        )
+    source, out, expected = run_case(case)
+    load(folder).kernel(case.name)(source, out, grid=(1, 1, 1))
+    assert np.array_equal(out.view(np.uint16), expected.view(np.uint16))

@@ -1,0 +1,55 @@
+"""What each copy atom does, from the words of the PTX ISA; shared by the CPU and the GPU tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cute_dialect.kernels.copy_atoms import CopyCase
+
+LANE = np.arange(32)
+
+
+def fragment(matrices: int, transposed: bool) -> np.ndarray:
+    """``[thread, value]``: where in the run of matrices (element ``e`` of row ``r`` of matrix ``j`` at ``e+8r+64j``).
+
+    ldmatrix: register ``j`` of lane ``t`` holds elements ``2(t%4)`` and the next of row ``t/4`` of matrix ``j``;
+    transposed, element ``t/4`` of rows ``2(t%4)`` and the next.
+    """
+    where = np.zeros((32, 2 * matrices), np.int64)
+    for t in range(32):
+        for j in range(matrices):
+            for half in range(2):
+                row, element = t // 4, 2 * (t % 4) + half
+                if transposed:
+                    row, element = element, row
+                where[t, 2 * j + half] = element + 8 * row + 64 * j
+    return where
+
+
+def values_of(case: CopyCase) -> int:
+    """Values of f16 that one thread has in registers, or moves."""
+    if case.name.startswith("cp_async"):
+        return int(case.name.split("_")[3]) // 2
+    return 2 * int(case.name.split("_")[1][1:])
+
+
+def sample(n: int) -> np.ndarray:
+    """``n`` different f16 numbers."""
+    return (np.arange(n) + 1).astype(np.uint16).view(np.float16)
+
+
+def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Input, output (poisoned), and what the output must be."""
+    n = values_of(case)
+    source = sample(32 * n)
+    if case.name.startswith("cp_async"):
+        expected = source.reshape(32, n).copy()
+        if case.zfill:
+            expected[LANE % 3 == 0] = 0
+        return source, np.full(32 * n, np.nan, np.float16), expected.reshape(-1)
+    where = fragment(n // 2, case.name.endswith("_t"))
+    if case.store:
+        expected = np.zeros(32 * n, np.float16)
+        expected[where] = source.reshape(32, n)
+        return source.reshape(32, n), np.full(32 * n, np.nan, np.float16), expected
+    return source, np.full((32, n), np.nan, np.float16), source[where]
