@@ -28,8 +28,8 @@ from cute_dialect.algebra.layout import evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle, Tile
 
-SPACES = ("generic", "gmem", "smem", "rmem", "tmem")
-ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6}
+SPACES = ("generic", "gmem", "smem", "rmem", "tmem", "dsmem")
+ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6, "dsmem": 7}
 """Memory space -> LLVM address space (NVPTX usage guide, "Address Spaces")."""
 
 _NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
