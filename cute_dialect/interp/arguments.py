@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.memory import Buffer, GlobalMemory
+from cute_dialect.interp.tensor_map import TensorMap
 from cute_dialect.interp.types import Leaf, Type
 from cute_dialect.interp.values import Array, Value, wrap_int
 
@@ -35,7 +37,7 @@ class Pointer:
         self.window = window
 
 
-Argument: TypeAlias = "int | float | Pointer | np.ndarray | np.generic | Sequence[Argument]"
+Argument: TypeAlias = "int | float | Pointer | TensorMap | np.ndarray | np.generic | Sequence[Argument]"
 
 
 class Binder:
@@ -63,6 +65,8 @@ class Binder:
 
     def _leaf(self, leaf: Leaf, arg: Argument, where: str) -> Value:
         if leaf.kind == "p":
+            if isinstance(arg, TensorMap):
+                return self._tensor_map(arg, where)
             if isinstance(arg, Pointer):
                 return self._pointer(arg, where)
             if isinstance(arg, int) and not isinstance(arg, bool):
@@ -96,6 +100,13 @@ class Binder:
         if leaf.width == 1:
             return (arr & 1).astype(np.bool_)
         return arr.astype(leaf.dtype)
+
+    def _tensor_map(self, arg: TensorMap, where: str) -> int:
+        """The address of the 128 bytes of a tensor map."""
+        if arg.pointer is not None:
+            arg = replace(arg.at(self._pointer(arg.pointer, where)), name=arg.name)
+        raw = np.frombuffer(arg.encode(), np.uint8).copy()
+        return self.memory.add(raw, f"{where} (tensor map)", writable=False).base
 
     def _pointer(self, p: Pointer, where: str) -> int:
         array = p.buffer

@@ -314,5 +314,10 @@ def _results(c: FnCompiler, op: Operation) -> tuple[int, ...]:
     return tuple(out)
 
 
+def compile_nothing(c: FnCompiler, op: Operation) -> None:
+    """An op without effect."""
+    c.emit(op, _nothing, pure=False)
+
+
 def _nothing(R: Regs, g: Group) -> None:
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from cute_dialect.interp.values import Array, Mask, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cute_dialect.interp.memory import Part
     from cute_dialect.interp.state import Launch
+    from cute_dialect.interp.transfers import BulkGroups
 
 Dim3 = tuple[int, int, int]
+Observer: TypeAlias = "Callable[[Group, Site, list[Part], Value | None], None]"
 WARP = 32
 
 
@@ -103,9 +106,10 @@ class Group:
         self.loads = 0
         self.stores = 0
         self.sregs: dict[str, Value] = {}
+        self.observe: Observer | None = launch.observe
         self.copies: list[AsyncCopy] = []
         self.copy_seq = np.zeros(self.lanes, np.int64)
-        self.bulk_seq = 0
+        self.bulk: dict[int, BulkGroups] = {}
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
         self.cluster_wait: int | None = None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 MAX_THREADS = 1024
+SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 DEFAULT_STEP_LIMIT = 100_000_000
 DEFAULT_MEMORY_LIMIT = 4 << 30
 Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
@@ -89,7 +90,8 @@ def run_kernel(
     - grid, block: numbers of blocks and of threads, x first; cluster: blocks of a cluster (default: what the kernel
       says, else 1)
     - dynamic_smem: bytes behind an `external` shared global of size 0
-    - schedule: order of warps: "round-robin", "reverse" or "random" (by `seed`)
+    - schedule: order of warps and of asynchronous copies: "round-robin", "reverse", "random" (by `seed`) or
+      "adversarial" (copies and wgmma complete as late as possible, warps run in changing order)
     - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
     - step_limit: ops that groups may execute (default 10^8); memory_limit: bytes for shared and local memory
     - blocks: linear block numbers to run, the others are left out; progress: called with (blocks done, blocks in all)
@@ -101,8 +103,9 @@ def run_kernel(
     """
     begin = time.perf_counter()
     grid3, block3 = _dim(grid, "a grid"), _dim(block, "a block")
-    if schedule not in ("round-robin", "reverse", "random"):
-        raise InterpError("argument", f'expected schedule "round-robin", "reverse" or "random", got {schedule!r}')
+    if schedule not in SCHEDULES:
+        known = ", ".join(f'"{s}"' for s in SCHEDULES)
+        raise InterpError("argument", f"expected a schedule of {known}; got {schedule!r}")
     if width not in ("auto", "warp"):
         raise InterpError("argument", f'expected width "auto" or "warp", got {width!r}')
     program = Program(module, overflow)

@@ -25,6 +25,8 @@ from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import POISON, Array, Value, to_lanes
 
 if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
     from cute_dialect.interp.group import Group
 
 GLOBAL_BASE = 0x7F00_0000_0000
@@ -123,9 +125,15 @@ class GlobalMemory:
 class Site:
     """One load or store in the program: what it moves, and the buffer it last touched."""
 
-    __slots__ = ("align", "buf", "leaf", "nbytes", "space", "store", "verb")
+    __slots__ = ("align", "atomic", "buf", "leaf", "nbytes", "number", "op", "quiet", "space", "store", "verb")
 
-    def __init__(self, leaf: Leaf, align: int, space: int, store: bool, verb: str = "") -> None:
+    def __init__(
+        self, leaf: Leaf, align: int, space: int, store: bool, verb: str = "", op: Operation | None = None
+    ) -> None:
+        self.op = op
+        self.atomic = False
+        self.quiet = False  # not to be reported to observers
+        self.number = -1  # of a race monitor
         self.leaf = leaf
         self.nbytes = leaf.size
         self.align = align
@@ -299,6 +307,8 @@ def load(site: Site, g: Group, addr: Value) -> Value:
     parts = locate(site, g, addr)
     if not parts:
         return np.zeros((m.lanes, *leaf.shape), leaf.dtype)
+    if g.observe is not None and not site.quiet:
+        g.observe(g, site, parts, None)
     buf, off, sel = parts[0]
     if isinstance(off, int):
         _check_written(site, g, buf, np.array([off]))
@@ -345,6 +355,8 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
                 cols[m.idx] = value
             return
     parts = locate(site, g, addr)
+    if g.observe is not None and not site.quiet:
+        g.observe(g, site, parts, value)
     varying = isinstance(value, np.ndarray) and value.ndim > len(leaf.shape)
     for buf, off, sel in parts:
         if isinstance(off, int):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, PoisonUse, location_text, op_name, op_text
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.types import Leaf, Type, type_of
-from cute_dialect.interp.values import POISON, Regs, Value
+from cute_dialect.interp.values import POISON, Pending, Regs, Value
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -101,7 +101,16 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
             except InterpError:
                 raise
             except Exception as e:
-                recover(e, infos[n - 1 - it.__length_hint__()], R, g)  # type: ignore[attr-defined]
+                at = n - 1 - it.__length_hint__()  # type: ignore[attr-defined]
+                if not settle(infos[at], R, g):
+                    recover(e, infos[at], R, g)
+                    continue
+                try:
+                    steps[at](R, g)
+                except InterpError:
+                    raise
+                except Exception as e2:
+                    recover(e2, infos[at], R, g)
 
     return run
 
@@ -121,6 +130,20 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
             recover(e, info, R, g)
 
     return run
+
+
+def settle(info: OpInfo, R: Regs, g: Group) -> bool:
+    """Put values in the place of operands whose asynchronous writer has been waited for; whether there were any."""
+    found = False
+    for s in info.operands:
+        v = R[s]
+        if isinstance(v, Pending):
+            try:
+                R[s] = v.result()
+            except Fault as f:
+                raise g.fail(f, info) from None
+            found = True
+    return found
 
 
 def recover(e: Exception, info: OpInfo, R: Regs, g: Group) -> None:
@@ -196,6 +219,7 @@ class FnCompiler:
         self.loops = 0  # enclosing scf.while or CFG cycles
         self._ins: list[int] = []
         self._outs: list[int] = []
+        self.op_now = op  # being compiled
         self.overflow_errors = program.overflow == "error"
 
     # -- slots --------------------------------------------------------------------------------------------------------
@@ -301,6 +325,7 @@ class FnCompiler:
         builder = self.program.builder(name)
         outer = self._ins, self._outs
         self._ins, self._outs = [], []
+        self.op_now = op
         if builder is None:
             raise InterpError(
                 "unsupported",

@@ -13,6 +13,7 @@ from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
 from cute_dialect.interp.program import Function
 from cute_dialect.interp.state import Launch
 from cute_dialect.interp.sync import Block, Cluster
+from cute_dialect.interp.transfers import Transfers
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Regs
 
@@ -106,8 +107,9 @@ def run_warps(
     waiting.reverse()
     warps: list[_Warp] = []
     launch.report.lanes = 32
+    launch.transfers = transfers = Transfers(schedule, rng)
     done, total = 0, len(chosen)
-    quiet = 0
+    quiet = turn = 0
     seen = -1
     _memory_check(launch, round_up(launch.threads, 32), launch.smem_size, memory_limit)
     while warps or waiting:
@@ -118,7 +120,10 @@ def run_warps(
             order.reverse()
         elif schedule == "random":
             rng.shuffle(order)
-        moved = False
+        elif schedule == "adversarial":
+            order = order[turn % len(order) :] + order[: turn % len(order)] if turn % 2 else order[::-1]
+            turn += 1
+        moved = transfers.turn(False)
         for w in order:
             wait = w.group.wait
             if wait is not None and not wait.ready():
@@ -134,12 +139,15 @@ def run_warps(
                 w.block.warp_exits()
                 w.block.groups.remove(w.group)
                 if all(not b.groups for b in w.block.cluster.blocks):
+                    transfers.flush({b.linear for b in w.block.cluster.blocks})
                     for b in w.block.cluster.blocks:
                         del launch.blocks[b.linear]
                         launch.shared.pop(b.linear, None)
                         done += 1
                     if progress is not None:
                         progress(done, total)
+        if not moved and transfers.turn(True):
+            moved = True
         if moved or launch.count.progress != seen:
             quiet = 0
             seen = launch.count.progress

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from typing import TYPE_CHECKING
+
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Counter, Dim3
 from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.program import Program
 from cute_dialect.interp.sync import Block
+from cute_dialect.interp.transfers import Transfers
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Observer
+    from cute_dialect.interp.race import Monitor
 
 MAX_PRINTS = 100_000
 
@@ -65,6 +73,9 @@ class Launch:
         self.report = RunReport()
         self.fences = 0
         self.poison_stores = 0
+        self.transfers = Transfers("round-robin", random.Random(0))
+        self.monitor: Monitor | None = None
+        self.observe: Observer | None = None
         self._warned: set[tuple[str, int]] = set()
 
     def warn(self, key: tuple[str, int], text: str) -> None:

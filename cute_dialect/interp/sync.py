@@ -13,6 +13,7 @@ from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
 if TYPE_CHECKING:
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer
+    from cute_dialect.interp.wgmma import Warpgroup
 
 WARP = 32
 MAX_MBARRIER_COUNT = (1 << 20) - 1
@@ -64,9 +65,14 @@ def _threads(n: int | None) -> str:
 class MBarrier:
     """An mbarrier: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase`s completed."""
 
-    __slots__ = ("count", "pending", "phase", "tx")
+    __slots__ = ("actor", "clocks", "count", "delivered", "expected", "name", "pending", "phase", "tx")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, name: str = "mbarrier") -> None:
+        self.name = name
+        self.actor = -1  # for race detection: who writes what it signals
+        self.clocks: object = None
+        self.delivered = 0  # bytes in the current phase
+        self.expected = 0
         self.count = count
         self.pending = count
         self.tx = 0
@@ -76,7 +82,8 @@ class MBarrier:
         """Arrive `n` times; returns the phase it counts for. Raises Fault on more arrivals than expected."""
         if n > self.pending:
             raise Fault(
-                "sync", f"mbarrier: {n} arrivals with only {self.pending} of {self.count} pending in phase {self.phase}"
+                "sync",
+                f"{self.name}: {n} arrivals with only {self.pending} of {self.count} pending in phase {self.phase}",
             )
         token = self.phase
         self.pending -= n
@@ -84,12 +91,21 @@ class MBarrier:
         return token
 
     def expect(self, nbytes: int) -> None:
+        """Raise the bytes that this phase waits for; the phase cannot complete by it."""
         self.tx += nbytes
-        self._check()
+        self.expected += nbytes
+        self._check_range()
 
     def complete(self, nbytes: int) -> None:
+        """Bytes have arrived."""
         self.tx -= nbytes
+        self.delivered += nbytes
+        self._check_range()
         self._check()
+
+    def _check_range(self) -> None:
+        if not -MAX_MBARRIER_COUNT <= self.tx <= MAX_MBARRIER_COUNT:
+            raise Fault("sync", f"{self.name}: expected a transaction count below 2^20 in magnitude, got {self.tx}")
 
     def done(self, parity: int) -> bool:
         """Whether the phase of this parity has completed (`test_wait.parity`)."""
@@ -99,6 +115,9 @@ class MBarrier:
         if self.pending == 0 and self.tx == 0:
             self.phase += 1
             self.pending = self.count
+            self.delivered = self.expected = 0
+            if self.clocks is not None:
+                self.clocks.complete()  # type: ignore[attr-defined]
 
 
 class Cluster:
@@ -121,17 +140,32 @@ class Cluster:
 class Block:
     """A resident block."""
 
-    __slots__ = ("barriers", "cluster", "groups", "linear", "live_warps", "mbarriers", "smem", "smem_start")
+    __slots__ = (
+        "barriers", "cluster", "groups", "linear", "live_warps", "mbarriers", "registers", "size", "smem",
+        "smem_start", "warpgroups",
+    )  # fmt: skip
 
     def __init__(self, linear: int, smem: Buffer, smem_start: int, cluster: Cluster) -> None:
         self.linear = linear
         self.smem = smem
         self.smem_start = smem_start
+        self.size = smem.size
+        self.warpgroups: dict[int, Warpgroup] = {}
+        self.registers: dict[int, int] = {}
         self.cluster = cluster
         self.barriers: dict[int, NamedBarrier] = {}
         self.mbarriers: dict[int, MBarrier] = {}
         self.groups: list[Group] = []
         self.live_warps = 0
+
+    def warpgroup(self, number: int) -> Warpgroup:
+        """The wgmma instructions of four warps."""
+        got = self.warpgroups.get(number)
+        if got is None:
+            from cute_dialect.interp.wgmma import Warpgroup
+
+            got = self.warpgroups[number] = Warpgroup(self, number)
+        return got
 
     def barrier(self, ident: int) -> NamedBarrier:
         if not 0 <= ident < 16:
@@ -150,17 +184,43 @@ class Block:
         self.cluster.check()
 
 
-def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, int]:
-    """The block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
-    low = address & ((1 << WINDOW_BITS) - 1)
+def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | None, int]:
+    """The resident block and the byte offset that a shared address of space 0, 3 or 7 names."""
     if space == 7 and address >= 1 << WINDOW_BITS:
         linear = g.cluster_peer(lane, (address >> WINDOW_BITS) - 1)
     elif space == 0:
         linear = (address - SHARED_WINDOW) >> WINDOW_BITS
     else:
         linear = g.block_of(lane)
-    block = g.launch.blocks.get(linear)
-    offset = low - SMEM_ORIGIN
+    return g.launch.blocks.get(linear), (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+
+
+def shared_at(
+    g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int
+) -> tuple[Block, int]:
+    """The block and byte offset of `nbytes` of shared memory. Raises Fault: oob, misaligned."""
+    block, offset = block_at(g, address, space, lane)
+    if block is None or not 0 <= offset <= g.smem_size - nbytes:
+        raise Fault(
+            "oob",
+            f"{what} {nbytes} bytes of shared memory: expected a byte offset in "
+            f"[0, {max(g.smem_size - nbytes + 1, 0)}), got {offset}",
+            lane,
+            address,
+        )
+    if offset % align:
+        raise Fault(
+            "misaligned",
+            f"{what} shared memory: expected a byte offset that is a multiple of {align}, got {offset}",
+            lane,
+            address,
+        )
+    return block, offset
+
+
+def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, int]:
+    """The block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
+    block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
         raise Fault("oob", f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}", lane, address)
     if offset % 8:

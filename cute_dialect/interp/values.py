@@ -7,7 +7,7 @@ are held signed, normalised to their width.  Numpy broadcasting then makes most 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,36 @@ class Poison:
 
 
 POISON: Final = Poison()
+
+
+class Pending(Poison):
+    """A register that an asynchronous operation will write: may be moved, not computed with until it has been waited for.
+
+    `result` gives the lanes' values, or raises Fault when the program has not waited.
+    """
+
+    __slots__ = ("index", "source")
+
+    def __init__(self, source: PendingSource, index: int) -> None:
+        self.source = source
+        self.index = index
+
+    def result(self) -> Array:
+        return self.source.register(self.index)
+
+    def __array__(self, *_: object) -> Array:
+        raise PoisonUse
+
+    def __repr__(self) -> str:
+        return f"pending register {self.index}"
+
+
+class PendingSource(Protocol):
+    """What will write registers: see `Pending`."""
+
+    def register(self, index: int) -> Array: ...
+
+
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Value: TypeAlias = "int | float | bool | np.generic | npt.NDArray[Any] | Poison"
@@ -137,6 +167,10 @@ def merge(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
     """`new` in the active lanes, `old` in the others."""
     if old is POISON or new is old or mask.n == mask.lanes:
         return new
+    if isinstance(new, Pending):
+        new = new.result()
+    if isinstance(old, Pending):
+        old = old.result()
     if new is POISON:
         return old if mask.n < mask.lanes else new
     if mask.n == 0:

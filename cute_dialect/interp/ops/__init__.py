@@ -12,7 +12,22 @@ from cute_dialect.interp.control import (
     compile_index_switch,
     compile_while,
 )
-from cute_dialect.interp.ops import asynchronous, bits, calls, data, floats, gpu, integer, matrix, memory, vectors, warp
+from cute_dialect.interp.ops import (
+    asynchronous,
+    bits,
+    bulk,
+    calls,
+    data,
+    floats,
+    gpu,
+    integer,
+    matrix,
+    memory,
+    ptx,
+    vectors,
+    warp,
+    wgmma,
+)
 
 if TYPE_CHECKING:
     from cute_dialect.interp.program import Builder
@@ -35,6 +50,9 @@ OPS: dict[str, Builder] = {
     **warp.OPS,
     **matrix.OPS,
     **asynchronous.OPS,
+    **bulk.OPS,
+    **wgmma.OPS,
+    **ptx.OPS,
     **calls.OPS,
 }
 

@@ -17,7 +17,7 @@ from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.memory import Site, load, locate, store
 from cute_dialect.interp.ops.memory import spin_point
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
 from cute_dialect.interp.sync import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes
@@ -44,38 +44,49 @@ def _flag(op: Operation, name: str) -> bool:
     return bool(value)
 
 
-def _cp_async(c: FnCompiler, op: Operation) -> None:
+def cp_async_step(
+    c: FnCompiler, dst: int, src: int, count: int, size: int, add_dst: int = 0, add_src: int = 0
+) -> Step:
     """cp.async.shared.global dst, src, size[, source size]: the rest of the destination is zero-filled."""
-    dst, src = c.use(op.operands[0]), c.use(op.operands[1])
-    count = c.use(op.operands[2]) if len(op.operands) > 2 else -1
-    size = _int(op, "size")
     if size not in (4, 8, 16):
         raise InterpError("unsupported", f"expected cp.async of 4, 8 or 16 bytes, got {size}")
     leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (size,))
-    to = Site(leaf, size, c.leaf_of(dst).space, True, "cp.async write")
-    whole = Site(leaf, size, c.leaf_of(src).space, False, "cp.async read")
+    op = c.op_now
+    to = Site(leaf, size, c.leaf_of(dst).space or 3, True, "cp.async write", op)
+    to.quiet = True
+    source_space = c.leaf_of(src).space
+    whole = Site(leaf, size, source_space, False, "cp.async read", op)
     parts = {
-        n: Site(Leaf("i", 8, np.dtype(np.int8), "i8", (n,)), 1, c.leaf_of(src).space, False, "cp.async read")
+        n: Site(Leaf("i", 8, np.dtype(np.int8), "i8", (n,)), 1, source_space, False, "cp.async read", op)
         for n in range(1, size)
     }
+    late = {n: Site(s.leaf, s.align, s.space, False, s.verb, op) for n, s in ((size, whole), *parts.items())}
+    for s in late.values():
+        s.quiet = True
 
     def step(R: Regs, g: Group) -> None:
         m = g.mask
         if m.n == 0:
             return
-        to_addr, from_addr = (np.array(to_lanes(R[s], _PTR, g.lanes)) for s in (dst, src))
+        to_addr = np.array(to_lanes(R[dst], _PTR, g.lanes)) + add_dst
+        from_addr = np.array(to_lanes(R[src], _PTR, g.lanes)) + add_src
         sizes = np.array(to_lanes(R[count], _I32, g.lanes)) if count >= 0 else np.full(g.lanes, size, np.int32)
         if m.any((sizes < 0) | (sizes > size)):
             raise Fault(
                 "arithmetic", f"cp.async: expected a source size in [0, {size}]", m.first((sizes < 0) | (sizes > size))
             )
-        locate(to, g, to_addr)  # bounds are checked when the copy is issued
+        where = locate(to, g, to_addr)  # bounds are checked when the copy is issued
         bits = m.array
         for n in np.unique(sizes[m.idx]).tolist():
             if n:
                 g.mask = Mask.of(bits & (sizes == n))
-                locate(whole if n == size else parts[n], g, from_addr)
+                site = whole if n == size else parts[n]
+                found = locate(site, g, from_addr)
+                if g.observe is not None:
+                    g.observe(g, site, found, None)
         g.mask = m
+        if g.launch.monitor is not None:
+            g.launch.monitor.cp_async(g, to, where)
 
         def apply(lanes: Array) -> None:
             saved = g.mask
@@ -85,11 +96,7 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
             for n in np.unique(sizes[lanes]).tolist():
                 if n:
                     g.mask = Mask.of(chosen & (sizes == n))
-                    got = to_lanes(
-                        load(whole if n == size else parts[n], g, from_addr),
-                        whole.leaf if n == size else parts[n].leaf,
-                        g.lanes,
-                    )
+                    got = to_lanes(load(late[n], g, from_addr), late[n].leaf, g.lanes)
                     data[g.mask.idx, :n] = got[g.mask.idx]
             g.mask = Mask.of(chosen)
             store(to, g, to_addr, data)
@@ -98,7 +105,13 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
 
         g.copies.append(AsyncCopy(m.idx, g.copy_seq[m.idx].copy(), apply))
 
-    c.emit(op, step, pure=False)
+    return step
+
+
+def _cp_async(c: FnCompiler, op: Operation) -> None:
+    dst, src = c.use(op.operands[0]), c.use(op.operands[1])
+    count = c.use(op.operands[2]) if len(op.operands) > 2 else -1
+    c.emit(op, cp_async_step(c, dst, src, count, _int(op, "size")), pure=False)
 
 
 def finish_copies(g: Group, keep: int | None) -> None:
@@ -114,13 +127,17 @@ def finish_copies(g: Group, keep: int | None) -> None:
         if not ready.all():
             left.append(AsyncCopy(copy.lanes[~ready], copy.seq[~ready], copy.apply))
     g.copies = left
+    if g.launch.monitor is not None:
+        g.launch.monitor.cp_async_waited(g, keep)
+
+
+def commit_step(R: Regs, g: Group) -> None:
+    """cp.async.commit_group."""
+    g.copy_seq[g.mask.idx] += 1
 
 
 def _commit(c: FnCompiler, op: Operation) -> None:
-    def step(R: Regs, g: Group) -> None:
-        g.copy_seq[g.mask.idx] += 1
-
-    c.emit(op, step, pure=False)
+    c.emit(op, commit_step, pure=False)
 
 
 def _wait_group(c: FnCompiler, op: Operation) -> None:
@@ -163,86 +180,87 @@ def _split(c: FnCompiler, op: Operation, most: int) -> tuple[list[int], int]:
     return slots[:most], -1
 
 
-def _init(c: FnCompiler, op: Operation) -> None:
+def mbarrier_step(
+    c: FnCompiler,
+    p: int,
+    add: int,
+    space: int,
+    kind: str,
+    count: int,
+    result: int,
+    *,
+    arrives: bool = True,
+    drop: bool = False,
+    predicate: int = -1,
+) -> Step:
+    """A step of an mbarrier that does not wait. `kind`: "init", "inval", "arrive", "expect_tx" or "complete_tx";
+    `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none)."""
     _mbarrier(c)
-    (p, n), predicate = _split(c, op, 2)
-    space = c.leaf_of(p).space
 
-    def step(R: Regs, g: Group) -> None:
-        counts = to_lanes(R[n], _I32, g.lanes)
-        for lane, address in _lanes_of(g, R, p, predicate):
-            count = int(counts[lane])
-            if not 1 <= count <= MAX_MBARRIER_COUNT:
-                raise Fault("sync", f"mbarrier.init: expected a count in [1, {MAX_MBARRIER_COUNT}], got {count}", lane)
-            block, offset = mbarrier_at(g, address, space, lane)
-            block.mbarriers[offset] = MBarrier(count)
-            at = block.smem_start + offset
-            if block.smem.shadow is not None:
-                block.smem.shadow[at : at + 8] = 1
-            g.count.progress += 1
+    def init(g: Group, lane: int, address: int, n: int) -> int:
+        if not 1 <= n <= MAX_MBARRIER_COUNT:
+            raise Fault("sync", f"mbarrier.init: expected a count in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
+        block, offset = mbarrier_at(g, address, space, lane)
+        bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}")
+        block.mbarriers[offset] = bar
+        at = block.smem_start + offset
+        if block.smem.shadow is not None:
+            block.smem.shadow[at : at + 8] = 1
+        if g.launch.monitor is not None:
+            g.launch.monitor.mbarrier_init(g, lane, block, offset, bar)
+        return 0
 
-    c.emit(op, step, pure=False)
+    def inval(g: Group, lane: int, address: int, n: int) -> int:
+        find_mbarrier(g, address, space, lane)
+        block, offset = mbarrier_at(g, address, space, lane)
+        del block.mbarriers[offset]
+        return 0
 
-
-def _inval(c: FnCompiler, op: Operation) -> None:
-    _mbarrier(c)
-    p = c.use(op.operands[0])
-    space = c.leaf_of(p).space
-
-    def step(R: Regs, g: Group) -> None:
-        for lane, address in _lanes_of(g, R, p, -1):
-            find_mbarrier(g, address, space, lane)
-            block, offset = mbarrier_at(g, address, space, lane)
-            del block.mbarriers[offset]
-
-    c.emit(op, step, pure=False)
-
-
-def _arrive(drop: bool) -> Builder:
-    def build(c: FnCompiler, op: Operation) -> None:
-        _mbarrier(c)
-        slots, predicate = _split(c, op, 2)
-        p = slots[0]
-        n = slots[1] if len(slots) > 1 else -1
-        d = c.define(op.results[0]) if op.results else -1
-        space = c.leaf_of(p).space
-
-        def step(R: Regs, g: Group) -> None:
-            tokens = np.zeros(g.lanes, np.int64)
-            for lane, address in _lanes_of(g, R, p, predicate):
-                count = int(to_lanes(R[n], _I32, g.lanes)[lane]) if n >= 0 else 1
-                bar = find_mbarrier(g, address, space, lane)
+    def act(g: Group, lane: int, address: int, n: int) -> int:
+        bar = find_mbarrier(g, address, space, lane)
+        token = bar.phase
+        if g.launch.monitor is not None:
+            g.launch.monitor.mbarrier_arrive(g, lane, bar, arrives)
+        try:
+            if kind == "complete_tx":
+                bar.complete(n)
+            elif kind == "expect_tx":
+                bar.expect(n)
+            if arrives and kind in ("arrive", "expect_tx"):
+                m = n if kind == "arrive" else 1
                 if drop:
-                    bar.count -= count
-                tokens[lane] = bar.arrive(count)
-                g.count.progress += 1
-            if d >= 0:
-                R[d] = tokens
+                    bar.count -= m
+                bar.arrive(m)
+        except Fault as f:
+            f.lane, f.address = lane, address
+            raise
+        return token
 
-        c.emit(op, step, pure=False)
+    run = {"init": init, "inval": inval}.get(kind, act)
 
-    return build
+    def step(R: Regs, g: Group) -> None:
+        counts = to_lanes(R[count], _I32, g.lanes) if count >= 0 else None
+        tokens = np.zeros(g.lanes, np.int64)
+        for lane, address in _lanes_of(g, R, p, predicate):
+            tokens[lane] = run(g, lane, address + add, 1 if counts is None else int(counts[lane]))
+            g.count.progress += 1
+        if result >= 0:
+            R[result] = tokens
+
+    return step
 
 
-def _arrive_expect(arrive: bool) -> Builder:
+def _plain(kind: str, *, arrives: bool = True, drop: bool = False) -> Builder:
+    """An op whose operands are the address, a count or bytes, and maybe a predicate."""
+
     def build(c: FnCompiler, op: Operation) -> None:
-        _mbarrier(c)
-        (p, tx), predicate = _split(c, op, 2)
-        d = c.define(op.results[0]) if op.results else -1
-        space = c.leaf_of(p).space
-
-        def step(R: Regs, g: Group) -> None:
-            counts = to_lanes(R[tx], _I32, g.lanes)
-            tokens = np.zeros(g.lanes, np.int64)
-            for lane, address in _lanes_of(g, R, p, predicate):
-                bar = find_mbarrier(g, address, space, lane)
-                bar.tx += int(counts[lane])
-                if arrive:
-                    tokens[lane] = bar.arrive()
-                g.count.progress += 1
-            if d >= 0:
-                R[d] = tokens
-
+        slots, predicate = _split(c, op, 2)
+        result = c.define(op.results[0]) if op.results else -1
+        count = slots[1] if len(slots) > 1 else -1
+        space = c.leaf_of(slots[0]).space
+        step = mbarrier_step(
+            c, slots[0], 0, space, kind, count, result, arrives=arrives, drop=drop, predicate=predicate
+        )
         c.emit(op, step, pure=False)
 
     return build
@@ -253,12 +271,12 @@ def _ready(bars: list[tuple[MBarrier, int, bool]]) -> bool:
 
 
 def _targets(
-    g: Group, R: Regs, p: int, parity: int, state: bool, space: int
+    g: Group, R: Regs, p: int, parity: int, state: bool, space: int, add: int
 ) -> list[tuple[int, tuple[MBarrier, int, bool]]]:
     leaf = _PTR if state else _I32
     tokens = to_lanes(R[parity], leaf, g.lanes)
     return [
-        (lane, (find_mbarrier(g, address, space, lane), int(tokens[lane]), state))
+        (lane, (find_mbarrier(g, address + add, space, lane), int(tokens[lane]), state))
         for lane, address in _lanes_of(g, R, p, -1)
     ]
 
@@ -266,45 +284,71 @@ def _targets(
 def _describe(bars: list[tuple[MBarrier, int, bool]]) -> str:
     late = next((b for b in bars if not _ready([b])), bars[0])
     b, t, _ = late
-    missing = f"{b.pending} of {b.count} arrivals and {b.tx} bytes missing"
-    return f"waits at an mbarrier for phase parity {t & 1}: it is in phase {b.phase}, {missing}"
+    missing = f"{b.pending} of {b.count} arrivals missing"
+    if b.tx > 0:
+        missing += f", {b.tx} bytes missing: {b.expected} expected, {b.delivered} delivered"
+    elif b.tx < 0:
+        missing += f", {-b.tx} bytes more delivered than expected: {b.expected} expected, {b.delivered} delivered"
+    return f"waits at the {b.name} for phase parity {t & 1}: it is in phase {b.phase}, {missing}"
 
 
-def _try_wait(c: FnCompiler, op: Operation) -> None:
-    """Waits until the phase completes; with a result, the result is then true."""
+def _acquire(g: Group, found: list[tuple[int, tuple[MBarrier, int, bool]]]) -> None:
+    if g.launch.monitor is not None:
+        for lane, (bar, _, _) in found:
+            g.launch.monitor.mbarrier_wait(g, lane, bar)
+
+
+def emit_wait(
+    c: FnCompiler,
+    op: Operation,
+    p: int,
+    token: int,
+    state: bool,
+    space: int,
+    d: int,
+    blocking: bool,
+    add: int = 0,
+) -> None:
+    """`blocking`: waits until the phase completes, its result is then true; else answers at once."""
     _mbarrier(c)
-    p, parity = c.use(op.operands[0]), c.use(op.operands[1])
-    state = c.leaf_of(parity).width == 64
-    d = c.define(op.results[0]) if op.results else -1
-    space = c.leaf_of(p).space
     info = c.info(op)
+    if blocking:
 
-    def gen(R: Regs, g: Group) -> Gen:
-        bars = [b for _, b in _targets(g, R, p, parity, state, space)]
-        if bars and not _ready(bars):
-            yield Wait(lambda: _ready(bars), info, lambda: _describe(bars))
-        if d >= 0:
-            R[d] = True
+        def gen(R: Regs, g: Group) -> Gen:
+            found = _targets(g, R, p, token, state, space, add)
+            bars = [b for _, b in found]
+            if bars and not _ready(bars):
+                if g.launch.monitor is not None:
+                    g.launch.monitor.mbarrier_check(g, found[0][0], bars[0][0])
+                yield Wait(lambda: _ready(bars), info, lambda: _describe(bars))
+            _acquire(g, found)
+            if d >= 0:
+                R[d] = True
 
-    c.emit_blocking(op, gen, info)
-
-
-def _test_wait(c: FnCompiler, op: Operation) -> None:
-    _mbarrier(c)
-    p, parity = c.use(op.operands[0]), c.use(op.operands[1])
-    state = c.leaf_of(parity).width == 64
-    d = c.define(op.results[0])
-    space = c.leaf_of(p).space
+        c.emit_blocking(op, gen, info)
+        return
 
     def step(R: Regs, g: Group) -> None:
         out = np.zeros(g.lanes, np.bool_)
-        for lane, bar in _targets(g, R, p, parity, state, space):
+        found = _targets(g, R, p, token, state, space, add)
+        for lane, bar in found:
             out[lane] = _ready([bar])
+        _acquire(g, [(lane, b) for lane, b in found if out[lane]])
         R[d] = out
 
     c.emit(op, step, pure=False)
     if c.loops:
         c.emit_blocking(op, spin_point(c.info(op), "polls an mbarrier"))
+
+
+def _wait(blocking: bool) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        p, token = c.use(op.operands[0]), c.use(op.operands[1])
+        state = c.leaf_of(token).width == 64
+        d = c.define(op.results[0]) if op.results else -1
+        emit_wait(c, op, p, token, state, c.leaf_of(p).space, d, blocking)
+
+    return build
 
 
 def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
@@ -318,6 +362,8 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
         finish_copies(g, None)
         for lane, address in _lanes_of(g, R, p, -1):
             bar = find_mbarrier(g, address, space, lane)
+            if g.launch.monitor is not None:
+                g.launch.monitor.mbarrier_arrive(g, lane, bar, True)
             if noinc:
                 bar.arrive()
             g.count.progress += 1
@@ -331,17 +377,19 @@ OPS: dict[str, Builder] = {
     "nvvm.cp.async.wait.group": _wait_group,
     "nvvm.cp.async.wait.all": _wait_all,
     "nvvm.cp.async.mbarrier.arrive": _cp_async_arrive,
-    "nvvm.mbarrier.init": _init,
-    "nvvm.mbarrier.init.shared": _init,
-    "nvvm.mbarrier.inval": _inval,
-    "nvvm.mbarrier.arrive": _arrive(False),
-    "nvvm.mbarrier.arrive_drop": _arrive(True),
-    "nvvm.mbarrier.arrive.nocomplete": _arrive(False),
-    "nvvm.mbarrier.arrive.expect_tx": _arrive_expect(True),
-    "nvvm.mbarrier.expect_tx": _arrive_expect(False),
-    "nvvm.mbarrier.try_wait": _try_wait,
-    "nvvm.mbarrier.try_wait.parity": _try_wait,
-    "nvvm.mbarrier.test.wait": _test_wait,
+    "nvvm.mbarrier.init": _plain("init"),
+    "nvvm.mbarrier.init.shared": _plain("init"),
+    "nvvm.mbarrier.inval": _plain("inval"),
+    "nvvm.mbarrier.arrive": _plain("arrive"),
+    "nvvm.mbarrier.arrive_drop": _plain("arrive", drop=True),
+    "nvvm.mbarrier.arrive_drop.expect_tx": _plain("expect_tx", drop=True),
+    "nvvm.mbarrier.arrive.nocomplete": _plain("arrive"),
+    "nvvm.mbarrier.arrive.expect_tx": _plain("expect_tx"),
+    "nvvm.mbarrier.expect_tx": _plain("expect_tx", arrives=False),
+    "nvvm.mbarrier.complete_tx": _plain("complete_tx", arrives=False),
+    "nvvm.mbarrier.try_wait": _wait(True),
+    "nvvm.mbarrier.try_wait.parity": _wait(True),
+    "nvvm.mbarrier.test.wait": _wait(False),
 }
 
 __all__ = ["OPS", "Value", "finish_copies"]

@@ -13,7 +13,7 @@ from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import WINDOW_BITS
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.printf import format_c
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
 from cute_dialect.interp.types import type_of
 from cute_dialect.interp.values import Regs, Value, active_uniform, to_lanes, truth
 
@@ -264,13 +264,31 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
 # -- fences, exit -----------------------------------------------------------------------------------------------------
 
 
-def _fence(c: FnCompiler, op: Operation) -> None:
-    """Memory is sequentially consistent here; a fence is recorded as a step and does nothing."""
+def fence_step(kind: str) -> Step:
+    """A fence: memory is sequentially consistent here, so only the race detector is told. `kind`: "proxy.async",
+    "mbarrier.init" or "memory"."""
 
     def step(R: Regs, g: Group) -> None:
         g.launch.fences += 1
+        if g.launch.monitor is not None and g.mask.n:
+            g.launch.monitor.fence(g, kind)
 
-    c.emit(op, step, pure=False)
+    return step
+
+
+def _fence(c: FnCompiler, op: Operation) -> None:
+    for v in op.operands:
+        c.uses(v)
+    c.emit(op, fence_step("memory"), pure=False)
+
+
+def _fence_proxy(c: FnCompiler, op: Operation) -> None:
+    kind = enum_word(attr_of(op, "kind"))
+    c.emit(op, fence_step("proxy.async" if kind.startswith("async") else "memory"), pure=False)
+
+
+def _fence_init(c: FnCompiler, op: Operation) -> None:
+    c.emit(op, fence_step("mbarrier.init"), pure=False)
 
 
 def _exit(c: FnCompiler, op: Operation) -> None:
@@ -367,6 +385,8 @@ OPS: dict[str, Builder] = {
     "nvvm.griddepcontrol.wait": _fence,
     "nvvm.griddepcontrol.launch.dependents": _fence,
     "llvm.fence": _fence,
+    "nvvm.fence.proxy": _fence_proxy,
+    "nvvm.fence.mbarrier.init": _fence_init,
     "nvvm.exit": _exit,
     "llvm.intr.trap": _trap,
     "llvm.intr.debugtrap": _trap,

@@ -55,7 +55,7 @@ def shape_of(op: Operation, name: str = "shape") -> dict[str, int]:
     return {k: int(v) for k, v in re.findall(r"(\w+)\s*=\s*(\d+)", str(attr_of(op, name)))}
 
 
-def _whole_warps(g: Group, name: str) -> None:
+def whole_warps(g: Group, name: str) -> None:
     active = g.mask.array.reshape(-1, 32)
     some, all_ = active.any(axis=1), active.all(axis=1)
     if (some & ~all_).any():
@@ -76,7 +76,7 @@ def _ldmatrix(c: FnCompiler, op: Operation) -> None:
     if (shape.get("m", 8), shape.get("n", 8)) != (8, 8):
         raise InterpError("unsupported", f"expected ldmatrix of 8x8 matrices, got {shape}")
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
-    site = Site(row, 16, c.leaf_of(p).space, False, "ldmatrix")
+    site = Site(row, 16, c.leaf_of(p).space, False, "ldmatrix", op)
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -85,7 +85,7 @@ def _ldmatrix(c: FnCompiler, op: Operation) -> None:
             for d in outs:
                 R[d] = np.zeros(g.lanes, np.int32)
             return
-        _whole_warps(g, "nvvm.ldmatrix")
+        whole_warps(g, "nvvm.ldmatrix")
         g.mask = Mask.of(m.array & (np.tile(LANE, g.lanes // 32) < 8 * num))
         got = to_lanes(load(site, g, R[p]), row, g.lanes).reshape(-1, 32, 8)
         g.mask = m
@@ -105,7 +105,7 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
     num = len(vals)
     trans = enum_word(attr_of(op, "layout")) == "col"
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
-    site = Site(row, 16, c.leaf_of(p).space, True, "stmatrix")
+    site = Site(row, 16, c.leaf_of(p).space, True, "stmatrix", op)
     i32 = int_leaf(32)
     c.fn.collective = True
 
@@ -113,7 +113,7 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
         m = g.mask
         if m.n == 0:
             return
-        _whole_warps(g, "nvvm.stmatrix")
+        whole_warps(g, "nvvm.stmatrix")
         warps = g.lanes // 32
         data = np.zeros((warps, 32, 8), np.int16)
         for i, s in enumerate(vals):
@@ -226,7 +226,7 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
 
     def step(R: Regs, g: Group) -> None:
         if g.mask.n:
-            _whole_warps(g, "mma.sync")
+            whole_warps(g, "mma.sync")
         got = run_mma(mma, g, [R[s] for s in a], [R[s] for s in b], [R[s] for s in acc], leaves, out_leaves)
         for d, v in zip(outs, got):
             R[d] = v

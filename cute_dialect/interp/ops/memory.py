@@ -41,7 +41,7 @@ def _sites(op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int
         a = align
         while off % a:
             a //= 2
-        out.append((off, Site(leaf, a, space, is_store)))
+        out.append((off, Site(leaf, a, space, is_store, op=op)))
     return out
 
 
@@ -334,7 +334,10 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
     g.stores += m.n
     g.count.progress += 1
     vals = to_lanes(value, leaf, m.lanes)
-    for buf, off, sel in locate(site, g, addr):
+    found = locate(site, g, addr)
+    if g.observe is not None:
+        g.observe(g, site, found, None)
+    for buf, off, sel in found:
         lanes = m.idx if sel is None else m.idx[sel]
         offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
         if buf.shadow is not None:
@@ -371,7 +374,8 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     kind = {"and": "_and", "or": "_or", "xor": "_xor"}.get(kind, kind)
     if kind not in _BIN_OPS:
         raise InterpError("unsupported", f"expected an atomic operation in {', '.join(_BIN_OPS)}, got {kind}")
-    site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic")
+    site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic", op)
+    site.atomic = True
     used = bool(list(op.results[0].uses))
 
     def step(R: Regs, g: Group) -> None:
@@ -387,7 +391,8 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     p, expected, new = (c.use(v) for v in op.operands)
     d, flag = c.defines(op.results[0])
     leaf = c.leaf_of(d)
-    site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic")
+    site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic", op)
+    site.atomic = True
 
     def step(R: Regs, g: Group) -> None:
         m = g.mask
@@ -397,7 +402,10 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
         ok = np.zeros(m.lanes, np.bool_)
         g.loads += m.n
         g.stores += m.n
-        for buf, off, sel in locate(site, g, R[p]):
+        found = locate(site, g, R[p])
+        if g.observe is not None:
+            g.observe(g, site, found, None)
+        for buf, off, sel in found:
             lanes = m.idx if sel is None else m.idx[sel]
             offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
             view = buf.view(leaf.dtype, 1)

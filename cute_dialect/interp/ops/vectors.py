@@ -18,7 +18,6 @@ from cute_dialect.interp.types import Leaf, type_of
 from cute_dialect.interp.values import (
     POISON,
     Array,
-    Poison,
     Regs,
     Value,
     to_lanes,
@@ -60,7 +59,7 @@ def _put(vec: Value, value: Value, leaf: Leaf, index: Sequence[Value], lanes: in
 
 
 def _get(vec: Value, leaf: Leaf, part: Leaf, index: Sequence[Value], lanes: int) -> Value:
-    if isinstance(vec, Poison):
+    if vec is POISON:
         return POISON
     assert isinstance(vec, np.ndarray)
     part_rank = len(leaf.shape) - len(index)
@@ -197,7 +196,7 @@ def _shape_cast(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         v = R[a]
-        if isinstance(v, Poison):
+        if v is POISON:
             R[d] = POISON
             return
         arr = np.asarray(v)
@@ -253,7 +252,7 @@ def _extract_slice(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         v = R[a]
-        R[d] = POISON if isinstance(v, Poison) else v[(Ellipsis, *where, *(slice(None),) * (rank - len(where)))]  # type: ignore[index]
+        R[d] = POISON if v is POISON else v[(Ellipsis, *where, *(slice(None),) * (rank - len(where)))]  # type: ignore[index]
 
     c.emit(op, step)
 

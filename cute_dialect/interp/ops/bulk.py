@@ -1,0 +1,524 @@
+"""TMA and bulk copies: loads, multicasts, stores, reductions, prefetches; bulk async-groups.
+
+A load signals its bytes at an mbarrier, a store belongs to a bulk group of the thread that issued it.  Each active
+thread issues its own copy, as on the device.  Sources: PTX ISA 9.0, 9.7.9.25 "Asynchronous copy", cp.async.bulk,
+cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.wait_group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.memory import Buffer
+from cute_dialect.interp.ops.data import enum_word
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.sync import Block, MBarrier, find_mbarrier, shared_at
+from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap, read_shared, write_shared
+from cute_dialect.interp.transfers import BulkGroups, Transfer
+from cute_dialect.interp.types import Leaf, int_leaf
+from cute_dialect.interp.values import Array, Regs, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Gen = Generator[Wait, None, None]
+_PTR, _I32, _I1 = int_leaf(64), int_leaf(32), int_leaf(1)
+
+
+class Copies:
+    """The slots of the operands of a copy; -1 where there is none."""
+
+    def __init__(self, c: FnCompiler) -> None:
+        self.c = c
+        self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
+        self.coordinates: list[int] = []
+        self.offsets: list[int] = []
+        c.fn.needs_warp.append("an asynchronous copy")
+
+    def space(self, slot: int) -> int:
+        return self.c.leaf_of(slot).space
+
+
+def _lanes(g: Group, R: Regs, predicate: int) -> list[int]:
+    """The active lanes whose predicate holds."""
+    lanes = g.mask.idx
+    if predicate >= 0:
+        lanes = lanes[to_lanes(R[predicate], _I1, g.lanes)[lanes]]
+    return lanes.tolist()
+
+
+def _at(R: Regs, slot: int, lane: int) -> int:
+    """An integer operand of one lane."""
+    v = R[slot]
+    if isinstance(v, np.ndarray):
+        return int(v[lane])
+    return int(v)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=256)
+def _decoded(raw: bytes) -> TensorMap:
+    return TensorMap.decode(raw)
+
+
+def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
+    """The tensor map at a generic address, and the array it describes."""
+    holder = g.memory.find(address)
+    if holder is None or address + MAP_BYTES > holder.base + holder.size:
+        raise Fault("tma", "expected the address of a tensor map of 128 bytes", lane, address)
+    if address % 64:
+        raise Fault("misaligned", "expected a tensor map at a multiple of 64 bytes", lane, address)
+    off = address - holder.base
+    try:
+        tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
+    except ValueError as e:
+        raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
+    return tm, tm.buffer(g.memory)
+
+
+def _start(block: Block, offset: int) -> tuple[int, int]:
+    """Index in the buffer and shared address of a byte offset."""
+    from cute_dialect.interp.memory import SMEM_ORIGIN
+
+    return block.smem_start + offset, SMEM_ORIGIN + offset
+
+
+def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
+    """The blocks that a multicast mask names."""
+    peers = [b for b in block.cluster.blocks]
+    if mask >> len(peers) or mask <= 0:
+        raise Fault("oob", f"expected a multicast mask of CTAs in [0, {len(peers)}), got {mask:#b}", lane)
+    out: list[Block] = []
+    for rank in range(len(peers)):
+        if mask >> rank & 1:
+            linear = g.cluster_peer(lane, rank)
+            out.append(next(b for b in peers if b.linear == linear))
+    return out
+
+
+# -- loads ------------------------------------------------------------------------------------------------------------
+
+
+def emit_tensor_load(op: Operation, k: Copies) -> None:
+    """cp.async.bulk.tensor to shared memory."""
+    c = k.c
+    to, bars = k.space(k.shared), k.space(k.bar)
+    info = c.info(op)
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in _lanes(g, R, k.predicate):
+            tm, buf = tensor_map(g, _at(R, k.map, lane), lane)
+            at = [_at(R, s, lane) for s in k.coordinates]
+            offsets = [_at(R, s, lane) & 0xFFFF for s in k.offsets]
+            nbytes = tm.box_bytes
+            address = _at(R, k.shared, lane)
+            block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128)
+            targets = [(block, _barrier(g, R, k, lane, bars, block))]
+            if k.mask >= 0:
+                found = _receivers(g, block, _at(R, k.mask, lane) & 0xFFFF, lane)
+                targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
+            _check_coordinates(tm, at, lane)
+            _load(g, lane, info, tm, buf, at, offsets, targets, offset)
+
+    c.emit(op, step, pure=False)
+
+
+def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
+    if len(at) != tm.rank:
+        raise Fault("tma", f"expected {tm.rank} coordinates, as the tensor map has, got {len(at)}", lane)
+
+
+def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) -> MBarrier:
+    return find_mbarrier(g, _at(R, k.bar, lane), space, lane)
+
+
+def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
+    """The mbarrier at the same place in another block of the cluster."""
+    from cute_dialect.interp.memory import SMEM_ORIGIN, WINDOW_BITS
+
+    offset = (_at(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+    bar = block.mbarriers.get(offset)
+    if bar is None:
+        raise Fault("sync", f"no mbarrier was initialised at byte offset {offset} of a multicast's receiver", lane)
+    return bar
+
+
+def _load(
+    g: Group,
+    lane: int,
+    info: OpInfo,
+    tm: TensorMap,
+    buf: Buffer,
+    at: list[int],
+    offsets: list[int],
+    targets: list[tuple[Block, MBarrier]],
+    offset: int,
+) -> None:
+    data: list[Array] = []
+    nbytes = tm.box_bytes
+    monitor = g.launch.monitor
+    if monitor is not None:
+        monitor.async_global_read(g, lane, buf, tm.touched(buf, at, offsets), info)
+        for block, bar in targets:
+            monitor.async_write(g, lane, block, offset, nbytes, bar, info)
+
+    def read() -> None:
+        data.append(tm.gather(buf, at, offsets))
+
+    def write() -> None:
+        for block, bar in targets:
+            start, address = _start(block, offset)
+            write_shared(block.smem, start, address, data[0], tm.swizzle)
+            bar.complete(nbytes)
+        g.count.progress += 1
+
+    _issue(g, Transfer(read, write, info, g.block_of(lane)))
+
+
+def _issue(g: Group, t: Transfer) -> None:
+    g.launch.transfers.add(t)
+    g.count.progress += 1
+
+
+def _tensor_load(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 8)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.shared, k.map = slots[0], slots[1]
+    rest = iter(slots[2:])
+
+    def take(n: int) -> list[int]:
+        return [next(rest) for _ in range(n)]
+
+    k.coordinates = take(sizes[2])
+    k.bar = take(1)[0]
+    k.offsets = take(sizes[4])
+    k.mask = _one(take(sizes[5]))
+    take(sizes[6])
+    k.predicate = _one(take(sizes[7]))
+    mode = enum_word(attr_of(op, "mode")) or "tile"
+    if mode not in ("tile", "im2col"):
+        raise InterpError("unsupported", f"expected TMA mode tile or im2col, got {mode}")
+    emit_tensor_load(op, k)
+
+
+def _one(slots: list[int]) -> int:
+    return slots[0] if slots else -1
+
+
+def emit_bulk_load(op: Operation, k: Copies) -> None:
+    """cp.async.bulk to shared memory, from global memory or from the block's own shared memory."""
+    c = k.c
+    to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
+    info = c.info(op)
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in _lanes(g, R, k.predicate):
+            n = _bulk_size(_at(R, k.size, lane), lane)
+            if n == 0:
+                continue
+            block, offset = shared_at(g, _at(R, k.shared, lane), to, lane, n, "bulk copy into", 16)
+            targets = [(block, _barrier(g, R, k, lane, bars, block))]
+            if k.mask >= 0:
+                found = _receivers(g, block, _at(R, k.mask, lane) & 0xFFFF, lane)
+                targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
+            _bulk_load(g, lane, info, _at(R, k.source, lane), source_space, targets, offset, n)
+
+    c.emit(op, step, pure=False)
+
+
+def _bulk_load(
+    g: Group,
+    lane: int,
+    info: OpInfo,
+    source: int,
+    source_space: int,
+    targets: list[tuple[Block, MBarrier]],
+    offset: int,
+    n: int,
+) -> None:
+    monitor = g.launch.monitor
+    if source_space == 3:
+        own, at = shared_at(g, source, 3, lane, n, "bulk copy out of", 16)
+        buf, start = own.smem, own.smem_start + at
+        if monitor is not None:
+            monitor.async_read(g, lane, own, np.arange(at // 16, (at + n) // 16), info, targets[0][1])
+    else:
+        buf, start = _global_range(g, source, n, lane, False)
+        if monitor is not None:
+            monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 4), info)
+    if monitor is not None:
+        for block, bar in targets:
+            monitor.async_write(g, lane, block, offset, n, bar, info)
+    data: list[Array] = []
+
+    def read() -> None:
+        data.append(buf.data[start : start + n].copy())
+
+    def write() -> None:
+        for block, bar in targets:
+            first = block.smem_start + offset
+            block.smem.data[first : first + n] = data[0]
+            if block.smem.shadow is not None:
+                block.smem.shadow[first : first + n] = 1
+            bar.complete(n)
+        g.count.progress += 1
+
+    _issue(g, Transfer(read, write, info, g.block_of(lane)))
+
+
+def _bulk_size(n: int, lane: int) -> int:
+    if n < 0 or n % 16:
+        raise Fault("misaligned", f"bulk copy: expected a size that is a multiple of 16 bytes, got {n}", lane)
+    return n
+
+
+def _global_range(g: Group, address: int, n: int, lane: int, store: bool) -> tuple[Buffer, int]:
+    buf = g.memory.find(address)
+    if buf is None or address + n > buf.base + buf.size:
+        raise Fault("oob", f"out-of-bounds bulk copy of {n} bytes: {g.memory.describe(address, n)}", lane, address)
+    if address % 16:
+        raise Fault(
+            "misaligned", "bulk copy: expected a global address that is a multiple of 16 bytes", lane, address
+        )
+    if store and not buf.writable:
+        raise Fault("readonly", f"bulk copy to {buf.name}, which is read-only", lane, address)
+    start = address - buf.base
+    if buf.valid is not None and not buf.valid[start : start + n].all():
+        raise Fault("oob", f"bulk copy of {n} bytes touches padding of {buf.name}", lane, address)
+    return buf, start
+
+
+def _bulk_from_global(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 6)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.shared, k.source, k.bar, k.size = slots[:4]
+    k.mask = slots[4] if sizes[4] else -1
+    emit_bulk_load(op, k)
+
+
+def _bulk_between(c: FnCompiler, op: Operation) -> None:
+    k = Copies(c)
+    k.shared, k.source, k.bar, k.size = (c.use(v) for v in op.operands)
+    emit_bulk_load(op, k)
+
+
+# -- stores -----------------------------------------------------------------------------------------------------------
+
+
+def groups_of(g: Group, lane: int) -> BulkGroups:
+    got = g.bulk.get(lane)
+    if got is None:
+        got = g.bulk[lane] = BulkGroups()
+    return got
+
+
+def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
+    """cp.async.bulk.tensor or cp.reduce.async.bulk.tensor out of shared memory."""
+    c = k.c
+    space = k.space(k.shared)
+    info = c.info(op)
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in _lanes(g, R, k.predicate):
+            tm, buf = tensor_map(g, _at(R, k.map, lane), lane)
+            at = [_at(R, s, lane) for s in k.coordinates]
+            _check_coordinates(tm, at, lane)
+            n = tm.box_bytes
+            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "TMA store from", 128)
+            monitor = g.launch.monitor
+            if monitor is not None:
+                monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
+                monitor.async_global_write(g, lane, buf, tm.touched(buf, at), info, combine)
+            data: list[Array] = []
+            _issue_store(g, lane, info, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
+
+    c.emit(op, step, pure=False)
+
+
+def _store_steps(
+    g: Group,
+    tm: TensorMap,
+    buf: Buffer,
+    at: list[int],
+    block: Block,
+    offset: int,
+    n: int,
+    data: list[Array],
+    combine: str,
+):  # -> tuple[Callable[[], None], Callable[[], None]]
+    def read() -> None:
+        start, address = _start(block, offset)
+        data.append(read_shared(block.smem, start, address, n, tm.swizzle))
+
+    def write() -> None:
+        tm.scatter(buf, at, data[0], combine)
+        g.count.progress += 1
+
+    return read, write
+
+
+def _issue_store(g: Group, lane: int, info: OpInfo, read, write) -> None:  # type: ignore[no-untyped-def]
+    t = Transfer(read, write, info, g.block_of(lane))
+    _issue(g, t)
+    groups_of(g, lane).open.append(t)
+
+
+def _tensor_store(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 5)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.map, k.shared = slots[:2]
+    k.coordinates = slots[2 : 2 + sizes[2]]
+    if len(sizes) > 4 and sizes[4]:
+        k.predicate = slots[-1]
+    mode = enum_word(attr_of(op, "mode")) or "tile"
+    if mode != "tile":
+        raise InterpError("unsupported", f"expected TMA store mode tile, got {mode}")
+    emit_tensor_store(op, k, "")
+
+
+def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 4)
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.map, k.shared = slots[:2]
+    k.coordinates = slots[2 : 2 + sizes[2]]
+    kind = enum_word(attr_of(op, "redKind"))
+    emit_tensor_store(op, k, {"_and": "and", "_or": "or", "_xor": "xor"}.get(kind, kind))
+
+
+def emit_bulk_store(op: Operation, k: Copies) -> None:
+    """cp.async.bulk from shared to global memory."""
+    c = k.c
+    space = k.space(k.shared)
+    info = c.info(op)
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in _lanes(g, R, k.predicate):
+            n = _bulk_size(_at(R, k.size, lane), lane)
+            if n == 0:
+                continue
+            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "bulk copy from", 16)
+            buf, start = _global_range(g, _at(R, k.source, lane), n, lane, True)
+            monitor = g.launch.monitor
+            if monitor is not None:
+                monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
+                monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 4), info, "")
+            _issue_store(g, lane, info, *_bulk_steps(g, block, offset, buf, start, n))
+
+    c.emit(op, step, pure=False)
+
+
+def _bulk_steps(g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int):  # type: ignore[no-untyped-def]
+    data: list[Array] = []
+
+    def read() -> None:
+        first = block.smem_start + offset
+        data.append(block.smem.data[first : first + n].copy())
+
+    def write() -> None:
+        buf.data[start : start + n] = data[0]
+        g.count.progress += 1
+
+    return read, write
+
+
+def _bulk_to_global(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 5)
+    if sizes[4]:
+        raise InterpError("unsupported", "expected a bulk copy without byte mask")
+    slots = [c.use(v) for v in op.operands]
+    k = Copies(c)
+    k.source, k.shared, k.size = slots[:3]
+    emit_bulk_store(op, k)
+
+
+def emit_commit(c: FnCompiler, op: Operation) -> None:
+    """cp.async.bulk.commit_group."""
+    c.fn.needs_warp.append("a bulk group")
+
+    def step(R: Regs, g: Group) -> None:
+        for lane in g.mask.idx.tolist():
+            groups = groups_of(g, lane)
+            groups.groups.append(groups.open)
+            groups.open = []
+
+    c.emit(op, step, pure=False)
+
+
+def emit_wait(c: FnCompiler, op: Operation, keep: int, only_read: bool) -> None:
+    """cp.async.bulk.wait_group[.read]."""
+    c.fn.needs_warp.append("a bulk group")
+    info = c.info(op)
+
+    def gen(R: Regs, g: Group) -> Gen:
+        lanes = g.mask.idx.tolist()
+        mine = [g.bulk[lane] for lane in lanes if lane in g.bulk]
+
+        def ready() -> bool:
+            return all(b.ready(keep, only_read) for b in mine)
+
+        if not ready():
+            yield Wait(ready, info, f"waits for bulk copies (all but {keep} groups)")
+        for lane in lanes:
+            if lane not in g.bulk:
+                continue
+            groups = g.bulk[lane]
+            done = max(0, len(groups.groups) - keep)
+            groups.read = max(groups.read, done)
+            if not only_read:
+                groups.waited = max(groups.waited, done)
+            if g.launch.monitor is not None:
+                g.launch.monitor.bulk_waited(g, lane, done, only_read)
+
+    c.emit_blocking(op, gen, info)
+
+
+def _commit(c: FnCompiler, op: Operation) -> None:
+    emit_commit(c, op)
+
+
+def _wait(c: FnCompiler, op: Operation) -> None:
+    n = getattr(getattr(attr_of(op, "group"), "value", None), "data", 0)
+    emit_wait(c, op, n, attr_of(op, "read") is not None)
+
+
+def _prefetch(c: FnCompiler, op: Operation) -> None:
+    """A prefetch has no effect that a program can see."""
+    for v in op.operands:
+        c.uses(v)
+    c.emit(op, lambda R, g: None, pure=False)
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.cp.async.bulk.tensor.shared.cluster.global": _tensor_load,
+    "nvvm.cp.async.bulk.tensor.global.shared.cta": _tensor_store,
+    "nvvm.cp.async.bulk.tensor.reduce": _tensor_reduce,
+    "nvvm.cp.async.bulk.shared.cluster.global": _bulk_from_global,
+    "nvvm.cp.async.bulk.shared.cluster.shared.cta": _bulk_between,
+    "nvvm.cp.async.bulk.global.shared.cta": _bulk_to_global,
+    "nvvm.cp.async.bulk.commit.group": _commit,
+    "nvvm.cp.async.bulk.wait_group": _wait,
+    "nvvm.cp.async.bulk.prefetch": _prefetch,
+    "nvvm.cp.async.bulk.tensor.prefetch": _prefetch,
+}
+
+__all__ = [
+    "OPS",
+    "Copies",
+    "Leaf",
+    "emit_bulk_load",
+    "emit_bulk_store",
+    "emit_commit",
+    "emit_tensor_load",
+    "emit_tensor_store",
+    "emit_wait",
+]

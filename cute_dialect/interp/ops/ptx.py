@@ -1,0 +1,103 @@
+"""Inline PTX: `nvvm.inline_ptx` and `llvm.inline_asm`, statement by statement.
+
+The text is split into statements; each is one of the instructions in `_TABLE`, over operands `$i`, registers declared in
+the text, immediates and special registers.  Anything else is an error that names it: nothing is skipped.  What an
+instruction does is shared with the nvvm op of the same name where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.control import compile_nothing
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.ops import ptx_async, ptx_memory, ptx_plain
+from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.values import Regs
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Handler = Callable[[Text, Statement], None]
+_TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
+    (re.compile(pattern), handler)
+    for pattern, handler in (*ptx_async.TABLE, *ptx_memory.TABLE, *ptx_plain.TABLE)
+)
+
+
+def compile_text(text: Text) -> None:
+    """Compile all statements of a text."""
+    if _wait_loop(text):
+        return
+    for s in text.statements:
+        for pattern, handler in _TABLE:
+            if pattern.fullmatch(s.opcode):
+                handler(text, s)
+                break
+        else:
+            raise InterpError("unsupported", f"expected a known PTX instruction, got {s.opcode}")
+
+
+def _wait_loop(text: Text) -> bool:
+    """The loop around mbarrier.try_wait: a label, the try, a branch back or out. It waits until the phase completes."""
+    names = [s.opcode for s in text.statements]
+    tries = [s for s in text.statements if s.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))]
+    others = [n for n in names if not n.startswith(("mbarrier.try_wait", "mbarrier.test_wait", "bra"))]
+    if len(tries) != 1 or others or not any(n.startswith("bra") for n in names):
+        return False
+    ptx_async.wait(text, tries[0], blocking=True)
+    return True
+
+
+def _inline_ptx(c: FnCompiler, op: Operation) -> None:
+    sizes = segments(op, 3)
+    slots = [c.use(v) for v in op.operands]
+    if sizes[1]:
+        raise InterpError("unsupported", "expected nvvm.inline_ptx without read-write operands")
+    predicate = slots[-1] if sizes[2] else -1
+    outs = [c.define(r) for r in op.results]
+    code = getattr(attr_of(op, "ptxCode"), "data", "")
+    compile_text(parse(c, op, code, [*outs, *slots[: sizes[0]]], len(outs), predicate))
+
+
+def _inline_asm(c: FnCompiler, op: Operation) -> None:
+    code = getattr(attr_of(op, "asm_string"), "data", "")
+    constraints = [p for p in getattr(attr_of(op, "constraints"), "data", "").split(",") if p]
+    outs: list[int] = []
+    for r in op.results:
+        outs.extend(c.defines(r))
+    kinds = [p for p in constraints if not p.startswith("~")]
+    written = [p for p in kinds if p.startswith("=")]
+    if len(written) != len(outs):
+        raise InterpError("unsupported", f"expected {len(outs)} output constraints, got {len(written)}")
+    inputs = [c.use(v) for v in op.operands]
+    read = kinds[len(written) :]
+    if len(read) != len(inputs):
+        raise InterpError("unsupported", f"expected {len(inputs)} input constraints, got {len(read)}")
+    tied = [(int(p), slot) for p, slot in zip(read, inputs) if p.isdigit()]
+    if tied:
+
+        def copy(R: Regs, g: Group) -> None:
+            for d, s in tied:
+                R[outs[d]] = R[s]
+
+        def moves(R: Regs, g: Group) -> None:
+            copy(R, g)
+
+        c.emit(op, moves, pure=False)
+    if not code.strip():
+        compile_nothing(c, op)
+        return
+    compile_text(parse(c, op, code, [*outs, *inputs], len(outs), -1, {outs[d]: s for d, s in tied}))
+
+
+OPS: dict[str, Builder] = {"nvvm.inline_ptx": _inline_ptx, "llvm.inline_asm": _inline_asm}
+
+__all__ = ["OPS", "np"]

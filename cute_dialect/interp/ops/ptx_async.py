@@ -1,0 +1,306 @@
+"""PTX instructions of asynchronous kind: mbarrier, wgmma, bulk copies, cp.async, st.async, barriers, fences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.ops import asynchronous, bulk, gpu, wgmma
+from cute_dialect.interp.ops.ptx_text import Statement, Text, number
+from cute_dialect.interp.sync import find_mbarrier, shared_at
+from cute_dialect.interp.types import int_leaf
+from cute_dialect.interp.values import Regs, to_lanes
+from cute_dialect.interp.wgmma import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Handler = Callable[[Text, Statement], None]
+_I64 = int_leaf(64)
+
+
+def _space(text: Text, s: Statement, slot: int) -> int:
+    """The address space of a shared address: of a pointer its own, of a number what the instruction says."""
+    leaf = text.leaf(slot)
+    if leaf.kind == "p" and leaf.space in (3, 7):
+        return leaf.space
+    return 7 if "shared::cluster" in s.opcode else 3
+
+
+# -- mbarrier ---------------------------------------------------------------------------------------------------------
+
+
+def _mbarrier(text: Text, s: Statement) -> None:
+    """mbarrier.arrive[.expect_tx], mbarrier.expect_tx, mbarrier.init, mbarrier.inval."""
+    where = next(i for i, o in enumerate(s.operands) if o.startswith("["))
+    slot, add = text.address(s.operands[where])
+    result = text.slot(s.operands[0]) if where and s.operands[0] != "_" else -1
+    count = text.slot(s.operands[where + 1]) if len(s.operands) > where + 1 else -1
+    space = _space(text, s, slot)
+    kind = "expect_tx" if "expect_tx" in s.opcode else "arrive"
+    if s.opcode.startswith("mbarrier.init"):
+        kind = "init"
+    elif s.opcode.startswith("mbarrier.inval"):
+        kind = "inval"
+    step = asynchronous.mbarrier_step(
+        text.c, slot, add, space, kind, count, result, arrives="arrive" in s.opcode, drop="arrive_drop" in s.opcode
+    )
+    text.emit(s, step)
+
+
+def wait(text: Text, s: Statement, blocking: bool) -> None:
+    """mbarrier.try_wait or test_wait, with parity or state."""
+    slot, add = text.address(s.operands[1])
+    result = text.slot(s.operands[0])
+    token = text.slot(s.operands[2])
+    asynchronous.emit_wait(
+        text.c,
+        text.op,
+        slot,
+        token,
+        "parity" not in s.opcode,
+        _space(text, s, slot),
+        result,
+        blocking or "try_wait" in s.opcode,
+        add,
+    )
+
+
+def _wait(text: Text, s: Statement) -> None:
+    wait(text, s, blocking=False)
+
+
+# -- wgmma ------------------------------------------------------------------------------------------------------------
+
+_WGMMA = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+)(\.satfinite)?")
+
+
+def _mma_async(text: Text, s: Statement) -> None:
+    m = _WGMMA.fullmatch(s.opcode)
+    if m is None:
+        raise InterpError("unsupported", f"expected a known wgmma, got {s.opcode}")
+    outs = [text.slot(p) for p in s.parts(0)]
+    a: int | list[int] = (
+        [text.slot(p) for p in s.parts(1)] if s.operands[1].startswith("{") else text.slot(s.operands[1])
+    )
+    b = text.slot(s.operands[2])
+    flag = s.operands[3]
+    rest = [int(number(o) or 0) for o in s.operands[4:]]
+    scales = rest[:2] if m[3] != "s32" else [1, 1]
+    majors = rest[2:] if m[3] != "s32" else []
+    if isinstance(a, list):
+        majors = [0, *majors]
+    literal = number(flag)
+    shape = Shape(
+        int(m[1]),
+        int(m[2]),
+        m[3],
+        m[4],
+        m[5],
+        "mn" if majors[:1] == [1] else "k",
+        "mn" if majors[1:2] == [1] else "k",
+        *(scales or [1, 1]),
+        bool(m[6]),
+    )
+    scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
+    wgmma.emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"))
+
+
+def _wgmma_fence(text: Text, s: Statement) -> None:
+    wgmma.emit_fence(text.c, text.op)
+
+
+def _wgmma_commit(text: Text, s: Statement) -> None:
+    wgmma.emit_commit(text.c, text.op)
+
+
+def _wgmma_wait(text: Text, s: Statement) -> None:
+    wgmma.emit_wait(text.c, text.op, int(number(s.operands[0]) or 0))
+
+
+# -- copies -----------------------------------------------------------------------------------------------------------
+
+
+def _bulk_tensor(text: Text, s: Statement) -> None:
+    """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd."""
+    k = bulk.Copies(text.c)
+    k.predicate = _plain_guard(text, s)
+    combine = re.search(r"\.(add|min|max|inc|dec|and|or|xor)\b", s.opcode) if "reduce" in s.opcode else None
+    load = ".global.shared::cta" not in s.opcode
+    boxed = s.operands[0 if not load else 1]
+    parts = [p.strip() for p in boxed.strip("[]").split(",", 1)]
+    k.map = text.slot(parts[0])
+    k.coordinates = [text.slot(p) for p in parts[1].strip().strip("{}").split(",")]
+    if not load:
+        k.shared, add = text.address(s.operands[1])
+        _no_offset(add)
+        bulk.emit_tensor_store(text.op, k, combine[1] if combine else "")
+        return
+    k.shared, add = text.address(s.operands[0])
+    _no_offset(add)
+    k.bar, add = text.address(s.operands[2])
+    _no_offset(add)
+    rest = list(s.operands[3:])
+    if "im2col" in s.opcode:
+        k.offsets = [text.slot(p) for p in rest.pop(0).strip("{}").split(",")]
+    if "multicast" in s.opcode:
+        k.mask = text.slot(rest.pop(0))
+    bulk.emit_tensor_load(text.op, k)
+
+
+def _bulk(text: Text, s: Statement) -> None:
+    """cp.async.bulk between global and shared memory."""
+    k = bulk.Copies(text.c)
+    k.predicate = _plain_guard(text, s)
+    first, add0 = text.address(s.operands[0])
+    second, add1 = text.address(s.operands[1])
+    _no_offset(add0 or add1)
+    k.size = text.slot(s.operands[2])
+    if ".global.shared::cta" in s.opcode:
+        k.source, k.shared = first, second
+        bulk.emit_bulk_store(text.op, k)
+        return
+    k.shared, k.source = first, second
+    k.bar, add = text.address(s.operands[3])
+    _no_offset(add)
+    if "multicast" in s.opcode:
+        k.mask = text.slot(s.operands[4])
+    bulk.emit_bulk_load(text.op, k)
+
+
+def _no_offset(add: int) -> None:
+    if add:
+        raise InterpError("unsupported", "expected a plain address, got one with an offset")
+
+
+def _plain_guard(text: Text, s: Statement) -> int:
+    slot, negated = text.guard(s)
+    if negated:
+        raise InterpError("unsupported", "expected a guard that is not negated")
+    return slot
+
+
+def _bulk_commit(text: Text, s: Statement) -> None:
+    bulk.emit_commit(text.c, text.op)
+
+
+def _bulk_wait(text: Text, s: Statement) -> None:
+    bulk.emit_wait(text.c, text.op, int(number(s.operands[0]) or 0), ".read" in s.opcode)
+
+
+def _st_async(text: Text, s: Statement) -> None:
+    """st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there."""
+    slot, add = text.address(s.operands[0])
+    values = [text.slot(p) for p in s.parts(1)]
+    bar, bar_add = text.address(s.operands[2])
+    leaves = [text.leaf(v) for v in values]
+    text.c.fn.needs_warp.append("an st.async")
+    spaces = _space(text, s, slot), _space(text, s, bar)
+
+    def step(R: Regs, g: Group) -> None:
+        addresses, bars = to_lanes(R[slot], _I64, g.lanes), to_lanes(R[bar], _I64, g.lanes)
+        cols = [to_lanes(R[v], leaf, g.lanes) for v, leaf in zip(values, leaves)]
+        for lane in g.mask.idx.tolist():
+            raw = np.concatenate([np.atleast_1d(np.ascontiguousarray(c[lane])).view(np.uint8) for c in cols])
+            block, offset = shared_at(
+                g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw)
+            )
+            target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
+            if g.launch.monitor is not None:
+                g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, text.c.info(text.op))
+            first = block.smem_start + offset
+            block.smem.data[first : first + len(raw)] = raw
+            if block.smem.shadow is not None:
+                block.smem.shadow[first : first + len(raw)] = 1
+            target.complete(len(raw))
+            g.count.progress += 1
+
+    text.emit(s, step)
+
+
+def _cp_async(text: Text, s: Statement) -> None:
+    """cp.async.{ca,cg}.shared.global [dst], [src], size[, source size]."""
+    dst, add0 = text.address(s.operands[0])
+    src, add1 = text.address(s.operands[1])
+    size = int(number(s.operands[2]) or 0)
+    hinted = "cache_hint" in s.opcode
+    extra = list(s.operands[3:-1] if hinted else s.operands[3:])
+    count = text.slot(extra[0]) if extra else -1
+    step = asynchronous.cp_async_step(text.c, dst, src, count, size, add0, add1)
+    text.emit(s, step)
+
+
+def _cp_commit(text: Text, s: Statement) -> None:
+    text.emit(s, asynchronous.commit_step)
+
+
+def _cp_wait(text: Text, s: Statement) -> None:
+    keep = int(number(s.operands[0]) or 0) if s.operands else None
+    text.emit(s, lambda R, g: asynchronous.finish_copies(g, keep))
+
+
+# -- barriers and fences ----------------------------------------------------------------------------------------------
+
+
+def _barrier(text: Text, s: Statement) -> None:
+    slots = [text.slot(o) for o in s.operands]
+    ident: int | None = slots[0] if slots else None
+    count = slots[1] if len(slots) > 1 else None
+    if ident is not None and count is None and gpu.is_zero(text.c, ident):
+        ident = None
+    gpu.emit_barrier(text.c, text.op, s.opcode, ident, count, arrive_only="arrive" in s.opcode)
+
+
+def _fence(text: Text, s: Statement) -> None:
+    text.emit(s, gpu.fence_step(_fence_kind(s.opcode)))
+
+
+def _fence_kind(opcode: str) -> str:
+    if "proxy.async" in opcode:
+        return "proxy.async"
+    if "mbarrier_init" in opcode:
+        return "mbarrier.init"
+    return "memory"
+
+
+def _nothing(text: Text, s: Statement) -> None:
+    text.emit(s, lambda R, g: None)
+
+
+def _cluster(text: Text, s: Statement) -> None:
+    build = gpu.OPS["nvvm.cluster.wait" if ".wait" in s.opcode else _arrive_name(s.opcode)]
+    build(text.c, text.op)
+
+
+def _arrive_name(opcode: str) -> str:
+    return "nvvm.cluster.arrive.relaxed" if "relaxed" in opcode else "nvvm.cluster.arrive"
+
+
+TABLE: Sequence[tuple[str, Handler]] = (
+    (r"mbarrier\.(try_wait|test_wait).*", _wait),
+    (r"mbarrier\..*", _mbarrier),
+    (r"wgmma\.mma_async.*", _mma_async),
+    (r"wgmma\.fence.*", _wgmma_fence),
+    (r"wgmma\.commit_group.*", _wgmma_commit),
+    (r"wgmma\.wait_group.*", _wgmma_wait),
+    (r"cp\.(reduce\.)?async\.bulk\.tensor.*", _bulk_tensor),
+    (r"cp\.async\.bulk\.commit_group", _bulk_commit),
+    (r"cp\.async\.bulk\.wait_group.*", _bulk_wait),
+    (r"cp\.async\.bulk\.prefetch.*", _nothing),
+    (r"cp\.async\.bulk\..*", _bulk),
+    (r"st\.async.*", _st_async),
+    (r"cp\.async\.(ca|cg)\.shared.*", _cp_async),
+    (r"cp\.async\.commit_group", _cp_commit),
+    (r"cp\.async\.wait_(group|all)", _cp_wait),
+    (r"(bar|barrier)(\.cta)?\.(sync|arrive).*", _barrier),
+    (r"barrier\.cluster.*", _cluster),
+    (r"(fence|membar).*", _fence),
+    (r"prefetch.*|griddepcontrol.*|applypriority.*|discard.*|nanosleep.*", _nothing),
+)
+
+__all__ = ["TABLE", "wait"]

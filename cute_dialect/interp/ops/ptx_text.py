@@ -1,0 +1,205 @@
+"""PTX text as statements over slots."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.program import FnCompiler, Step
+from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
+from cute_dialect.interp.values import Mask, Regs, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+_TYPES = {"pred": 1, "b8": 8, "b16": 16, "b32": 32, "b64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
+_TYPES |= {"s8": 8, "s16": 16, "s32": 32, "s64": 64}
+_TOKEN = re.compile(r"\s*(\{[^}]*\}|\[[^\]]*\]|[^,]+)\s*(?:,|$)")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An instruction: `opcode` with its dots, `operands` as written, `guard` as written (`@p`, `@!p`)."""
+
+    opcode: str
+    operands: tuple[str, ...]
+    guard: str
+
+    def parts(self, i: int) -> list[str]:
+        """The elements of a braced operand, or the operand itself."""
+        text = self.operands[i]
+        if text.startswith("{"):
+            return [p.strip() for p in text[1:-1].split(",") if p.strip()]
+        return [text]
+
+
+class Text:
+    """A PTX text being compiled: its operands as slots."""
+
+    def __init__(
+        self,
+        c: FnCompiler,
+        op: Operation,
+        statements: list[Statement],
+        operands: list[int],
+        outputs: int,
+        predicate: int,
+        registers: dict[str, int],
+        tied: dict[int, int],
+    ) -> None:
+        self.c = c
+        self.op = op
+        self.statements = statements
+        self.operands = operands
+        self.outputs = outputs
+        self.predicate = predicate
+        self.registers = registers
+        self.tied = tied
+
+    def slot(self, name: str) -> int:
+        """The slot of an operand: `$i`, a declared register or a number. Raises InterpError for another name."""
+        name = name.strip()
+        m = re.fullmatch(r"\$\{?(\d+)(?::\w+)?\}?", name)
+        if m is not None:
+            i = int(m[1])
+            if i >= len(self.operands):
+                raise InterpError("unsupported", f"expected an operand below ${len(self.operands)}, got {name}")
+            return self.operands[i]
+        got = self.registers.get(name)
+        if got is not None:
+            return got
+        value = number(name)
+        if value is None:
+            raise InterpError("unsupported", f"expected a register, operand or number in PTX, got {name}")
+        if isinstance(value, float):
+            return self.c.new_slot(float_leaf("f64"), value, fixed=True)
+        return self.c.new_slot(int_leaf(64 if not -(1 << 31) <= value < 1 << 31 else 32), value, fixed=True)
+
+    def address(self, text: str) -> tuple[int, int]:
+        """Slot and byte offset of `[a]` or `[a + 8]`."""
+        m = re.fullmatch(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\w+))?\s*\]", text)
+        if m is None:
+            raise InterpError("unsupported", f"expected an address in PTX, got {text}")
+        return self.slot(m[1]), int(number(m[2] or "0") or 0)
+
+    def leaf(self, slot: int) -> Leaf:
+        return self.c.leaf_of(slot)
+
+    def guard(self, s: Statement) -> tuple[int, bool]:
+        """The slot of the predicate of a statement (-1: none) and whether it is negated."""
+        if s.guard:
+            negated = s.guard.startswith("@!")
+            return self.slot(s.guard.lstrip("@!")), negated
+        return self.predicate, False
+
+    def emit(self, s: Statement, step: Step, *, pure: bool = False) -> None:
+        """Emit a step under the statement's guard: lanes where it does not hold take no part."""
+        slot, negated = self.guard(s)
+        if slot < 0:
+            self.c.emit(self.op, step, pure=pure, keep=True)
+            return
+        bit = int_leaf(1)
+
+        def guarded(R: Regs, g: Group) -> None:
+            flags = to_lanes(R[slot], bit, g.lanes)
+            m = g.mask
+            g.mask = Mask.of(m.array & (~flags if negated else flags))
+            if g.mask.n:
+                step(R, g)
+            g.mask = m
+
+        self.c.emit(self.op, guarded, pure=False)
+
+
+def number(text: str) -> int | float | None:
+    """A PTX literal, None for anything else.
+
+    >>> number("0x10"), number("0F3F800000"), number("1.5"), number("p")
+    (16, 1.0, 1.5, None)
+    """
+    text = text.strip()
+    if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
+        return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
+    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
+        return int(text.rstrip("U"), 0)
+    if re.fullmatch(r"-?\d+\.\d*(?:[eE][-+]?\d+)?", text):
+        return float(text)
+    return None
+
+
+def parse(
+    c: FnCompiler,
+    op: Operation,
+    code: str,
+    operands: list[int],
+    outputs: int,
+    predicate: int,
+    tied: dict[int, int] | None = None,
+) -> Text:
+    """Split a text into statements and give its declared registers slots."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S).replace("$$", "\0").replace("\\n", " ").replace(
+        "\\t", " "
+    )
+    registers: dict[str, int] = {}
+    statements: list[Statement] = []
+    # Braces that group statements begin the text or follow `;` or another such brace; operands never begin one.
+    body = code.strip()
+    while body:
+        body = body.lstrip()
+        if body[0] in "{}":
+            body = body[1:].lstrip()
+            continue
+        label = re.match(r"[\w$%\0{}:]+:(?!:)\s*", body)
+        if label is not None and "::" not in label[0]:
+            body = body[label.end() :]
+            continue
+        end = body.find(";")
+        one = (body if end < 0 else body[:end]).strip()
+        body = "" if end < 0 else body[end + 1 :].lstrip()
+        if one:
+            _statement(c, one, registers, statements)
+    return Text(c, op, statements, operands, outputs, predicate, registers, tied or {})
+
+
+def _statement(c: FnCompiler, one: str, registers: dict[str, int], statements: list[Statement]) -> None:
+    declared = re.fullmatch(r"\.reg\s*\.(\w+)\s+(.*)", one, re.S)
+    if declared is not None:
+        kind = declared[1]
+        leaf = float_leaf(kind) if kind in ("f16", "f32", "f64") else int_leaf(_TYPES.get(kind, 32))
+        for name in declared[2].split(","):
+            registers[name.strip()] = c.new_slot(leaf)
+        return
+    guard = ""
+    m = re.match(r"(@!?[\w$%{}]+)\s+", one)
+    if m is not None:
+        guard, one = m[1], one[m.end() :]
+    opcode, _, rest = one.partition(" ")
+    statements.append(Statement(opcode.strip(), tuple(_operands(rest)), guard))
+
+
+def _operands(text: str) -> list[str]:
+    out: list[str] = []
+    depth = 0
+    now = ""
+    for ch in text:
+        if ch in "{[":
+            depth += 1
+        elif ch in "}]":
+            depth -= 1
+        if ch == "," and depth == 0:
+            out.append(now.strip())
+            now = ""
+        else:
+            now += ch
+    if now.strip():
+        out.append(now.strip())
+    return out
+
+
+__all__ = ["Statement", "Text", "np", "number", "parse"]

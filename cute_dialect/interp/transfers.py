@@ -1,0 +1,112 @@
+"""Copies that run beside the threads: TMA and bulk copies, and when they happen.
+
+A copy reads its source and writes its destination at some time after it was issued; nothing but an mbarrier or a bulk
+group tells the program that it is done.  When that is depends on the schedule: at the next turn ("round-robin",
+"reverse"), at random turns in any order ("random"), or as late as possible, the latest first ("adversarial").
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from cute_dialect.interp.errors import OpInfo
+
+
+class Transfer:
+    """A copy in flight. `read` fetches the source, `write` puts it in place and signals; each is called once."""
+
+    __slots__ = ("block", "done", "info", "read", "read_done", "write")
+
+    def __init__(self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, block: int) -> None:
+        self.read = read
+        self.write = write
+        self.info = info
+        self.block = block
+        self.read_done = False
+        self.done = False
+
+    def finish_read(self) -> None:
+        if not self.read_done:
+            self.read_done = True
+            self.read()
+
+    def finish(self) -> None:
+        self.finish_read()
+        if not self.done:
+            self.done = True
+            self.write()
+
+
+class Transfers:
+    """The copies in flight of a launch, and the policy for their completion."""
+
+    def __init__(self, schedule: str, rng: random.Random) -> None:
+        self.schedule = schedule
+        self.rng = rng
+        self.pending: list[Transfer] = []
+
+    def eager(self) -> bool:
+        """Whether a wgmma that all warps have issued is computed now rather than when it is waited for."""
+        if self.schedule == "random":
+            return self.rng.random() < 0.5
+        return self.schedule != "adversarial"
+
+    def add(self, t: Transfer) -> None:
+        self.pending.append(t)
+
+    def turn(self, idle: bool) -> bool:
+        """Between two rounds of the warps; `idle`: no warp could go on. Whether something was completed."""
+        if not self.pending:
+            return False
+        if self.schedule == "adversarial":
+            if not idle:
+                return False
+            t = self.pending.pop()
+            t.finish()
+            return True
+        if self.schedule == "random" and not idle:
+            now = [t for t in self.pending if self.rng.random() < 0.5]
+            self.rng.shuffle(now)
+            for t in now:
+                if self.rng.random() < 0.5:
+                    t.finish_read()
+                else:
+                    t.finish()
+            self.pending = [t for t in self.pending if not t.done]
+            return bool(now)
+        now, self.pending = self.pending, []
+        for t in now:
+            t.finish()
+        return True
+
+    def flush(self, blocks: set[int]) -> None:
+        """Complete what blocks that have ended left behind."""
+        left = [t for t in self.pending if t.block not in blocks]
+        for t in self.pending:
+            if t.block in blocks:
+                t.finish()
+        self.pending = left
+
+
+class BulkGroups:
+    """The bulk async-groups of a thread: copies not yet committed, groups in order, how many were waited for."""
+
+    __slots__ = ("groups", "open", "read", "waited")
+
+    def __init__(self) -> None:
+        self.open: list[Transfer] = []
+        self.groups: list[list[Transfer]] = []
+        self.read = 0
+        self.waited = 0
+
+    def ready(self, keep: int, only_read: bool) -> bool:
+        """Whether all groups but the latest `keep` are complete, or have at least read their sources."""
+        for group in self.groups[: max(0, len(self.groups) - keep)]:
+            for t in group:
+                if not (t.read_done if only_read else t.done):
+                    return False
+        return True
+
+
+__all__ = ["BulkGroups", "Transfer", "Transfers"]

@@ -1,0 +1,397 @@
+"""wgmma: matrix products by a warpgroup, asynchronous, with operands in shared memory read through descriptors.
+
+Each of the four warps of a warpgroup issues the same instructions; an instruction runs once all four have, at the latest
+when it is waited for, and its accumulator registers hold nothing (`Pending`) until a warp's `wgmma.wait_group` covers
+its commit group.  Products and their sum over the depth of one instruction are formed in f64 (exact for all element
+types), the accumulator is added and the result rounded once; the device's order inside an instruction is not documented.
+
+Sources: PTX ISA 9.0, 9.7.15.5 "Asynchronous warpgroup-level matrix multiply-accumulate", 9.7.15.5.1.2 (descriptors).
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, OpInfo
+from cute_dialect.interp.memory import SMEM_ORIGIN
+from cute_dialect.interp.types import float_leaf, int_leaf
+from cute_dialect.interp.values import Array, Pending, Value, to_lanes
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.sync import Block
+    from cute_dialect.interp.types import Leaf
+
+_ELEMENTS = {"f16": "f16", "bf16": "bf16", "tf32": "f32", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
+_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+_WIDTHS = (0, 128, 64, 32)
+WARPS = 4
+_I32 = int_leaf(32)
+
+
+class Shape(NamedTuple):
+    """What an instruction computes. `a_major`, `b_major`: "k" or "mn"; `sources`: element types; `d`: f32, f16 or s32."""
+
+    n: int
+    k: int
+    d: str
+    a: str
+    b: str
+    a_major: str = "k"
+    b_major: str = "k"
+    scale_a: int = 1
+    scale_b: int = 1
+    saturate: bool = False
+
+    @property
+    def registers(self) -> int:
+        """Accumulator registers of a thread."""
+        return self.n // 4 if self.d == "f16" else self.n // 2
+
+
+class Instruction:
+    """One wgmma of a warpgroup, issued by `warps` of its warps so far."""
+
+    def __init__(self, shape: Shape, info: OpInfo, number: int) -> None:
+        self.shape = shape
+        self.info = info
+        self.number = number
+        self.a: int | list[list[Array]] = 0  # descriptor, or registers of each warp
+        self.b = 0
+        self.scale_d = True
+        self.issued = 0
+        self.chained: Instruction | None = None  # the instruction whose accumulators this one goes on with
+        self.inputs: list[list[Value] | None] = [None] * WARPS
+        self.leaf: Leaf | None = None
+        self.value: Array | None = None  # (64, n) once computed
+        self.fragments: Array | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.issued == WARPS
+
+    def registers(self) -> Array:
+        """The accumulators as registers, (warp, register, lane)."""
+        if self.fragments is None:
+            assert self.value is not None
+            self.fragments = to_fragments(self.value, self.shape.d)
+        return self.fragments
+
+
+class Accumulator:
+    """The accumulators of one warp, written by an instruction."""
+
+    __slots__ = ("done", "instruction", "warp")
+
+    def __init__(self, instruction: Instruction, warp: int) -> None:
+        self.instruction = instruction
+        self.warp = warp
+        self.done = False
+
+    def register(self, index: int) -> Array:
+        if not self.done:
+            where = self.instruction.info.location or self.instruction.info.name
+            raise Fault(
+                "wgmma",
+                "accumulator register of a wgmma is used before it has been waited for: expected a wgmma.wait_group "
+                "that covers its commit group",
+                notes=(f"written asynchronously at {where}",),
+            )
+        return self.instruction.registers()[self.warp, index]
+
+
+class Lane:
+    """What one warp has issued to its warpgroup: how far it is, its commit groups, what it has waited for."""
+
+    __slots__ = ("accumulators", "committed", "fenced", "groups", "issued", "waited")
+
+    def __init__(self) -> None:
+        self.issued = 0
+        self.committed = 0
+        self.groups: list[int] = []  # instructions issued by the end of each commit group
+        self.waited = 0
+        self.fenced = False
+        self.accumulators: list[Accumulator] = []
+
+
+class Warpgroup:
+    """The instructions of four warps, in order."""
+
+    def __init__(self, block: Block, number: int) -> None:
+        self.block = block
+        self.number = number
+        self.instructions: dict[int, Instruction] = {}
+        self.lanes = [Lane() for _ in range(WARPS)]
+        self.computed = 0
+
+    def compute(self, upto: int) -> None:
+        """Run the instructions with numbers below `upto`, in order; all must be ready."""
+        while self.computed < upto:
+            i = self.instructions[self.computed]
+            execute(i, self.block)
+            self.computed += 1
+            self.instructions.pop(self.computed - 8, None)
+
+
+def issue(
+    g: Group,
+    shape: Shape,
+    a: int | list[Value],
+    b: int,
+    acc: list[Value],
+    scale_d: bool,
+    leaf: Leaf,
+    info: OpInfo,
+) -> list[Pending]:
+    """One warp issues an instruction; its accumulator registers, pending. `a`: descriptor or registers."""
+    if g.mask.bits is not None:
+        raise Fault("sync", f"wgmma: expected all 32 threads of the warp, got {g.mask.n}")
+    block = g.launch.blocks[g.block_of(0)]
+    warp = int(g.lane_tid[0]) // 32
+    if (warp | 3) * 32 >= g.launch.threads:
+        raise Fault("sync", f"wgmma: expected a warpgroup of 128 threads, got a block of {g.launch.threads}")
+    group = block.warpgroup(warp // WARPS)
+    at = warp % WARPS
+    lane = group.lanes[at]
+    number = lane.issued
+    lane.issued += 1
+    i = group.instructions.get(number)
+    if i is None:
+        i = group.instructions[number] = Instruction(shape, info, number)
+        i.b, i.scale_d, i.leaf = b, scale_d, leaf
+        i.a = a if isinstance(a, int) else [[] for _ in range(WARPS)]
+    elif i.shape != shape or i.b != b or i.scale_d != scale_d or isinstance(a, int) and a != i.a:
+        raise Fault(
+            "sync",
+            f"wgmma: expected the same instruction and descriptors in all warps of warpgroup {group.number}, "
+            f"got different ones in warp {warp}",
+            notes=(f"the first warp issued it at {i.info.location or i.info.name}",),
+        )
+    if not isinstance(a, int):
+        assert isinstance(i.a, list)
+        values = [v.result() if isinstance(v, Pending) else v for v in a]
+        i.a[at] = [np.array(to_lanes(v, _I32, 32)) for v in values]
+    chained = _chain(acc, at)
+    if not lane.fenced and (chained is None or not isinstance(a, int)):
+        raise Fault(
+            "wgmma",
+            "wgmma.mma_async without a wgmma.fence after its registers were last accessed: expected wgmma.fence before "
+            "the first wgmma and after each wgmma.wait_group",
+        )
+    if scale_d:
+        if chained is not None:
+            i.chained = chained
+        else:
+            i.inputs[at] = [v.result() if isinstance(v, Pending) else v for v in acc]
+    i.issued += 1
+    g.count.progress += 1
+    if i.ready:
+        monitor = g.launch.monitor
+        if monitor is not None:
+            monitor.wgmma_issued(g, group, i)
+        if g.launch.transfers.eager():
+            group.compute(number + 1)
+    out = Accumulator(i, at)
+    lane.accumulators.append(out)
+    return [Pending(out, r) for r in range(shape.registers)]
+
+
+def _chain(acc: list[Value], warp: int) -> Instruction | None:
+    """The instruction whose accumulators these registers are, if they are exactly those and still in flight."""
+    first = acc[0]
+    if not isinstance(first, Pending) or not isinstance(first.source, Accumulator) or first.source.warp != warp:
+        return None
+    source = first.source
+    if source.done:
+        return None
+    for r, v in enumerate(acc):
+        if not isinstance(v, Pending) or v.source is not source or v.index != r:
+            return None
+    return source.instruction
+
+
+def fence(g: Group) -> None:
+    _lane(g).fenced = True
+
+
+def commit(g: Group) -> None:
+    lane = _lane(g)
+    lane.groups.append(lane.issued)
+    lane.committed += 1
+
+
+def wait_target(g: Group, keep: int) -> tuple[Warpgroup, int]:
+    """The warpgroup, and how many instructions must be complete so that at most `keep` commit groups are pending."""
+    lane = _lane(g)
+    done = lane.committed - keep
+    target = lane.groups[done - 1] if done > 0 else 0
+    return g.launch.blocks[g.block_of(0)].warpgroup(int(g.lane_tid[0]) // 128), target
+
+
+def finish_wait(g: Group, group: Warpgroup, target: int) -> None:
+    """After the instructions below `target` are ready: compute them and hand out the registers."""
+    group.compute(target)
+    lane = _lane(g)
+    lane.waited = max(lane.waited, target)
+    lane.fenced = False
+    left: list[Accumulator] = []
+    for acc in lane.accumulators:
+        if acc.instruction.number < target:
+            acc.done = True
+        else:
+            left.append(acc)
+    lane.accumulators = left
+    monitor = g.launch.monitor
+    if monitor is not None:
+        monitor.wgmma_waited(g, group, target)
+
+
+def _lane(g: Group) -> Lane:
+    warp = int(g.lane_tid[0]) // 32
+    return g.launch.blocks[g.block_of(0)].warpgroup(warp // WARPS).lanes[warp % WARPS]
+
+
+# -- computing ------------------------------------------------------------------------------------------------------
+
+
+def execute(i: Instruction, block: Block) -> None:
+    """D = A·B + D of one instruction."""
+    s = i.shape
+    if isinstance(i.a, int):
+        a = read_operand(block, i.a, 64, s.k, s.a, s.a_major, i.info)
+    else:
+        a = decode(np.array(i.a), s)
+    b = read_operand(block, i.b, s.n, s.k, s.b, s.b_major, i.info)
+    total = a @ b.T
+    if s.scale_a * s.scale_b < 0:
+        total = -total
+    if i.scale_d:
+        total += _inputs(i)
+    if s.d == "s32":
+        if s.saturate:
+            total = np.clip(total, -(2.0**31), 2.0**31 - 1)
+        i.value = total.astype(np.int64).astype(np.int32)
+    else:
+        i.value = total.astype(np.float16 if s.d == "f16" else np.float32)
+    i.inputs = [None] * WARPS
+    i.chained = None
+    i.a = 0
+
+
+def _inputs(i: Instruction) -> Array:
+    if i.chained is not None:
+        assert i.chained.value is not None
+        return i.chained.value.astype(np.float64)
+    rows = []
+    assert i.leaf is not None
+    for warp in i.inputs:
+        assert warp is not None
+        rows.append(np.array([to_lanes(v, i.leaf, 32) for v in warp]))
+    return from_fragments(np.array(rows), i.shape).astype(np.float64)
+
+
+def to_fragments(d: Array, kind: str) -> Array:
+    """(64, N) to (warp, register, lane): register 4·(n/8) + 2·h + e of lane 4·g + t is row 16w + 8h + g, column
+    8·(n/8) + 2t + e; for f16 the two e share a register."""
+    n = d.shape[1]
+    parts = d.reshape(4, 2, 8, n // 8, 4, 2)  # w h g n t e
+    if kind == "f16":
+        packed = np.ascontiguousarray(parts.transpose(0, 3, 1, 2, 4, 5)).reshape(4, n // 4, 32, 2)
+        return packed.view(np.int32)[..., 0]
+    return np.ascontiguousarray(parts.transpose(0, 3, 1, 5, 2, 4)).reshape(4, n // 2, 32)
+
+
+def from_fragments(r: Array, s: Shape) -> Array:
+    """The inverse of `to_fragments`."""
+    if s.d == "f16":
+        halves = np.ascontiguousarray(r.astype(np.int32)).view(np.float16).reshape(4, s.n // 8, 2, 8, 4, 2)
+        return halves.transpose(0, 2, 3, 1, 4, 5).reshape(64, s.n)
+    return r.reshape(4, s.n // 8, 2, 2, 8, 4).transpose(0, 2, 4, 1, 5, 3).reshape(64, s.n)
+
+
+def decode(regs: Array, s: Shape) -> Array:
+    """A from registers (warp, 4, lane) to (64, K): register h + 2·half, row 8h + g, column E·t + e + 4E·half."""
+    per = 4 // _BYTES[s.a]
+    raw = np.ascontiguousarray(regs.astype(np.int32)).reshape(4, 2, 2, 8, 4, 1)  # w half h g t
+    elems = raw.view(_dtype(s.a)).reshape(4, 2, 2, 8, 4, per)
+    return _wide(elems, s.a).transpose(0, 2, 3, 1, 4, 5).reshape(64, s.k)
+
+
+def _dtype(kind: str) -> np.dtype[np.generic]:
+    if kind in ("s8", "u8"):
+        return np.dtype(np.int8 if kind == "s8" else np.uint8)
+    return float_leaf(_ELEMENTS[kind]).dtype
+
+
+def _wide(v: Array, kind: str) -> Array:
+    if kind == "tf32":
+        v = (v.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return v.astype(np.float64)
+
+
+def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major: str, info: OpInfo) -> Array:
+    """The operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
+    index, low, high, _ = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
+    size = block.size
+    if low < 0 or high > size:
+        raise Fault(
+            "oob",
+            f"wgmma reads bytes {low} to {high} of shared memory, which has {size}",
+            notes=(f"descriptor {describe(descriptor)}",),
+        )
+    return _wide(block.smem.view(_dtype(kind), 1)[index + block.smem_start // _BYTES[kind]], kind)
+
+
+@lru_cache(maxsize=2048)
+def operand_index(descriptor: int, x: int, k: int, size: int, major: str) -> tuple[Array, int, int, Array]:
+    """Where the elements (X, K) of an operand lie: their numbers, first and last byte, and the 16-byte units touched."""
+    width = _WIDTHS[descriptor >> 62 & 3]
+    start = (descriptor & 0x3FFF) << 4
+    lbo = (descriptor >> 16 & 0x3FFF) << 4
+    sbo = (descriptor >> 32 & 0x3FFF) << 4
+    base = descriptor >> 49 & 7
+    row = width or 16
+    unit = 16 // size
+    xs, ks = np.arange(x)[:, None], np.arange(k)[None, :]
+    if major == "k":
+        at = xs % 8 * row + xs // 8 * sbo
+        at = at + (ks * size if width else ks // unit * lbo + ks % unit * size)
+    else:
+        run = row // size
+        outer, inner = (lbo, sbo) if width else (sbo, lbo)
+        at = xs % run * size + xs // run * outer + ks % 8 * row + ks // 8 * inner
+    at = at + start
+    mask = width // 16 - 1 if width else 0
+    at = at ^ (((at >> 7) - base & mask) << 4)
+    at = at - SMEM_ORIGIN
+    return at // size, int(at.min()), int(at.max()) + size, np.unique(at // 16)
+
+
+def describe(descriptor: int) -> str:
+    """The fields of a descriptor."""
+    d = descriptor & 0xFFFF_FFFF_FFFF_FFFF
+    return (
+        f"start {(d & 0x3FFF) << 4:#x}, LBO {(d >> 16 & 0x3FFF) << 4}, SBO {(d >> 32 & 0x3FFF) << 4}, "
+        f"base offset {d >> 49 & 7}, swizzle {_WIDTHS[d >> 62 & 3]} bytes"
+    )
+
+
+__all__ = [
+    "Instruction",
+    "Shape",
+    "Warpgroup",
+    "commit",
+    "fence",
+    "finish_wait",
+    "from_fragments",
+    "issue",
+    "operand_index",
+    "to_fragments",
+    "wait_target",
+]
