@@ -117,7 +117,7 @@ def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[
         if c in seen or cells[c] is None:
             continue
         cell = cells[c]
-        unit = _whole(cells, mine, cell) if isinstance(cell, Member) else None
+        unit = whole_unit(cells, mine, cell) if isinstance(cell, Member) else None
         if unit is None:
             loose.append(c)
         else:
@@ -126,7 +126,8 @@ def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[
     return found + _loose_units(t, loose)
 
 
-def _whole(cells: Sequence[Cell], mine: set[int], member: Member) -> Unit | None:
+def whole_unit(cells: Sequence[Cell], mine: set[int], member: Member) -> Unit | None:
+    """The unit of the struct that ``member`` is of, if all its members are among the cells ``mine``."""
     t = member.struct.type
     assert isinstance(t, LLVMStructType)
     places: dict[int, int] = {}
@@ -155,5 +156,6 @@ __all__ = [
     "read_unit",
     "struct_of",
     "struct_type",
+    "whole_unit",
     "write_unit",
 ]

@@ -196,7 +196,10 @@ def _wgmma(low: Lowering, op: Operation) -> None:
     view, unit = _accumulator(low, d, row, op)
     first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
     second = descriptor(low, atom, "B", b)
-    struct = read_unit(low.build, low.registers, view, unit)
+    if flag or accumulate.value.data:
+        struct = read_unit(low.build, low.registers, view, unit)
+    else:
+        struct = low.build.emit(llvm.UndefOp(unit.type))  # what the registers hold does not matter
     if row.emit.route == "op" and not flag and not row.emit["saturate"]:
         new = _wgmma_op(row, struct, first[0], second, bool(accumulate.value.data))
     else:

@@ -6,15 +6,34 @@ is then a constant, and so is every index computed from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.memory_types import MemRefType, PtrType
+from cute_dialect.nvgpu_mma_types import MmaAtomType
+from cute_dialect.passes.lowering.accumulators import (
+    Unit,
+    accumulator_unit,
+    cells_of,
+    read_unit,
+    whole_unit,
+    write_unit,
+)
 from cute_dialect.passes.lowering.folding import constant_of
-from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, NeedsMemory, Registers, changed
+from cute_dialect.passes.lowering.fragments import (
+    Cell,
+    Fragment,
+    FragmentView,
+    Member,
+    NeedsMemory,
+    Registers,
+    changed,
+)
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CoordType, IntTupleType
@@ -79,30 +98,149 @@ def _unroll(low: Lowering, op: Operation, trips: range, carried: list[SSAValue])
         low.values[r] = v
 
 
-def _written_fragments(low: Lowering, op: Operation) -> list[Fragment]:
+@dataclass
+class Writes:
+    """What an op with regions may write to one fragment.
+
+    ``units``: what ``wgmma`` writes, struct by struct.  ``tied``: cells that pass through a fence or a wait.
+    ``loose``: something else writes.
+    """
+
+    units: dict[Unit, None] = field(default_factory=lambda: {})
+    tied: set[int] = field(default_factory=lambda: set())
+    loose: bool = False
+
+    def structs(self) -> list[Unit]:
+        """The units, if all that is written are structs side by side."""
+        cells = [c for unit in self.units for c in unit.cells]
+        return [] if self.loose or len(set(cells)) != len(cells) else list(self.units)
+
+
+_VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter")
+_PRODUCTS = frozenset({"cute_nvgpu.arch.mma_sync", "cute_nvgpu.arch.fma", "cute_nvgpu.arch.dot_product"})
+
+
+def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
     """The live fragments that ``op`` may write: every one whose views reach a store inside."""
-    roots: dict[SSAValue, Fragment] = {v: view.fragment for v, view in low.views.items()}
-    written: dict[Fragment, None] = {}
+    roots: dict[SSAValue, tuple[Fragment, int | None]] = {
+        v: (view.fragment, view.offset) for v, view in low.views.items()
+    }
+    written: dict[Fragment, Writes] = {}
+
+    def writes(value: SSAValue) -> Writes | None:
+        root = roots.get(value)
+        return None if root is None else written.setdefault(root[0], Writes())
+
+    def loose(value: SSAValue) -> None:
+        found = writes(value)
+        if found is not None:
+            found.loose = True
+
     for inner in op.walk():
-        if inner.name in ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter"):
+        name = inner.name
+        if name in _VIEWS:
             root = roots.get(inner.operands[0])
             if root is not None:
-                roots[inner.results[0]] = root
-        elif inner.name == "cute.memref.store" and inner.operands[0] in roots:
-            written[roots[inner.operands[0]]] = None
-        elif inner.name == "cute.memref.store_vec" and inner.operands[1] in roots:
-            written[roots[inner.operands[1]]] = None
-        elif inner.name.startswith("cute_nvgpu.arch."):
+                roots[inner.results[0]] = (root[0], _offset(inner, root[1]))
+        elif name in ("cute.memref.store", *_PRODUCTS):
+            loose(inner.operands[0])
+        elif name == "cute.memref.store_vec":
+            loose(inner.operands[1])
+        elif name == "cute_nvgpu.arch.wgmma":
+            _wgmma_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
+        elif name in ("cute_nvgpu.arch.wgmma_fence", "cute_nvgpu.arch.wgmma_wait_group"):
             for o in inner.operands:
-                if o in roots:
-                    written[roots[o]] = None
-    return [f for f in low.registers.cells if f in written]
+                root, found = roots.get(o), writes(o)
+                if root is None or found is None:
+                    continue
+                if root[1] is None:
+                    found.loose = True
+                else:
+                    assert isinstance(o.type, MemRefType)
+                    found.tied.update(root[1] + c for c in cells_of(o.type))
+        elif name.startswith("cute_nvgpu.arch."):
+            for o in inner.operands:
+                loose(o)
+    return {f: written[f] for f in low.registers.cells if f in written}
+
+
+def _offset(op: Operation, start: int | None) -> int | None:
+    if op.name == "cute.recast_iter":
+        return None
+    if op.name != "cute.add_offset" or start is None:
+        return start
+    t = op.operands[1].type
+    assert isinstance(t, IntTupleType)
+    return start + t.data if isinstance(t.data, int) else None
+
+
+def _wgmma_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
+    if root is None or found is None:
+        return
+    atom, t = op.properties["atom"], op.operands[0].type
+    assert isinstance(atom, MmaAtomType) and isinstance(t, MemRefType)
+    if root[1] is None:
+        found.loose = True
+    else:
+        found.units[accumulator_unit(t, root[1], atom.row.registers_d.count)] = None
+
+
+class Carried(NamedTuple):
+    """A part of a fragment that crosses control flow as one value: the struct of a unit, or a single cell."""
+
+    fragment: Fragment
+    cells: tuple[int, ...]
+    unit: Unit | None = None
+
+    @property
+    def type(self) -> Attribute:
+        """The type of the value."""
+        return self.unit.type if self.unit is not None else lowered(self.fragment.element)
+
+    def read(self, low: Lowering, state: Registers) -> SSAValue:
+        """The value, in this state."""
+        view = FragmentView(self.fragment, 0)
+        if self.unit is not None:
+            return read_unit(low.build, state, view, self.unit)
+        return state.read(low.build, view, self.cells[0])
+
+    def write(self, state: Registers, value: SSAValue) -> None:
+        """Put a value in its place."""
+        if self.unit is not None:
+            write_unit(state, FragmentView(self.fragment, 0), self.unit, value)
+        else:
+            state.cells[self.fragment][self.cells[0]] = value
+
+
+def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]:
+    """What a loop that writes a fragment so carries of it."""
+    structs = writes.structs()
+    if not structs and (writes.loose or writes.units):
+        return [Carried(fragment, (i,)) for i in range(fragment.n)]
+    mine = {c for unit in structs for c in unit.cells}
+    found = [Carried(fragment, unit.cells, unit) for unit in structs]
+    rest = sorted(writes.tied - mine)
+    return found + _groups(fragment, rest, low.registers.cells[fragment])
+
+
+def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> list[Carried]:
+    """Cells as the structs whose members they are now, and single ones; those without a value are left out."""
+    found: list[Carried] = []
+    left = dict.fromkeys(cells)
+    for c in cells:
+        cell = held[c]
+        if c not in left or cell is None:
+            continue
+        unit = whole_unit(held, set(left), cell) if isinstance(cell, Member) else None
+        found.append(Carried(fragment, (c,)) if unit is None else Carried(fragment, unit.cells, unit))
+        for taken in found[-1].cells:
+            del left[taken]
+    return found
 
 
 def _rolled(low: Lowering, op: Operation, initial: list[SSAValue]) -> None:
-    fragments = _written_fragments(low, op)
-    carried = [(f, i) for f in fragments for i in range(f.n)]
-    extra = [low.registers.read(low.build, FragmentView(f, 0), i) for f, i in carried]
+    carried = [c for f, writes in _written_fragments(low, op).items() for c in _carried(low, f, writes)]
+    extra = [c.read(low, low.registers) for c in carried]
     body = op.regions[0].block
     iv, *args = body.args
     types = [lowered(t) for t in op.result_types]
@@ -118,18 +256,18 @@ def _rolled(low: Lowering, op: Operation, initial: list[SSAValue]) -> None:
         regions=[Region(fresh)],
     )
     low.build.add(loop)
-    for (f, i), value in zip(carried, fresh.args[1 + len(args) :]):
-        low.registers.cells[f][i] = value
+    for c, value in zip(carried, fresh.args[1 + len(args) :]):
+        c.write(low.registers, value)
     inside = _branch(low, body, fresh, carried)
     low.registers = inside
-    for (f, i), value in zip(carried, loop.results[len(op.results) :]):
-        low.registers.cells[f][i] = value
+    for c, value in zip(carried, loop.results[len(op.results) :]):
+        c.write(low.registers, value)
     for r, v in zip(op.results, loop.results):
         v.name_hint = r.name_hint
         low.values[r] = v
 
 
-def _branch(low: Lowering, old: Block, new: Block, carried: list[tuple[Fragment, int]] | None) -> Registers:
+def _branch(low: Lowering, old: Block, new: Block, carried: list[Carried] | None) -> Registers:
     """Lower a block under a snapshot of the registers; give the state at its end.
 
     ``carried``: cells to yield beside the block's own yield; ``None`` leaves out the terminator.
@@ -146,7 +284,7 @@ def _branch(low: Lowering, old: Block, new: Block, carried: list[tuple[Fragment,
         state = low.registers
         if carried is not None:
             yielded = [low.value(v) for v in terminator.operands] if terminator is not None else []
-            extra = [state.read(low.build, FragmentView(f, 0), i) for f, i in carried]
+            extra = [c.read(low, state) for c in carried]
             low.build.add(scf.YieldOp(*yielded, *extra))
     for f in [f for f in state.cells if f not in outer]:
         del state.cells[f]
@@ -169,17 +307,17 @@ def _scf_if(low: Lowering, op: Operation) -> None:
         state = _branch(low, region.block, block, None) if region.blocks else before.copy()
         blocks.append(block)
         states.append(state)
-    cells = list(dict.fromkeys([*changed(before, states[0]), *changed(before, states[1])]))
+    carried = _joined(before, states)
     for region, block, state in zip((then_region, else_region), blocks, states):
         with low.build.inside(block):
             own = [low.value(v) for v in _yielded(region)]
-            extra = [state.read(low.build, FragmentView(f, 0), i) for f, i in cells]
+            extra = [c.read(low, state) for c in carried]
             if region.blocks or extra:
                 low.build.add(scf.YieldOp(*own, *extra))
-    keep_else = else_region.blocks or cells
+    keep_else = else_region.blocks or carried
     new = scf.IfOp.create(
         operands=[condition],
-        result_types=[*[lowered(t) for t in op.result_types], *[f.element for f, _ in cells]],
+        result_types=[*[lowered(t) for t in op.result_types], *[c.type for c in carried]],
         attributes=dict(op.attributes),
         regions=[Region(blocks[0]), Region(blocks[1]) if keep_else else Region()],
     )
@@ -187,8 +325,26 @@ def _scf_if(low: Lowering, op: Operation) -> None:
     for r, v in zip(op.results, new.results):
         v.name_hint = r.name_hint
         low.values[r] = v
-    for (f, i), value in zip(cells, new.results[len(op.results) :]):
-        low.registers.cells[f][i] = value
+    for c, value in zip(carried, new.results[len(op.results) :]):
+        c.write(low.registers, value)
+
+
+def _joined(before: Registers, states: Sequence[Registers]) -> list[Carried]:
+    """What of the fragments differs after a branch, as the structs that one of the branches holds it in."""
+    cells: dict[Fragment, dict[int, None]] = {}
+    for state in states:
+        for f, i in changed(before, state):
+            cells.setdefault(f, {})[i] = None
+    found: list[Carried] = []
+    for f, some in cells.items():
+        for state in states:
+            for c in _groups(f, list(some), state.cells[f]):
+                if c.unit is not None:
+                    found.append(c)
+                    for taken in c.cells:
+                        del some[taken]
+        found += [Carried(f, (i,)) for i in some]
+    return found
 
 
 def _yielded(region: Region) -> tuple[SSAValue, ...]:
