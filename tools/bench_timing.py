@@ -27,12 +27,19 @@ class Sample(NamedTuple):
 
 
 def compare(
-    contestants: Sequence[tuple[str, Callable[[], object]]], *, traffic: int, runs: int = 100, warmup: int = 10
+    contestants: Sequence[tuple[str, Callable[[], object]]],
+    *,
+    traffic: int,
+    runs: int = 100,
+    warmup: int = 10,
+    rounds: int = 0,
 ) -> dict[str, Sample]:
-    """Time the contestants in turn, ``runs`` times each, on torch's current stream.
+    """Time the contestants, ``runs`` times each, on torch's current stream.
 
     ``traffic`` is how many bytes one run moves; if that could stay in L2, the cache is overwritten before every run.
     Events are queued without waiting, so the GPU is never idle between two of them and host time does not count.
+    They take turns launch by launch; with ``rounds`` each runs its share of a round alone, so that clock and power are
+    its own.
     """
     import torch
 
@@ -43,8 +50,9 @@ def compare(
     torch.cuda.synchronize()
     events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name, _ in contestants}
     order = list(contestants)
-    for i in range(runs):
-        for name, run in order if i % 2 == 0 else reversed(order):
+    share = -(-runs // rounds) if rounds else 1
+    for i in range(rounds or runs):
+        for name, run in [x for x in (order if i % 2 == 0 else reversed(order)) for _ in range(share)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             flush()
             start.record()

@@ -23,7 +23,10 @@ from typing import cast
 
 __all__ = ["main"]
 
-_CASES: Mapping[str, str] = {"elementwise_add": "cute_dialect.tools.bench_add"}
+_CASES: Mapping[str, str] = {
+    "elementwise_add": "cute_dialect.tools.bench_add",
+    "gemm": "cute_dialect.tools.bench_gemm",
+}
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
 _CPU_CASES: Mapping[str, str] = {
@@ -135,7 +138,25 @@ def _machine() -> dict[str, str]:
 
 
 def _table(result: Mapping[str, object]) -> None:
-    """The rows as a table, with rich where it is installed."""
+    """The rows as a table, with rich where it is installed: name, ours, peer, unit, ratio, or those of the add."""
+    machine = cast("dict[str, str]", result["machine"])
+    title = f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters"
+    found = cast("list[dict[str, object]]", result["rows"])
+    if found and "name" in found[0]:
+        keys = [k for k in found[0] if k not in ("name", "ours", "peer", "unit", "ratio")]
+        lines = [
+            (
+                str(r["name"]),
+                *(f"{x:.4g}" if isinstance(x := r.get(k, ""), float) else str(x) for k in keys),
+                f"{cast(float, r['ours']):.4g}",
+                f"{cast(float, r['peer']):.4g}",
+                str(r["unit"]),
+                f"{cast(float, r['ratio']):.3f}",
+            )
+            for r in found
+        ]
+        _print_table(title, ("name", *keys, "ours", "peer", "unit", "ratio"), lines, left=1)
+        return
     head = ("element", "layout", "kernel", "size", "us", "torch us", "TB/s", "of torch")
     rows = [
         (
@@ -150,10 +171,7 @@ def _table(result: Mapping[str, object]) -> None:
         )
         for r in cast("list[dict[str, object]]", result["rows"])
     ]
-    machine = cast("dict[str, str]", result["machine"])
-    _print_table(
-        f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters", head, rows, left=3
-    )
+    _print_table(title, head, rows, left=3)
     host = cast("dict[str, float]", result["host_microseconds"])
     print(f"host time of a call: {host['ours']:.2f} us, torch.add {host['torch']:.2f} us")
 
