@@ -42,6 +42,8 @@ def boxes(
 
 def _runs(coords: Layout, smem: Layout, rank: int) -> list[Run]:
     ours, theirs = layout_modes(coords), layout_modes(smem)
+    if 1 in (len(ours), len(theirs)):  # a whole tile as one mode
+        ours, theirs = [coords], [smem]
     if len(ours) != len(theirs):
         raise TmaError(f"expected as many modes on both sides, got {coords} and {smem}", "rank")
     runs = [run for i, (a, b) in enumerate(zip(ours, theirs)) for run in match_modes(a, b, f"mode {i}")]

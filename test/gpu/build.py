@@ -1,0 +1,42 @@
+"""Compile what the GPU tests run, for a machine that has a GPU but no compiler.
+
+python test/gpu/build.py DIR [--chip sm_90a]        here
+CUTE_GPU_ARTIFACTS=DIR pytest test/gpu              there
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+TEST = Path(__file__).parents[1]
+
+
+def build_tma(folder: str, chip: str) -> list[str]:
+    """The kernels that move tiles by TMA: ``tma/NAME`` and ``tma/tma_copy``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "unit"))
+    from tma_support import build_all
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said = build_all(folder, chip)
+    module = compile_cute(TEST / "examples" / "tma_copy.mlir", chip=chip, save=Path(folder) / "tma" / "tma_copy")
+    return [*said, f"tma/tma_copy: {module.report.strip()}"]
+
+
+def main() -> None:
+    """Entry point."""
+    from cute_dialect.tools.bench_add import build
+
+    parser = argparse.ArgumentParser(description="Compile what the GPU tests run.")
+    parser.add_argument("folder", help="where to")
+    parser.add_argument("--chip", default="sm_90a")
+    options = parser.parse_args()
+    for part in (build, build_tma):
+        for line in part(options.folder, options.chip):
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""TMA on the GPU: tiles through shared memory and back, exactly, from what the compiler built; maps made at launch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from tma_support import CASES, Case, arrays
+
+from cute_dialect.pipelines import load
+from cute_dialect.pipelines import driver as cuda
+
+
+@pytest.fixture(scope="module")
+def tma(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of kernels, from ``CUTE_GPU_ARTIFACTS`` (``python test/gpu/build.py DIR``) or built now."""
+    given = os.environ.get("CUTE_GPU_ARTIFACTS")
+    if given:
+        return Path(given) / "tma"
+    if find_spec("xdsl") is None or find_spec("mlir") is None:
+        pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
+    sys.path.insert(0, str(Path(__file__).parent))
+    from build import build_tma
+
+    folder = tmp_path_factory.mktemp("tma")
+    build_tma(str(folder), "sm_90a")
+    return folder / "tma"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_tiles(tma: Path, case: Case) -> None:
+    kernel = load(tma / case.name).kernel("launch")
+    for seed in range(3):
+        a, b, want = arrays(case, seed)
+        kernel(a, b)
+        assert np.array_equal(b, want)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (128, 64), (129, 72), (1000, 520), (77, 33), (5, 1), (4096, 4096)])
+def test_copy_of_any_matrix(tma: Path, shape: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
+    kernel = load(tma / "tma_copy").kernel("launch")
+    a = torch.randn(shape, device="cuda").half()
+    storage = torch.full((shape[0] + 2, shape[1]), 7, device="cuda").half()
+    b = storage[1:-1]
+    plan = kernel.plan(a, b)
+    possible = shape[1] % 8 == 0
+    assert plan.kernel == ("copy_tma" if possible else "copy_any")
+    assert possible or "positive multiple of 16 bytes" in plan.rejected[0]
+    kernel(a, b)
+    torch.cuda.synchronize()
+    assert torch.equal(a, b)
+    assert (storage[0] == 7).all() and (storage[-1] == 7).all()
+
+
+def test_maps_follow_the_addresses(tma: Path) -> None:
+    torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
+    kernel = load(tma / "tma_copy").kernel("launch")
+    gpu = cuda.driver()
+    made: list[int] = []
+    encode = gpu.encode_tiled
+
+    def counted(address: int, *rest: object) -> bytes:
+        made.append(address)
+        return encode(address, *rest)  # type: ignore[arg-type]
+
+    gpu.encode_tiled = counted  # type: ignore[method-assign]
+    try:
+        pairs = [[torch.randn(256, 192, device="cuda").half() for _ in range(2)] for _ in range(3)]
+        for _ in range(4):
+            for a, b in pairs:
+                a.normal_()
+                kernel(a, b)
+                torch.cuda.synchronize()
+                assert torch.equal(a, b)
+    finally:
+        del gpu.encode_tiled  # type: ignore[method-assign]
+    # Each map is made once, then kept; the first call may prepare the launch twice.
+    assert sorted(set(made)) == sorted({t.data_ptr() for pair in pairs for t in pair})
+    assert len(made) <= 8
+
+
+def test_a_call_again_costs_little(tma: Path) -> None:
+    """Not timed: a like call neither reads arguments, nor evaluates the host program, nor makes a map."""
+    torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
+    kernel = load(tma / "tma_copy").kernel("launch")
+    a, b = (torch.randn(256, 192, device="cuda").half() for _ in range(2))
+    kernel(a, b)
+    kernel(a, b)
+    torch.cuda.synchronize()
+    prepared = kernel._find_ready  # pyright: ignore[reportPrivateUsage]
+    kernel._find_ready = None  # type: ignore[assignment, method-assign]
+    try:
+        a.normal_()
+        kernel(a, b)
+        torch.cuda.synchronize()
+        assert torch.equal(a, b)
+    finally:
+        kernel._find_ready = prepared  # type: ignore[method-assign]
