@@ -24,17 +24,15 @@ Removes ``atom``, ``make_tiled_copy``, ``tiled.copy.partition_*``, ``copy``, ``f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import Layout
-from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType, integer_width
+from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.nvgpu_copy_types import InstructionCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views

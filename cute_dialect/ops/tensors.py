@@ -201,7 +201,10 @@ def recast(tensor: TensorType, layout: AnyLayout, element: Attribute) -> AnyLayo
     """The layout of a tensor seen as elements of another width.  Raises AlgebraError."""
     if not isinstance(tensor, MemRefType):
         raise AlgebraError(f"expected a !cute.memref, got {tensor}")
-    return recast_layout(layout, element_bits(element), element_bits(tensor.element))
+    new, old = element_bits(element), element_bits(tensor.element)
+    if isinstance(layout, ComposedLayout):
+        return recast_layout(layout, new, old)
+    return recast_layout(layout, new, old)
 
 
 def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType, f32, i1, i8, i32
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, VectorType, f32, i1, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
@@ -354,19 +354,19 @@ def _constant(low: Lowering, op: Operation) -> None:
     """A constant of a type that LLVM lacks becomes its bits."""
     result = op.results[0]
     t = result.type
-    scalar = t.element_type if isinstance(t, VectorType) else t
-    value = op.properties.get("value")
+    scalar = cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t
     if scalar.name not in _NARROW:
         low.clone(op)
         return
-    numbers = [value.value.data] if isinstance(value, FloatAttr) else list(value.get_values())  # type: ignore[union-attr]
-    new = [low.build.emit(arith.ConstantOp(_bits(float(x), scalar.name))) for x in numbers[:1]]
-    if isinstance(t, VectorType):
-        if any(x != numbers[0] for x in numbers):
-            raise AlgebraError(f"expected a splat constant of {scalar}, got {value}")
-        low.values[result] = low.build.vector(new * t.get_shape()[0])
-        return
-    low.values[result] = new[0]
+    value = op.properties["value"]
+    if isinstance(value, FloatAttr):
+        numbers = [value.value.data]
+    else:
+        numbers = [float(x) for x in cast("Iterable[float]", cast("DenseIntOrFPElementsAttr", value).get_values())]
+    if len(set(numbers)) != 1:
+        raise AlgebraError(f"expected a constant of {scalar} with all elements equal, got {value}")
+    new = low.build.emit(arith.ConstantOp(_bits(numbers[0], scalar.name)))
+    low.values[result] = low.build.vector([new] * t.get_shape()[0]) if isinstance(t, VectorType) else new
 
 
 def _bits(value: float, name: str) -> IntegerAttr | FloatAttr:
