@@ -94,11 +94,11 @@ def _matrix(b: Builder, case: CopyCase) -> None:
             for v in range(values):
                 b.store(registers, v, b.load(source, (tid, v)))
             b.copy(tc, registers, part)
-            b.do("nvvm.barrier0")
+            b.run("barrier")
             _spread(b, smem, target, n, tid)
         else:
             _spread(b, source, smem, n, tid)
-            b.do("nvvm.barrier0")
+            b.run("barrier")
             b.copy(tc, part, registers)
             for v in range(values):
                 b.store(target, (tid, v), b.load(registers, v))
@@ -123,16 +123,16 @@ def _cp_async(b: Builder, case: CopyCase) -> None:
         minus = b.constant(-7.0, "f16")
         for start in range(0, n, WARP):
             b.store(smem, tid + start, minus)
-        b.do("nvvm.barrier0")
+        b.run("barrier")
         from_, to = b.partition("S", tc, source, tid), b.partition("D", tc, smem, tid)
         flags: Value | None = None
         if case.zfill:
             flags = b.registers('!cute.memref<i1, rmem, "(1,1):(0,0)">')
             b.store(flags, 0, (tid % 3).ne(0))
         b.copy(tc, from_, to, pred=flags)
-        b.do("nvvm.cp.async.commit.group")
-        b.do("nvvm.cp.async.wait.group", n=0)
-        b.do("nvvm.barrier0")
+        b.run("cp_async_commit_group")
+        b.run("cp_async_wait_group", n=0)
+        b.run("barrier")
         _spread(b, smem, target, n, tid)
 
 

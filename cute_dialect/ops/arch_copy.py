@@ -14,6 +14,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.memory_types import CopyAtomType, MemRefType
 from cute_dialect.nvgpu_copy_types import LdsmType, SimtAsyncCopyType, StsmType
 from cute_dialect.ops.base import Properties, cute_op
@@ -35,13 +36,12 @@ class _InstructionOp(MemoryOp):
             types = self.operand_types
             expect_operands(types, 2, 3 if self.ATOM is SimtAsyncCopyType else 2)
             atom = self.attributes.get("atom")
-            if not isinstance(atom, self.ATOM):
-                raise AlgebraError(f"expected an attribute 'atom' of type !{self.ATOM.name}, got {atom}")
+            assert isinstance(atom, self.ATOM)
             for i, t in enumerate(types[:2]):
                 expect(t, MemRefType, i, "a !cute.memref")
             if len(types) == 3 and types[2] != i1:
                 raise AlgebraError(f"operand #2 must be i1, got {types[2]}")
-            source, destination = check_copy(atom, types[0], types[1], None)
+            source, destination = check_copy(atom, _as_values(types[0]), _as_values(types[1]), None)
             for what, side in (("source", source), ("destination", destination)):
                 if any(n != 1 for n in side.counts):
                     raise AlgebraError(f"expected the values of one instruction in the {what}, got more")
@@ -58,6 +58,16 @@ class _InstructionOp(MemoryOp):
 
     def print(self, printer: Printer) -> None:
         print_no_result(self, printer)
+
+
+def _as_values(t: Attribute) -> Attribute:
+    """The same tensor with one mode, that of the values."""
+    assert isinstance(t, MemRefType)
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) or not isinstance(layout.shape, tuple):
+        return t
+    assert isinstance(layout.stride, tuple)
+    return t.with_layout(raw_layout((layout.shape,), (layout.stride,)))
 
 
 @cute_op

@@ -198,11 +198,10 @@ def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
     modes = shape if isinstance(shape, tuple) else (shape,)
     sizes = [size(cast("IntTuple", m)) for m in modes]
     if len(sizes) != len(counts) or sizes[0] not in (1, counts[0]) or sizes[1:] != counts[1:]:
-        wanted = ",".join(str(c) for c in counts)
         rest = "".join(f",{c}" for c in counts[1:])
+        wanted = " or ".join(f"({n}{rest})" for n in dict.fromkeys((counts[0], 1)))
         raise AlgebraError(
-            f"expected a predicate with one flag an instruction, of sizes ({wanted}) or (1{rest}), "
-            f"got {payload_text(shape)}"
+            f"expected a predicate with one flag an instruction, of sizes {wanted}, got {payload_text(shape)}"
         )
 
 

@@ -68,7 +68,7 @@ def load_kernel(atom: str, tv: str, tile: tuple[int, int], smem: str, gmem: str,
         s = b.alloc_smem(smem)
         for i in range(shape[0] * shape[1] // 32):
             b.store(s, tid + 32 * i, b.load(x, tid + 32 * i))
-        b.do("nvvm.barrier0")
+        b.run("barrier")
         part = b.partition("S", tc, s, tid)
         rest = [shape[0] // tile[0], shape[1] // tile[1]]
         per = values // (rest[0] * rest[1])
@@ -138,7 +138,7 @@ def test_stores_into_swizzled_tiles(smem: str) -> None:
         for v in range(64):
             b.store(held, v, b.load(source, (tid, v)))
         b.copy(tc, held, b.partition("D", tc, s, tid))
-        b.do("nvvm.barrier0")
+        b.run("barrier")
         for i in range(64):
             b.store(out, tid + 32 * i, b.load(s, tid + 32 * i))
     result = np.zeros((32, 64), np.float16)

@@ -1,0 +1,239 @@
+// RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
+
+// expected-error @below {{expected 128 bits with cache = global, a multiple of the element's 16, got 64}}
+func.func @width(%a: !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 64 b>) { return }
+
+// -----
+
+// expected-error @below {{expected always or global as cache mode, got 'all'}}
+func.func @cache(%a: !cute_nvgpu.atom.simt_async_copy<f16, cache = all, 128 b>) { return }
+
+// -----
+
+// expected-error @below {{expected 1, 2 or 4 matrices, got 3}}
+func.func @matrices(%a: !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 3, n>) { return }
+
+// -----
+
+// expected-error @below {{expected an element of 16 bits for transposed matrices, got f32 (32 bits)}}
+func.func @transposed(%a: !cute_nvgpu.atom.ldsm<val_type = f32, num_matrices = 4, t>) { return }
+
+// -----
+
+// expected-error @below {{expected an element of 8, 16 or 32 bits in rows of 16 bytes, got f64 (64 bits)}}
+func.func @element(%a: !cute_nvgpu.atom.stsm<val_type = f64, num_matrices = 4, n>) { return }
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @space(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a source in gmem (cp_async moves gmem to smem), got smem in !cute.memref<f16, smem, align<16>, "8:1">}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @alignment(%s: !cute.memref<f16, gmem, align<8>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a source aligned to 16 bytes for cp_async, got 8 bytes in !cute.memref<f16, gmem, align<8>, "8:1">}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<8>, "8:1">, !cute.memref<f16, smem, align<16>, "8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = always, 64 b>
+func.func @strides(%s: !cute.memref<f16, gmem, align<16>, "(4,8):(1,?)">, %d: !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected strides of the source that are multiples of 4 elements (8 bytes) for cp_async, got 8:? in mode 1 of (4,8):(1,?)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "(4,8):(1,?)">, !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = always, 64 b>
+func.func @contiguous(%s: !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">, %d: !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected 4 contiguous elements of the source in one cp_async, got 4:8 in mode 0 of (4,8):(8,1)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">, !cute.memref<f16, smem, align<16>, "(4,8):(1,4)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @swizzle(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, S<3,3,3>, "8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a swizzle that keeps 16 bytes together for cp_async, got S<3,3,3>, which keeps 8, on the destination}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, S<3,3,3>, "8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @composed(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "S<3,2,3> o 0 o 8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a swizzle that keeps 8 elements together for cp_async, got S<3,2,3>, which keeps 4, on the destination}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "S<3,2,3> o 0 o 8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @offset(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "S<3,3,3> o 4 o 8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected an offset of the destination that is a multiple of 8 elements for cp_async, got S<3,3,3> o 4 o 8:1}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "S<3,3,3> o 4 o 8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 2, n>
+func.func @instructions(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected as many instructions in mode 0 of both sides, got 1 at the source (8 values each) and 2 at the destination (4 values each) of (8,2) and (8,2)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @values(%s: !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a multiple of 8 values in mode 0 of the source, as many as a thread has in one ldmatrix by !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, got (4,2)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(4,2):(1,8)">, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @rank(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,2,1):(1,8,0)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected tensors of equal rank, got (8,2) and (8,2,1)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,2,1):(1,8,0)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @modes(%s: !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, %d: !cute.memref<f16, rmem, "(8,3):(1,8)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected modes of equal size, got 2 and 3 in mode 1 of (8,2) and (8,3)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,2):(1,8)">, !cute.memref<f16, rmem, "(8,3):(1,8)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @elements(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<bf16, rmem, "8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected the same element type on both sides, got f16 and bf16}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<bf16, rmem, "8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @element_width(%s: !cute.memref<f32, smem, align<16>, "8:1">, %d: !cute.memref<f32, rmem, "8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{operand #1 must have elements as wide as the atom's f16, got f32}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f32, smem, align<16>, "8:1">, !cute.memref<f32, rmem, "8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @dynamic(%s: !cute.memref<f16, smem, align<16>, "(8,?):(1,8)">, %d: !cute.memref<f16, rmem, "(8,3):(1,8)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a static shape of the source, got (8,?)}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.memref<f16, smem, align<16>, "(8,?):(1,8)">, !cute.memref<f16, rmem, "(8,3):(1,8)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @coordinates(%s: !cute.coord_tensor<"0", "8:1@0">, %d: !cute.memref<f16, rmem, "8:1">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{operand #1 must be a !cute.memref, got !cute.coord_tensor<"0", "8:1@0">}}
+  cute.copy(%atom, %s, %d) : (!atom, !cute.coord_tensor<"0", "8:1@0">, !cute.memref<f16, rmem, "8:1">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @predicate_of_a_warp(%s: !cute.memref<f16, smem, align<16>, "8:1">, %d: !cute.memref<f16, rmem, "8:1">, %p: !cute.memref<i1, rmem, "1:0">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected no predicate for ldmatrix, which all threads of the warp execute together; guard it with an scf.if on a condition that the warp shares}}
+  cute.copy(%atom, %s, %d, pred = %p) : (!atom, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, rmem, "8:1">, !cute.memref<i1, rmem, "1:0">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @predicate_shape(%s: !cute.memref<f16, gmem, align<16>, "(8,3):(1,8)">, %d: !cute.memref<f16, smem, align<16>, "(8,3):(1,8)">, %p: !cute.memref<i1, rmem, "(8,3):(1,8)">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{expected a predicate with one flag an instruction, of sizes (1,3), got (8,3)}}
+  cute.copy(%atom, %s, %d, pred = %p) : (!atom, !cute.memref<f16, gmem, align<16>, "(8,3):(1,8)">, !cute.memref<f16, smem, align<16>, "(8,3):(1,8)">, !cute.memref<i1, rmem, "(8,3):(1,8)">) -> ()
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
+func.func @predicate_type(%s: !cute.memref<f16, gmem, align<16>, "8:1">, %d: !cute.memref<f16, smem, align<16>, "8:1">, %p: !cute.memref<i8, rmem, "1:0">) {
+  %atom = cute.atom() : !atom
+  // expected-error @below {{operand #3 must be an rmem tensor of i1, got !cute.memref<i8, rmem, "1:0">}}
+  cute.copy(%atom, %s, %d, pred = %p) : (!atom, !cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<i8, rmem, "1:0">) -> ()
+  return
+}
+
+// -----
+
+!ld = !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),(2,2,2)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;16:1]">>
+func.func @retile_memory(%tc: !ld, %f: !cute.memref<f16, smem, "(8,1,1):(1,0,0)">) {
+  // expected-error @below {{operand #1 must be a fragment in registers, got !cute.memref<f16, smem, "(8,1,1):(1,0,0)">}}
+  %r = cute.tiled.copy.retile(%tc, %f) : (!ld, !cute.memref<f16, smem, "(8,1,1):(1,0,0)">) -> !cute.memref<f16, smem, "((8,1),1,1):((1,0),0,0)">
+  return
+}
+
+// -----
+
+!ld = !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),(2,2,2)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;16:1]">>
+func.func @retile_rank(%tc: !ld, %f: !cute.memref<f16, rmem, "(8,2):(1,8)">) {
+  // expected-error @below {{expected a fragment of rank 3 or more (values, then a mode for each of the tile's), got (8,2):(1,8)}}
+  %r = cute.tiled.copy.retile(%tc, %f) : (!ld, !cute.memref<f16, rmem, "(8,2):(1,8)">) -> !cute.memref<f16, rmem, "((8,1),1,1):((1,0),0,0)">
+  return
+}
+
+// -----
+
+!atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
+func.func @two_pieces(%s: !cute.memref<f16, smem, align<16>, "16:1">, %r: !cute.memref<f16, rmem, "16:1">) {
+  // expected-error @below {{expected the values of one instruction in the source, got more}}
+  cute_nvgpu.arch.ldmatrix(%s, %r) {atom = !atom} : (!cute.memref<f16, smem, align<16>, "16:1">, !cute.memref<f16, rmem, "16:1">) -> ()
+  return
+}
+
+// -----
+
+func.func @no_atom(%s: !cute.memref<f16, smem, align<16>, "8:1">, %r: !cute.memref<f16, rmem, "8:1">) {
+  // expected-error @below {{attribute 'atom' expected in operation 'cute_nvgpu.arch.ldmatrix'}}
+  cute_nvgpu.arch.ldmatrix(%s, %r) : (!cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, rmem, "8:1">) -> ()
+  return
+}
