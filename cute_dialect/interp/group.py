@@ -13,6 +13,7 @@ from cute_dialect.interp.values import Array, Mask, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cute_dialect.interp.clocks import WarpClocks
     from cute_dialect.interp.memory import Part
     from cute_dialect.interp.state import Launch
     from cute_dialect.interp.transfers import BulkGroups
@@ -106,6 +107,7 @@ class Group:
         self.loads = 0
         self.stores = 0
         self.sregs: dict[str, Value] = {}
+        self.clocks: WarpClocks
         self.observe: Observer | None = launch.observe
         self.copies: list[AsyncCopy] = []
         self.copy_seq = np.zeros(self.lanes, np.int64)
@@ -240,6 +242,10 @@ class Group:
 
     def warn_uninit(self, site: Site, buf: Buffer, offset: int) -> None:
         row = offset % self.smem_size if self.smem_size else offset
+        if self.launch.strict_uninit:
+            raise Fault(
+                "uninit", f"{site.verb} of {site.nbytes} bytes of {buf.name} at byte offset {row}: nothing has written them"
+            )
         self.launch.warn(
             ("uninit", id(site)), f"{site.verb} of {buf.name} at byte offset {row}, which nothing has written"
         )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 MAX_THREADS = 1024
+CHECKS = ("race", "oob", "uninit", "sync")
+REPORTS = ("banks", "coalescing", "occupancy")
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 DEFAULT_STEP_LIMIT = 100_000_000
 DEFAULT_MEMORY_LIMIT = 4 << 30
@@ -81,6 +83,8 @@ def run_kernel(
     progress: Callable[[int, int], None] | None = None,
     width: str = "auto",
     cluster: Sequence[int] | int | None = None,
+    checks: Sequence[str] = (),
+    reports: Sequence[str] = (),
 ) -> RunReport:
     """Run a lowered kernel on the CPU; arrays behind pointer arguments are changed in place.
 
@@ -95,6 +99,9 @@ def run_kernel(
     - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
     - step_limit: ops that groups may execute (default 10^8); memory_limit: bytes for shared and local memory
     - blocks: linear block numbers to run, the others are left out; progress: called with (blocks done, blocks in all)
+    - checks: "race" looks for races, "uninit" makes a read of shared memory that nothing has written an error; "oob"
+      and "sync" are always on
+    - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`
     - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
 
     Raises InterpError: see its `kind`.
@@ -108,6 +115,10 @@ def run_kernel(
         raise InterpError("argument", f"expected a schedule of {known}; got {schedule!r}")
     if width not in ("auto", "warp"):
         raise InterpError("argument", f'expected width "auto" or "warp", got {width!r}')
+    for name, known, given in (("check", CHECKS, checks), ("report", REPORTS, reports)):
+        for one in given:
+            if one not in known:
+                raise InterpError("argument", f"expected a {name} of {', '.join(known)}; got {one!r}")
     program = Program(module, overflow)
     func = _find(program, kernel)
     launch = Launch(program, Counter(DEFAULT_STEP_LIMIT if step_limit is None else step_limit), grid3, block3, True)
@@ -128,7 +139,15 @@ def run_kernel(
     chosen = list(range(total)) if blocks is None else sorted({int(b) for b in blocks})
     if any(not 0 <= b < total for b in chosen):
         raise InterpError("argument", f"expected block numbers in [0, {total}), got {chosen[0]} to {chosen[-1]}")
-    alone = launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
+    launch.strict_uninit = "uninit" in checks
+    if "race" in checks:
+        from cute_dialect.interp.race import Monitor
+
+        launch.monitor = Monitor(launch)
+        launch.observe = launch.monitor.observe
+        if _synchronises_globally(fn):
+            launch.monitor.global_sync()
+    alone = launch.monitor is None and launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
     launch.wide = alone and not _needs_warp(fn) and _lockstep(fn, func)
     template = _registers(fn, values)
     with np.errstate(all="ignore"):
@@ -168,6 +187,10 @@ def _check_bounds(func: Operation, block: Dim3) -> None:
 
 def _needs_warp(fn: Function) -> bool:
     return bool(fn.needs_warp) or any(_needs_warp(f) or f.barriers for f in fn.callees)
+
+
+def _synchronises_globally(fn: Function) -> bool:
+    return fn.global_sync or any(_synchronises_globally(f) for f in fn.callees)
 
 
 def _lockstep(fn: Function, func: Operation) -> bool:

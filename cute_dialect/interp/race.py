@@ -1,2 +1,548 @@
-"""placeholder"""
-class Monitor: ...
+"""Race detection: happens-before over threads, generic and asynchronous proxy.
+
+Each access to shared or global memory is compared with the last write to the same bytes, and a write also with the
+reads since: what is not ordered before it by synchronisation is a race, whatever the schedule was.  See `clocks` for how
+order is known and `shadow` for what is remembered.  The first race ends the run with an `InterpError` of kind "race".
+
+Not seen (false negatives): races through global memory between threads of one cluster when several warps have read, and
+between clusters once the kernel synchronises through global memory (atomics whose result is used, device-scope fences).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.clocks import EXECUTION, MEMORY, PROXY, ClusterClocks, Meeting, WarpClocks
+from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.shadow import MANY, Shadow
+from cute_dialect.interp.types import round_up
+from cute_dialect.interp.values import Array, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdsl.ir import Operation
+
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.state import Launch
+    from cute_dialect.interp.sync import Block, Cluster, MBarrier, NamedBarrier
+    from cute_dialect.interp.wgmma import Instruction, Warpgroup
+
+_ASYNC, _ATOMIC = 1, 2
+_WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
+
+
+class Monitor:
+    """Watches one launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.shadows: dict[int, Shadow] = {}
+        self.sites: list[tuple[str, Operation | OpInfo | None]] = []
+        self.infos: dict[int, int] = {}
+        self.clusters = 0
+        self.across = True  # whether clusters can only be unordered
+        self.kept: list[object] = []
+
+    # -- life of warps ------------------------------------------------------------------------------------------------
+
+    def admit(self, cluster: Cluster) -> None:
+        """A cluster becomes resident."""
+        padded = round_up(self.launch.threads, 32)
+        clocks = ClusterClocks(self.clusters, padded, [b.linear for b in cluster.blocks])
+        self.clusters += 1
+        cluster.meeting = Meeting()
+        for rank, block in enumerate(cluster.blocks):
+            for g in block.groups:
+                g.clocks = WarpClocks(clocks, rank * padded + int(g.lane_tid[0]))
+
+    def exits(self, g: Group) -> None:
+        """A warp has ended: it may not leave copies behind that still read its shared memory."""
+        for lane, groups in g.bulk.items():
+            late = [t for group in groups.groups[groups.read :] for t in group] + groups.open
+            if late:
+                raise g.fail(
+                    Fault(
+                        "race",
+                        "the thread ends while its bulk copy may still read shared memory: expected "
+                        "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read before the end",
+                        lane,
+                    ),
+                    late[0].info,
+                )
+
+    # -- synchronisation ----------------------------------------------------------------------------------------------
+
+    def fence(self, g: Group, kind: str) -> None:
+        clocks = g.clocks
+        lanes = g.mask.idx.tolist()
+        if kind == "proxy.async":
+            clocks.fence_proxy(lanes)
+        if kind in ("proxy.async", "mbarrier.init"):
+            for lane, bar in clocks.inits:
+                if lane in lanes:
+                    bar.clocks.fenced = True  # type: ignore[attr-defined]
+
+    def arrive(self, g: Group, bar: NamedBarrier) -> None:
+        if bar.meeting is None:
+            bar.meeting = Meeting()
+        bar.meeting.add(g.clocks.release(g))
+
+    def wait(self, g: Group, bar: NamedBarrier) -> None:
+        if bar.meeting is not None and bar.meeting.done is not None:
+            _leave(g, bar.meeting.done)
+
+    def cluster_arrive(self, g: Group, cluster: Cluster, relaxed: bool) -> None:
+        message = g.clocks.release(g)
+        if relaxed:
+            only = g.clocks.cluster.table()
+            only[EXECUTION] = message[EXECUTION]
+            message = only
+        assert cluster.meeting is not None
+        cluster.meeting.add(message)
+
+    def cluster_wait(self, g: Group, cluster: Cluster) -> None:
+        assert cluster.meeting is not None
+        if cluster.meeting.done is not None:
+            _leave(g, cluster.meeting.done)
+
+    def warp_sync(self, g: Group) -> None:
+        g.clocks.synchronise(g)
+
+    def mbarrier_init(self, g: Group, lane: int, block: Block, offset: int, bar: MBarrier) -> None:
+        clocks = g.clocks
+        self.kept.append(bar)
+        bar.clocks = Meeting(bar, clocks.cluster.mbarrier(bar), (clocks.first + lane, clocks.clock))
+        clocks.inits.append((lane, bar))
+
+    def mbarrier_check(self, g: Group, lane: int, bar: MBarrier, copy: bool = False) -> None:
+        """Whether the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
+        meeting: Meeting = bar.clocks  # type: ignore[assignment]
+        actor, time = meeting.init
+        known = g.clocks.of(lane)
+        own = actor == g.clocks.first + lane
+        if copy and not meeting.fenced and known[PROXY, actor] < time:
+            raise Fault(
+                "race",
+                f"{bar.name} is used by an asynchronous copy, but its initialisation is not visible to the "
+                "asynchronous proxy: expected fence.mbarrier_init or fence.proxy.async after mbarrier.init",
+                lane,
+            )
+        if own or known[MEMORY, actor] >= time or (meeting.fenced and known[EXECUTION, actor] >= time):
+            return
+        raise Fault(
+            "race",
+            f"{bar.name} is used by a thread to which its initialisation is not visible: expected a barrier between "
+            "mbarrier.init and its first use",
+            lane,
+        )
+
+    def mbarrier_arrive(self, g: Group, lane: int, bar: MBarrier, arrives: bool) -> None:
+        self.mbarrier_check(g, lane, bar)
+        if arrives:
+            bar.clocks.add(g.clocks.release(g, [lane]))  # type: ignore[attr-defined]
+
+    def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier) -> None:
+        meeting: Meeting = bar.clocks  # type: ignore[assignment]
+        self.mbarrier_check(g, lanes[0], bar)
+        if meeting.done is not None:
+            g.clocks.acquire(g, meeting.done, lanes)
+
+    def global_sync(self) -> None:
+        """The kernel synchronises through global memory: clusters may be ordered in ways that are not followed."""
+        self.across = False
+
+    # -- threads' accesses --------------------------------------------------------------------------------------------
+
+    def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        for buf, off, sel in parts:
+            if buf is g.local:
+                continue
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            if isinstance(off, int):
+                if site.store and not site.atomic and len(lanes) > 1:
+                    self._same(g, site, lanes, np.full(len(lanes), off), value)
+                lanes = lanes[-1:] if site.store else lanes[:1]
+                off = np.array([off])
+            elif site.store and not site.atomic:
+                self._same(g, site, lanes, off, value)
+            shadow = self._shadow(buf)
+            idx = shadow.granules(off, site.nbytes, site.align)
+            self._access(g, shadow, idx, lanes, site.store, site.atomic, self._number(site))
+
+    def _same(self, g: Group, site: Site, lanes: Array, off: Array, value: Value | None) -> None:
+        """Lanes of one store that write different values to the same place."""
+        if len(np.unique(off)) == len(off):
+            return
+        if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
+            return
+        first: dict[int, int] = {}
+        for lane, at in zip(lanes.tolist(), off.tolist()):
+            other = first.setdefault(at, lane)
+            if other != lane and np.asarray(value[other]).tobytes() != np.asarray(value[lane]).tobytes():
+                x, y, z = g.thread_coord(other)
+                raise Fault(
+                    "race",
+                    f"threads of one warp {site.verb} different values to the same address at byte offset {at}",
+                    lane,
+                    notes=(f"the other is thread ({x}, {y}, {z})",),
+                )
+
+    def _access(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, atomic: bool, number: int, time: int = 0
+    ) -> None:
+        """Check and remember an access through the generic proxy: granules (lanes, n). `time`: of a cp.async."""
+        clocks = g.clocks
+        cluster = clocks.cluster
+        own = (clocks.first + lanes).astype(np.int32)[:, None]
+        actor, clock = s.w_actor[idx], s.w_clock[idx]
+        ok = (clock <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
+        if not ok.all():
+            ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
+        if s.w_cluster is not None:
+            other = s.w_cluster[idx]
+            ok |= (other >= 0) & (other != cluster.number)
+            if self.across:
+                ok &= (other < 0) | (other == cluster.number)
+        if atomic:
+            ok |= s.w_kind[idx] == _ATOMIC
+        if not ok.all():
+            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
+        if not store:
+            self._remember_read(s, idx, clocks, own, number)
+            return
+        self._check_reads(g, s, idx, lanes, own, atomic)
+        flat = idx
+        s.w_actor[flat] = own + (cluster.threads if time else 0)
+        s.w_clock[flat] = time or clocks.clock
+        s.w_site[flat] = number
+        s.w_kind[flat] = _ATOMIC if atomic else 0
+        s.r_actor[:, flat] = -1
+        if s.w_cluster is not None and s.r_cluster is not None:
+            s.w_cluster[flat] = cluster.number
+            s.r_cluster[flat] = -1
+
+    def _remember_read(self, s: Shadow, idx: Array, clocks: WarpClocks, own: Array, number: int) -> None:
+        if s.r_cluster is None:
+            row = s.row(clocks.slot)
+            s.r_actor[row, idx] = own
+            s.r_clock[row, idx] = clocks.clock
+            s.r_site[row, idx] = number
+            return
+        before, cluster = s.r_actor[0, idx], s.r_cluster[idx]
+        mine = (before >= 0) & (before // 32 != own // 32)
+        s.r_actor[0, idx] = np.where((before == MANY) | mine, MANY, np.broadcast_to(own, before.shape))
+        s.r_clock[0, idx] = clocks.clock
+        s.r_site[0, idx] = number
+        number_of = clocks.cluster.number
+        s.r_cluster[idx] = np.where((cluster == -1) | (cluster == number_of), number_of, MANY)
+
+    def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array, own: Array, atomic: bool) -> None:
+        clocks = g.clocks
+        if s.r_cluster is not None:
+            cluster = s.r_cluster[idx]
+            several = (cluster == MANY) | ((cluster >= 0) & (cluster != clocks.cluster.number))
+            actor, clock = s.r_actor[0, idx], s.r_clock[0, idx]
+            ok = several | (actor < 0) | (actor == own)
+            ok |= clock <= clocks.known(MEMORY, np.maximum(actor, -1), lanes)
+            if self.across:
+                ok &= ~several
+            if not ok.all():
+                self._report(g, s, idx, ok, lanes, "overwrite", s.r_actor[0], s.r_clock[0], s.r_site[0])
+            return
+        for row in range(len(s.rows)):
+            actor = s.r_actor[row, idx]
+            if (actor < 0).all():
+                continue
+            ok = (s.r_clock[row, idx] <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
+            if not ok.all():
+                self._report(g, s, idx, ok, lanes, "overwrite", s.r_actor[row], s.r_clock[row], s.r_site[row])
+
+    def cp_async(self, g: Group, site: Site, parts: list[Part]) -> None:
+        """A cp.async is issued: it writes at any time until its group has been waited for."""
+        for buf, off, sel in parts:
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            offs = np.full(len(lanes), off) if isinstance(off, int) else off
+            shadow = self._shadow(buf)
+            idx = shadow.granules(offs, site.nbytes, site.align)
+            for time in np.unique(g.copy_seq[lanes]).tolist():
+                now = g.copy_seq[lanes] == time
+                self._access(g, shadow, idx[now], lanes[now], True, False, self._number(site), time + 1)
+
+    def cp_async_waited(self, g: Group, keep: int | None) -> None:
+        clocks = g.clocks
+        lanes = g.mask.idx
+        done = g.copy_seq[lanes] + (1 if keep is None else -keep)
+        own = clocks.first + lanes
+        clocks.cluster.copied[own] = np.maximum(clocks.cluster.copied[own], done)
+
+    # -- asynchronous accesses ----------------------------------------------------------------------------------------
+
+    def async_write(
+        self, g: Group, lane: int, block: Block, offset: int, nbytes: int, bar: MBarrier, info: OpInfo
+    ) -> None:
+        """A copy into shared memory that signals an mbarrier is issued by a lane."""
+        self.mbarrier_check(g, lane, bar, copy=True)
+        s = self._shadow(block.smem)
+        if nbytes < 1 << s.shift:
+            s.refine(nbytes.bit_length() - 1)
+        idx = s.span(block.smem_start + offset, nbytes)
+        self._async_access(g, lane, s, idx, True, info)
+        s.w_actor[idx] = g.clocks.cluster.mbarrier(bar)
+        s.w_clock[idx] = bar.phase + 1
+        s.w_site[idx] = self._of_info(info)
+        s.w_kind[idx] = _ASYNC
+        s.r_actor[:, idx] = -1
+
+    def _async_access(self, g: Group, lane: int, s: Shadow, idx: Array, store: bool, info: OpInfo) -> None:
+        """Check an access by the asynchronous proxy against what was there."""
+        clocks = g.clocks
+        lanes = np.array([lane])
+        at = idx[None, :]
+        known = clocks.of(lane)
+        own = clocks.first + lane
+        actor, clock, kind = s.w_actor[idx], s.w_clock[idx], s.w_kind[idx]
+        ordered = (clock <= known[MEMORY][actor]) | (actor == own)
+        if not ordered.all():
+            word = "write" if store else "read"
+            self._report(g, s, at, ordered[None, :], lanes, word, s.w_actor, s.w_clock, s.w_site)
+        fenced = (kind == _ASYNC) | (clock <= known[PROXY][actor])
+        if not fenced.all():
+            first = int(np.flatnonzero(~fenced)[0])
+            raise Fault(
+                "race",
+                f"{'overwrites' if store else 'reads'} shared memory through the asynchronous proxy at byte offset "
+                f"{int(idx[first]) << s.shift}, which was written through the generic proxy without a fence.proxy.async "
+                "between",
+                lane,
+                notes=(self._note(g, int(actor[first]), int(s.w_site[idx[first]])),),
+            )
+        if not store:
+            return
+        for row in range(len(s.rows)):
+            reader = s.r_actor[row, idx]
+            ok = (s.r_clock[row, idx] <= known[MEMORY][reader]) | (reader == own)
+            if not ok.all():
+                self._report(
+                    g, s, at, ok[None, :], lanes, "overwrite", s.r_actor[row], s.r_clock[row], s.r_site[row]
+                )
+
+    def _mark_read(self, s: Shadow, idx: Array, actor: int, time: int, number: int) -> None:
+        row = s.row(actor)
+        s.r_actor[row, idx] = actor
+        s.r_clock[row, idx] = time
+        s.r_site[row, idx] = number
+
+    def async_read(self, g: Group, lane: int, block: Block, units: Array, info: OpInfo, bar: MBarrier | None) -> None:
+        """A copy out of shared memory is issued by a lane; `bar`: what it signals, else it is of a bulk group."""
+        s = self._shadow(block.smem)
+        idx = s.units(units + block.smem_start // 16)
+        self._async_access(g, lane, s, idx, False, info)
+        clocks = g.clocks
+        if bar is not None:
+            actor, time = clocks.cluster.mbarrier(bar), bar.phase + 1
+        else:
+            actor, time = self._bulk(g, lane, "bulk"), _next_group(g, lane)
+        self._mark_read(s, idx, actor, time, self._of_info(info))
+
+    def _bulk(self, g: Group, lane: int, kind: str) -> int:
+        x, y, z = g.thread_coord(lane)
+        return g.clocks.cluster.actor(kind, g.clocks.first + lane, f"bulk copy of thread ({x}, {y}, {z})")
+
+    def bulk_waited(self, g: Group, lane: int, done: int, only_read: bool) -> None:
+        g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk"), done)
+        if not only_read:
+            g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk write"), done)
+
+    def async_global_read(self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo) -> None:
+        s = self._shadow(buf)
+        if not (s.w_actor >= 0).any():
+            return
+        idx = np.unique(offsets >> s.shift)
+        actor, kind = s.w_actor[idx], s.w_kind[idx]
+        assert s.w_cluster is not None
+        mine = s.w_cluster[idx] == g.clocks.cluster.number
+        known = g.clocks.of(lane)
+        row = np.where(kind == _ASYNC, known[MEMORY][actor], known[PROXY][actor])
+        ok = (actor < 0) | (mine & (s.w_clock[idx] <= row)) | (~mine & (not self.across))
+        if not ok.all():
+            lanes = np.array([lane])
+            self._report(g, s, idx[None], ok[None], lanes, "read", s.w_actor, s.w_clock, s.w_site)
+
+    def async_global_write(
+        self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, combine: str
+    ) -> None:
+        s = self._shadow(buf)
+        if len(offsets) == 0:
+            return
+        step = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 4
+        if 0 < step < 1 << s.shift:
+            s.refine((step & -step).bit_length() - 1)
+        idx = np.unique(offsets >> s.shift)
+        clocks = g.clocks
+        assert s.w_cluster is not None and s.r_cluster is not None
+        actor, cluster = s.w_actor[idx], s.w_cluster[idx]
+        mine = cluster == clocks.cluster.number
+        known = clocks.of(lane)
+        writer = self._bulk(g, lane, "bulk write")
+        ok = (actor < 0) | (mine & ((s.w_clock[idx] <= known[MEMORY][actor]))) | (~mine & (not self.across))
+        # Copies of one thread to the same place are not ordered either; reductions may meet.
+        if combine:
+            ok |= s.w_kind[idx] == _ATOMIC
+        lanes = np.array([lane])
+        if not ok.all():
+            self._report(g, s, idx[None], ok[None], lanes, "write", s.w_actor, s.w_clock, s.w_site)
+        s.w_actor[idx] = writer
+        s.w_clock[idx] = _next_group(g, lane)
+        s.w_site[idx] = self._of_info(info)
+        s.w_kind[idx] = _ATOMIC if combine else _ASYNC
+        s.w_cluster[idx] = clocks.cluster.number
+        s.r_actor[:, idx] = -1
+        s.r_cluster[idx] = -1
+
+    # -- wgmma --------------------------------------------------------------------------------------------------------
+
+    def wgmma_issued(self, g: Group, group: Warpgroup, i: Instruction, warp: int) -> None:
+        """One warp issues its part: it reads its own rows of A and all of B."""
+        from cute_dialect.interp.wgmma import operand_units
+
+        block = group.block
+        s = self._shadow(block.smem)
+        actor = g.clocks.cluster.actor(
+            "wgmma", g.clocks.first // 128, f"wgmma of warpgroup {group.number} of block {block.linear}"
+        )
+        number = self._of_info(i.info)
+        for units in operand_units(i, warp):
+            idx = s.units(units + block.smem_start // 16)
+            self._async_access(g, 0, s, idx, False, i.info)
+            self._mark_read(s, idx, actor, i.number + 1, number)
+
+    def wgmma_waited(self, g: Group, group: Warpgroup, target: int) -> None:
+        actor = g.clocks.cluster.actor("wgmma", g.clocks.first // 128, "")
+        g.clocks.learn(g, g.mask.idx.tolist(), actor, target)
+
+    # -- reports ------------------------------------------------------------------------------------------------------
+
+    def _shadow(self, buf: Buffer) -> Shadow:
+        s = self.shadows.get(id(buf))
+        if s is None:
+            self.kept.append(buf)
+            shared = buf.name == "shared memory"
+            s = self.shadows[id(buf)] = (
+                Shadow(buf.size, 8, buf.name) if shared else Shadow.of_global(buf.size, buf.name)
+            )
+        return s
+
+    def _number(self, site: Site) -> int:
+        if site.number < 0:
+            site.number = len(self.sites)
+            self.sites.append((site.verb, site.op))
+        return site.number
+
+    def _of_info(self, info: OpInfo) -> int:
+        got = self.infos.get(id(info))
+        if got is None:
+            got = self.infos[id(info)] = len(self.sites)
+            self.sites.append((info.name, info))
+        return got
+
+    def _note(self, g: Group, actor: int, site: int) -> str:
+        verb, op = self.sites[site] if site >= 0 else ("access", None)
+        where = ""
+        if isinstance(op, OpInfo):
+            where = op.location or op.text
+        elif op is not None:
+            where = location_text(op) or op_text(op)
+        return f"the earlier {verb} is by {self._actor(g, actor)}" + (f" at {where}" if where else "")
+
+    def _actor(self, g: Group, actor: int) -> str:
+        cluster = g.clocks.cluster
+        if actor == MANY:
+            return "several warps"
+        kind = cluster.kind(actor)
+        if kind in ("thread", "cp.async"):
+            t = actor % cluster.threads
+            block, tid = cluster.blocks[t // cluster.padded], t % cluster.padded
+            x, y, _ = self.launch.block
+            gx, gy, _ = self.launch.grid
+            what = "a cp.async of " if kind == "cp.async" else ""
+            return (
+                f"{what}thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "
+                f"({block % gx}, {block // gx % gy}, {block // (gx * gy)})"
+            )
+        name = cluster.names.get(actor, "an asynchronous copy")
+        return f"the copy that signals the {name}" if kind == "mbarrier" else f"the {name}"
+
+    def _report(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        ok: Array,
+        lanes: Array,
+        kind: str,
+        actors: Array,
+        clocks: Array,
+        sites: Array,
+    ) -> None:
+        i, j = (int(x[0]) for x in np.nonzero(~ok))
+        at = int(idx[i, j])
+        actor = int(actors[at])
+        lane = int(lanes[i])
+        where = f"{s.name} at byte offset {at << s.shift}"
+        outside = s.w_cluster is not None and _elsewhere(s, at, kind, g)
+        note = self._note(g, actor, int(sites[at])) if not outside else _other_block(self, int(sites[at]))
+        raise Fault(
+            "race",
+            f"{_WORD[kind]} race on {where}: {self._hint(g, actor, lane, kind, outside)}",
+            lane,
+            notes=(note,),
+        )
+
+    def _hint(self, g: Group, actor: int, lane: int, kind: str, outside: bool) -> str:
+        if outside:
+            return "nothing orders this access after that of another cluster of blocks"
+        cluster = g.clocks.cluster
+        what = cluster.kind(actor) if actor >= 0 else "thread"
+        if what == "mbarrier":
+            return f"expected a wait for the phase of the {cluster.names[actor]} that covers the copy"
+        if what == "cp.async":
+            same = actor - cluster.threads == g.clocks.first + lane
+            return "expected cp.async.wait_group" + ("" if same else " by the thread that issued it, then a barrier")
+        if what == "wgmma":
+            return "expected wgmma.wait_group, and an arrival after it that this thread waits for, before the overwrite"
+        if what.startswith("bulk"):
+            return "expected cp.async.bulk.wait_group by the thread that issued the copy, before this access"
+        if actor >= 0 and actor // 32 == (g.clocks.first + lane) // 32:
+            return "expected bar.warp.sync or a barrier between threads of one warp"
+        return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+
+
+def _elsewhere(s: Shadow, at: int, kind: str, g: Group) -> bool:
+    assert s.w_cluster is not None and s.r_cluster is not None
+    other = int((s.r_cluster if kind == "overwrite" else s.w_cluster)[at])
+    return other != g.clocks.cluster.number and other != -1
+
+
+def _other_block(monitor: Monitor, site: int) -> str:
+    verb, op = monitor.sites[site] if site >= 0 else ("access", None)
+    where = "" if op is None else (op.location if isinstance(op, OpInfo) else location_text(op))
+    return f"the earlier {verb} is by another block" + (f" at {where}" if where else "")
+
+
+def _leave(g: Group, message: Array) -> None:
+    """All threads of a warp leave a barrier."""
+    np.maximum(g.clocks.table, message, out=g.clocks.table)
+    if g.clocks.extras:
+        g.clocks.acquire(g, message)
+
+
+def _next_group(g: Group, lane: int) -> int:
+    groups = g.bulk.get(lane)
+    return 1 + (len(groups.groups) if groups is not None else 0)
+
+
+__all__ = ["Monitor"]

@@ -135,6 +135,8 @@ def run_warps(
             except StopIteration:
                 moved = True
                 warps.remove(w)
+                if launch.monitor is not None:
+                    launch.monitor.exits(w.group)
                 _retire(launch, w.group)
                 w.block.warp_exits()
                 w.block.groups.remove(w.group)
@@ -202,6 +204,8 @@ def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> 
             g = Group(launch, linear, tid, smem, None)
             block.groups.append(g)
             out.append(_Warp(g, block, number, _drive(body.run, list(template), g)))
+    if launch.monitor is not None:
+        launch.monitor.admit(cluster)
     return out
 
 

@@ -76,6 +76,7 @@ class Launch:
         self.transfers = Transfers("round-robin", random.Random(0))
         self.monitor: Monitor | None = None
         self.observe: Observer | None = None
+        self.strict_uninit = False
         self._warned: set[tuple[str, int]] = set()
 
     def warn(self, key: tuple[str, int], text: str) -> None:

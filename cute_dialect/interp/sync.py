@@ -11,6 +11,7 @@ from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.clocks import Meeting
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.wgmma import Warpgroup
@@ -25,9 +26,10 @@ class NamedBarrier:
     `expected` is None for a barrier of all live threads. `votes` gathers the predicates of a reduction.
     """
 
-    __slots__ = ("arrived", "expected", "generation", "result", "votes")
+    __slots__ = ("arrived", "expected", "generation", "meeting", "result", "votes")
 
     def __init__(self) -> None:
+        self.meeting: Meeting | None = None
         self.arrived = 0
         self.expected: int | None = None
         self.generation = 0
@@ -56,6 +58,8 @@ class NamedBarrier:
             self.votes = []
             self.arrived = 0
             self.generation += 1
+            if self.meeting is not None:
+                self.meeting.complete()
 
 
 def _threads(n: int | None) -> str:
@@ -123,9 +127,10 @@ class MBarrier:
 class Cluster:
     """The blocks of one cluster and their barrier."""
 
-    __slots__ = ("arrived", "blocks", "generation")
+    __slots__ = ("arrived", "blocks", "generation", "meeting")
 
     def __init__(self) -> None:
+        self.meeting: Meeting | None = None
         self.blocks: list[Block] = []
         self.arrived = 0
         self.generation = 0
@@ -135,6 +140,8 @@ class Cluster:
         if self.arrived and self.arrived >= need:
             self.arrived = 0
             self.generation += 1
+            if self.meeting is not None:
+                self.meeting.complete()
 
 
 class Block:

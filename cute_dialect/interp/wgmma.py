@@ -191,10 +191,10 @@ def issue(
             i.inputs[at] = [v.result() if isinstance(v, Pending) else v for v in acc]
     i.issued += 1
     g.count.progress += 1
+    monitor = g.launch.monitor
+    if monitor is not None:
+        monitor.wgmma_issued(g, group, i, at)
     if i.ready:
-        monitor = g.launch.monitor
-        if monitor is not None:
-            monitor.wgmma_issued(g, group, i)
         if g.launch.transfers.eager():
             group.compute(number + 1)
     out = Accumulator(i, at)
@@ -338,13 +338,7 @@ def _wide(v: Array, kind: str) -> Array:
 def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major: str, info: OpInfo) -> Array:
     """The operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
     index, low, high, _ = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
-    size = block.size
-    if low < 0 or high > size:
-        raise Fault(
-            "oob",
-            f"wgmma reads bytes {low} to {high} of shared memory, which has {size}",
-            notes=(f"descriptor {describe(descriptor)}",),
-        )
+    _inside((index, low, high, index), descriptor, block.size)
     return _wide(block.smem.view(_dtype(kind), 1)[index + block.smem_start // _BYTES[kind]], kind)
 
 
@@ -371,6 +365,36 @@ def operand_index(descriptor: int, x: int, k: int, size: int, major: str) -> tup
     at = at ^ (((at >> 7) - base & mask) << 4)
     at = at - SMEM_ORIGIN
     return at // size, int(at.min()), int(at.max()) + size, np.unique(at // 16)
+
+
+def _inside(at: tuple[Array, int, int, Array], descriptor: int, size: int = 1 << 18) -> None:
+    _, low, high, _ = at
+    if low < 0 or high > size:
+        raise Fault(
+            "oob",
+            f"wgmma reads bytes {low} to {high} of shared memory, which has {size}",
+            notes=(f"descriptor {describe(descriptor)}",),
+        )
+
+
+def operand_units(i: Instruction, warp: int) -> list[Array]:
+    """The units of 16 bytes of shared memory that a warp's part of an instruction reads: its rows of A, all of B."""
+    s = i.shape
+    out: list[Array] = []
+    if isinstance(i.a, int):
+        at = operand_index(i.a & 0xFFFF_FFFF_FFFF_FFFF, 64, s.k, _BYTES[s.a], s.a_major)
+        _inside(at, i.a)
+        out.append(_rows(i.a & 0xFFFF_FFFF_FFFF_FFFF, s.k, _BYTES[s.a], s.a_major, warp))
+    at = operand_index(i.b & 0xFFFF_FFFF_FFFF_FFFF, s.n, s.k, _BYTES[s.b], s.b_major)
+    _inside(at, i.b)
+    out.append(at[3])
+    return out
+
+
+@lru_cache(maxsize=2048)
+def _rows(descriptor: int, k: int, size: int, major: str, warp: int) -> Array:
+    index = operand_index(descriptor, 64, k, size, major)[0]
+    return np.unique(index[16 * warp : 16 * warp + 16] * size // 16)
 
 
 def describe(descriptor: int) -> str:

@@ -294,8 +294,11 @@ def _describe(bars: list[tuple[MBarrier, int, bool]]) -> str:
 
 def _acquire(g: Group, found: list[tuple[int, tuple[MBarrier, int, bool]]]) -> None:
     if g.launch.monitor is not None:
+        lanes: dict[int, tuple[MBarrier, list[int]]] = {}
         for lane, (bar, _, _) in found:
-            g.launch.monitor.mbarrier_wait(g, lane, bar)
+            lanes.setdefault(id(bar), (bar, []))[1].append(lane)
+        for bar, waiting in lanes.values():
+            g.launch.monitor.mbarrier_wait(g, waiting, bar)
 
 
 def emit_wait(

@@ -152,10 +152,15 @@ def emit_barrier(
         bar = block.barrier(number)
         mine = bar.generation
         g.count.progress += 1
+        monitor = g.launch.monitor
+        if monitor is not None:
+            monitor.arrive(g, bar)
         bar.arrive(block, number, expected, None if predicate is None else votes(R, g))
         if not arrive_only and bar.generation == mine:
             what = "all threads" if expected is None else f"{expected} threads"
             yield Wait(lambda: bar.generation != mine, info, f"waits at barrier {number} for {what}")
+        if monitor is not None and not arrive_only:
+            monitor.wait(g, bar)
         if predicate is not None:
             hits, total = bar.result
             R[d] = _reduce(reduction, hits, total)
@@ -206,6 +211,9 @@ def _barrier_arrive(c: FnCompiler, op: Operation) -> None:
 
 
 def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
+    from cute_dialect.interp.errors import op_name
+
+    relaxed = "relaxed" in op_name(op)
     c.fn.needs_warp.append("a cluster barrier")
 
     def step(R: Regs, g: Group) -> None:
@@ -216,6 +224,8 @@ def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
         if g.cluster_wait is not None:
             raise Fault("sync", "cluster.arrive twice without a cluster.wait between")
         g.cluster_wait = cluster.generation
+        if g.launch.monitor is not None:
+            g.launch.monitor.cluster_arrive(g, cluster, relaxed)
         cluster.arrived += 1
         g.count.progress += 1
         cluster.check()
@@ -237,6 +247,8 @@ def _cluster_wait(c: FnCompiler, op: Operation) -> None:
         g.cluster_wait = None
         if cluster.generation == mine:
             yield Wait(lambda: cluster.generation != mine, info, "waits at the cluster barrier")
+        if g.launch.monitor is not None:
+            g.launch.monitor.cluster_wait(g, cluster)
 
     c.emit_blocking(op, gen, info)
 

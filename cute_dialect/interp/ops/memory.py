@@ -83,6 +83,7 @@ def _load(c: FnCompiler, op: Operation) -> None:
         c.emit(op, many, pure=False)
     if _polls(c, op):
         c.fn.needs_warp.append("a polled load")
+        c.fn.global_sync |= space != 3
         c.emit_blocking(op, spin_point(c.info(op), "polls memory"))
 
 
@@ -382,6 +383,8 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
         R[d] = atomic_lanes(site, g, R[p], R[v], kind, used)
 
     c.emit(op, step, pure=False)
+    if used and site.space != 3:
+        c.fn.global_sync = True
     if used and c.loops:
         c.fn.needs_warp.append("a polled atomic")
         c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))
@@ -420,6 +423,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
         R[d], R[flag] = old, ok
 
     c.emit(op, step, pure=False)
+    c.fn.global_sync |= site.space != 3
     if c.loops:
         c.fn.needs_warp.append("a polled atomic")
         c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))

@@ -256,6 +256,8 @@ def _warp_sync(c: FnCompiler, op: Operation) -> None:
 
     def step(R: Regs, g: Group) -> None:
         members(g, R[mask], "nvvm.bar.warp.sync")
+        if g.launch.monitor is not None and g.mask.n:
+            g.launch.monitor.warp_sync(g)
 
     c.emit(op, step, pure=False)
 

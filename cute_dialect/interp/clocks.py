@@ -1,0 +1,212 @@
+"""Logical time for race detection: who knows of what.
+
+Every access is stamped with an actor and the actor's time.  Actors are the threads of a cluster, the cp.async copies of
+each thread, and, made when they first appear, the copies that signal an mbarrier, the bulk copies of a thread and the
+wgmma of a warpgroup.  A thread's knowledge is a table of three rows, a column an actor: the latest time of that actor
+which is ordered before the thread's present
+
+- MEMORY: as memory is seen through the generic proxy, and of the asynchronous proxy once it was waited for
+- PROXY: and is also visible to the asynchronous proxy, since a `fence.proxy.async` stood between
+- EXECUTION: by execution alone, as through a relaxed cluster barrier
+
+Synchronisation passes tables on and joins them by maximum.  Source: PTX ISA 9.0, 8 "Memory Consistency Model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.values import Array
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.sync import MBarrier
+
+MEMORY, PROXY, EXECUTION = 0, 1, 2
+EXTRA = 1024  # actors that are made when they appear
+FOREVER = np.int32(2**31 - 1)
+
+
+class ClusterClocks:
+    """The actors of a cluster. Column -1 of every table is a time that all know."""
+
+    def __init__(self, number: int, threads: int, blocks: Sequence[int]) -> None:
+        self.number = number
+        self.padded = threads
+        self.threads = threads * len(blocks)
+        self.blocks = list(blocks)
+        self.columns = 2 * self.threads + EXTRA + 1
+        self.copied = np.zeros(self.threads, np.int32)  # cp.async groups that each thread has waited for
+        self.names: dict[int, str] = {}
+        self.kinds: dict[int, str] = {}
+        self._actors: dict[tuple[str, int], int] = {}
+
+    def actor(self, kind: str, key: int, name: str) -> int:
+        """The column of an actor other than a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
+        got = self._actors.get((kind, key))
+        if got is None:
+            # When all are used up, new ones share the last: that may only hide a race, never invent one... by time.
+            got = 2 * self.threads + min(len(self._actors), EXTRA - 1)
+            self._actors[(kind, key)] = got
+            self.names[got] = name
+            self.kinds[got] = kind
+        return got
+
+    def mbarrier(self, bar: MBarrier) -> int:
+        if bar.actor < 0:
+            bar.actor = self.actor("mbarrier", id(bar), bar.name)
+            self.keep = getattr(self, "keep", [])
+            self.keep.append(bar)  # its id stays taken
+        return bar.actor
+
+    def table(self) -> Array:
+        t = np.zeros((3, self.columns), np.int32)
+        t[:, -1] = FOREVER
+        return t
+
+    def kind(self, actor: int) -> str:
+        """What an actor is: "thread", "cp.async", or as it was made."""
+        if actor < self.threads:
+            return "thread"
+        return "cp.async" if actor < 2 * self.threads else self.kinds.get(actor, "")
+
+
+class WarpClocks:
+    """What the threads of a warp know: `table`, and of lanes that have learnt more alone, `extras`."""
+
+    __slots__ = ("clock", "cluster", "extras", "first", "inits", "slot", "table")
+
+    def __init__(self, cluster: ClusterClocks, first: int) -> None:
+        self.cluster = cluster
+        self.first = first  # actor of lane 0
+        self.slot = first // 32
+        self.clock = 1
+        self.table = cluster.table()
+        self.extras: dict[int, Array] = {}
+        self.inits: list[tuple[int, MBarrier]] = []
+
+    def of(self, lane: int) -> Array:
+        return self.extras.get(lane, self.table)
+
+    def known(self, row: int, actors: Array, lanes: Array) -> Array:
+        """For each lane (first axis) the times it knows of some actors."""
+        out = self.table[row][actors]
+        if self.extras:
+            for i, lane in enumerate(lanes.tolist()):
+                extra = self.extras.get(lane)
+                if extra is not None:
+                    out[i] = extra[row][actors[i]]
+        return out
+
+    def release(self, g: Group, lanes: Sequence[int] | None = None) -> Array:
+        """What lanes (None: the active ones) pass on; their later accesses are not part of it."""
+        whole = lanes is None and whole_warp(g)
+        chosen = g.mask.idx.tolist() if lanes is None else list(lanes)
+        if whole:
+            out = self.table.copy()
+            for extra in self.extras.values():
+                np.maximum(out, extra, out=out)
+        else:
+            out = self.of(chosen[0]).copy()
+            for lane in chosen[1:]:
+                extra = self.extras.get(lane)
+                np.maximum(out, self.table if extra is None else extra, out=out)
+        own = self.first + np.asarray(chosen)
+        out[MEMORY, own] = out[EXECUTION, own] = self.clock
+        copies = own + self.cluster.threads
+        out[MEMORY, copies] = np.maximum(out[MEMORY, copies], self.cluster.copied[own])
+        self.clock += 1
+        return out
+
+    def acquire(self, g: Group, message: Array, lanes: Sequence[int] | None = None) -> None:
+        """Lanes (None: the active ones) learn a table."""
+        if whole_warp(g) if lanes is None else len(lanes) == _live(g):
+            np.maximum(self.table, message, out=self.table)
+            for extra in self.extras.values():
+                np.maximum(extra, message, out=extra)
+            return
+        for lane in g.mask.idx.tolist() if lanes is None else lanes:
+            extra = self.extras.get(lane)
+            if extra is None:
+                extra = self.extras[lane] = self.table.copy()
+            np.maximum(extra, message, out=extra)
+
+    def learn(self, g: Group, lanes: Sequence[int], actor: int, time: int) -> None:
+        """Lanes learn of one actor."""
+        if len(lanes) == _live(g):
+            self.table[MEMORY, actor] = max(self.table[MEMORY, actor], time)
+            for extra in self.extras.values():
+                extra[MEMORY, actor] = max(extra[MEMORY, actor], time)
+            return
+        for lane in lanes:
+            extra = self.extras.get(lane)
+            if extra is None:
+                extra = self.extras[lane] = self.table.copy()
+            extra[MEMORY, actor] = max(extra[MEMORY, actor], time)
+
+    def synchronise(self, g: Group, lanes: Sequence[int] | None = None) -> None:
+        """`bar.warp.sync` of lanes (None: the active ones)."""
+        message = self.release(g, lanes)
+        if whole_warp(g) and lanes is None:
+            self.table = message
+            self.extras.clear()
+        else:
+            self.acquire(g, message, lanes)
+
+    def fence_proxy(self, lanes: Sequence[int]) -> None:
+        """`fence.proxy.async`: what these lanes know, and have done, is visible to the asynchronous proxy."""
+        tables = [self.extras[lane] for lane in lanes if lane in self.extras] or [self.table]
+        if len(tables) < len(lanes) and tables[0] is not self.table:
+            tables.append(self.table)
+        own = self.first + np.asarray(lanes)
+        for t in tables:
+            np.maximum(t[PROXY], t[MEMORY], out=t[PROXY])
+            t[PROXY, own] = self.clock
+        self.table[PROXY, own] = self.clock
+        copies = own + self.cluster.threads
+        self.table[PROXY, copies] = np.maximum(self.table[PROXY, copies], self.cluster.copied[own])
+        self.clock += 1
+
+
+class Meeting:
+    """What has been passed on at a barrier: `pending` in its current phase, `done` by those completed."""
+
+    __slots__ = ("actor", "bar", "done", "fenced", "init", "pending")
+
+    def __init__(self, bar: MBarrier | None = None, actor: int = -1, init: tuple[int, int] = (-1, 0)) -> None:
+        self.bar = bar
+        self.actor = actor
+        self.init = init  # (actor, time) that has initialised an mbarrier
+        self.fenced = False
+        self.pending: Array | None = None
+        self.done: Array | None = None
+
+    def add(self, message: Array) -> None:
+        if self.pending is None:
+            self.pending = message
+        else:
+            np.maximum(self.pending, message, out=self.pending)
+
+    def complete(self) -> None:
+        """The phase is complete: what was passed on can be learnt."""
+        if self.pending is None:
+            return
+        if self.bar is not None and self.actor >= 0:
+            self.pending[MEMORY, self.actor] = max(self.pending[MEMORY, self.actor], self.bar.phase)
+        self.done = self.pending
+        self.pending = self.done.copy()
+
+
+def whole_warp(g: Group) -> bool:
+    """Whether all threads of the warp that still run are active."""
+    return g.mask.bits is None or g.mask.n == _live(g)
+
+
+def _live(g: Group) -> int:
+    return g.lanes - int(np.count_nonzero(g.dead))
+
+
+__all__ = ["EXECUTION", "MEMORY", "PROXY", "ClusterClocks", "Meeting", "WarpClocks", "whole_warp"]
