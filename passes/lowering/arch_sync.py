@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType, VectorType, f32, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.memory_types import element_bits, natural_alignment
 from cute_dialect.ops.arch_sync import ROWS, ArchOp
+from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
@@ -141,6 +142,16 @@ def _map_cluster(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValu
 
 
 def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    """ptxas drops the instruction (note C7508) unless it can tell how many registers a thread begins with: that takes
+    the block size and a number of blocks per SM, and no limit of registers.
+    """
+    function = low.entry.parent_op() if low.entry is not None else None
+    if function is not None and function.name == "llvm.func":
+        if not {"nvvm.reqntid", "nvvm.maxntid"} & function.attributes.keys():
+            raise PassError("expected a kernel with known_block_size around setmaxnreg, got one without", op)
+        if "nvvm.maxnreg" in function.attributes:
+            raise PassError("expected a kernel without nvvm.maxnreg around setmaxnreg, got one with", op)
+        function.attributes.setdefault("nvvm.minctasm", IntegerAttr(1, i32))
     low.build.add(nvvm.OPS["setmaxregister"](regCount=op.number("count"), action=op.word("action"), result_types=[]))
 
 
