@@ -183,7 +183,8 @@ class Builder:
         """The module as text, types named by ``aliases`` where given."""
         from cute_dialect.printing import ir_text
 
-        return ir_text(self.module, aliases={k: self.type(v) for k, v in (aliases or {}).items()})
+        names = {k: self.type(v) for k, v in (aliases or {}).items()}
+        return ir_text(self.module, aliases=names, source_names=True)
 
     # ------------------------------------------------------------------------------------------------ functions
 
@@ -523,9 +524,10 @@ class Builder:
 
     def fragment_like(self, tensor: Value, element: str | None = None) -> Value:
         """A register tensor of the shape of ``tensor``."""
-        if element is None:
-            return self.op("cute.make_fragment_like", tensor)
-        return self.op("cute.make_fragment_like", tensor, element=self.type(element))
+        from cute_dialect.ops.memory import fragment_like
+
+        inferred = fragment_like(tensor.type, None if element is None else self.type(element))
+        return self.op("cute.make_fragment_like", tensor, type=inferred)
 
     def view(self, iterator: Value, layout: Value | str, type: str | Attribute | None = None) -> Value:
         """A tensor from an iterator and a layout."""
