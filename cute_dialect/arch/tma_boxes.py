@@ -63,10 +63,9 @@ def _rest(runs: list[Run], counts: Sequence[int], strides: Sequence[int]) -> lis
     left = list(runs)
     filled = 1
     for dim, (count, every) in enumerate(zip(counts, strides)):
-        taken = 1
+        taken, what = 1, f"dimension {dim}"
+        wanted = f"{count} elements at stride {filled} in shared memory, as the box {tuple(counts)} has"
         while taken < count:
-            what = f"dimension {dim}"
-            wanted = f"{count} elements at stride {filled} in shared memory, as the box {tuple(counts)} has"
             if not left:
                 raise TmaError(f"expected {wanted}, got a tile of {taken}", what)
             extent, stride, path, step = left.pop(0)

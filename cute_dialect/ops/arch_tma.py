@@ -61,10 +61,10 @@ class MachineOp(MemoryOp):
 
     def print(self, printer: Printer) -> None:
         print_operand_list(printer, self.operands)
-        entries = {**self.properties, **self.attributes}
+        entries = sorted({**self.properties, **self.attributes}.items())
         if entries:
             printer.print_string(" {")
-            for i, (name, value) in enumerate(entries.items()):
+            for i, (name, value) in enumerate(entries):
                 printer.print_string(f"{', ' if i else ''}{name} = ")
                 if name in self.WORDS and isinstance(value, StringAttr) and value.data.isidentifier():
                     printer.print_string(value.data)

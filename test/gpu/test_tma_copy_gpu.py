@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from tma_support import CASES, Case, arrays
 
-from cute_dialect.pipelines import load
 from cute_dialect.pipelines import driver as cuda
+from cute_dialect.pipelines import load
 
 
 @pytest.fixture(scope="module")
