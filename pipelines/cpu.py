@@ -34,10 +34,15 @@ def run_on_cpu(
     args: Sequence[object],
     target: Target,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    checks: Sequence[str] = (),
+    reports: Sequence[str] = (),
+    schedule: str = "round-robin",
+    seed: int = 0,
 ) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
     ``progress`` is called with (blocks done, blocks in all).  What threads print goes to standard output at the end, as
-    on the GPU.
+    on the GPU.  ``checks``, ``reports``, ``schedule`` and ``seed`` are those of :func:`cute_dialect.interp.run_kernel`.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
@@ -71,6 +76,10 @@ def run_on_cpu(
         dynamic_smem=plan.smem,
         cluster=plan.cluster,
         progress=progress,
+        checks=checks,
+        reports=reports,
+        schedule=schedule,
+        seed=seed,
     )
     sys.stdout.write("".join(report.printf))
     return report

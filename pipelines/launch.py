@@ -33,6 +33,8 @@ from cute_dialect.pipelines.tensor_maps import MapSlot
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
+    from cute_dialect.interp import RunReport
+
 __all__ = ["CompiledModule", "Kernel", "load"]
 
 _CACHE_LIMIT = 256
@@ -222,22 +224,36 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
         device: str | int = "gpu",
-    ) -> None:
+        checks: Sequence[str] = (),
+        reports: Sequence[str] = (),
+        schedule: str = "round-robin",
+        seed: int = 0,
+    ) -> RunReport | None:
         """Launch on ``args``.
 
         ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
         Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
-        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter).
+        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
+        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``.
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
         """
         if grid is None and block is None and smem is None and device == "gpu" and self._call_quick(args, stream):
-            return
+            return None
         if device == "cpu":
             from cute_dialect.pipelines.cpu import run_on_cpu
 
-            run_on_cpu(self.module, self.plan(*args, grid=grid, block=block, smem=smem), args, self.target)
-            return
+            plan = self.plan(*args, grid=grid, block=block, smem=smem)
+            return run_on_cpu(
+                self.module,
+                plan,
+                args,
+                self.target,
+                checks=checks,
+                reports=reports,
+                schedule=schedule,
+                seed=seed,
+            )
         gpu = cuda.driver()
         raw = 0 if stream is None else stream_of(stream)
         arguments = read_arguments(self.target, args, raw)
@@ -246,10 +262,10 @@ class Kernel:
         try:
             if host:
                 self._call_with_copies(gpu, arguments, number, host, raw, grid, block, smem)
-                return
+                return None
             ready = self._find_ready(arguments, number, grid, block, smem)
             if ready.plan.empty:
-                return
+                return None
             if stream is None:
                 raw = stream_of(None, tuple(v for v in arguments.views if v))
             with self._lock:
@@ -260,6 +276,7 @@ class Kernel:
         key = torch_key(args, self._mask)
         if key is not None and device == "gpu" and grid is None and block is None and smem is None:
             _remember(self._quick, key, ready)
+        return None
 
     def _call_quick(self, args: tuple[object, ...], stream: object) -> bool:
         """A call like an earlier one, with torch tensors only: no reading, no checks.  Tells whether it was one."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.pipelines.launch import CompiledModule, Kernel
     from cute_dialect.tools.run_inputs import Argument
-    from cute_dialect.tools.run_report import Result
+    from cute_dialect.interp import RunReport
+    from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.tools.run_errors import RunError
 
@@ -58,7 +59,23 @@ def build_parser() -> argparse.ArgumentParser:
         "--in", "--arg", "--out-arg", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument"
     )
     p.add_argument("--out", action="append", default=[], metavar="NAME=FILE.npy", help="save an argument after the run")
-    p.add_argument("--check", action="append", default=[], metavar="EXPR", help="e.g. 'c == a + b', or: add copy gemm")
+    p.add_argument(
+        "--check",
+        action="append",
+        default=[],
+        metavar="EXPR",
+        help="e.g. 'c == a + b', or: add copy gemm; on the CPU also any of: race,oob,uninit,sync",
+    )
+    p.add_argument(
+        "--report", action="append", default=[], metavar="NAMES", help="on the CPU any of: banks,coalescing,occupancy"
+    )
+    p.add_argument("--report-json", metavar="FILE", help="write the report there as JSON ('-': print it)")
+    p.add_argument(
+        "--schedule",
+        default="round-robin",
+        metavar="NAME",
+        help="order on the CPU: round-robin, reverse, random (by --seed), adversarial",
+    )
     p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
     p.add_argument("--block", metavar="X,Y,Z")
     p.add_argument("--smem", type=int, metavar="BYTES", help="dynamic shared memory")
@@ -137,21 +154,28 @@ def _run(options: argparse.Namespace) -> int:
     arguments = _arguments(kernel, options)
     tensors = [a for a in arguments if isinstance(a, Tensor)]
     outs = _outs(options.out, kernel.target.names, [t.name for t in tensors])
+    sanitizers, expressions = _split_checks(options.check)
+    reports = [n for text in options.report for n in text.split(",") if n]
+    if device == "gpu" and (sanitizers or reports):
+        raise RunError(f"{', '.join([*sanitizers, *reports])}: only the CPU interpreter tells that, say --device=cpu")
     shape = Shape(_triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem)
     values = [a.array if isinstance(a, Tensor) else a for a in arguments]
     plan = kernel.plan(*values, grid=shape.grid, block=shape.block, smem=shape.smem)
+    told = None
     if device == "gpu":
         result = _run_gpu(kernel, arguments, shape, max(5, options.repeat))
     else:
-        result = _run_cpu(kernel, values, shape)
+        result, told = _run_cpu(kernel, values, shape, sanitizers, reports, options)
     report = Report(options.quiet)
     report.summary(options.file, module, plan, result, compiled)
     ok = report.tensors(tensors)
-    ok = report.checks(options.check, kernel.target.names, arguments) and ok
+    ok = report.checks(expressions, kernel.target.names, arguments) and ok
     for tensor in tensors:
         if tensor.name in outs:
             _save(outs[tensor.name], tensor.array)
             report.line(f"  saved   {tensor.name} to {outs[tensor.name]}")
+    if told is not None:
+        _print_profile(report, told, options.report_json)
     if options.keep:
         report.line(f"  stages  {options.keep}")
     return 0 if ok else 1
@@ -262,12 +286,70 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
     return out
 
 
-def _run_cpu(kernel: Kernel, values: Sequence[object], shape: Shape) -> Result:
+def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The checks of the interpreter, and the expressions."""
+    known = ("race", "oob", "uninit", "sync")
+    names: list[str] = []
+    expressions: list[str] = []
+    for text in texts:
+        parts = [p.strip() for p in text.split(",")]
+        if all(p in known for p in parts):
+            names += parts
+        else:
+            expressions.append(text)
+    return names, expressions
+
+
+def _run_cpu(
+    kernel: Kernel,
+    values: Sequence[object],
+    shape: Shape,
+    checks: Sequence[str],
+    reports: Sequence[str],
+    options: argparse.Namespace,
+) -> tuple[Result, RunReport | None]:
     from cute_dialect.tools.run_report import Result
 
     started = time.perf_counter()
-    kernel(*values, device="cpu", grid=shape.grid, block=shape.block, smem=shape.smem)
-    return Result("", 1e6 * (time.perf_counter() - started), 0)
+    told = kernel(
+        *values,
+        device="cpu",
+        grid=shape.grid,
+        block=shape.block,
+        smem=shape.smem,
+        checks=checks,
+        reports=reports,
+        schedule=options.schedule,
+        seed=options.seed,
+    )
+    return Result("", 1e6 * (time.perf_counter() - started), 0), told
+
+
+def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
+    """What the interpreter counted, and its warnings."""
+    for text in told.warnings:
+        report.line(f"  warning {text}")
+    if told.profile is None:
+        return
+    if path is not None:
+        import json
+
+        text = json.dumps(told.profile.json(), indent=2)
+        if path == "-":
+            print(text)
+        else:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text + "\n")
+        return
+    from rich.console import Console
+
+    if told.profile.lines:
+        report.table(told.profile.table(), Console(width=None if sys.stdout.isatty() else 120))
+    if "occupancy" in told.profile.reports:
+        o = told.profile.occupancy
+        report.line(
+            f"  occupancy {o.blocks} blocks, {o.warps} of 64 warps an SM ({o.percent} %), limited by {o.limit}"
+        )
 
 
 def _run_gpu(kernel: Kernel, arguments: Sequence[Argument], shape: Shape, repeat: int) -> Result:

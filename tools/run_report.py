@@ -16,6 +16,9 @@ from cute_dialect.tools.run_inputs import Argument, Tensor, letters
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
+    from rich.console import Console
+    from rich.table import Table
+
     from cute_dialect.pipelines.launch import CompiledModule
     from cute_dialect.pipelines.prepare import Plan
 
@@ -40,6 +43,11 @@ class Report:
         """One line."""
         if not self._quiet:
             print(text)
+
+    def table(self, table: Table, console: Console) -> None:
+        """A table of rich."""
+        if not self._quiet:
+            console.print(table)
 
     def error(self, text: str) -> None:
         """One error."""

@@ -244,7 +244,8 @@ class Group:
         row = offset % self.smem_size if self.smem_size else offset
         if self.launch.strict_uninit:
             raise Fault(
-                "uninit", f"{site.verb} of {site.nbytes} bytes of {buf.name} at byte offset {row}: nothing has written them"
+                "uninit",
+                f"{site.verb} of {site.nbytes} bytes of {buf.name} at byte offset {row}: nothing has written them",
             )
         self.launch.warn(
             ("uninit", id(site)), f"{site.verb} of {buf.name} at byte offset {row}, which nothing has written"

@@ -23,6 +23,9 @@ from cute_dialect.interp.values import POISON, Regs, Value
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.group import Observer
+    from cute_dialect.interp.memory import Part, Site
+
 MAX_THREADS = 1024
 CHECKS = ("race", "oob", "uninit", "sync")
 REPORTS = ("banks", "coalescing", "occupancy")
@@ -147,7 +150,12 @@ def run_kernel(
         launch.observe = launch.monitor.observe
         if _synchronises_globally(fn):
             launch.monitor.global_sync()
-    alone = launch.monitor is None and launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
+    if reports:
+        from cute_dialect.interp.profile import Profile
+
+        launch.report.profile = Profile(reports, launch.threads, launch.smem_size)
+        launch.observe = _both(launch.observe, launch.report.profile.observe)
+    alone = launch.observe is None and launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
     launch.wide = alone and not _needs_warp(fn) and _lockstep(fn, func)
     template = _registers(fn, values)
     with np.errstate(all="ignore"):
@@ -187,6 +195,17 @@ def _check_bounds(func: Operation, block: Dim3) -> None:
 
 def _needs_warp(fn: Function) -> bool:
     return bool(fn.needs_warp) or any(_needs_warp(f) or f.barriers for f in fn.callees)
+
+
+def _both(first: Observer | None, second: Observer) -> Observer:
+    if first is None:
+        return second
+
+    def observe(g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        first(g, site, parts, value)
+        second(g, site, parts, value)
+
+    return observe
 
 
 def _synchronises_globally(fn: Function) -> bool:

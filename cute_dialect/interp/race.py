@@ -326,9 +326,7 @@ class Monitor:
             reader = s.r_actor[row, idx]
             ok = (s.r_clock[row, idx] <= known[MEMORY][reader]) | (reader == own)
             if not ok.all():
-                self._report(
-                    g, s, at, ok[None, :], lanes, "overwrite", s.r_actor[row], s.r_clock[row], s.r_site[row]
-                )
+                self._report(g, s, at, ok[None, :], lanes, "overwrite", s.r_actor[row], s.r_clock[row], s.r_site[row])
 
     def _mark_read(self, s: Shadow, idx: Array, actor: int, time: int, number: int) -> None:
         row = s.row(actor)
@@ -372,9 +370,7 @@ class Monitor:
             lanes = np.array([lane])
             self._report(g, s, idx[None], ok[None], lanes, "read", s.w_actor, s.w_clock, s.w_site)
 
-    def async_global_write(
-        self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, combine: str
-    ) -> None:
+    def async_global_write(self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, combine: str) -> None:
         s = self._shadow(buf)
         if len(offsets) == 0:
             return
@@ -388,7 +384,7 @@ class Monitor:
         mine = cluster == clocks.cluster.number
         known = clocks.of(lane)
         writer = self._bulk(g, lane, "bulk write")
-        ok = (actor < 0) | (mine & ((s.w_clock[idx] <= known[MEMORY][actor]))) | (~mine & (not self.across))
+        ok = (actor < 0) | (mine & (s.w_clock[idx] <= known[MEMORY][actor])) | (~mine & (not self.across))
         # Copies of one thread to the same place are not ordered either; reductions may meet.
         if combine:
             ok |= s.w_kind[idx] == _ATOMIC

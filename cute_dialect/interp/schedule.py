@@ -12,7 +12,7 @@ from cute_dialect.interp.group import Dim3, Group, Wait
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
 from cute_dialect.interp.program import Function
 from cute_dialect.interp.state import Launch
-from cute_dialect.interp.sync import Block, Cluster
+from cute_dialect.interp.sync import Block, Cluster, RegisterPool
 from cute_dialect.interp.transfers import Transfers
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Regs
@@ -196,6 +196,8 @@ def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> 
         smem = shared_buffer(round_up(launch.smem_size, 1024))
         block = Block(linear, smem, 0, cluster)
         block.live_warps = count
+        block.size = launch.smem_size
+        block.registers = RegisterPool(launch.threads)
         cluster.blocks.append(block)
         launch.blocks[linear] = block
         launch.shared[linear] = (smem, 0)

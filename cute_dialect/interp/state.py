@@ -14,6 +14,7 @@ from cute_dialect.interp.transfers import Transfers
 
 if TYPE_CHECKING:
     from cute_dialect.interp.group import Observer
+    from cute_dialect.interp.profile import Profile
     from cute_dialect.interp.race import Monitor
 
 MAX_PRINTS = 100_000
@@ -26,6 +27,7 @@ class RunReport:
     - loads, stores: by lane; fences: fence ops met (they do nothing here)
     - seconds: wall clock; blocks: number of blocks run; lanes: width of a group (32, or more when blocks ran in
       lockstep)
+    - profile: bank conflicts, coalescing and occupancy, where they were asked for
     - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
     """
 
@@ -40,6 +42,7 @@ class RunReport:
         self.lanes = 0
         self.warnings: list[str] = []
         self.printf: list[str] = []
+        self.profile: Profile | None = None
 
     @property
     def lane_ops_per_second(self) -> float:

@@ -144,6 +144,29 @@ class Cluster:
                 self.meeting.complete()
 
 
+class RegisterPool:
+    """The registers of a block's share of the SM: 65536, at launch an equal number for each thread."""
+
+    __slots__ = ("_at_launch", "_warps", "free")
+
+    def __init__(self, threads: int) -> None:
+        warps = -(-threads // WARP)
+        self._at_launch = min(255, 65536 // (warps * WARP) // 8 * 8) if warps else 255
+        self._warps: dict[int, int] = {}
+        self.free = 65536 - self._at_launch * warps * WARP
+
+    def of(self, warp: int) -> int:
+        """Registers a thread of the warp has."""
+        return self._warps.get(warp, self._at_launch)
+
+    def fits(self, more: int) -> bool:
+        return more * WARP <= self.free
+
+    def change(self, warp: int, count: int) -> None:
+        self.free += (self.of(warp) - count) * WARP
+        self._warps[warp] = count
+
+
 class Block:
     """A resident block."""
 
@@ -158,7 +181,7 @@ class Block:
         self.smem_start = smem_start
         self.size = smem.size
         self.warpgroups: dict[int, Warpgroup] = {}
-        self.registers: dict[int, int] = {}
+        self.registers = RegisterPool(0)
         self.cluster = cluster
         self.barriers: dict[int, NamedBarrier] = {}
         self.mbarriers: dict[int, MBarrier] = {}
@@ -199,12 +222,15 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
         linear = (address - SHARED_WINDOW) >> WINDOW_BITS
     else:
         linear = g.block_of(lane)
-    return g.launch.blocks.get(linear), (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+    block = g.launch.blocks.get(linear)
+    if block is not None and block.live_warps <= 0:
+        raise Fault(
+            "sync", f"access to the shared memory of block {linear} of the cluster, which has ended", lane, address
+        )
+    return block, (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
 
 
-def shared_at(
-    g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int
-) -> tuple[Block, int]:
+def shared_at(g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int) -> tuple[Block, int]:
     """The block and byte offset of `nbytes` of shared memory. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - nbytes:

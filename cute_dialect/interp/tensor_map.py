@@ -353,9 +353,9 @@ def write_shared(smem: Buffer, start: int, address: int, data: Array, swizzle: i
     """Put bytes at index `start` of a buffer, swizzled by the shared address that this index has."""
     n = len(data) // 16
     shift = (start - address) // 16
-    smem.view(np.dtype(np.uint64), 2)[swizzled_units(address // 16, n, swizzle) + shift] = data.view(
-        np.uint64
-    ).reshape(n, 2)
+    smem.view(np.dtype(np.uint64), 2)[swizzled_units(address // 16, n, swizzle) + shift] = data.view(np.uint64).reshape(
+        n, 2
+    )
     if smem.shadow is not None:
         smem.shadow[start : start + len(data)] = 1
 

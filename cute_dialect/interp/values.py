@@ -77,7 +77,6 @@ class PendingSource(Protocol):
     def register(self, index: int) -> Array: ...
 
 
-
 Array: TypeAlias = "npt.NDArray[Any]"
 Value: TypeAlias = "int | float | bool | np.generic | npt.NDArray[Any] | Poison"
 Regs: TypeAlias = "list[Value]"

@@ -44,9 +44,7 @@ def _flag(op: Operation, name: str) -> bool:
     return bool(value)
 
 
-def cp_async_step(
-    c: FnCompiler, dst: int, src: int, count: int, size: int, add_dst: int = 0, add_src: int = 0
-) -> Step:
+def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_dst: int = 0, add_src: int = 0) -> Step:
     """cp.async.shared.global dst, src, size[, source size]: the rest of the destination is zero-filled."""
     if size not in (4, 8, 16):
         raise InterpError("unsupported", f"expected cp.async of 4, 8 or 16 bytes, got {size}")

@@ -284,9 +284,7 @@ def _global_range(g: Group, address: int, n: int, lane: int, store: bool) -> tup
     if buf is None or address + n > buf.base + buf.size:
         raise Fault("oob", f"out-of-bounds bulk copy of {n} bytes: {g.memory.describe(address, n)}", lane, address)
     if address % 16:
-        raise Fault(
-            "misaligned", "bulk copy: expected a global address that is a multiple of 16 bytes", lane, address
-        )
+        raise Fault("misaligned", "bulk copy: expected a global address that is a multiple of 16 bytes", lane, address)
     if store and not buf.writable:
         raise Fault("readonly", f"bulk copy to {buf.name}, which is read-only", lane, address)
     start = address - buf.base

@@ -362,9 +362,35 @@ def _nanosleep(c: FnCompiler, op: Operation) -> None:
 
 def _setmaxregister(c: FnCompiler, op: Operation) -> None:
     count = getattr(getattr(attr_of(op, "regCount"), "value", None), "data", 0)
+    emit_setmaxnreg(c, op, count, enum_word(attr_of(op, "action")) == "increase")
+
+
+def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) -> None:
+    """setmaxnreg: a warp gives registers back to the block's pool, or waits until the pool holds what it asks for."""
     if not 24 <= count <= 256 or count % 8:
         raise InterpError("unsupported", f"expected setmaxnreg with a multiple of 8 in [24, 256], got {count}")
-    c.emit(op, lambda R, g: None, pure=False)
+    c.fn.needs_warp.append("setmaxnreg")
+    info = c.info(op)
+
+    def gen(R: Regs, g: Group) -> Gen:
+        if g.mask.n == 0:
+            return
+        _check_whole(g, "setmaxnreg")
+        block = g.launch.blocks[g.block_of(0)]
+        pool = block.registers
+        now = pool.of(int(g.lane_tid[0]) // 32)
+        if (count < now) if increase else (count > now):
+            verb, bound = ("increase", "at least") if increase else ("decrease", "at most")
+            raise Fault(
+                "sync", f"setmaxnreg {verb}: expected {bound} the {now} registers that the warp has, got {count}"
+            )
+        if increase and not pool.fits(count - now):
+            text = f"waits for {count - now} more registers a thread: the block's pool has {pool.free // 32} left"
+            yield Wait(lambda: pool.fits(count - now), info, text)
+        pool.change(int(g.lane_tid[0]) // 32, count)
+        g.count.progress += 1
+
+    c.emit_blocking(op, gen, info)
 
 
 OPS: dict[str, Builder] = {

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Text, Statement], None]
 _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
-    (re.compile(pattern), handler)
-    for pattern, handler in (*ptx_async.TABLE, *ptx_memory.TABLE, *ptx_plain.TABLE)
+    (re.compile(pattern), handler) for pattern, handler in (*ptx_async.TABLE, *ptx_memory.TABLE, *ptx_plain.TABLE)
 )
 
 

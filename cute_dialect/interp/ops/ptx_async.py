@@ -207,9 +207,7 @@ def _st_async(text: Text, s: Statement) -> None:
         cols = [to_lanes(R[v], leaf, g.lanes) for v, leaf in zip(values, leaves)]
         for lane in g.mask.idx.tolist():
             raw = np.concatenate([np.atleast_1d(np.ascontiguousarray(c[lane])).view(np.uint8) for c in cols])
-            block, offset = shared_at(
-                g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw)
-            )
+            block, offset = shared_at(g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw))
             target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
             if g.launch.monitor is not None:
                 g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, text.c.info(text.op))
@@ -272,6 +270,10 @@ def _nothing(text: Text, s: Statement) -> None:
     text.emit(s, lambda R, g: None)
 
 
+def _setmaxnreg(text: Text, s: Statement) -> None:
+    gpu.emit_setmaxnreg(text.c, text.op, int(number(s.operands[0]) or 0), ".inc" in s.opcode)
+
+
 def _cluster(text: Text, s: Statement) -> None:
     build = gpu.OPS["nvvm.cluster.wait" if ".wait" in s.opcode else _arrive_name(s.opcode)]
     build(text.c, text.op)
@@ -300,6 +302,7 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"(bar|barrier)(\.cta)?\.(sync|arrive).*", _barrier),
     (r"barrier\.cluster.*", _cluster),
     (r"(fence|membar).*", _fence),
+    (r"setmaxnreg.*", _setmaxnreg),
     (r"prefetch.*|griddepcontrol.*|applypriority.*|discard.*|nanosleep.*", _nothing),
 )
 

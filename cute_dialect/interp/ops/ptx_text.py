@@ -143,8 +143,8 @@ def parse(
     tied: dict[int, int] | None = None,
 ) -> Text:
     """Split a text into statements and give its declared registers slots."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S).replace("$$", "\0").replace("\\n", " ").replace(
-        "\\t", " "
+    code = (
+        re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S).replace("$$", "\0").replace("\\n", " ").replace("\\t", " ")
     )
     registers: dict[str, int] = {}
     statements: list[Statement] = []

@@ -1,0 +1,195 @@
+"""Bank conflicts, coalescing and occupancy, counted while a kernel runs.
+
+- Shared memory has 32 banks of 4 bytes.  A warp's request is served in phases of 32 threads (accesses up to 4 bytes), 16
+  (8 bytes) or 8 (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix); a phase takes as many transactions as the
+  busiest bank has different words.  Ideal: the words of the request, 32 at a time.
+- A global request takes one transaction for each sector of 32 bytes that it touches.  Ideal: its bytes, 32 at a time.
+- Occupancy: blocks of an SM of sm_90, limited by threads (2048), blocks (32), shared memory (228 KiB, 1 KiB of it
+  reserved for each block) and, where the number is known, registers (65536).
+
+Counts are of the program's accesses; copies by TMA are not in them (they have no conflicts of this kind).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cute_dialect.interp.errors import location_text, op_name, op_text
+from cute_dialect.interp.values import Array, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Part, Site
+
+_FAR = 1 << 40
+SM_THREADS, SM_BLOCKS, SM_SHARED, SM_REGISTERS = 2048, 32, 233472, 65536
+BLOCK_RESERVED = 1024
+
+
+class Line(NamedTuple):
+    """What one load or store has done. `transactions` are wavefronts (shared) or sectors (global); `width`: bytes a
+    thread moves at once."""
+
+    space: str
+    op: str
+    text: str
+    location: str
+    width: int
+    requests: int
+    transactions: int
+    ideal: int
+
+    @property
+    def excess(self) -> int:
+        """Transactions beyond the ideal."""
+        return self.transactions - self.ideal
+
+    @property
+    def ratio(self) -> float:
+        return self.transactions / self.ideal if self.ideal else 1.0
+
+
+class Occupancy(NamedTuple):
+    """Blocks and warps that an SM holds at once, and what limits them."""
+
+    blocks: int
+    warps: int
+    percent: float
+    limit: str
+
+
+class _Count:
+    __slots__ = ("ideal", "requests", "site", "transactions")
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.requests = self.transactions = self.ideal = 0
+
+
+class Profile:
+    """Counts of a launch, filled while it runs. `reports`: which of "banks", "coalescing", "occupancy" are wanted."""
+
+    def __init__(self, reports: Sequence[str], threads: int, shared: int) -> None:
+        self.reports = tuple(reports)
+        self.threads = threads
+        self.shared = shared
+        self.registers = 0  # of a thread, where ptxas has told
+        self._shared: dict[int, _Count] = {}
+        self._global: dict[int, _Count] = {}
+
+    def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        """One access of a warp."""
+        for buf, off, sel in parts:
+            if buf is g.local:
+                continue
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            if isinstance(off, int):
+                off, lanes = np.array([off]), lanes[:1]
+            if buf.name == "shared memory":
+                if "banks" in self.reports:
+                    self._add(self._shared, site, *bank_transactions(off, lanes, site.nbytes))
+            elif "coalescing" in self.reports:
+                self._add(self._global, site, *sector_transactions(off + buf.base, site.nbytes))
+
+    @staticmethod
+    def _add(table: dict[int, _Count], site: Site, transactions: int, ideal: int) -> None:
+        count = table.get(id(site))
+        if count is None:
+            count = table[id(site)] = _Count(site)
+        count.requests += 1
+        count.transactions += transactions
+        count.ideal += ideal
+
+    @property
+    def lines(self) -> list[Line]:
+        """One line a load or store, the one with most transactions beyond the ideal first."""
+        out: list[Line] = []
+        for space, table in (("shared", self._shared), ("global", self._global)):
+            for c in table.values():
+                op = c.site.op
+                name = op_name(op) if op is not None else c.site.verb
+                text = op_text(op) if op is not None else c.site.verb
+                where = location_text(op) if op is not None else ""
+                out.append(Line(space, name, text, where, c.site.nbytes, c.requests, c.transactions, c.ideal))
+        out.sort(key=lambda x: (-x.excess, -x.transactions, x.location))
+        return out
+
+    @property
+    def occupancy(self) -> Occupancy:
+        return occupancy(self.threads, self.shared, self.registers)
+
+    def json(self) -> dict[str, object]:
+        """All of it as plain data."""
+        out: dict[str, object] = {
+            "accesses": [{**x._asdict(), "excess": x.excess, "ratio": round(x.ratio, 4)} for x in self.lines]
+        }
+        if "occupancy" in self.reports:
+            out["occupancy"] = self.occupancy._asdict()
+        return out
+
+    def table(self) -> Table:
+        """The lines as a table."""
+        from rich.table import Table
+
+        t = Table(title="memory accesses, dearest first", title_justify="left")
+        for name in ("memory", "op", "where", "bytes", "requests", "transactions", "ideal", "ratio"):
+            t.add_column(name, justify="left" if name in ("memory", "op", "where") else "right", no_wrap=True)
+        for x in self.lines:
+            numbers = (x.width, x.requests, x.transactions, x.ideal)
+            t.add_row(x.space, x.op, x.location.rpartition("/")[2] or x.text[:40], *map(str, numbers), f"{x.ratio:.2f}")
+        return t
+
+
+def bank_transactions(off: Array, lanes: Array, nbytes: int) -> tuple[int, int]:
+    """Transactions of one warp's request to shared memory, and the ideal.
+
+    >>> bank_transactions(np.arange(32) * 4, np.arange(32), 4), bank_transactions(np.arange(32) * 128, np.arange(32), 4)
+    ((1, 1), (32, 1))
+    """
+    per = 32 if nbytes <= 4 else 16 if nbytes <= 8 else 8
+    words = off // 4
+    if nbytes > 4:
+        words = words[:, None] + np.arange(-(-nbytes // 4))
+        phase = np.broadcast_to((lanes % 32 // per)[:, None], words.shape)
+    else:
+        phase = lanes % 32 // per
+    keys = np.unique(phase * _FAR + words)
+    banks = keys // _FAR * 32 + keys % _FAR % 32
+    per_bank = np.bincount(banks, minlength=32 * (32 // per)).reshape(-1, 32)
+    return int(per_bank.max(axis=1).sum()), -(-len(np.unique(keys % _FAR)) // 32)
+
+
+def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
+    """Sectors of 32 bytes that one warp's request to global memory touches, and the ideal.
+
+    >>> sector_transactions(np.arange(32) * 4, 4), sector_transactions(np.arange(32) * 64, 4)
+    ((4, 4), (32, 4))
+    """
+    first, last = address // 32, (address + nbytes - 1) // 32
+    sectors = len(np.unique(np.concatenate([first, last])))
+    return sectors, -(-len(np.unique(address)) * nbytes // 32)
+
+
+def occupancy(threads: int, shared: int, registers: int = 0) -> Occupancy:
+    """How many blocks of `threads`, with `shared` bytes and `registers` a thread (0: unknown), an SM of sm_90 holds.
+
+    >>> occupancy(384, 229504, 168)
+    Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory')
+    """
+    warps = -(-threads // 32)
+    limits = {"threads": SM_THREADS // (32 * warps), "blocks": SM_BLOCKS}
+    limits["shared memory"] = SM_SHARED // (shared + BLOCK_RESERVED)
+    if registers:
+        limits["registers"] = SM_REGISTERS // (-(-registers // 8) * 8 * 32 * warps)
+    which = min(limits, key=lambda k: (limits[k], k == "registers"))
+    blocks = limits[which]
+    return Occupancy(blocks, blocks * warps, round(100 * blocks * warps / 64, 1), which)
+
+
+__all__ = ["Line", "Occupancy", "Profile", "bank_transactions", "occupancy", "sector_transactions"]
