@@ -18,7 +18,7 @@ Source: the CuTe documentation, "MMA atoms"; CUTLASS ``include/cute/atom/mma_ato
 from __future__ import annotations
 
 from cute_dialect.algebra.compose import compose, minimal_complement, right_inverse
-from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.int_tuple import column_major, is_static, product, shown
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.make import make_layout
@@ -96,7 +96,9 @@ class TiledMma:
         fragments = self.thread_fragments(operand, layout, atom_tv)
         threads, values = layout_modes(fragments)
         value, rest = layout_modes(values)
-        v, *mnk = thread_coord(thread, self.threads)  # type: ignore[misc]
+        # One number a mode: the modes of threads and of the fragment's threads need not be nested alike.
+        nested = zip(thread_coord(thread, self.threads), self.threads.shape)  # type: ignore[arg-type]
+        v, *mnk = [crd2idx(c, s) for c, s in nested]
         i, j = OPERAND_MODES[operand]
         offset = evaluate((v, (mnk[i], mnk[j])), threads)  # type: ignore
         return unit_modes_still(make_layout(value, *layout_modes(rest))), offset

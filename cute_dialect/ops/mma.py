@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, cast
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 from xdsl.parser import Parser
@@ -678,6 +679,14 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
             f"operand {operand}, tile ({x},{k}) = {payload_text(values)} of {t}, has no matrix descriptor: {e}"
         ) from None
     return view.descriptor.bits
+
+
+def check_accumulate_flag(atom: Attribute, value: Attribute) -> None:
+    """Raise AlgebraError unless ``cute.atom.set_value {field = accumulate}`` can give this atom this value."""
+    inner = atom.atom if isinstance(atom, TiledMmaType) else atom
+    expect(inner, WgmmaType, 0, "a wgmma atom or a !cute.tiled_mma of one for accumulate")
+    if value != i1:
+        raise AlgebraError(f"operand #1 must be i1 for accumulate, got {value}")
 
 
 @cute_op

@@ -274,9 +274,10 @@ _FIELD_TYPES = {"multicast_mask": i16, "cache_hint": i64, "pred": i1}
 class AtomSetValueOp(MachineOp):
     """An atom with a value of its run-time state; the type stays.
 
-    Syntax: ``%b = cute.atom.set_value(%a, %v) {field = tma_bar|multicast_mask|cache_hint|pred} : (ATOM, V) -> ATOM``
+    Syntax: ``%b = cute.atom.set_value(%a, %v) {field = FIELD} : (ATOM, V) -> ATOM`` with one of the fields below.
 
     ``tma_bar``: the mbarrier (``!cute.ptr<i64, smem>``) that a load's bytes are counted by; a load needs one.
+    ``accumulate`` (of wgmma and its tiled MMA): i1, whether a ``gemm`` without C adds to D instead.
     ``multicast_mask``: i16, a bit a CTA of the cluster that the load writes to, each at the same offset of its shared
     memory.  ``cache_hint``: i64, an L2 cache policy.  ``pred``: i1, nothing is done where it is false.
     A copy sees the values that are set in the function it is in, on the way from the atom to the copy.
@@ -300,8 +301,13 @@ class AtomSetValueOp(MachineOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 2)
         atom, value = operand_types
-        expect(atom, TmaAtomType, 0, "an atom with run-time state (tma_load, tma_store, tma_reduce)")
         field = _word(properties, "field", "")
+        if field == "accumulate":
+            from cute_dialect.ops.mma import check_accumulate_flag
+
+            check_accumulate_flag(atom, value)
+            return [atom]
+        expect(atom, TmaAtomType, 0, "an atom with run-time state (tma_load, tma_store, tma_reduce)")
         if field not in FIELDS:
             raise AlgebraError(f"property 'field': expected one of {', '.join(FIELDS)}, got {field or 'none'}")
         wanted, atoms = FIELDS[field]

@@ -1,0 +1,98 @@
+"""What each MMA atom computes, from numpy and the rows of the table; shared by the CPU and the GPU tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.arch.elements import bits_of
+
+if TYPE_CHECKING:
+    from cute_dialect.arch.atom import MmaAtom
+    from cute_dialect.kernels.mma_atoms import MmaCase
+
+RANGE = {"b1": (0, 1), "ui4": (0, 15), "i4": (-8, 7), "ui8": (0, 200), "i8": (-128, 127), "ui16": (0, 9), "i16": (-9, 9)}
+NUMPY = {
+    "f64": np.float64, "f32": np.float32, "tf32": np.float32, "f16": np.float16, "i8": np.int8, "ui8": np.uint8,
+    "i16": np.int16, "ui16": np.uint16, "i32": np.int32, "ui32": np.uint32,
+}  # fmt: skip
+ML_DTYPES = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+
+
+def dtype(element: str) -> np.dtype:
+    """The numpy type of an element type."""
+    if element in ML_DTYPES:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, ML_DTYPES[element]))
+    return np.dtype(NUMPY[element])
+
+
+def numbers(rng: np.random.Generator, element: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Small integers that the type holds, and whose sums of products the accumulators hold, exactly."""
+    low, high = RANGE.get(element, (-3, 3))
+    return rng.integers(low, high + 1, shape)
+
+
+def positions(case: MmaCase, operand: str) -> np.ndarray:
+    """The table's ``(thread, value) -> row + rows*column`` of an operand as an array."""
+    threads, values = case.atom.layout(operand)
+    first = np.array([evaluate(t, threads) for t in range(size(threads))])  # type: ignore[arg-type]
+    second = np.array([evaluate(v, values) for v in range(size(values))])  # type: ignore[arg-type]
+    return first[:, None] + second[None, :]
+
+
+def words(case: MmaCase, operand: str, tile: np.ndarray) -> np.ndarray:
+    """A tile of elements below a byte as the registers of each thread."""
+    element = case.atom.element(operand)
+    bits = bits_of(element)
+    flat = (tile.T.reshape(-1) & ((1 << bits) - 1)).astype(np.uint64)[positions(case, operand)]
+    parts = flat.reshape(flat.shape[0], -1, 32 // bits)
+    packed = sum(parts[:, :, j] << np.uint64(bits * j) for j in range(32 // bits))
+    return np.ascontiguousarray(packed.astype(np.uint32).view(np.int32))  # type: ignore[union-attr]
+
+
+def product(atom: MmaAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """``a * b^T + c`` over integers, with what the atom does to bits and at the ends of the range."""
+    kind = atom.emit.kind
+    bit_op = kind == "mma_sync" and atom.emit["bit_op"]
+    if bit_op:
+        x, y = a[:, None, :], b[None, :, :]
+        return ((x ^ y) if bit_op == "xor" else (x & y)).sum(-1) + c
+    d = a @ b.T + c
+    if kind in ("mma_sync", "wgmma") and atom.emit["saturate"]:
+        return np.clip(d, -(1 << 31), (1 << 31) - 1)
+    return d
+
+
+def register_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
+    """Arguments A, B, C, D of a kernel with operands in registers (D poisoned), and what D must be."""
+    atom = case.atom
+    m, n, k = case.tile
+    rng = np.random.default_rng(sum(map(ord, case.name)))
+    a, b = numbers(rng, atom.a, (m, k)), numbers(rng, atom.b, (n, k))
+    c = rng.integers(-5, 6, (m, n))
+    if atom.d == "ui32":
+        c = np.abs(c)
+    if atom.emit.kind == "mma_sync" and atom.emit["saturate"]:
+        c = rng.choice([-1, 1], (m, n)) * ((1 << 31) - 40) + c
+    wanted = product(atom, a, b, c)
+    held = dtype(atom.c)
+    operands = [words(case, x, t) if case.words else t.astype(dtype(atom.element(x))) for x, t in (("A", a), ("B", b))]
+    poison = np.full((m, n), 0xA5, np.uint8).repeat(held.itemsize, 1).view(held)
+    return [*operands, c.astype(held), poison], wanted
+
+
+def wgmma_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.ndarray]:
+    """Arguments A, B, D (and the flag) of a wgmma kernel, D poisoned, and what D must be."""
+    atom = case.atom
+    m, n, k = case.tile
+    rng = np.random.default_rng(sum(map(ord, case.name)))
+    a, b = numbers(rng, atom.a, (m, k)), numbers(rng, atom.b, (n, k))
+    wanted = (a @ b.T) * (2 if more else 1)
+    held = dtype(atom.d)
+    poison = np.full((m, n), 0xA5, np.uint8).repeat(held.itemsize, 1).view(held)
+    arrays: list[object] = [a.astype(dtype(atom.a)), b.astype(dtype(atom.b)), poison]
+    return arrays + ([more] if case.flag else []), wanted

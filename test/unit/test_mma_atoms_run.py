@@ -1,0 +1,35 @@
+"""Each MMA atom of the dialect, from cute text to numbers on the CPU interpreter, against exact products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mma_atoms_support import register_arrays, wgmma_arrays
+
+from cute_dialect.kernels.mma_atoms import MmaCase, kernels, register_cases, wgmma_cases
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.launch import CompiledModule
+
+REGISTERS = list(register_cases())
+WGMMA = [c for c in wgmma_cases() if c.atom.shape_mnk[1] in (8, 64, 256)]
+
+
+@pytest.fixture(scope="module")
+def registers() -> CompiledModule:
+    return compile_cute(kernels(REGISTERS), emit="base")
+
+
+@pytest.mark.parametrize("case", REGISTERS, ids=lambda c: c.name)
+def test_atoms_in_registers(registers: CompiledModule, case: MmaCase) -> None:
+    arrays, wanted = register_arrays(case)
+    registers.kernel(case.name)(*arrays, grid=(1, 1, 1), device="cpu")
+    assert np.array_equal(arrays[-1].astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("case", WGMMA, ids=lambda c: c.name)
+def test_wgmma(case: MmaCase) -> None:
+    module = compile_cute(kernels([case]), emit="base")
+    for more in (1, 0) if case.flag else (1,):
+        arrays, wanted = wgmma_arrays(case, more)
+        module.kernel(case.name)(*arrays, grid=(1, 1, 1), device="cpu")
+        assert np.array_equal(np.asarray(arrays[2]).astype(np.float64), wanted)
