@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser
@@ -26,7 +26,18 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.memory_types import ConstrainedIntType, PtrType, ptr
+from cute_dialect.memory_types import PtrType, ptr
+from cute_dialect.ops.arch_rows import (
+    INTEGERS,
+    KINDS,
+    Flag,
+    Number,
+    PropertyRow,
+    Row,
+    Words,
+    register_count,
+    shuffle_width,
+)
 from cute_dialect.ops.asm import parse_operand_list, print_operand_list
 from cute_dialect.ops.base import Properties
 from cute_dialect.ops.views import MemoryOp, expect_operands
@@ -35,138 +46,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.irdl import OpDef
 
 PropertyArg: TypeAlias = Attribute | int | str | bool | None
-
-
-class Words(NamedTuple):
-    """A property that is one of some words; without a default it must be given."""
-
-    name: str
-    allowed: tuple[str, ...]
-    default: str | None = None
-
-    def check(self, value: Attribute | None) -> str | None:
-        """What is wrong with the attribute, if anything."""
-        if value is None and self.default is not None:
-            return None
-        if isinstance(value, StringAttr) and value.data in self.allowed:
-            return None
-        return f"expected {self.name} = one of {', '.join(repr(w) for w in self.allowed)}, got {shown(value)}"
-
-
-class Number(NamedTuple):
-    """A property that is an ``i32``; without a default it must be given.  ``fits`` says which.  ``what``: in words."""
-
-    name: str
-    what: str
-    fits: Callable[[int], bool]
-    default: int | None = None
-
-    def check(self, value: Attribute | None) -> str | None:
-        """What is wrong with the attribute, if anything."""
-        if value is None and self.default is not None:
-            return None
-        if isinstance(value, IntegerAttr) and value.type == i32 and self.fits(value.value.data):
-            return None
-        return f"expected {self.name} = {self.what} (i32), got {shown(value)}"
-
-
-class Flag(NamedTuple):
-    """A property that is there (or ``true``) or not."""
-
-    name: str
-
-    def check(self, value: Attribute | None) -> str | None:
-        """What is wrong with the attribute, if anything."""
-        if value is None or isinstance(value, UnitAttr) or (isinstance(value, IntegerAttr) and value.type == i1):
-            return None
-        return f"expected {self.name} alone, or {self.name} = true or false, got {shown(value)}"
-
-
-PropertyRow: TypeAlias = Words | Number | Flag
-
-
-def shown(value: Attribute | None) -> str:
-    """An attribute in a message."""
-    return "nothing" if value is None else str(value)
-
-
-# ------------------------------------------------------------------------------------------------------------- operands
-
-
-class Operand(NamedTuple):
-    """What an operand may be: ``accepts`` of its type; ``what`` for messages; ``example`` a type."""
-
-    what: str
-    accepts: Callable[[Attribute], bool]
-    example: str
-
-
-def _is_i32(t: Attribute) -> bool:
-    return t == i32 or (isinstance(t, ConstrainedIntType) and t.width == 32)
-
-
-def _points(*spaces: str) -> Callable[[Attribute], bool]:
-    return lambda t: isinstance(t, PtrType) and t.data.space in spaces
-
-
-def _named(*names: str) -> Callable[[Attribute], bool]:
-    return lambda t: str(t) in names
-
-
-_SHUFFLED = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
-
-KINDS: dict[str, Operand] = {
-    "bar": Operand(
-        "!cute.ptr<i64, smem>, an mbarrier",
-        lambda t: isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64,
-        "!cute.ptr<i64, smem>",
-    ),
-    "i32": Operand("i32", _is_i32, "i32"),
-    "i1": Operand("i1", lambda t: t == i1, "i1"),
-    "f32": Operand("f32", _named("f32"), "f32"),
-    "value": Operand(f"one of {', '.join(_SHUFFLED)}", _named(*_SHUFFLED), "f32"),
-    "word": Operand("i32", lambda t: t == i32, "i32"),
-    "smem": Operand("a pointer to smem", _points("smem"), "!cute.ptr<f32, smem>"),
-    "ptr": Operand("a pointer to gmem, smem or dsmem", _points("gmem", "smem", "dsmem"), "!cute.ptr<f32, gmem>"),
-    "int_ptr": Operand(
-        "a pointer to i32 or i64 in gmem, smem or dsmem",
-        lambda t: _points("gmem", "smem", "dsmem")(t) and isinstance(t, PtrType) and str(t.data.element) in _INTS,
-        "!cute.ptr<i32, gmem>",
-    ),
-    "element": Operand("the element type of the pointer", _named(*_SHUFFLED), "f32"),
-    "int_element": Operand("the element type of the pointer", _named("i32", "i64"), "i32"),
-}
-"""Operand kinds by the word that rows use."""
-
-_INTS = ("i32", "i64")
-
-Inference: TypeAlias = Callable[[Sequence[Attribute]], list[Attribute]]
-
-
-class Row(NamedTuple):
-    """One op.
-
-    ``operands``: ``name:kind``, ``name:kind?`` where it may be left out.  ``result``: a type, ``=`` for the type of
-    operand 0, ``*`` for the element type that operand 0 points at, or a function.  ``sm``: the first architecture that
-    has the instruction.  ``pure``: no effect, may be moved and dropped.  ``checks``: what must hold beyond kinds.
-    """
-
-    name: str
-    summary: str
-    isa: str
-    operands: tuple[str, ...] = ()
-    result: str | Inference = ""
-    properties: tuple[PropertyRow, ...] = ()
-    sm: int = 70
-    pure: bool = False
-    check: Callable[[Sequence[Attribute]], None] | None = None
-    example: str = ""
-
-    @property
-    def kinds(self) -> list[tuple[str, str, bool]]:
-        """Name, kind, and whether it may be left out, of each operand."""
-        parts = [o.rstrip("?").split(":") for o in self.operands]
-        return [(n, k, o.endswith("?")) for (n, k), o in zip(parts, self.operands)]
 
 
 def _natural(n: int) -> bool:
@@ -277,7 +156,7 @@ ROWS: tuple[Row, ...] = (
     Row("setmaxnreg", "Changes how many registers each thread of the warp group has; the kernel needs its block size.",
         '"setmaxnreg"',
         properties=(
-            Number("count", "a multiple of 8 from 24 to 256", lambda n: 24 <= n <= 256 and n % 8 == 0),
+            Number("count", "a multiple of 8 from 24 to 256", register_count),
             Words("action", ("increase", "decrease")),
         ), sm=90, example='() {count = 240 : i32, action = "increase"} : () -> ()'),
     Row("griddepcontrol_wait", "Waits until the grids that this one depends on have finished and their writes show.",
@@ -305,7 +184,7 @@ ROWS: tuple[Row, ...] = (
         "``index``, within groups of ``width`` lanes; where there is none, the thread's own.",
         '"shfl.sync"', ("value:value", "index:i32"), "=",
         (Words("mode", ("bfly", "up", "down", "idx"), "bfly"),
-         Number("width", "1, 2, 4, 8, 16 or 32", lambda n: n in (1, 2, 4, 8, 16, 32), 32)),
+         Number("width", "1, 2, 4, 8, 16 or 32", shuffle_width, 32)),
         example='(%v, %i) {mode = "bfly"} : (f32, i32) -> f32'),
     Row("vote_any", "Whether it holds for a thread of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
     Row("vote_all", "Whether it holds for all threads of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
@@ -319,19 +198,19 @@ ROWS: tuple[Row, ...] = (
             ("i32", "i64", "f32", "f64")),
     _atomic("max", "``*ptr = max(*ptr, value)`` (signed), as ``atomic_add``; a loop for floats.",
             ("i32", "i64", "f32", "f64")),
-    _atomic("umin", "``*ptr = min(*ptr, value)`` (unsigned), as ``atomic_add``.", _INTS, element="int_element"),
-    _atomic("umax", "``*ptr = max(*ptr, value)`` (unsigned), as ``atomic_add``.", _INTS, element="int_element"),
-    _atomic("and", "``*ptr &= value``, as ``atomic_add``.", _INTS, element="int_element"),
-    _atomic("or", "``*ptr |= value``, as ``atomic_add``.", _INTS, element="int_element"),
-    _atomic("xor", "``*ptr ^= value``, as ``atomic_add``.", _INTS, element="int_element"),
+    _atomic("umin", "``*ptr = min(*ptr, value)`` (unsigned), as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("umax", "``*ptr = max(*ptr, value)`` (unsigned), as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("and", "``*ptr &= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("or", "``*ptr |= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("xor", "``*ptr ^= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
     _atomic("exch", "``*ptr = value``, as ``atomic_add``.", ("i32", "i64", "f32", "f64")),
-    _atomic("cas", "``*ptr = value`` if ``*ptr == expected``, as ``atomic_add``.", _INTS, ("expected",),
+    _atomic("cas", "``*ptr = value`` if ``*ptr == expected``, as ``atomic_add``.", INTEGERS, ("expected",),
             element="int_element"),
     Row("load_acquire", "Reads a flag; later accesses of the thread see what was written before the flag was released.",
         '"ld"', ("ptr:int_ptr",), "*", (_SCOPE,),
         example="(%flag) : (!cute.ptr<i32, gmem>) -> i32"),
     Row("store_release", "Writes a flag after everything that the thread has written before.",
-        '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), check=_same_element(_INTS),
+        '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), check=_same_element(INTEGERS),
         example="(%flag, %value) : (!cute.ptr<i32, gmem>, i32) -> ()"),
     # fast functions, denormals flushed to zero
     Row("exp2_approx", "``2^x`` to 2 ulp, denormals to zero.", '"ex2"', ("x:f32",), "f32", pure=True),
@@ -504,7 +383,9 @@ def _class(row: Row) -> type[ArchOp]:
     effects = traits_def(Pure()) if row.pure else traits_def(MemoryReadEffect(), MemoryWriteEffect())
     body = {"__module__": __name__, "__doc__": _documentation(row), "name": f"cute_nvgpu.arch.{row.name}"}
     words = "".join(w.capitalize() for w in row.name.split("_"))
-    return type(ArchOp)(f"{words}Op", (ArchOp,), {**body, "traits": effects, "ROW": row})
+    made = type(f"{words}Op", (ArchOp,), {**body, "traits": effects, "ROW": row})
+    assert issubclass(made, ArchOp)
+    return made
 
 
 @cache
@@ -566,4 +447,4 @@ def _attribute(value: PropertyArg) -> Attribute:
     return value
 
 
-__all__ = ["CUTE_OPS", "KINDS", "OPS", "ROWS", "ArchOp", "Flag", "Number", "Operand", "Row", "Words", "make"]
+__all__ = ["CUTE_OPS", "OPS", "ROWS", "ArchOp", "make"]

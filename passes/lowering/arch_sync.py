@@ -13,13 +13,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.memory_types import element_bits, natural_alignment
+from cute_dialect.memory_types import element_bits, integer_width, natural_alignment
 from cute_dialect.ops.arch_sync import ROWS, ArchOp
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
-from cute_dialect.upstream.op import PropertyValue
 
 Lower = Callable[[Lowering, ArchOp, list[SSAValue]], SSAValue | None]
 """Emits what an op stands for, given its lowered operands; gives the lowered result."""
@@ -36,20 +35,20 @@ _SCOPES = {"cta": "block", "cluster": "cluster", "gpu": "device", "sys": None}
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 
 
-def _effect(name: str, **properties: PropertyValue) -> Lower:
+def _effect(name: str) -> Lower:
     """``nvvm.NAME`` on the same operands, without a result."""
 
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-        low.build.add(nvvm.OPS[name](*operands, result_types=[], **properties))
+        low.build.add(nvvm.OPS[name](*operands, result_types=[]))
 
     return lower
 
 
-def _value(name: str, t: Attribute, **properties: PropertyValue) -> Lower:
+def _value(name: str, t: Attribute) -> Lower:
     """``nvvm.NAME`` on the same operands, with a result of this type."""
 
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
-        return low.build.emit(nvvm.OPS[name](*operands, result_types=[t], **properties))
+        return low.build.emit(nvvm.OPS[name](*operands, result_types=[t]))
 
     return lower
 
@@ -128,6 +127,17 @@ def _syncwarp(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
 def _cluster_arrive(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     name = "cluster.arrive.relaxed" if op.flag("relaxed") else "cluster.arrive"
     low.build.add(nvvm.OPS[name](aligned=True, result_types=[]))
+
+
+def _cluster_wait(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    low.build.add(nvvm.OPS["cluster.wait"](aligned=True, result_types=[]))
+
+
+def _griddepcontrol(kind: str) -> Lower:
+    def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+        low.build.add(nvvm.OPS["griddepcontrol"](kind=kind, result_types=[]))
+
+    return lower
 
 
 def _sreg(cls: type[nvvm.SRegOp], bound: int | None = None) -> Lower:
@@ -221,7 +231,8 @@ _INTEGER_ATOMICS = {
 def _atomic(name: str) -> Lower:
     def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
         address, value = operands
-        kind = (_INTEGER_ATOMICS if isinstance(value.type, IntegerType) else _FLOAT_ATOMICS)[name]
+        t = op.result_types[0]
+        kind = (_FLOAT_ATOMICS if integer_width(t) is None else _INTEGER_ATOMICS)[name]
         return low.build.emit(
             llvm.OPS["atomicrmw"](
                 address,
@@ -229,8 +240,8 @@ def _atomic(name: str) -> Lower:
                 bin_op=kind,
                 ordering=_ORDERS[op.word("order")],
                 syncscope=_SCOPES[op.word("scope")],
-                alignment=natural_alignment(value.type),
-                result_types=[value.type],
+                alignment=natural_alignment(t),
+                result_types=[t],
             )
         )
 
@@ -290,7 +301,7 @@ LOWER: Mapping[str, Lower] = {
     "named_barrier_arrive": _intrinsic("barrier.cta.arrive.aligned.count"),
     "syncwarp": _syncwarp,
     "cluster_arrive": _cluster_arrive,
-    "cluster_wait": _effect("cluster.wait", aligned=True),
+    "cluster_wait": _cluster_wait,
     "cluster_rank": _sreg(nvvm.ClusterRankOp),
     "cluster_size": _sreg(nvvm.ClusterSizeOp),
     "elect_one": _value("elect.sync", i1),
@@ -298,8 +309,8 @@ LOWER: Mapping[str, Lower] = {
     "lane_id": _sreg(nvvm.LaneIdOp, 32),
     "map_cluster": _map_cluster,
     "setmaxnreg": _setmaxnreg,
-    "griddepcontrol_wait": _effect("griddepcontrol", kind="wait"),
-    "griddepcontrol_launch_dependents": _effect("griddepcontrol", kind="launch_dependents"),
+    "griddepcontrol_wait": _griddepcontrol("wait"),
+    "griddepcontrol_launch_dependents": _griddepcontrol("launch_dependents"),
     "cp_async_commit_group": _effect("cp.async.commit.group"),
     "cp_async_wait_group": _wait_group,
     "cp_async_mbarrier_arrive": _cp_async_arrive,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -98,7 +100,7 @@ def test_ids_and_the_elected_thread() -> None:
     assert o.tolist() == (tid // 32 * 100 + tid % 32 + (tid % 32 == 0) * 10000).tolist()
 
 
-APPROX = {
+APPROX: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float, float, float]] = {
     "exp2": (np.exp2, -20, 20, 2**-22), "log2": (np.log2, 0.1, 100, 2**-20), "rcp": (np.reciprocal, 0.1, 9, 2**-22),
     "sqrt": (np.sqrt, 0, 9, 2**-22), "rsqrt": (lambda x: 1 / np.sqrt(x), 0.1, 9, 2**-21.5),
     "tanh": (np.tanh, -3, 3, 2**-10),

@@ -218,5 +218,5 @@ def test_setmaxnreg_needs_the_block_size_and_no_limit() -> None:
     ):
         compile_cute(text.replace("known_block_size", "other_size"), emit="base")
     limited = kernel(SETMAXNREG, "", 384, ", nvvm.maxnreg = 168 : i32")
-    with pytest.raises(CompileError, match="expected a kernel without nvvm.maxnreg around setmaxnreg, got one with"):
+    with pytest.raises(CompileError, match=r"expected a kernel without nvvm\.maxnreg around setmaxnreg, got one with"):
         compile_cute(limited, emit="base")

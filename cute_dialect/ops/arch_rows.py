@@ -1,0 +1,173 @@
+"""What a row of a table of machine-level ops says: operands, result, properties, source (see :mod:`.arch_sync`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, cast
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
+from xdsl.ir import Attribute
+
+from cute_dialect.memory_types import ConstrainedIntType, PtrType
+
+
+class Words(NamedTuple):
+    """A property that is one of some words; without a default it must be given."""
+
+    name: str
+    allowed: tuple[str, ...]
+    default: str | None = None
+
+    def check(self, value: Attribute | None) -> str | None:
+        """What is wrong with the attribute, if anything."""
+        if value is None and self.default is not None:
+            return None
+        if isinstance(value, StringAttr) and value.data in self.allowed:
+            return None
+        return f"expected {self.name} = one of {', '.join(repr(w) for w in self.allowed)}, got {shown(value)}"
+
+
+class Number(NamedTuple):
+    """A property that is an ``i32``; without a default it must be given.  ``fits`` says which.  ``what``: in words."""
+
+    name: str
+    what: str
+    fits: Callable[[int], bool]
+    default: int | None = None
+
+    def check(self, value: Attribute | None) -> str | None:
+        """What is wrong with the attribute, if anything."""
+        if value is None and self.default is not None:
+            return None
+        if isinstance(value, IntegerAttr) and cast("IntegerAttr", value).type == i32 and self.fits(value.value.data):
+            return None
+        return f"expected {self.name} = {self.what} (i32), got {shown(value)}"
+
+
+class Flag(NamedTuple):
+    """A property that is there (or ``true``) or not."""
+
+    name: str
+
+    def check(self, value: Attribute | None) -> str | None:
+        """What is wrong with the attribute, if anything."""
+        if value is None or isinstance(value, UnitAttr) or value in _TRUTH:
+            return None
+        return f"expected {self.name} alone, or {self.name} = true or false, got {shown(value)}"
+
+
+_TRUTH = (IntegerAttr(1, i1), IntegerAttr(0, i1), IntegerAttr(-1, i1))
+
+PropertyRow: TypeAlias = Words | Number | Flag
+
+
+def shown(value: Attribute | None) -> str:
+    """An attribute in a message."""
+    return "nothing" if value is None else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------------- operands
+
+
+class Operand(NamedTuple):
+    """What an operand may be: ``accepts`` of its type; ``what`` for messages; ``example`` a type."""
+
+    what: str
+    accepts: Callable[[Attribute], bool]
+    example: str
+
+
+def _is_i32(t: Attribute) -> bool:
+    return t == i32 or (isinstance(t, ConstrainedIntType) and t.width == 32)
+
+
+def _is_mbarrier(t: Attribute) -> bool:
+    return isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64
+
+
+def _is_i1(t: Attribute) -> bool:
+    return t == i1
+
+
+def _is_plain_i32(t: Attribute) -> bool:
+    return t == i32
+
+
+def _points_at_integers(t: Attribute) -> bool:
+    return _points("gmem", "smem", "dsmem")(t) and isinstance(t, PtrType) and str(t.data.element) in INTEGERS
+
+
+def register_count(n: int) -> bool:
+    """Whether ``setmaxnreg`` takes this number of registers."""
+    return 24 <= n <= 256 and n % 8 == 0
+
+
+def shuffle_width(n: int) -> bool:
+    """Whether groups of this many lanes can be shuffled."""
+    return n in (1, 2, 4, 8, 16, 32)
+
+
+def _points(*spaces: str) -> Callable[[Attribute], bool]:
+    return lambda t: isinstance(t, PtrType) and t.data.space in spaces
+
+
+def _named(*names: str) -> Callable[[Attribute], bool]:
+    return lambda t: str(t) in names
+
+
+INTEGERS = ("i32", "i64")
+"""Element types of integer atomics."""
+
+_SHUFFLED = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+
+KINDS: dict[str, Operand] = {
+    "bar": Operand(
+        "!cute.ptr<i64, smem>, an mbarrier",
+        _is_mbarrier,
+        "!cute.ptr<i64, smem>",
+    ),
+    "i32": Operand("i32", _is_i32, "i32"),
+    "i1": Operand("i1", _is_i1, "i1"),
+    "f32": Operand("f32", _named("f32"), "f32"),
+    "value": Operand(f"one of {', '.join(_SHUFFLED)}", _named(*_SHUFFLED), "f32"),
+    "word": Operand("i32", _is_plain_i32, "i32"),
+    "smem": Operand("a pointer to smem", _points("smem"), "!cute.ptr<f32, smem>"),
+    "ptr": Operand("a pointer to gmem, smem or dsmem", _points("gmem", "smem", "dsmem"), "!cute.ptr<f32, gmem>"),
+    "int_ptr": Operand(
+        "a pointer to i32 or i64 in gmem, smem or dsmem",
+        _points_at_integers,
+        "!cute.ptr<i32, gmem>",
+    ),
+    "element": Operand("the element type of the pointer", _named(*_SHUFFLED), "f32"),
+    "int_element": Operand("the element type of the pointer", _named("i32", "i64"), "i32"),
+}
+"""Operand kinds by the word that rows use."""
+
+
+Inference: TypeAlias = Callable[[Sequence[Attribute]], list[Attribute]]
+
+
+class Row(NamedTuple):
+    """One op.
+
+    ``operands``: ``name:kind``, ``name:kind?`` where it may be left out.  ``result``: a type, ``=`` for the type of
+    operand 0, ``*`` for the element type that operand 0 points at, or a function.  ``sm``: the first architecture that
+    has the instruction.  ``pure``: no effect, may be moved and dropped.  ``checks``: what must hold beyond kinds.
+    """
+
+    name: str
+    summary: str
+    isa: str
+    operands: tuple[str, ...] = ()
+    result: str | Inference = ""
+    properties: tuple[PropertyRow, ...] = ()
+    sm: int = 70
+    pure: bool = False
+    check: Callable[[Sequence[Attribute]], None] | None = None
+    example: str = ""
+
+    @property
+    def kinds(self) -> list[tuple[str, str, bool]]:
+        """Name, kind, and whether it may be left out, of each operand."""
+        parts = [o.rstrip("?").split(":") for o in self.operands]
+        return [(n, k, o.endswith("?")) for (n, k), o in zip(parts, self.operands)]
