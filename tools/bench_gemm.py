@@ -28,7 +28,15 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["SIZES", "build", "configs", "run"]
 
 TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16"}
-CHECKS = ((64, 256, 64), (128, 256, 192), (200, 264, 72), (256, 512, 64), (1000, 1000, 1000), (2048, 2048, 2048), (4096, 512, 8))
+CHECKS = (
+    (64, 256, 64),
+    (128, 256, 192),
+    (200, 264, 72),
+    (256, 512, 64),
+    (1000, 1000, 1000),
+    (2048, 2048, 2048),
+    (4096, 512, 8),
+)
 SIZES = (
     (2048, 2048, 2048),
     (4096, 4096, 4096),
@@ -86,7 +94,9 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     return {"rows": rows}
 
 
-def inputs(shape: tuple[int, int, int], element: str, *, integers: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def inputs(
+    shape: tuple[int, int, int], element: str, *, integers: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """A (M, K), B (N, K) and a poisoned C (M, N)."""
     import torch
 

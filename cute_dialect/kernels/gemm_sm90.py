@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder, Coordinate, Loop, Value
 
 __all__ = ["GemmConfig", "build_gemm_sm90", "gemm_sm90"]
 
-_BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32}
+_BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
 
 
 class GemmConfig(NamedTuple):
@@ -34,11 +34,17 @@ class GemmConfig(NamedTuple):
 
     ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
     that share B; ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is
-    stored while the next one is multiplied.
+    stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or
+    ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and C have a third mode, of matrices.
+    ``promote``: accumulate in two levels, the products of one stage in the tensor cores, their sums in f32 registers
+    (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the first loads do not wait for the
+    cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
     """
 
     element: str = "f16"
     output: str = "f16"
+    major_a: str = "k"
+    major_b: str = "k"
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
     cluster_m: int = 2
@@ -47,6 +53,8 @@ class GemmConfig(NamedTuple):
     deferred: bool = True
     early: bool = True
     serpentine: bool = True
+    batch: bool = False
+    promote: bool = False
 
     @property
     def bits(self) -> int:
@@ -70,19 +78,39 @@ class GemmConfig(NamedTuple):
         return (m + n) * k * self.bits // 8
 
     @property
+    def chunk(self) -> int:
+        """Columns of C that are stored at once: 128 bytes."""
+        return 1024 // _BITS[self.output]
+
+    @property
     def smem_bytes(self) -> int:
         """Shared memory of a block, bytes: the ring, two staging buffers a consumer, the barriers."""
-        return self.stages * self.stage_bytes + self.consumers * 2 * 64 * 64 * 2 + self.stages * 16
+        return self.stages * self.stage_bytes + self.consumers * 2 * 64 * 128 + self.stages * 16
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        m, n, k = self.tile
+        if self.element not in _BITS or self.output not in ("f16", "bf16", "f32"):
+            raise ValueError(f"expected elements of {', '.join(_BITS)} and f16, bf16 or f32 out, got {self}")
+        if k * self.bits != 1024:
+            raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
+        if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
+            raise ValueError(f"expected a tile of 64, 128 or 192 rows and up to 256 columns, got {m} x {n}")
+        if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
+            raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
+        if self.smem_bytes > 232448:
+            raise ValueError(f"expected at most 232448 bytes of shared memory, got {self.smem_bytes}: fewer stages")
 
 
 def gemm_sm90(config: GemmConfig | None = None) -> str:
-    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C)."""
+    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C).  Raises ValueError for a bad configuration."""
     builder, aliases = build_gemm_sm90(config or GemmConfig())
     return builder.text(aliases)
 
 
 def build_gemm_sm90(config: GemmConfig) -> tuple[Builder, dict[str, str]]:
-    """The module, and names for its long types."""
+    """The module, and names for its long types.  Raises ValueError for a bad configuration."""
+    config.check()
     b = Builder()
     gemm = _Gemm(b, config)
     gemm.kernel()
@@ -90,81 +118,142 @@ def build_gemm_sm90(config: GemmConfig) -> tuple[Builder, dict[str, str]]:
     return b, gemm.aliases()
 
 
+class _Operand:
+    """A or B: how its tile lies in shared memory, and how TMA brings it there.
+
+    K-major: rows of 128 bytes of K.  Otherwise blocks of 64 rows (128 bytes), each of all K.  A tile comes in
+    ``slices``, the part of one block of the cluster.
+    """
+
+    def __init__(self, c: GemmConfig, rows: int, slices: int, major: str):
+        k, stages = c.tile[2], c.stages
+        self.k_major = major == "k"
+        self.batch = c.batch
+        self.rows, self.k, self.slices = rows, k, slices
+        size, part = rows * k, rows // slices
+        self.part = part
+        if self.k_major:
+            tile, step, parts = f"({rows},{k},{stages}):({k},1,{size})", "", f"({part},{slices},{k},{stages})"
+            parts += f":({k},{part * k},1,{size})"
+            self.where = f"({part},{k}):(1@1,1@0)"
+            self.tile_layout = f"({part},{k}):({k},1)"
+            box = (k, part)
+        else:
+            blocks = f"(64,{rows // 64})" if rows > 64 else "64"
+            step = f"(1,{64 * k})" if rows > 64 else "1"
+            tile = f"({blocks},{k},{stages}):({step},64,{size})"
+            inner, inner_step = (f"(64,{part // 64})", f"(1,{64 * k})") if part > 64 else ("64", "1")
+            parts = f"({inner},{slices},{k},{stages}):({inner_step},{part * k},64,{size})"
+            basis = "(1@0,64@0)" if part > 64 else "1@0"
+            self.where = f"({inner},{k}):({basis},1@1)"
+            self.tile_layout = f"({inner},{k}):({inner_step},64)"
+            box = (64, k)
+        self.smem = f'!cute.memref<{c.element}, smem, align<1024>, S<3,4,3>, "{tile}">'
+        self.parts = parts
+        if c.batch:
+            box = (*box, 1)
+            self.where = _one_more(self.where, "1@2")
+            self.tile_layout = _one_more(self.tile_layout, "0")
+        extents = ", ".join(map(str, box))
+        self.atom = f"!cute_nvgpu.atom.tma_load<{c.element}, box = ({extents}), swizzle = 128, l2 = 256>"
+        d = f"?{{div={128 // c.bits}}}"
+        strides = f"{d},1" if self.k_major else f"1,{d}"
+        shape = "(?,?)"
+        if c.batch:
+            strides, shape = strides + f",{d}", "(?,?,?)"
+        self.matrix = f'!cute.memref<{c.element}, gmem, align<16>, "{shape}:({strides})">'
+
+    def coordinates(self, k: Value, row: Value, matrix: Value | None) -> tuple[Value, ...]:
+        """Of the first element, TMA's innermost dimension first."""
+        inner = (k, row) if self.k_major else (row, k)
+        return (*inner, matrix) if matrix is not None else inner
+
+
+def _one_more(layout: str, stride: str) -> str:
+    shape, strides = layout.split(":")
+    return f"{shape[:-1]},1):{strides[:-1]},{stride})"
+
+
 class _Gemm:
+    """Emits one kernel and its host function."""
+
     def __init__(self, b: Builder, config: GemmConfig):
         self.b = b
-        self.c = config
-        m, n, k = config.tile
-        e, out, stages = config.element, config.output, config.stages
-        self.half_n = n // config.cluster_m
-        vector = 128 // config.bits
-        self.sA = f'!cute.memref<{e}, smem, align<1024>, S<3,4,3>, "({m},{k},{stages}):({k},1,{m * k})">'
-        self.sB = f'!cute.memref<{e}, smem, align<1024>, S<3,4,3>, "({n},{k},{stages}):({k},1,{n * k})">'
-        self.sC = f'!cute.memref<{out}, smem, align<1024>, S<3,4,3>, "(64,64,2,{config.consumers}):(64,1,4096,8192)">'
-        self.bars = f'!cute.memref<i64, smem, "({stages},2):(1,{stages})">'
-        self.tma_a = f"!cute_nvgpu.atom.tma_load<{e}, box = ({k},{m}), swizzle = 128, l2 = 256>"
-        self.tma_b = f"!cute_nvgpu.atom.tma_load<{e}, box = ({k},{self.half_n}), swizzle = 128, l2 = 256>"
-        self.tma_c = f"!cute_nvgpu.atom.tma_store<{out}, box = (64,16), swizzle = 128, l2 = 256>"
-        inst = 256 // config.bits  # K of one instruction: 32 bytes
-        self.wgmma = f"!cute_nvgpu.atom.wgmma<64x{n}x{inst}, (f32,{e},{e},f32), A = smem, major = (k,k)>"
-        self.mma = f'!cute.tiled_mma<{self.wgmma}, atom_layout_MNK = <"({config.consumers},1,1):(1,0,0)">>'
-        self.acc = f'!cute.memref<f32, rmem, "((2,2,{n // 8}),1,1):((1,2,4),0,0)">'
-        self.packed = f'!cute.memref<{out}, rmem, "((2,2,{n // 8}),1,1):((1,2,4),0,0)">'
-        self.matA = f'!cute.memref<{e}, gmem, align<16>, "(?,?):(?{{div={vector}}},1)">'
-        self.matC = f'!cute.memref<{out}, gmem, align<16>, "(?,?):(?{{div=8}},1)">'
+        self.c = c = config
+        m, n, _ = c.tile
+        e, out = c.element, c.output
+        self.A_ = _Operand(c, m, 1, c.major_a)
+        self.B_ = _Operand(c, n, c.cluster_m, "k" if c.major_b == "k" else "mn")
+        chunk = c.chunk
+        self.sC = f'!cute.memref<{out}, smem, align<1024>, S<3,4,3>, "(64,{chunk},2,{c.consumers}):({chunk},1,{64 * chunk},{128 * chunk})">'  # noqa: E501
+        self.barriers_type = f'!cute.memref<i64, smem, "({c.stages},2):(1,{c.stages})">'
+        extra = ", 1" if c.batch else ""
+        self.tma_c = f"!cute_nvgpu.atom.tma_store<{out}, box = ({chunk}, 16{extra}), swizzle = 128, l2 = 256>"
+        majors = ", ".join("k" if x == "k" else "mn" for x in (c.major_a, c.major_b))
+        self.wgmma = f"!cute_nvgpu.atom.wgmma<64x{n}x{256 // c.bits}, (f32,{e},{e},f32), A = smem, major = ({majors})>"
+        self.mma = f'!cute.tiled_mma<{self.wgmma}, atom_layout_MNK = <"({c.consumers},1,1):(1,0,0)">>'
+        fragment = f'"((2,2,{n // 8}),1,1):((1,2,4),0,0)"'
+        self.acc = f"!cute.memref<f32, rmem, {fragment}>"
+        self.result = f"!cute.memref<{out}, rmem, {fragment}>"
+        vector = 128 // _BITS[out]
+        strides = f"(?{{div={vector}}},1)" if not c.batch else f"(?{{div={vector}}},1,?{{div={vector}}})"
+        self.matC = f'!cute.memref<{out}, gmem, align<16>, "{"(?,?,?)" if c.batch else "(?,?)"}:{strides}">'
 
     def aliases(self) -> dict[str, str]:
-        return {
-            "sA": self.sA, "sB": self.sB, "sC": self.sC, "barriers": self.bars, "loadA": self.tma_a, "loadB": self.tma_b,
-            "storeC": self.tma_c, "wgmma": self.wgmma, "mma": self.mma, "acc": self.acc, "packed": self.packed,
-            "mat": self.matA, "matC": self.matC,
+        """Names for the types."""
+        found = {
+            "sA": self.A_.smem, "sB": self.B_.smem, "sC": self.sC, "barriers": self.barriers_type,
+            "loadA": self.A_.atom, "loadB": self.B_.atom, "storeC": self.tma_c, "wgmma": self.wgmma, "mma": self.mma,
+            "acc": self.acc, "result": self.result, "A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC,
         }  # fmt: skip
+        return {name: t for i, (name, t) in enumerate(found.items()) if t not in list(found.values())[:i]}
 
     # ------------------------------------------------------------------------------------------------- kernel
 
     def kernel(self) -> None:
+        """``@gemm``: ``tiles_m`` counts cluster rows, ``tiles_n`` tiles, ``k_tiles`` stages of K."""
         b, c = self.b, self.c
-        # tiles_m counts cluster rows, tiles_n tiles, k_tiles stages of K.
-        parameters = {
-            "loadA": self.tma_a, "loadB": self.tma_b, "storeC": self.tma_c,
-            "tiles_m": "i32", "tiles_n": "i32", "k_tiles": "i32",
-        }  # fmt: skip
+        parameters = {"loadA": self.A_.atom, "loadB": self.B_.atom, "storeC": self.tma_c}
+        parameters |= {"tiles_m": "i32", "tiles_n": "i32", "k_tiles": "i32", "matrices": "i32"}
+        if not c.batch:
+            del parameters["matrices"]
         cluster = (c.cluster_m, 1, 1) if c.cluster_m > 1 else None
-        with b.kernel(
-            "gemm", parameters, threads=c.threads, cluster=cluster, attributes=["nvvm.minctasm = 1 : i32"]
-        ) as p:
-            self.load_a, self.load_b, self.store_c, self.tiles_m, self.tiles_n, self.k_tiles = p
-            self._prologue()
+        attributes = ["nvvm.minctasm = 1 : i32"]
+        with b.kernel("gemm", parameters, threads=c.threads, cluster=cluster, attributes=attributes) as p:
+            self.load_a, self.load_b, self.store_c, self.tiles_m, self.tiles_n, self.k_tiles = p[:6]
+            self._prologue(p[6] if c.batch else None)
+            # Registers that the producer gives up; 256 threads have 255 each anyway.
+            give, take = {1: (0, 0), 2: (40, 232), 3: (32, 160)}[c.consumers]
             with b.if_else(self.group_of_warps.eq(0)) as (producer, consumer):
                 with producer:
-                    b.run("setmaxnreg", count=40 if c.consumers == 2 else 24, action='"decrease"')
+                    if give:
+                        b.run("setmaxnreg", count=give, action='"decrease"')
                     with b.if_(self.warp.eq(0)), b.if_(b.arch("elect_one")):
                         self._produce()
                 with consumer:
-                    b.run("setmaxnreg", count=232 if c.consumers == 2 else 240, action='"increase"')
+                    if take:
+                        b.run("setmaxnreg", count=take, action='"increase"')
                     self._consume()
             self._sync_cluster()
 
-    def _prologue(self) -> None:
+    def _prologue(self, matrices: Value | None) -> None:
         b, c = self.b, self.c
-        self.A = b.alloc_smem(self.sA)
-        self.B = b.alloc_smem(self.sB)
+        self.A = b.alloc_smem(self.A_.smem)
+        self.B = b.alloc_smem(self.B_.smem)
         self.C = b.alloc_smem(self.sC)
-        self.barriers = b.alloc_smem(self.bars)
+        self.barriers = b.alloc_smem(self.barriers_type)
         self.tid = b.thread_id()
         warp = b.arch("warp_id")
         self.group_of_warps = warp // 4
         self.warp = warp % 4  # in its group
         self.lane = b.arch("lane_id")
+        self.rank: Value | None = None
+        self.first_tile, self.step = b.block_id(), b.grid_size()
         if c.cluster_m > 1:
-            self.rank: Value | int = b.arch("cluster_rank")
-            self.first_tile = b.block_id() // c.cluster_m
-            self.step = b.grid_size() // c.cluster_m
-        else:
-            self.rank = 0
-            self.first_tile = b.block_id()
-            self.step = b.grid_size()
-        self.tiles = self.tiles_m * self.tiles_n
+            self.rank = b.arch("cluster_rank")
+            self.first_tile, self.step = self.first_tile // c.cluster_m, self.step // c.cluster_m
+        self.tiles_of_matrix = self.tiles_m * self.tiles_n
+        self.tiles = self.tiles_of_matrix * matrices if matrices is not None else self.tiles_of_matrix
         with b.if_(self.tid.eq(0)):
             for tensor_map in (self.load_a, self.load_b, self.store_c):
                 b.run("prefetch_tensormap", tensor_map)
@@ -172,20 +261,18 @@ class _Gemm:
                 b.run("mbarrier_init", self._full(s), 1)
                 b.run("mbarrier_init", self._empty(s), c.consumers * c.cluster_m)
             b.run("fence_mbarrier_init")
-        # The producer's view of B: which half this block loads for the cluster.
-        n, k = c.tile[1], c.tile[2]
-        half = f"({self.half_n},{c.cluster_m},{k},{c.stages}):({k},{self.half_n * k},1,{n * k})"
-        self.B_halves = b.view(b.iterator(self.B), half)
+        # The producer's view of B: the part that this block loads for the cluster.
+        self.B_parts = b.view(b.iterator(self.B), self.B_.parts)
         if c.early:
             # Loads that only this block's barriers see need not wait for the cluster.
             self.early = b.minimum(self.k_tiles, c.stages)
             with b.if_(self.tid.eq(0)):
-                m0, _ = self._place(self.first_tile)
+                place = self._place(self.first_tile)
                 with b.for_(0, self.early) as loop:
                     b.run("mbarrier_arrive_expect_tx", self._full(loop.iv), c.stage_bytes)
-                    self._fetch_a(loop.iv, loop.iv * k, m0)
+                    self._fetch_a(loop.iv, loop.iv, place)
                     if c.cluster_m == 1:
-                        self._fetch_b(loop.iv, loop.iv * k, self._place(self.first_tile)[1])
+                        self._fetch_b(loop.iv, loop.iv, place)
         self._sync_cluster(relaxed=True)
 
     def _sync_cluster(self, *, relaxed: bool = False) -> None:
@@ -209,9 +296,13 @@ class _Gemm:
         wraps = following.eq(self.c.stages)
         return b.select(wraps, 0, following), phase ^ b.to_i32(wraps)
 
-    def _place(self, tile: Value) -> tuple[Value, Value]:
-        """First row and column of this block's part of a cluster tile."""
+    def _place(self, tile: Value) -> tuple[Value, Value, Value | None]:
+        """First row and column of this block's part of a cluster tile, and the matrix."""
         b, c = self.b, self.c
+        matrix = None
+        if c.batch:
+            matrix = tile // self.tiles_of_matrix
+            tile = tile - matrix * self.tiles_of_matrix
         per_group = self.tiles_n * c.group
         group = tile // per_group
         inside = tile - group * per_group
@@ -221,40 +312,54 @@ class _Gemm:
         row = first + (inside - column * rows)
         if c.serpentine:
             column = b.select((group & 1).ne(0), self.tiles_n - 1 - column, column)
-        return (row * c.cluster_m + self.rank) * c.tile[0], column * c.tile[1]
+        if self.rank is not None:
+            row = row * c.cluster_m + self.rank
+        return row * c.tile[0], column * c.tile[1], matrix
 
-    def _fetch_a(self, slot: Value, k: Value, m0: Value) -> None:
+    # ----------------------------------------------------------------------------------------------- producer
+
+    def _fetch_a(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
         b, c = self.b, self.c
-        where = b.view(b.int_tuple((k, m0)), f"({c.tile[0]},{c.tile[2]}):(1@1,1@0)")
+        row, _, matrix = place
+        where = b.view(b.int_tuple(self.A_.coordinates(k_tile * c.tile[2], row, matrix)), self.A_.where)
         atom = b.op("cute.atom.set_value", self.load_a, self._full(slot), field='"tma_bar"')
-        b.copy(atom, where, b.slice(self.A, None, None, slot))
+        b.copy(atom, where, self._stage(self.A, (None, None, slot)))
 
-    def _fetch_b(self, slot: Value, k: Value, n0: Value) -> None:
+    def _fetch_b(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
         b, c = self.b, self.c
-        row = n0 + self.rank * self.half_n if isinstance(self.rank, Value) else n0
-        where = b.view(b.int_tuple((k, row)), f"({self.half_n},{c.tile[2]}):(1@1,1@0)")
+        _, row, matrix = place
+        if self.rank is not None:
+            row = row + self.rank * self.B_.part
+        where = b.view(b.int_tuple(self.B_.coordinates(k_tile * c.tile[2], row, matrix)), self.B_.where)
         atom = b.op("cute.atom.set_value", self.load_b, self._full(slot), field='"tma_bar"')
-        if c.cluster_m > 1:
+        if self.rank is not None:
             mask = b.constant((1 << c.cluster_m) - 1, "i16")
             atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
-        b.copy(atom, where, b.slice(self.B_halves, None, self.rank, None, slot))
+        b.copy(atom, where, self._stage(self.B_parts, (None, self.rank if self.rank is not None else 0, None, slot)))
+
+    def _stage(self, tensor: Value, where: Coordinate) -> Value:
+        """A stage's tile, with a mode of one matrix where the coordinates have one."""
+        b = self.b
+        tile = b.slice(tensor, where)
+        if not self.c.batch:
+            return tile
+        operand = self.A_ if tensor is self.A else self.B_
+        return b.view(b.iterator(tile), operand.tile_layout)
 
     def _produce(self) -> None:
         b, c = self.b, self.c
         zero = b.constant(0)
-        k_size = c.tile[2]
+        done, slot, phase = zero, zero, zero
         if c.early:
             done = self.early
-            _, n0 = self._place(self.first_tile)
             if c.cluster_m > 1:
+                place = self._place(self.first_tile)
                 with b.for_(0, done) as loop:
-                    self._fetch_b(loop.iv, loop.iv * k_size, n0)
+                    self._fetch_b(loop.iv, loop.iv, place)
             slot, phase = done % c.stages, (done // c.stages) & 1
-        else:
-            done, slot, phase = zero, zero, zero
         with b.for_(self.first_tile, self.tiles, self.step, [slot, phase, done, zero]) as tiles:
             slot, phase, start, flip = tiles.args
-            m0, n0 = self._place(tiles.iv)
+            place = self._place(tiles.iv)
             with b.for_(start, self.k_tiles, 1, [slot, phase]) as loop:
                 slot, phase = loop.args
                 b.run("mbarrier_wait", self._empty(slot), phase ^ 1)
@@ -262,8 +367,8 @@ class _Gemm:
                 k = loop.iv
                 if c.serpentine:  # every other tile walks K backwards: what the L2 saw last is read first
                     k = b.select(flip.ne(0), self.k_tiles - 1 - k, k)
-                self._fetch_a(slot, k * k_size, m0)
-                self._fetch_b(slot, k * k_size, n0)
+                self._fetch_a(slot, k, place)
+                self._fetch_b(slot, k, place)
                 loop.next(*self._next(slot, phase))
             tiles.next(*loop.results, zero, flip ^ 1)
 
@@ -278,20 +383,21 @@ class _Gemm:
         self.tA = b.partition("A", self.tiled_mma, self.A, thread)
         self.tB = b.partition("B", self.tiled_mma, self.B, thread)
         self.accumulators = b.registers(self.acc)
+        self.sums = b.registers(self.acc) if c.promote else self.accumulators
         # Who tells which block of the cluster that a slot is free: thread d of a warp group tells block d.
         self.peer = self.tid % c.cluster_m
         self.tells = (self.tid % 128) < c.cluster_m
         self._prepare_store()
-        if c.deferred:
+        if c.deferred and not c.promote and c.output != "f32":
             self._consume_deferred(zero)
             return
         with b.for_(self.first_tile, self.tiles, self.step, [zero, zero]) as tiles:
             slot, phase = tiles.args
-            m0, n0 = self._place(tiles.iv)
-            slot, phase = self._multiply(slot, phase)
+            place = self._place(tiles.iv)
+            slot, phase = self._multiply_promoting(slot, phase) if c.promote else self._multiply(slot, phase)
             self._convert()
-            for chunk in range(c.tile[1] // 64):
-                self._store_chunk(chunk, m0, n0)
+            for chunk in range(c.tile[1] // c.chunk):
+                self._store_chunk(chunk, place)
             tiles.next(slot, phase)
         self._finish_stores()
 
@@ -301,14 +407,23 @@ class _Gemm:
         self._step(slot, phase, first=True)
         following = self._next(slot, phase)
         with b.for_(1, self.k_tiles, 1, [*following, slot]) as loop:
-            slot, phase, previous = loop.args
-            self._step(slot, phase, first=False)
-            b.run("wgmma_wait_group", n=1)
-            self._release(previous)
-            loop.next(*self._next(slot, phase), slot)
-        slot, phase, previous = loop.results
-        b.run("wgmma_wait_group", self.accumulators, n=0)
-        self._release(previous)
+            self._pipelined(loop)
+        return self._complete(loop.results)
+
+    def _multiply_promoting(self, slot: Value, phase: Value) -> tuple[Value, Value]:
+        """All of K for one tile; each stage's products are added in registers."""
+        b, c = self.b, self.c
+        b.do("cute.clear", self.sums)
+        with b.for_(0, self.k_tiles, 1, [slot, phase]) as loop:
+            slot, phase = loop.args
+            self._step(slot, phase, first=True)
+            b.run("wgmma_wait_group", self.accumulators, n=0)
+            self._release(slot)
+            with b.for_(0, c.tile[1] // 2) as each:  # register tensors: the loop is unrolled
+                total = b.load(self.sums, each.iv) + b.load(self.accumulators, each.iv)
+                b.store(self.sums, each.iv, total)
+            loop.next(*self._next(slot, phase))
+        slot, phase = loop.results
         return slot, phase
 
     def _step(self, slot: Value, phase: Value, *, first: bool) -> None:
@@ -320,6 +435,20 @@ class _Gemm:
         b.gemm(self.tiled_mma, self.accumulators, a, bb, None if first else self.accumulators)
         b.run("wgmma_commit_group")
 
+    def _pipelined(self, loop: Loop) -> None:
+        """One step of K while the one before it completes; then its slot is free."""
+        slot, phase, previous = loop.args
+        self._step(slot, phase, first=False)
+        self.b.run("wgmma_wait_group", n=1)
+        self._release(previous)
+        loop.next(*self._next(slot, phase), slot)
+
+    def _complete(self, state: tuple[Value, ...]) -> tuple[Value, Value]:
+        slot, phase, previous = state
+        self.b.run("wgmma_wait_group", self.accumulators, n=0)
+        self._release(previous)
+        return slot, phase
+
     def _release(self, slot: Value) -> None:
         b = self.b
         if self.c.cluster_m > 1:
@@ -328,46 +457,93 @@ class _Gemm:
             with b.if_(self.tells):
                 b.run("mbarrier_arrive", self._empty(slot))
 
+    def _consume_deferred(self, zero: Value) -> None:
+        """A tile's result is stored while the next tile is multiplied: its chunks after the first two steps of K."""
+        b, c = self.b, self.c
+        chunks = range(c.tile[1] // c.chunk)
+        split = len(chunks) // 2
+        carried = [zero] * (5 if c.batch else 4)
+        with b.for_(self.first_tile, self.tiles, self.step, carried) as tiles:
+            slot, phase, *last = tiles.args
+            place = self._place(tiles.iv)
+            before = (last[0], last[1], last[2] if c.batch else None)
+            again = tiles.iv.ne(self.first_tile)
+            self._step(slot, phase, first=True)
+            following = self._next(slot, phase)
+            with b.if_(again):
+                for chunk in chunks[:split]:
+                    self._store_chunk(chunk, before)
+            with b.for_(1, b.minimum(self.k_tiles, 2), 1, [*following, slot]) as loop:
+                self._pipelined(loop)
+            with b.if_(again):
+                for chunk in chunks[split:]:
+                    self._store_chunk(chunk, before)
+            with b.for_(2, self.k_tiles, 1, loop.results) as loop:
+                self._pipelined(loop)
+            slot, phase = self._complete(loop.results)
+            self._convert()
+            tiles.next(slot, phase, *[x for x in place if x is not None])
+        last = list(tiles.results[2:])
+        for chunk in chunks:
+            self._store_chunk(chunk, (last[0], last[1], last[2] if c.batch else None))
+        self._finish_stores()
+
     # ----------------------------------------------------------------------------------------------- epilogue
 
     def _prepare_store(self) -> None:
+        """Who of a warp group writes what of a chunk: 64 rows of 128 bytes."""
         b, c = self.b, self.c
-        out = c.output
-        self.registers = b.registers(self.packed)
-        # A chunk is 64 columns; the accumulators of 64 x 64 lie as those of a 64 x 64 instruction.
-        stsm = f"!cute_nvgpu.atom.stsm<val_type = {out}, num_matrices = 4, n>"
-        tv = "((4,8,4),(2,2,8)):((128,1,16),(64,8,512))"
+        chunk = c.chunk
+        # The accumulators of 64 x chunk lie as those of an instruction of that size.
+        tv = f"((4,8,4),(2,2,{chunk // 8})):((128,1,16),(64,8,512))"
+        if c.output == "f32":
+            atom = "!cute_nvgpu.atom.universal_copy<f32>"
+        else:
+            atom = f"!cute_nvgpu.atom.stsm<val_type = {c.output}, num_matrices = 4, n>"
+        self.values = f"((2,2,{chunk // 8}),1,1):((1,2,4),0,0)"
         self.store_copy = b.tiled_copy(
-            f'!cute.tiled_copy<{stsm}, layout_copy_tv = <"{tv}">, tiler_mn = <"[64:1;64:1]">>'
+            f'!cute.tiled_copy<{atom}, layout_copy_tv = <"{tv}">, tiler_mn = <"[64:1;{chunk}:1]">>'
         )
+        self.registers = self.sums if c.output == "f32" else b.registers(self.result)
         self.tC = b.partition("D", self.store_copy, b.slice(self.C, None, None, None, self.consumer), self.tid % 128)
         # One warp stores 16 rows of a chunk.
-        rows = b.view(b.iterator(self.C), f"(16,4,64,2,{c.consumers}):(64,1024,1,4096,8192)")
-        self.warp_rows = b.slice(rows, None, self.warp, None, None, self.consumer)
+        size = 64 * chunk
+        rows = f"(16,4,{chunk},2,{c.consumers}):({chunk},{16 * chunk},1,{size},{2 * size})"
+        self.warp_rows = b.slice(b.view(b.iterator(self.C), rows), None, self.warp, None, None, self.consumer)
         self.first_lane = self.lane.eq(0)
 
     def _convert(self) -> None:
         b, c = self.b, self.c
-        values = b.load_vec(self.accumulators)
-        narrow = b.op("arith.truncf", values, type=f"vector<{c.tile[1] // 2}x{c.output}>")
-        b.store_vec(narrow, self.registers)
+        if c.output == "f32":
+            return
+        with b.for_(0, c.tile[1] // 4) as loop:  # register tensors: the loop is unrolled
+            pair = loop.iv * 2
+            values = b.load_vec(b.view(b.pointer(self.sums, pair), "2:1"))
+            narrow = b.op("arith.truncf", values, type=f"vector<2x{c.output}>")
+            b.store_vec(narrow, b.view(b.pointer(self.registers, pair), "2:1"))
 
-    def _store_chunk(self, chunk: int, m0: Value, n0: Value) -> None:
-        """64 columns of this warp's rows: registers, shared memory, TMA."""
-        b = self.b
+    def _store_chunk(self, chunk: int, place: tuple[Value, Value, Value | None]) -> None:
+        """Some columns of this warp's rows: registers, shared memory, TMA."""
+        b, c = self.b, self.c
+        m0, n0, matrix = place
         with b.if_(self.first_lane):
             b.run("bulk_wait_group", n=1, read=True)  # the buffer's last store has read it
         b.run("syncwarp")
         buffer = chunk % 2
-        values = b.view(b.pointer(self.registers, 32 * chunk), "((2,2,8),1,1):((1,2,4),0,0)")
+        values = b.view(b.pointer(self.registers, c.chunk // 2 * chunk), self.values)
         source = b.op("cute.tiled.copy.retile", self.store_copy, values)
         b.copy(self.store_copy, source, b.slice(self.tC, None, None, None, buffer))
         b.run("fence_proxy_async")
         b.run("syncwarp")
         with b.if_(self.first_lane):
             row = m0 + self.consumer * 64 + self.warp * 16
-            where = b.view(b.int_tuple((n0 + 64 * chunk, row)), "(16,64):(1@1,1@0)")
-            b.copy(self.store_c, b.slice(self.warp_rows, None, None, buffer), where)
+            first: tuple[Value, ...] = (n0 + c.chunk * chunk, row)
+            layout = f"(16,{c.chunk}):(1@1,1@0)"
+            rows = b.slice(self.warp_rows, None, None, buffer)
+            if matrix is not None:
+                first, layout = (*first, matrix), _one_more(layout, "1@2")
+                rows = b.view(b.iterator(rows), f"(16,{c.chunk},1):({c.chunk},1,0)")
+            b.copy(self.store_c, rows, b.view(b.int_tuple(first), layout))
             b.run("bulk_commit_group")
 
     def _finish_stores(self) -> None:
@@ -375,85 +551,49 @@ class _Gemm:
         with b.if_(self.first_lane):
             b.run("bulk_wait_group", n=0, read=True)
 
-    def _consume_deferred(self, zero: Value) -> None:
-        """A tile's result is stored while the next tile is multiplied: its chunks after the first two steps of K."""
-        b, c = self.b, self.c
-        chunks = range(c.tile[1] // 64)
-        split = len(chunks) // 2
-        with b.for_(self.first_tile, self.tiles, self.step, [zero, zero, zero, zero]) as tiles:
-            slot, phase, last_m0, last_n0 = tiles.args
-            m0, n0 = self._place(tiles.iv)
-            again = tiles.iv.ne(self.first_tile)
-            self._step(slot, phase, first=True)
-            following = self._next(slot, phase)
-            with b.if_(again):
-                for chunk in chunks[:split]:
-                    self._store_chunk(chunk, last_m0, last_n0)
-            with b.for_(1, b.minimum(self.k_tiles, 2), 1, [*following, slot]) as loop:
-                self._pipelined(loop)
-            with b.if_(again):
-                for chunk in chunks[split:]:
-                    self._store_chunk(chunk, last_m0, last_n0)
-            with b.for_(2, self.k_tiles, 1, loop.results) as loop:
-                self._pipelined(loop)
-            slot, phase, previous = loop.results
-            b.run("wgmma_wait_group", self.accumulators, n=0)
-            self._convert()
-            self._release(previous)
-            tiles.next(slot, phase, m0, n0)
-        _, _, m0, n0 = tiles.results
-        for chunk in chunks:
-            self._store_chunk(chunk, m0, n0)
-        self._finish_stores()
-
-    def _pipelined(self, loop: object) -> None:
-        from cute_dialect.kernels.builder import Loop
-
-        assert isinstance(loop, Loop)
-        slot, phase, previous = loop.args
-        self._step(slot, phase, first=False)
-        self.b.run("wgmma_wait_group", n=1)
-        self._release(previous)
-        loop.next(*self._next(slot, phase), slot)
-
     # --------------------------------------------------------------------------------------------------- host
 
     def host(self) -> None:
+        """``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid."""
         b, c = self.b, self.c
         m, n, k = c.tile
-        with b.host("launch", {"A": self.matA, "B": self.matA, "C": self.matC}) as (A, B, C):
-            rows, depth = self._shape(A)
-            columns, depth_b = self._shape(B)
-            rows_c, columns_c = self._shape(C)
-            for ok, text in (
+        with b.host("launch", {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC}) as (A, B, C):
+            rows, depth, *more = self._shape(A)
+            columns, depth_b, *more_b = self._shape(B)
+            rows_c, columns_c, *more_c = self._shape(C)
+            checks = [
                 (depth.eq(depth_b), "A and B must have the same K"),
                 (rows.eq(rows_c), "A and C must have the same M"),
                 (columns.eq(columns_c), "B and C must have the same N"),
-            ):
+            ]
+            for one, two, name in zip(more * 2, [*more_b, *more_c], "BC"):
+                checks.append((one.eq(two), f"A and {name} must have as many matrices"))
+            for ok, text in checks:
                 b.do("cf.assert", ok, msg=f'"{text}"')
-            load_a = self._map("load", A, self.tma_a, m, k)
-            load_b = self._map("load", B, self.tma_b, self.half_n, k)
-            store_c = self._map("store", C, self.tma_c, 16, 64)
+            load_a = self._map("load", A, self.A_.atom, f"[{m}:1;{k}:1]", self.A_.tile_layout)
+            load_b = self._map("load", B, self.B_.atom, f"[{self.B_.part}:1;{k}:1]", self.B_.tile_layout)
+            layout = f"(16,{c.chunk}):({c.chunk},1)"
+            layout = _one_more(layout, "0") if c.batch else layout
+            store_c = self._map("store", C, self.tma_c, f"[16:1;{c.chunk}:1]", layout)
             tiles_m, tiles_n = b.ceil_div(rows, m * c.cluster_m), b.ceil_div(columns, n)
             k_tiles = b.ceil_div(depth, k)
             tiles = tiles_m * tiles_n
-            clusters = c.sms // c.cluster_m
-            waves = b.ceil_div(tiles, clusters)
+            for matrices in more:
+                tiles = tiles * matrices
+            waves = b.ceil_div(tiles, c.sms // c.cluster_m)
             grid = ((tiles + waves - 1) // waves) * c.cluster_m
-            b.launch("gemm", [load_a, load_b, store_c, tiles_m, tiles_n, k_tiles], grid=grid, threads=c.threads)
+            b.launch("gemm", [load_a, load_b, store_c, tiles_m, tiles_n, k_tiles, *more], grid=grid, threads=c.threads)
 
-    def _map(self, kind: str, tensor: Value, expected: str, rows: int, columns: int) -> Value:
-        """The tensor map for row-major tiles of a matrix, 128 bytes a row."""
+    def _map(self, kind: str, tensor: Value, expected: str, tile: str, layout: str) -> Value:
+        """The tensor map for tiles of a matrix."""
         b = self.b
-        tile = b.tile(f"[{rows}:1;{columns}:1]")
-        layout = b.layout(f"({rows},{columns}):({columns},1)")
-        atom, _ = b.results(f"cute_nvgpu.make_tma_{kind}", tensor, layout, tile, swizzle=128, l2=256)
+        tiler = b.tile(tile[:-1] + ";1:1]" if self.c.batch else tile)
+        atom, _ = b.results(f"cute_nvgpu.make_tma_{kind}", tensor, b.layout(layout), tiler, swizzle=128, l2=256)
         if atom.type != b.type(expected):
             raise ValueError(f"expected {expected}, got {atom.type}")
         return atom
 
-    def _shape(self, tensor: Value) -> tuple[Value, Value]:
+    def _shape(self, tensor: Value) -> list[Value]:
         b = self.b
         shape = b.op("cute.get_shape", b.op("cute.get_layout", tensor))
-        first, second = b.results("cute.get_scalars", shape, types=["i32", "i32"])
-        return first, second
+        return list(b.results("cute.get_scalars", shape, types=["i32"] * (3 if self.c.batch else 2)))

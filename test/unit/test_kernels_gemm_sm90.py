@@ -1,0 +1,96 @@
+"""The Hopper GEMM on the CPU interpreter: every operand layout and type, sizes that are no multiples of a tile."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.pipelines import compile
+from cute_dialect.pipelines.binding import LaunchError
+
+BASE = GemmConfig()
+SINGLE = GemmConfig(cluster_m=1, deferred=False)
+FP8 = GemmConfig(element="f8E4M3FN", output="bf16", tile=(128, 256, 128))
+CASES = {
+    "multi": (BASE, (200, 264, 136)),
+    "one tile of K": (BASE, (264, 520, 64)),
+    "bf16": (BASE._replace(element="bf16", output="bf16"), (136, 264, 72)),
+    "single": (SINGLE, (200, 264, 136)),
+    "A M-major": (BASE._replace(major_a="m"), (200, 264, 136)),
+    "B N-major": (BASE._replace(major_b="n"), (200, 264, 136)),
+    "both MN-major": (SINGLE._replace(major_a="m", major_b="n"), (200, 264, 136)),
+    "batch": (BASE._replace(batch=True), (136, 264, 72, 3)),
+    "f16 in, bf16 out": (SINGLE._replace(output="bf16"), (72, 264, 136)),
+    "fp8": (FP8, (200, 264, 272)),
+    "fp8, two levels": (FP8._replace(tile=(128, 128, 128), promote=True, deferred=False), (200, 264, 272)),
+    "tf32": (GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False), (200, 264, 72)),
+    "64 rows": (SINGLE._replace(tile=(64, 256, 64)), (72, 264, 136)),
+}
+DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+}  # fmt: skip
+
+
+def operands(c: GemmConfig, shape: tuple[int, ...], *, integers: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A (L, M, K), B (L, N, K) and a poisoned C (L, M, N)."""
+    m, n, k, matrices = (*shape, 1)[:4]
+    rng = np.random.default_rng(sum(shape))
+
+    def matrix(rows: int) -> np.ndarray:
+        values = rng.integers(-2, 3, (matrices, rows, k)) if integers else rng.standard_normal((matrices, rows, k))
+        return values.astype(DTYPES[c.element])
+
+    return matrix(m), matrix(n), np.full((matrices, m, n), np.nan, DTYPES[c.output])
+
+
+def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
+    """The same values, the last mode contiguous or the one before it."""
+    return x if k_major else x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
+
+
+@pytest.mark.parametrize("integers", [True, False], ids=["integers", "normal"])
+@pytest.mark.parametrize("name", CASES)
+def test_product(name: str, integers: bool) -> None:
+    c, shape = CASES[name]
+    module = compile(gemm_sm90(c), filename=f"{name}.mlir", emit="base")
+    a, b, out = operands(c, shape, integers=integers)
+    given = (with_major(a, c.major_a == "k"), with_major(b, c.major_b == "k"), out)
+    arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in given]
+    module.kernel("launch")(*arguments, device="cpu")
+    exact = a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)
+    got = out.astype(np.float64)
+    if integers:
+        assert (got == exact.astype(DTYPES[c.output]).astype(np.float64)).all()
+        return
+    # tf32 keeps 10 bits of each factor, which the tensor core cuts off.
+    limit = (
+        2 ** (-9 if c.element == "tf32" else 0) if c.element == "tf32" else 2 * float(ml_dtypes.finfo(out.dtype).eps)
+    )
+    assert np.abs(got - exact).max() <= limit * 4 * shape[2] ** 0.5
+
+
+def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
+    module = compile(gemm_sm90(SINGLE), emit="base")
+    a, b, c = np.zeros((64, 60), np.float16), np.zeros((256, 60), np.float16), np.zeros((64, 256), np.float16)
+    with pytest.raises(LaunchError, match=r"multiple of 8"):
+        module.kernel("launch")(a, b, c, device="cpu")
+    with pytest.raises(LaunchError, match="A and B must have the same K"):
+        module.kernel("launch")(np.zeros((64, 64), np.float16), np.zeros((256, 72), np.float16), c, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"tile": (128, 256, 32)}, "64 elements"),
+        ({"tile": (100, 256, 64)}, "64, 128 or 192 rows"),
+        ({"stages": 5}, "at most 232448 bytes"),
+        ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
+        ({"element": "f64"}, "expected elements of"),
+    ],
+)
+def test_bad_configurations(change: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        gemm_sm90(BASE._replace(**change))  # type: ignore[arg-type]
