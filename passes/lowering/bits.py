@@ -7,7 +7,7 @@ not known has all bits.  A number that may be negative has all bits from its low
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
@@ -49,7 +49,13 @@ class PossibleBits:
     """The masks of the values of one function, remembered.  Give it values of the lowered function only."""
 
     def __init__(self) -> None:
+        self.limits = dict(_LIMITS)
         self._known: dict[SSAValue, int] = {}
+
+    def block_size(self, sizes: Sequence[int]) -> None:
+        """The kernel is launched with blocks of this size."""
+        for axis, n in zip("xyz", sizes):
+            self.limits[f"nvvm.read.ptx.sreg.tid.{axis}"] = n - 1
 
     def mask(self, value: SSAValue, depth: int = 0) -> int:
         """The bits of ``value`` that may be set."""
@@ -72,7 +78,7 @@ class PossibleBits:
         if isinstance(owner, Block):
             return self._argument(value, owner, depth) if owner.args and owner.args[0] is value else full
         name = owner.name
-        bounded = _ranged(owner)
+        bounded = _ranged(owner, self.limits)
         if bounded is not None:
             return bounded
         if name == "nvvm.shfl.sync" and value.type == owner.operands[1].type:
@@ -113,8 +119,8 @@ def _full(value: SSAValue) -> int:
     return (1 << bits) - 1
 
 
-def _ranged(op: Operation) -> int | None:
-    limit = _LIMITS.get(op.name)
+def _ranged(op: Operation, limits: Mapping[str, int]) -> int | None:
+    limit = limits.get(op.name)
     given = op.properties.get("range")
     if given is not None:
         lowest, end = [int(x) for x in str(given).rstrip(">").split(",")[1:]]  # #llvm.constant_range<i32, 0, 128>

@@ -105,6 +105,8 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
         size = op.properties.get(old, op.attributes.get(old))
         if isinstance(size, DenseArrayBase):
             attributes[new_name] = size
+            if old == "known_block_size":
+                low.bits.block_size([int(n) for n in size.get_values()])
     if kernel:
         attributes["gpu.kernel"] = UnitAttr()
         attributes["nvvm.kernel"] = UnitAttr()
