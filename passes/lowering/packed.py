@@ -25,7 +25,8 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.memory_types import MemRefType, element_bits, integer_width
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.fragments import Lane
-from cute_dialect.passes.lowering.walk import Lowering, memory_type
+from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.walk import Lowering
 from cute_dialect.upstream import llvm
 
 
@@ -67,11 +68,6 @@ def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
             return source
         value = source
     return build.once(("bitcast", value, t), lambda: llvm.OPS["bitcast"].create(operands=[value], result_types=[t]))
-
-
-def _cell_type(element: Attribute) -> Attribute:
-    # What a cell of a register tensor holds: the element as it lies in memory, but for i1.
-    return element if integer_width(element) is not None else memory_type(element)
 
 
 def read_packed(
@@ -149,7 +145,7 @@ def write_packed(
     assert isinstance(t, MemRefType)
     at = value_offsets(t) if offsets is None else list(offsets)
     bits = element_bits(t.element)
-    cell = _cell_type(t.element)
+    cell = lowered(t.element)
     position = 0
     for r in registers:
         wide = register_bits(r.type)

@@ -1,0 +1,52 @@
+"""Each MMA atom of the dialect runs on the GPU, from cute text; what it computes is exact, element by element.
+
+The kernels are those of ``python -m cute_dialect.kernels.mma_atoms FOLDER``; the same run on the CPU interpreter.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from mma_atoms_support import register_arrays, wgmma_arrays
+
+from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, wgmma_cases
+from cute_dialect.pipelines import load
+from cute_dialect.pipelines.launch import CompiledModule
+
+
+def compiled(artifacts: Path, name: str) -> CompiledModule:
+    folder = artifacts / f"mma_atoms_{name}"
+    if not folder.exists():
+        pytest.skip(f"NOT RUN: {folder} is missing; build it: python -m cute_dialect.kernels.mma_atoms {artifacts}")
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def registers(artifacts: Path) -> CompiledModule:
+    return compiled(artifacts, "registers")
+
+
+@pytest.fixture(scope="module")
+def wgmma(artifacts: Path) -> CompiledModule:
+    return compiled(artifacts, "wgmma")
+
+
+@pytest.mark.parametrize("case", list(register_cases()), ids=lambda c: c.name)
+def test_atoms_in_registers(registers: CompiledModule, case: MmaCase) -> None:
+    arrays, wanted = register_arrays(case)
+    registers.kernel(case.name)(*arrays, grid=(1, 1, 1))
+    assert np.array_equal(arrays[-1].astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("case", list(wgmma_cases()), ids=lambda c: c.name)
+def test_wgmma(wgmma: CompiledModule, case: MmaCase) -> None:
+    for more in (1, 0) if case.flag else (1,):
+        arrays, wanted = wgmma_arrays(case, more)
+        wgmma.kernel(case.name)(*arrays, grid=(1, 1, 1))
+        assert np.array_equal(np.asarray(arrays[2]).astype(np.float64), wanted)
