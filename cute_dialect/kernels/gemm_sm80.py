@@ -381,7 +381,7 @@ class _Source:
         last = self.gemm.k_tiles - 1
         first, second = self.rest
         flags = b.registers(f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,{first})">')
-        left = self.gemm.K - last * self.o.depth
+        left = b.minimum(self.gemm.K - last * self.o.depth, self.gemm.K)  # nothing, if K is 0
         for j in range(second):
             for i in range(first):
                 _, k = self._coordinate(i, j)
