@@ -172,9 +172,10 @@ class TmaAtomType(Data[TmaMap], CopyAtomType):
         printer.print_string(f", box = {_tuple(m.box)}")
         default = TmaMap(m.element, m.box)
         for word in _WORDS[1:]:
-            value = getattr(m, word)
+            value: object = getattr(m, word)
             if value != getattr(default, word):
-                printer.print_string(f", {word} = {_tuple(value) if isinstance(value, tuple) else value}")
+                shown = _tuple(m.element_strides) if word == "element_strides" else value
+                printer.print_string(f", {word} = {shown}")
         printer.print_string(">")
 
     def verify(self) -> None:

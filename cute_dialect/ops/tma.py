@@ -18,7 +18,7 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import IntTuple, Layout, raw_layout
+from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Tile, raw_layout
 from cute_dialect.memory_types import CoordTensor, CoordTensorType, MemRefType, PtrType
 from cute_dialect.nvgpu_tma_types import (
     TmaAtomType,
@@ -41,7 +41,7 @@ from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeTy
 
 def _number(properties: Properties, name: str, default: int) -> int:
     value = properties.get(name)
-    return cast("int", value.value.data) if isinstance(value, IntegerAttr) else default
+    return value.value.data if isinstance(value, IntegerAttr) else default
 
 
 def _word(properties: Properties, name: str, default: str) -> str:
@@ -70,14 +70,14 @@ def derived(operand_types: Sequence[Attribute], properties: Properties) -> objec
     swizzle = _number(properties, "swizzle", 0)
     if swizzle not in SWIZZLES:
         raise AlgebraError(f"property 'swizzle': expected 0, 32, 64 or 128 bytes, got {swizzle}")
-    layout, tile = smem.data, tiler.data
+    layout, tile = cast("AnyLayout", smem.data), cast("Tile | int", tiler.data)
     if isinstance(layout, Layout):
         layout = modes_of(layout)
     try:
         return derive(
             modes_of(gmem.layout),
             layout,
-            tile if isinstance(tile, tuple) else (tile,),
+            tile if isinstance(tile, tuple) else (tile,),  # type: ignore[arg-type]
             str(gmem.element),
             pointer_swizzle=Swizzle(SWIZZLES.index(swizzle), 4, 3) if swizzle else None,
             multicast=_number(properties, "multicast", 1),
