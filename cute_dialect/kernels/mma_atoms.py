@@ -264,13 +264,13 @@ def build(folder: str, chip: str = "sm_90a") -> list[str]:
     import os
 
     from cute_dialect.pipelines import compile as compile_cute
+    from cute_dialect.pipelines.artifact import save_artifact
 
     reports: list[str] = []
     for name, cases in (("registers", register_cases()), ("wgmma", wgmma_cases())):
         folder_name = os.path.join(folder, f"mma_atoms_{name}")
-        module = compile_cute(
-            kernels(cases), chip=chip, features="+ptx87", filename=f"mma_atoms_{name}.mlir", save=folder_name
-        )
+        module = compile_cute(kernels(cases), chip=chip, features="+ptx87", filename=f"mma_atoms_{name}.mlir")
+        save_artifact(module.artifact._replace(stages=()), folder_name)
         reports.append(module.report.strip())
     return reports
 
