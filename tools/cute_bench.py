@@ -26,6 +26,7 @@ __all__ = ["main"]
 _CASES: Mapping[str, str] = {
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
+    "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
 }
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 

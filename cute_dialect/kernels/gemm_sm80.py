@@ -1,10 +1,10 @@
 """GEMM with cp.async and mma.sync: ``C[M,N] = A[M,K] * B[N,K]^T``, f16 or bf16, any M, N, K, as cute IR.
 
-A block computes one tile of C.  Tiles of A and B go through a ring of stages in shared memory (swizzled over 128 bytes),
-filled by ``cp.async`` while earlier ones are multiplied; ``ldmatrix`` (``.trans`` where an operand is stored with M or N
-contiguous) brings them to registers; the result goes back through the same shared memory so that rows of C are written in
-whole vectors.  Everything outside of the matrices is filled with zeros on the way in and masked on the way out.  The
-incomplete part of K, if there is one, comes first; so the loop has no flags along K.
+A block computes one tile of C.  Tiles of A and B go through a ring of stages in shared memory (swizzled over 128
+bytes), filled by ``cp.async`` while earlier ones are multiplied; ``ldmatrix`` (``.trans`` where an operand is stored with
+M or N contiguous) brings them to registers; the result goes back through the same shared memory so that rows of C are
+written in whole vectors.  Everything outside of the matrices is filled with zeros on the way in and masked on the way
+out.  The incomplete part of K, if there is one, comes first; so the loop has no flags along K.
 
 ``@gemm_16``, ``@gemm_8``, ``@gemm_4`` move 16, 8, 4 bytes at a time and take matrices whose strides, extents along the
 contiguous mode and addresses are multiples of that; ``@gemm`` takes any, by loads of single elements.  The launch takes

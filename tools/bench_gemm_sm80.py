@@ -1,0 +1,196 @@
+"""``cute-bench gemm_sm80``: the GEMM by cp.async and mma.sync beside ``torch.mm`` (cuBLAS).
+
+Checked first against the float64 product on random normal data, outputs poisoned with NaN, padding and guards
+untouched: every variant (16, 8, 4 bytes at a time, and single elements), shapes that are no multiples of a tile, all
+majors; a hundred repeats give the same bits.  Then TFLOP/s with a cold L2.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_timing import compare
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+    from cute_dialect.kernels.gemm_sm80 import GemmConfig
+    from cute_dialect.pipelines.launch import CompiledModule
+
+__all__ = ["CHECKS", "SIZES", "Case", "build", "check", "configs", "run"]
+
+TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16"}
+
+
+class Case(NamedTuple):
+    """A product: ``(M, N, K)``, elements of padding after each row of A, B, C as they are stored, and the elements
+    between an address aligned to 16 bytes and the first one of each; the kernel that must be taken.
+    """
+
+    shape: tuple[int, int, int]
+    pads: tuple[int, int, int] = (0, 0, 0)
+    offset: int = 0
+    kernel: str = ""
+
+
+CHECKS = (
+    Case((128, 128, 32), kernel="gemm_16"),
+    Case((128, 128, 0)),
+    Case((1, 1, 1), kernel="gemm"),
+    Case((200, 264, 72), kernel="gemm_16"),
+    Case((1000, 1000, 1000), kernel="gemm_16"),
+    Case((256, 384, 512), (8, 16, 8), 8, "gemm_16"),
+    Case((132, 260, 68), kernel="gemm_8"),
+    Case((256, 256, 256), (0, 4, 0), kernel="gemm_8"),
+    Case((130, 258, 66), kernel="gemm_4"),
+    Case((256, 256, 256), (2, 2, 2), 2, "gemm_4"),
+    Case((129, 257, 65), kernel="gemm"),
+    Case((511, 513, 1023), kernel="gemm"),
+    Case((256, 256, 256), (1, 0, 0), kernel="gemm"),
+    Case((256, 256, 256), (0, 0, 0), 1, "gemm"),
+    Case((2048, 2048, 2048), kernel="gemm_16"),
+)
+SIZES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4095, 4095, 4095))
+"""(M, N, K)"""
+
+
+def configs() -> Mapping[str, GemmConfig]:
+    """The kernels that are built: name to configuration."""
+    from cute_dialect.kernels.gemm_sm80 import GemmConfig
+
+    base = GemmConfig()
+    chosen = [
+        base,
+        base._replace(element="bf16"),
+        *[base._replace(majors=m) for m in (("k", "mn"), ("mn", "k"), ("mn", "mn"))],
+        base._replace(tile=(128, 128, 64)),
+        base._replace(tile=(128, 256, 32), warps=(2, 4), stages=4),
+    ]
+    return {c.name: c for c in chosen}
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
+    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, config in configs().items():
+        module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{name}.mlir", save=os.path.join(folder, name))
+        said.append(f"{name}: {module.report.strip()}")
+    return said
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    from cute_dialect.pipelines import load
+
+    modules = {
+        name: load(os.path.join(folder, name)) for name in configs() if os.path.isdir(os.path.join(folder, name))
+    }
+    for name, module in modules.items():
+        for case in CHECKS:
+            taken, error = check(module, name, case)
+            say(f"  right: {name} {case.shape} by @{taken}, error {error:.2f} of what is allowed")
+        repeat(module, name)
+        say(f"  the same bits in 100 runs: {name}")
+    rows = [measure(module, name, shape, runs) for name, module in modules.items() for shape in SIZES]
+    return {"rows": rows}
+
+
+def _matrix(dtype: torch.dtype, rows: int, columns: int, pad: int, offset: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A buffer of NaN and a row-major matrix in it."""
+    import torch
+
+    guard = 64
+    storage = torch.full((2 * guard + rows * (columns + pad) + offset,), float("nan"), device="cuda", dtype=dtype)
+    return storage, torch.as_strided(storage, (rows, columns), (columns + pad, 1), guard + offset)
+
+
+def _operand(name: str, which: int, rows: int, depth: int, pad: int, offset: int) -> torch.Tensor:
+    import torch
+
+    element, majors = name.split("-")[0], name.split("-")[3]
+    k_major = majors[which] == "k"
+    shape = (rows, depth) if k_major else (depth, rows)
+    _, x = _matrix(getattr(torch, TORCH_NAMES[element]), *shape, pad, offset)
+    x.normal_()
+    return x if k_major else x.T
+
+
+def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
+    """The kernel that was taken, and the largest error as a share of the tolerance.  Raises :class:`BenchError`.
+
+    The tolerance is half a unit in the last place of the result and ``2^-20`` of the sum of the magnitudes, and ``2^-24`` where f16 has no smaller steps.
+    """
+    import torch
+
+    m, n, k = case.shape
+    torch.manual_seed(m + n + k)
+    a = _operand(name, 0, m, k, case.pads[0], case.offset)
+    b = _operand(name, 1, n, k, case.pads[1], case.offset)
+    storage, c = _matrix(a.dtype, m, n, case.pads[2], case.offset)
+    kernel = module.kernel("gemm")
+    kernel(a, b, c)
+    torch.cuda.synchronize()
+    exact = a.double() @ b.double().T
+    allowed = torch.finfo(c.dtype).eps / 2 * exact.abs() + 2.0**-20 * (a.double().abs() @ b.double().abs().T)
+    error = (c.double() - exact).abs()
+    share = float((error / (allowed + 2.0**-24)).max())
+    if not share <= 1.0:  # NaN too
+        raise BenchError(f"{name} {case}: the error is {share:.2f} of what is allowed")
+    c.fill_(float("nan"))
+    if not bool(storage.isnan().all()):
+        raise BenchError(f"{name} {case}: something outside of C was written")
+    taken = kernel.plan(a, b, c).kernel
+    if case.kernel and name.split("-")[3] == "kk" and taken != case.kernel:
+        raise BenchError(f"{name} {case}: expected @{case.kernel}, got @{taken}")
+    return taken, share
+
+
+def repeat(module: CompiledModule, name: str) -> None:
+    """A hundred runs on the same data.  Raises :class:`BenchError` if two differ."""
+    import torch
+
+    a, b = _operand(name, 0, 1000, 520, 0, 0), _operand(name, 1, 1032, 520, 0, 0)
+    _, c = _matrix(a.dtype, 1000, 1032, 0, 0)
+    kernel = module.kernel("gemm")
+    kernel(a, b, c)
+    first = c.clone()
+    for _ in range(99):
+        c.fill_(float("nan"))
+        kernel(a, b, c)
+        if not torch.equal(first, c):
+            raise BenchError(f"{name}: runs on the same data differ")
+
+
+def measure(module: CompiledModule, name: str, shape: tuple[int, int, int], runs: int) -> dict[str, object]:
+    """One row of the result."""
+    import torch
+
+    m, n, k = shape
+    torch.manual_seed(0)
+    a, b = _operand(name, 0, m, k, 0, 0), _operand(name, 1, n, k, 0, 0)
+    c, peer = (torch.empty(m, n, device="cuda", dtype=a.dtype) for _ in range(2))
+    kernel = module.kernel("gemm")
+    times = compare(
+        [("torch", lambda: torch.mm(a, b.T, out=peer)), ("ours", lambda: kernel(a, b, c))],
+        traffic=2 * (m * k + n * k + m * n),
+        runs=runs,
+    )
+    flop = 2e-6 * m * n * k
+    ours, theirs = flop / times["ours"].median, flop / times["torch"].median
+    return {
+        "name": f"gemm_sm80 {name} {m}x{n}x{k} @{kernel.plan(a, b, c).kernel}",
+        "ours": ours,
+        "peer": theirs,
+        "unit": "TFLOP/s",
+        "ratio": ours / theirs,
+    }
