@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from tma_support import CASES, Case, arrays
+from tma_support import CASES, Case, arrays, multicast_arrays
 
 from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines import load
@@ -41,6 +41,12 @@ def test_tiles(tma: Path, case: Case) -> None:
         a, b, want = arrays(case, seed)
         kernel(a, b)
         assert np.array_equal(b, want)  # type: ignore[arg-type]
+
+
+def test_multicast(tma: Path) -> None:
+    a, b, want = multicast_arrays(200)
+    load(tma / "multicast").kernel("launch")(a, b)
+    assert np.array_equal(b, want)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (128, 64), (129, 72), (1000, 520), (77, 33), (5, 1), (4096, 4096)])

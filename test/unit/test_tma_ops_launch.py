@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from pipelines_support import FakeArray, FakeDriver
-from tma_support import CASES, Case, arrays, kernel_text
+from tma_support import CASES, Case, arrays, kernel_text, multicast_arrays, multicast_text
 
 from cute_dialect.algebra import text as algebra_text
 from cute_dialect.algebra.values import Layout
@@ -50,6 +50,12 @@ def test_tiles_move_through_shared_memory(case: Case) -> None:
     kernel = compiled(kernel_text(case)).kernel("launch")
     a, b, want = arrays(case, 1)
     kernel(a, b, device="cpu")
+    assert np.array_equal(b, want)  # type: ignore[arg-type]
+
+
+def test_each_block_of_a_cluster_loads_a_half_for_both() -> None:
+    a, b, want = multicast_arrays(3)
+    compiled(multicast_text()).kernel("launch")(a, b, device="cpu")
     assert np.array_equal(b, want)  # type: ignore[arg-type]
 
 

@@ -112,11 +112,9 @@ def build_all(folder: str, chip: str) -> list[str]:
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for case in CASES:
-        module = compile_cute(
-            kernel_text(case), chip=chip, filename=f"{case.name}.mlir", save=Path(folder) / "tma" / case.name
-        )
-        said.append(f"tma/{case.name}: {module.report.strip()}")
+    for name, text in (*((case.name, kernel_text(case)) for case in CASES), ("multicast", multicast_text())):
+        module = compile_cute(text, chip=chip, filename=f"{name}.mlir", save=Path(folder) / "tma" / name)
+        said.append(f"tma/{name}: {module.report.strip()}")
     return said
 
 
@@ -142,3 +140,53 @@ def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
     functions = {"": lambda x, y: x, "add": np.add, "max": np.maximum, "xor": np.bitwise_xor}
     want = functions[case.reduction](a, b).astype(dtype)
     return a, b, want
+
+
+def multicast_text() -> str:
+    """The file: clusters of two blocks read tiles of 64 x 64 of A (f16) together, each half of it for both, and each
+    block writes the whole tile: rows 128 t to 128 t + 63 and the 64 after them of B are tile t of A."""
+    from cute_dialect.kernels.builder import Builder
+
+    b = Builder()
+    gmem = '!cute.memref<f16, gmem, align<16>, "(?,64):(64,1)">'
+    with b.host("launch", {"mA": gmem, "mB": gmem}) as (m_a, m_b):
+        tile, layout = b.tile("[64:1;64:1]"), b.layout("(64,64):(64,1)")
+        load, c_a = b.results("cute_nvgpu.make_tma_load", m_a, layout, tile, swizzle=128, multicast=2)
+        store, c_b = b.results("cute_nvgpu.make_tma_store", m_b, layout, tile, swizzle=128)
+        tiles = b.op("cute.size", b.op("cute.zipped_divide", c_b, tile), mode="array<i32: 1>")
+        b.launch("move", [load, c_a, store, c_b], grid=b.op("cute.get_scalars", tiles, type="i32"), threads=32)
+    parameters = {"load": load.type, "mA": c_a.type, "store": store.type, "mB": c_b.type}
+    with b.kernel("move", parameters, threads=32, cluster=(2, 1, 1)) as (load, c_a, store, c_b):
+        smem = b.alloc_smem('!cute.memref<f16, smem, align<1024>, S<3,4,3>, "((32,2),64):((64,2048),1)">')
+        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
+        rank, block, first = b.arch("cluster_rank"), b.block_id(), b.thread_id().eq(0)
+        halves = b.op("cute.zipped_divide", c_a, b.tile("[32:1;64:1]"))
+        # Two blocks after one another are a cluster: half number block is half number rank of their tile.
+        half = b.op("cute.slice", halves, b.coord((None, block)))
+        tile = b.op("cute.slice", b.op("cute.zipped_divide", c_b, b.tile("[64:1;64:1]")), b.coord((None, block)))
+        with b.if_(first):
+            b.run("mbarrier_init", bar, 1)
+            b.run("fence_mbarrier_init")
+        b.run("cluster_arrive")
+        b.run("cluster_wait")
+        with b.if_(first):
+            b.run("mbarrier_arrive_expect_tx", bar, 64 * 64 * 2)
+            atom = b.op("cute.atom.set_value", load, bar, field='"tma_bar"')
+            atom = b.op("cute.atom.set_value", atom, b.constant(3, "i16"), field='"multicast_mask"')
+            b.copy(atom, half, b.slice(smem, (None, rank), None))
+        b.run("mbarrier_wait", bar, 0)
+        with b.if_(first):
+            b.copy(store, smem, tile)
+            b.run("bulk_commit_group")
+            b.run("bulk_wait_group", n=0)
+        b.run("cluster_arrive")
+        b.run("cluster_wait")
+    return b.text()
+
+
+def multicast_arrays(tiles: int) -> tuple[object, object, object]:
+    """A, B before the launch, and B after it; numpy."""
+    import numpy as np
+
+    a = np.random.default_rng(0).standard_normal((64 * tiles, 64)).astype(np.float16)
+    return a, np.zeros((128 * tiles, 64), np.float16), np.repeat(a.reshape(tiles, 1, 64, 64), 2, axis=1).reshape(-1, 64)
