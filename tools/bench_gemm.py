@@ -1,8 +1,9 @@
-"""``cute-bench gemm``: the Hopper GEMM beside ``torch.mm`` (cuBLAS).
+"""``cute-bench gemm``: matrix multiply on Hopper beside ``torch`` (cuBLAS).
 
 Checked first, on random normal and on small-integer data, outputs poisoned: shapes that are no multiples of a tile, the
-float64 product as reference, integers bit for bit, three runs alike.  Then TFLOP/s with a cold L2, each contestant on
-its own for a share of the runs (power and clock are its own), in turns.
+float64 product as reference, integers bit for bit, runs alike.  Then TFLOP/s with a cold L2, each contestant on its own
+for a share of the runs (power and clock are its own), in turns.  The kernel is the one that ``cute_dialect.op.gemm``
+chooses for the problem.
 """
 
 # torch is not there where the types are checked.
@@ -12,64 +13,60 @@ its own for a share of the runs (power and clock are its own), in turns.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING
 
+from cute_dialect.op.gemm import Choice, Problem, Runner, choose
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.kernels.gemm_sm90 import GemmConfig
-    from cute_dialect.pipelines.launch import CompiledModule
+__all__ = ["PROBLEMS", "build", "run"]
 
-__all__ = ["SIZES", "build", "configs", "run"]
-
-TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16"}
-CHECKS = (
-    (64, 256, 64),
-    (128, 256, 192),
-    (200, 264, 72),
-    (256, 512, 64),
-    (1000, 1000, 1000),
-    (2048, 2048, 2048),
-    (4096, 512, 8),
-)
-SIZES = (
+TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "f8E4M3FN": "float8_e4m3fn"}
+LARGE = (
     (2048, 2048, 2048),
     (4096, 4096, 4096),
     (8192, 8192, 8192),
     (16384, 8192, 8192),
     (8192, 28672, 4096),
     (4096, 4096, 14336),
-    (128, 8192, 8192),
 )
 """(M, N, K)"""
+SQUARE = ((4096, 4096, 4096), (8192, 8192, 8192))
+PROBLEMS: tuple[Problem, ...] = (
+    *(Problem(*s, element=e, output=e) for e in ("f16", "bf16") for s in (*LARGE, (128, 8192, 8192))),
+    *(Problem(*s, major_a=a, major_b=b) for a, b in (("m", "k"), ("k", "n"), ("m", "n")) for s in SQUARE),
+    *(Problem(*s, element="f8E4M3FN", output="bf16") for s in SQUARE),
+    Problem(4096, 4096, 4096, element="tf32", output="f32"),
+)
+CHECKS = ((64, 256, 64), (128, 256, 192), (200, 264, 72), (256, 512, 64), (1000, 1000, 1000), (4096, 512, 16))
+_LIMITS = {"f16": 4e-3, "bf16": 4e-2, "f32": 1e-2}
+"""Output -> largest error that is allowed, of sqrt(K)."""
 
 
-def configs() -> Mapping[str, GemmConfig]:
-    """The kernels that are built: name to configuration."""
-    from cute_dialect.kernels.gemm_sm90 import GemmConfig
-
-    found: dict[str, GemmConfig] = {}
-    for element in TORCH_NAMES:
-        base = GemmConfig(element=element, output=element)
-        found[f"{element}-multi"] = base
-        found[f"{element}-single"] = base._replace(cluster_m=1, deferred=False)
-    return found
+def choices() -> dict[str, Choice]:
+    """The kernels that the problems need, and those of the same family that the checks need."""
+    found = [choose(p) for p in PROBLEMS]
+    fp8 = choose(Problem(4096, 4096, 4096, element="f8E4M3FN", output="bf16")).config
+    found.append(Choice(fp8._replace(tile=(128, 128, 128), promote=True, deferred=False)))
+    return {c.name: c for c in found}
 
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.op.gemm import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for name, config in configs().items():
-        module = compile_cute(gemm_sm90(config), chip=chip, filename=f"{name}.mlir", save=os.path.join(folder, name))
-        said.append(f"{name}: {module.report.strip()}")
+    for name, choice in choices().items():
+        module = compile_cute(text_of(choice), chip=chip, filename=f"{name}.mlir")
+        module.save(os.path.join(folder, name))
+        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
     return said
 
 
@@ -77,92 +74,126 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
     from cute_dialect.pipelines import load
 
-    modules = {name: load(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
-    for name, module in modules.items():
-        for shape in CHECKS:
+    runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in choices().items()}
+    rng = random.Random(0)
+    for name, runner in runners.items():
+        shapes = [*CHECKS, *((rng.randint(1, 700), 8 * rng.randint(1, 90), 16 * rng.randint(1, 60)) for _ in range(20))]
+        worst, done = 0.0, 0
+        for shape in shapes:
+            if runner.choice.parts > 1:
+                shape = (shape[0] % 128 + 1, shape[1] * 4, shape[2] + 2048)
+            c = runner.choice.config
+            m, n, k = shape
+            # Rows of whole 16 bytes, as TMA wants them.
+            shape = (-(-m // 8) * 8 if c.major_a == "m" else m, n, -(-k // 16) * 16 if c.bits == 8 else k)
             for integers in (False, True):
-                error = check(module, name.split("-")[0], shape, integers=integers)
-                say(f"  right: {name} {shape} {'integers, exact' if integers else f'normal, error {error:.1e}'}")
+                worst = max(worst, check(runner, shape, integers=integers, repeats=100 if done == 4 else 3))
+            done += 1
+        say(f"  right: {name}, {done} shapes, normal (largest error {worst:.1e} of sqrt(K)) and integers (exact)")
     rows: list[dict[str, object]] = []
-    for name, module in modules.items():
-        for integers in (False, True):
-            found = [measure(module, name, shape, runs, integers=integers) for shape in SIZES]
-            rows += found
-            ratios = [float(str(r["ratio"])) for r in found[:6]]
-            mean = exp(sum(map(log, ratios)) / len(ratios))
-            say(f"  {name} {'integers' if integers else 'normal'}: geometric mean of the six large {mean:.3f}")
+    for integers in (False, True):
+        for problem in PROBLEMS:
+            if integers and (problem.major_a, problem.major_b) != ("k", "k"):
+                continue
+            rows.append(measure(runners[choose(problem).name], problem, runs, integers=integers))
+    for element in ("f16", "bf16"):
+        for data in ("normal", "int"):
+            ratios = [
+                float(str(r["ratio"]))
+                for r in rows
+                if str(r["name"]).startswith(f"gemm {element} kk") and data in str(r["name"])
+            ]
+            mean = exp(sum(map(log, ratios[:6])) / 6)
+            say(f"  {element} {data}: geometric mean of the six large {mean:.3f}, least {min(ratios[:6]):.3f}")
     return {"rows": rows}
 
 
-def inputs(
-    shape: tuple[int, int, int], element: str, *, integers: bool
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def matrix(rows: int, columns: int, element: str, *, integers: bool, contiguous: bool) -> torch.Tensor:
+    """Random elements; rows contiguous or columns."""
+    import torch
+
+    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
+    shape = (rows, columns) if contiguous else (columns, rows)
+    if integers:
+        x = torch.randint(-2, 3, shape, device="cuda").float().to(dtype)
+    else:
+        x = torch.randn(shape, device="cuda").to(dtype)
+    return x if contiguous else x.t()
+
+
+def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """A (M, K), B (N, K) and a poisoned C (M, N)."""
     import torch
 
-    m, n, k = shape
-    dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
+    m, n, k = problem[:3]
     torch.manual_seed(m + n + k)
-
-    def matrix(rows: int) -> torch.Tensor:
-        if integers:
-            return torch.randint(-2, 3, (rows, k), device="cuda").to(dtype)
-        return torch.randn(rows, k, device="cuda", dtype=dtype)
-
-    return matrix(m), matrix(n), torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
+    a = matrix(m, k, problem.element, integers=integers, contiguous=problem.major_a == "k")
+    b = matrix(n, k, problem.element, integers=integers, contiguous=problem.major_b == "k")
+    return a, b, torch.full((m, n), float("nan"), device="cuda", dtype=getattr(torch, TORCH_NAMES[problem.output]))
 
 
-def check(module: CompiledModule, element: str, shape: tuple[int, int, int], *, integers: bool) -> float:
-    """The largest error beside the float64 product, relative to its scale.  Raises :class:`BenchError`."""
+def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int) -> float:
+    """The largest error beside the float64 product, of sqrt(K).  Raises :class:`BenchError`."""
     import torch
 
-    a, b, c = inputs(shape, element, integers=integers)
-    kernel = module.kernel("launch")
-    kernel(a, b, c)
-    first = c.clone()
-    for _ in range(2):
-        c.fill_(float("nan"))
-        kernel(a, b, c)
-    torch.cuda.synchronize()
-    if not torch.equal(first, c):
-        raise BenchError(f"{element} {shape}: runs on the same data differ")
-    exact = a.double() @ b.double().T
+    c = runner.choice.config
+    m, n, k = shape
+    problem = Problem(m, n, k, c.element, c.output, c.major_a, c.major_b)
+    x, y, out = inputs(problem, integers=integers)
+    runner(x, y, out)
+    first = out.clone()
+    for _ in range(repeats - 1):
+        out.fill_(float("nan"))
+        runner(x, y, out)
+        if not torch.equal(first, out):
+            raise BenchError(f"{runner.choice.name} {shape}: runs on the same data differ")
+    exact = x.double() @ y.double().T
     if integers:
-        if not torch.equal(c, exact.to(c.dtype)):
-            wrong = int((c != exact.to(c.dtype)).sum())
-            raise BenchError(f"{element} {shape}: {wrong} elements are wrong on integer data")
+        if not torch.equal(out, exact.to(out.dtype)):
+            wrong = int((out != exact.to(out.dtype)).sum())
+            raise BenchError(f"{runner.choice.name} {shape}: {wrong} elements are wrong on integer data")
         return 0.0
-    scale = float(shape[2]) ** 0.5
-    error = float((c.double() - exact).abs().max()) / scale
-    limit = 4 * torch.finfo(c.dtype).eps
-    if not error < limit:  # NaN too
-        raise BenchError(f"{element} {shape}: error {error:.2e} of sqrt(K), expected less than {limit:.1e}")
+    error = float((out.double() - exact).abs().max()) / k**0.5
+    if not error < _LIMITS[c.output]:  # NaN too
+        raise BenchError(f"{runner.choice.name} {shape}: error {error:.2e} of sqrt(K), limit {_LIMITS[c.output]:.0e}")
     return error
 
 
-def measure(
-    module: CompiledModule, name: str, shape: tuple[int, int, int], runs: int, *, integers: bool
-) -> dict[str, object]:
+def _peer(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
+    """What torch does for the problem, and where its result goes."""
+    import torch
+
+    dtype: torch.dtype = getattr(torch, TORCH_NAMES[problem.output])
+    out = torch.empty(problem.m, problem.n, device="cuda", dtype=dtype)
+    if problem.element == "f8E4M3FN":
+        one = torch.ones((), device="cuda")
+        options = {"scale_a": one, "scale_b": one, "out_dtype": dtype, "use_fast_accum": True, "out": out}
+        return (lambda: torch._scaled_mm(a, b.t(), **options)), out
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return (lambda: torch.mm(a, b.t(), out=out)), out
+
+
+def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
     """One row of the result."""
     import torch
 
-    m, n, k = shape
-    element = name.split("-")[0]
-    a, b, c = inputs(shape, element, integers=integers)
-    peer = torch.empty_like(c)
-    kernel = module.kernel("launch")
+    m, n, k = problem[:3]
+    a, b, c = inputs(problem, integers=integers)
+    peer, expected = _peer(problem, a, b)
     times = compare(
-        [("torch", lambda: torch.mm(a, b.T, out=peer)), ("ours", lambda: kernel(a, b, c))],
-        traffic=2 * (m * k + n * k + m * n),
+        [("torch", peer), ("ours", lambda: runner(a, b, c))],
+        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
         runs=runs,
-        rounds=3,
+        rounds=4,
     )
-    if not torch.allclose(c.float(), peer.float(), rtol=2e-2, atol=2e-2 * k**0.5):
-        raise BenchError(f"{name} {shape}: differs from torch.mm")
+    if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
+        raise BenchError(f"{runner.choice.name} {problem}: differs from torch")
     flop = 2e-6 * m * n * k
     ours, theirs = flop / times["ours"].median, flop / times["torch"].median
+    data = "int" if integers else "normal"
     return {
-        "name": f"gemm {name} {m}x{n}x{k} {'int' if integers else 'normal'}",
+        "name": f"gemm {problem.element} {problem.major_a}{problem.major_b} {m}x{n}x{k} {data}",
+        "kernel": runner.choice.name.split("-", 3)[3],
         "ours": ours,
         "peer": theirs,
         "unit": "TFLOP/s",

@@ -15,7 +15,7 @@ integers become constants of the other side's type.  Ops of every registered dia
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -434,6 +434,19 @@ class Builder:
         )
         self.add(op)
         loop.results = tuple(Value(self, r) for r in op.results)
+
+    @contextmanager
+    def while_(self) -> Generator[Callable[[Value], None]]:
+        """``scf.while`` without values: what is emitted runs again as long as the condition, said last, holds."""
+        from xdsl.ir import Block, Region
+
+        before, after = Block(), Block([self._class("scf.yield").create()])
+        conditions: list[Value] = []
+        with self.at(before):
+            yield conditions.append
+            (condition,) = conditions
+            self.add(self._class("scf.condition").create(operands=[condition.ssa]))
+        self.add(self._class("scf.while").create(regions=[Region(before), Region(after)]))
 
     @contextmanager
     def if_(self, condition: Value) -> Generator[None]:

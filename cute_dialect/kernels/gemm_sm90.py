@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Builder, Coordinate, Loop, Value
 
-__all__ = ["GemmConfig", "build_gemm_sm90", "gemm_sm90"]
+__all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
 
-_BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
+BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
 
 
 class GemmConfig(NamedTuple):
@@ -34,8 +34,8 @@ class GemmConfig(NamedTuple):
 
     ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
     that share B; ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is
-    stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or
-    ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and C have a third mode, of matrices.
+    stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k``
+    or ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and C have a third mode, of matrices.
     ``promote``: accumulate in two levels, the products of one stage in the tensor cores, their sums in f32 registers
     (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the first loads do not wait for the
     cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
@@ -59,7 +59,7 @@ class GemmConfig(NamedTuple):
     @property
     def bits(self) -> int:
         """Bits of an element of A and B."""
-        return _BITS[self.element]
+        return BITS[self.element]
 
     @property
     def consumers(self) -> int:
@@ -80,7 +80,7 @@ class GemmConfig(NamedTuple):
     @property
     def chunk(self) -> int:
         """Columns of C that are stored at once: 128 bytes."""
-        return 1024 // _BITS[self.output]
+        return 1024 // BITS[self.output]
 
     @property
     def smem_bytes(self) -> int:
@@ -90,8 +90,8 @@ class GemmConfig(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         m, n, k = self.tile
-        if self.element not in _BITS or self.output not in ("f16", "bf16", "f32"):
-            raise ValueError(f"expected elements of {', '.join(_BITS)} and f16, bf16 or f32 out, got {self}")
+        if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
+            raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
         if k * self.bits != 1024:
             raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
         if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
@@ -103,7 +103,10 @@ class GemmConfig(NamedTuple):
 
 
 def gemm_sm90(config: GemmConfig | None = None) -> str:
-    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C).  Raises ValueError for a bad configuration."""
+    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C).
+
+    Raises ValueError for a bad configuration.
+    """
     builder, aliases = build_gemm_sm90(config or GemmConfig())
     return builder.text(aliases)
 
@@ -112,7 +115,7 @@ def build_gemm_sm90(config: GemmConfig) -> tuple[Builder, dict[str, str]]:
     """The module, and names for its long types.  Raises ValueError for a bad configuration."""
     config.check()
     b = Builder()
-    gemm = _Gemm(b, config)
+    gemm = GemmEmitter(b, config)
     gemm.kernel()
     gemm.host()
     return b, gemm.aliases()
@@ -174,7 +177,7 @@ def _one_more(layout: str, stride: str) -> str:
     return f"{shape[:-1]},1):{strides[:-1]},{stride})"
 
 
-class _Gemm:
+class GemmEmitter:
     """Emits one kernel and its host function."""
 
     def __init__(self, b: Builder, config: GemmConfig):
@@ -185,7 +188,8 @@ class _Gemm:
         self.A_ = _Operand(c, m, 1, c.major_a)
         self.B_ = _Operand(c, n, c.cluster_m, "k" if c.major_b == "k" else "mn")
         chunk = c.chunk
-        self.sC = f'!cute.memref<{out}, smem, align<1024>, S<3,4,3>, "(64,{chunk},2,{c.consumers}):({chunk},1,{64 * chunk},{128 * chunk})">'  # noqa: E501
+        staging = f"(64,{chunk},2,{c.consumers}):({chunk},1,{64 * chunk},{128 * chunk})"
+        self.sC = f'!cute.memref<{out}, smem, align<1024>, S<3,4,3>, "{staging}">'
         self.barriers_type = f'!cute.memref<i64, smem, "({c.stages},2):(1,{c.stages})">'
         extra = ", 1" if c.batch else ""
         self.tma_c = f"!cute_nvgpu.atom.tma_store<{out}, box = ({chunk}, 16{extra}), swizzle = 128, l2 = 256>"
@@ -195,7 +199,7 @@ class _Gemm:
         fragment = f'"((2,2,{n // 8}),1,1):((1,2,4),0,0)"'
         self.acc = f"!cute.memref<f32, rmem, {fragment}>"
         self.result = f"!cute.memref<{out}, rmem, {fragment}>"
-        vector = 128 // _BITS[out]
+        vector = 128 // BITS[out]
         strides = f"(?{{div={vector}}},1)" if not c.batch else f"(?{{div={vector}}},1,?{{div={vector}}})"
         self.matC = f'!cute.memref<{out}, gmem, align<16>, "{"(?,?,?)" if c.batch else "(?,?)"}:{strides}">'
 
@@ -213,15 +217,12 @@ class _Gemm:
     def kernel(self) -> None:
         """``@gemm``: ``tiles_m`` counts cluster rows, ``tiles_n`` tiles, ``k_tiles`` stages of K."""
         b, c = self.b, self.c
-        parameters = {"loadA": self.A_.atom, "loadB": self.B_.atom, "storeC": self.tma_c}
-        parameters |= {"tiles_m": "i32", "tiles_n": "i32", "k_tiles": "i32", "matrices": "i32"}
-        if not c.batch:
-            del parameters["matrices"]
         cluster = (c.cluster_m, 1, 1) if c.cluster_m > 1 else None
         attributes = ["nvvm.minctasm = 1 : i32"]
-        with b.kernel("gemm", parameters, threads=c.threads, cluster=cluster, attributes=attributes) as p:
+        with b.kernel("gemm", self.parameters(), threads=c.threads, cluster=cluster, attributes=attributes) as p:
             self.load_a, self.load_b, self.store_c, self.tiles_m, self.tiles_n, self.k_tiles = p[:6]
-            self._prologue(p[6] if c.batch else None)
+            self.begin(p)
+            self._prologue()
             # Registers that the producer gives up; 256 threads have 255 each anyway.
             give, take = {1: (0, 0), 2: (40, 232), 3: (32, 160)}[c.consumers]
             with b.if_else(self.group_of_warps.eq(0)) as (producer, consumer):
@@ -229,14 +230,34 @@ class _Gemm:
                     if give:
                         b.run("setmaxnreg", count=give, action='"decrease"')
                     with b.if_(self.warp.eq(0)), b.if_(b.arch("elect_one")):
-                        self._produce()
+                        self.produce()
                 with consumer:
                     if take:
                         b.run("setmaxnreg", count=take, action='"increase"')
-                    self._consume()
+                    self._consumer()
             self._sync_cluster()
 
-    def _prologue(self, matrices: Value | None) -> None:
+    def parameters(self) -> dict[str, str]:
+        """Names and types of the kernel's parameters."""
+        found = {"loadA": self.A_.atom, "loadB": self.B_.atom, "storeC": self.tma_c}
+        found |= {"tiles_m": "i32", "tiles_n": "i32", "k_tiles": "i32"}
+        return found | {"matrices": "i32"} if self.c.batch else found
+
+    def begin(self, parameters: tuple[Value, ...]) -> None:
+        """Which tiles this block has, and which stages of K of the first one."""
+        b, c = self.b, self.c
+        self.rank: Value | None = None
+        self.first_tile, self.step = b.block_id(), b.grid_size()
+        if c.cluster_m > 1:
+            self.rank = b.arch("cluster_rank")
+            self.first_tile, self.step = self.first_tile // c.cluster_m, self.step // c.cluster_m
+        self.tiles_of_matrix = self.tiles = self.tiles_m * self.tiles_n
+        if c.batch:
+            self.tiles = self.tiles_of_matrix * parameters[6]
+        self.k_begin: Value | int = 0
+        self.k_count = self.k_tiles
+
+    def _prologue(self) -> None:
         b, c = self.b, self.c
         self.A = b.alloc_smem(self.A_.smem)
         self.B = b.alloc_smem(self.B_.smem)
@@ -247,32 +268,25 @@ class _Gemm:
         self.group_of_warps = warp // 4
         self.warp = warp % 4  # in its group
         self.lane = b.arch("lane_id")
-        self.rank: Value | None = None
-        self.first_tile, self.step = b.block_id(), b.grid_size()
-        if c.cluster_m > 1:
-            self.rank = b.arch("cluster_rank")
-            self.first_tile, self.step = self.first_tile // c.cluster_m, self.step // c.cluster_m
-        self.tiles_of_matrix = self.tiles_m * self.tiles_n
-        self.tiles = self.tiles_of_matrix * matrices if matrices is not None else self.tiles_of_matrix
         with b.if_(self.tid.eq(0)):
             for tensor_map in (self.load_a, self.load_b, self.store_c):
                 b.run("prefetch_tensormap", tensor_map)
             for s in range(c.stages):
-                b.run("mbarrier_init", self._full(s), 1)
-                b.run("mbarrier_init", self._empty(s), c.consumers * c.cluster_m)
+                b.run("mbarrier_init", self.full(s), 1)
+                b.run("mbarrier_init", self.empty(s), c.consumers * c.cluster_m)
             b.run("fence_mbarrier_init")
         # The producer's view of B: the part that this block loads for the cluster.
         self.B_parts = b.view(b.iterator(self.B), self.B_.parts)
         if c.early:
             # Loads that only this block's barriers see need not wait for the cluster.
-            self.early = b.minimum(self.k_tiles, c.stages)
+            self.early = b.minimum(self.k_count, c.stages)
             with b.if_(self.tid.eq(0)):
-                place = self._place(self.first_tile)
+                place = self.place(self.first_tile)
                 with b.for_(0, self.early) as loop:
-                    b.run("mbarrier_arrive_expect_tx", self._full(loop.iv), c.stage_bytes)
-                    self._fetch_a(loop.iv, loop.iv, place)
+                    b.run("mbarrier_arrive_expect_tx", self.full(loop.iv), c.stage_bytes)
+                    self.fetch_a(loop.iv, loop.iv + self.k_begin, place)
                     if c.cluster_m == 1:
-                        self._fetch_b(loop.iv, loop.iv, place)
+                        self.fetch_b(loop.iv, loop.iv + self.k_begin, place)
         self._sync_cluster(relaxed=True)
 
     def _sync_cluster(self, *, relaxed: bool = False) -> None:
@@ -283,20 +297,20 @@ class _Gemm:
         elif relaxed:
             b.run("barrier")
 
-    def _full(self, stage: Value | int) -> Value:
+    def full(self, stage: Value | int) -> Value:
         return self.b.pointer(self.barriers, stage)
 
-    def _empty(self, stage: Value | int) -> Value:
+    def empty(self, stage: Value | int) -> Value:
         return self.b.pointer(self.barriers, stage + self.c.stages)
 
-    def _next(self, slot: Value, phase: Value) -> tuple[Value, Value]:
+    def next_slot(self, slot: Value, phase: Value) -> tuple[Value, Value]:
         """The next slot of the ring, and its phase."""
         b = self.b
         following = slot + 1
         wraps = following.eq(self.c.stages)
         return b.select(wraps, 0, following), phase ^ b.to_i32(wraps)
 
-    def _place(self, tile: Value) -> tuple[Value, Value, Value | None]:
+    def place(self, tile: Value) -> tuple[Value, Value, Value | None]:
         """First row and column of this block's part of a cluster tile, and the matrix."""
         b, c = self.b, self.c
         matrix = None
@@ -318,20 +332,20 @@ class _Gemm:
 
     # ----------------------------------------------------------------------------------------------- producer
 
-    def _fetch_a(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
+    def fetch_a(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
         b, c = self.b, self.c
         row, _, matrix = place
         where = b.view(b.int_tuple(self.A_.coordinates(k_tile * c.tile[2], row, matrix)), self.A_.where)
-        atom = b.op("cute.atom.set_value", self.load_a, self._full(slot), field='"tma_bar"')
+        atom = b.op("cute.atom.set_value", self.load_a, self.full(slot), field='"tma_bar"')
         b.copy(atom, where, self._stage(self.A, (None, None, slot)))
 
-    def _fetch_b(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
+    def fetch_b(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
         b, c = self.b, self.c
         _, row, matrix = place
         if self.rank is not None:
             row = row + self.rank * self.B_.part
         where = b.view(b.int_tuple(self.B_.coordinates(k_tile * c.tile[2], row, matrix)), self.B_.where)
-        atom = b.op("cute.atom.set_value", self.load_b, self._full(slot), field='"tma_bar"')
+        atom = b.op("cute.atom.set_value", self.load_b, self.full(slot), field='"tma_bar"')
         if self.rank is not None:
             mask = b.constant((1 << c.cluster_m) - 1, "i16")
             atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
@@ -346,37 +360,36 @@ class _Gemm:
         operand = self.A_ if tensor is self.A else self.B_
         return b.view(b.iterator(tile), operand.tile_layout)
 
-    def _produce(self) -> None:
+    def produce(self) -> None:
         b, c = self.b, self.c
         zero = b.constant(0)
         done, slot, phase = zero, zero, zero
         if c.early:
             done = self.early
             if c.cluster_m > 1:
-                place = self._place(self.first_tile)
+                place = self.place(self.first_tile)
                 with b.for_(0, done) as loop:
-                    self._fetch_b(loop.iv, loop.iv, place)
+                    self.fetch_b(loop.iv, loop.iv, place)
             slot, phase = done % c.stages, (done // c.stages) & 1
         with b.for_(self.first_tile, self.tiles, self.step, [slot, phase, done, zero]) as tiles:
             slot, phase, start, flip = tiles.args
-            place = self._place(tiles.iv)
+            place = self.place(tiles.iv)
             with b.for_(start, self.k_tiles, 1, [slot, phase]) as loop:
                 slot, phase = loop.args
-                b.run("mbarrier_wait", self._empty(slot), phase ^ 1)
-                b.run("mbarrier_arrive_expect_tx", self._full(slot), c.stage_bytes)
+                b.run("mbarrier_wait", self.empty(slot), phase ^ 1)
+                b.run("mbarrier_arrive_expect_tx", self.full(slot), c.stage_bytes)
                 k = loop.iv
                 if c.serpentine:  # every other tile walks K backwards: what the L2 saw last is read first
                     k = b.select(flip.ne(0), self.k_tiles - 1 - k, k)
-                self._fetch_a(slot, k, place)
-                self._fetch_b(slot, k, place)
-                loop.next(*self._next(slot, phase))
+                self.fetch_a(slot, k, place)
+                self.fetch_b(slot, k, place)
+                loop.next(*self.next_slot(slot, phase))
             tiles.next(*loop.results, zero, flip ^ 1)
 
     # ---------------------------------------------------------------------------------------------- consumers
 
-    def _consume(self) -> None:
+    def _consumer(self) -> None:
         b, c = self.b, self.c
-        zero = b.constant(0)
         self.consumer = self.group_of_warps - 1
         self.tiled_mma = b.op("cute.make_tiled_mma", b.atom(self.wgmma), type=self.mma)
         thread = self.consumer * 128
@@ -388,25 +401,31 @@ class _Gemm:
         self.peer = self.tid % c.cluster_m
         self.tells = (self.tid % 128) < c.cluster_m
         self._prepare_store()
+        self.consume()
+
+    def consume(self) -> None:
+        """Multiply and store this block's tiles."""
+        b, c = self.b, self.c
+        zero = b.constant(0)
         if c.deferred and not c.promote and c.output != "f32":
             self._consume_deferred(zero)
             return
         with b.for_(self.first_tile, self.tiles, self.step, [zero, zero]) as tiles:
             slot, phase = tiles.args
-            place = self._place(tiles.iv)
-            slot, phase = self._multiply_promoting(slot, phase) if c.promote else self._multiply(slot, phase)
+            place = self.place(tiles.iv)
+            slot, phase = self._multiply_promoting(slot, phase) if c.promote else self.multiply(slot, phase)
             self._convert()
             for chunk in range(c.tile[1] // c.chunk):
-                self._store_chunk(chunk, place)
+                self.store_chunk(chunk, place)
             tiles.next(slot, phase)
-        self._finish_stores()
+        self.finish_stores()
 
-    def _multiply(self, slot: Value, phase: Value) -> tuple[Value, Value]:
-        """All of K for one tile."""
+    def multiply(self, slot: Value, phase: Value) -> tuple[Value, Value]:
+        """All stages of K for one tile."""
         b = self.b
         self._step(slot, phase, first=True)
-        following = self._next(slot, phase)
-        with b.for_(1, self.k_tiles, 1, [*following, slot]) as loop:
+        following = self.next_slot(slot, phase)
+        with b.for_(1, self.k_count, 1, [*following, slot]) as loop:
             self._pipelined(loop)
         return self._complete(loop.results)
 
@@ -422,13 +441,13 @@ class _Gemm:
             with b.for_(0, c.tile[1] // 2) as each:  # register tensors: the loop is unrolled
                 total = b.load(self.sums, each.iv) + b.load(self.accumulators, each.iv)
                 b.store(self.sums, each.iv, total)
-            loop.next(*self._next(slot, phase))
+            loop.next(*self.next_slot(slot, phase))
         slot, phase = loop.results
         return slot, phase
 
     def _step(self, slot: Value, phase: Value, *, first: bool) -> None:
         b = self.b
-        b.run("mbarrier_wait", self._full(slot), phase)
+        b.run("mbarrier_wait", self.full(slot), phase)
         b.run("wgmma_fence")
         a = b.slice(self.tA, None, None, None, slot)
         bb = b.slice(self.tB, None, None, None, slot)
@@ -441,7 +460,7 @@ class _Gemm:
         self._step(slot, phase, first=False)
         self.b.run("wgmma_wait_group", n=1)
         self._release(previous)
-        loop.next(*self._next(slot, phase), slot)
+        loop.next(*self.next_slot(slot, phase), slot)
 
     def _complete(self, state: tuple[Value, ...]) -> tuple[Value, Value]:
         slot, phase, previous = state
@@ -452,10 +471,10 @@ class _Gemm:
     def _release(self, slot: Value) -> None:
         b = self.b
         if self.c.cluster_m > 1:
-            b.run("mbarrier_arrive_cluster", self._empty(slot), self.peer, self.tells)
+            b.run("mbarrier_arrive_cluster", self.empty(slot), self.peer, self.tells)
         else:
             with b.if_(self.tells):
-                b.run("mbarrier_arrive", self._empty(slot))
+                b.run("mbarrier_arrive", self.empty(slot))
 
     def _consume_deferred(self, zero: Value) -> None:
         """A tile's result is stored while the next tile is multiplied: its chunks after the first two steps of K."""
@@ -465,19 +484,19 @@ class _Gemm:
         carried = [zero] * (5 if c.batch else 4)
         with b.for_(self.first_tile, self.tiles, self.step, carried) as tiles:
             slot, phase, *last = tiles.args
-            place = self._place(tiles.iv)
+            place = self.place(tiles.iv)
             before = (last[0], last[1], last[2] if c.batch else None)
             again = tiles.iv.ne(self.first_tile)
             self._step(slot, phase, first=True)
-            following = self._next(slot, phase)
+            following = self.next_slot(slot, phase)
             with b.if_(again):
                 for chunk in chunks[:split]:
-                    self._store_chunk(chunk, before)
+                    self.store_chunk(chunk, before)
             with b.for_(1, b.minimum(self.k_tiles, 2), 1, [*following, slot]) as loop:
                 self._pipelined(loop)
             with b.if_(again):
                 for chunk in chunks[split:]:
-                    self._store_chunk(chunk, before)
+                    self.store_chunk(chunk, before)
             with b.for_(2, self.k_tiles, 1, loop.results) as loop:
                 self._pipelined(loop)
             slot, phase = self._complete(loop.results)
@@ -485,8 +504,8 @@ class _Gemm:
             tiles.next(slot, phase, *[x for x in place if x is not None])
         last = list(tiles.results[2:])
         for chunk in chunks:
-            self._store_chunk(chunk, (last[0], last[1], last[2] if c.batch else None))
-        self._finish_stores()
+            self.store_chunk(chunk, (last[0], last[1], last[2] if c.batch else None))
+        self.finish_stores()
 
     # ----------------------------------------------------------------------------------------------- epilogue
 
@@ -522,22 +541,25 @@ class _Gemm:
             narrow = b.op("arith.truncf", values, type=f"vector<2x{c.output}>")
             b.store_vec(narrow, b.view(b.pointer(self.registers, pair), "2:1"))
 
-    def _store_chunk(self, chunk: int, place: tuple[Value, Value, Value | None]) -> None:
+    def store_chunk(self, chunk: int, place: tuple[Value, Value, Value | None]) -> None:
         """Some columns of this warp's rows: registers, shared memory, TMA."""
+        values = self.b.view(self.b.pointer(self.registers, self.c.chunk // 2 * chunk), self.values)
+        self.store_values(values, chunk % 2, self.b.constant(chunk * self.c.chunk), place)
+
+    def store_values(self, values: Value, buffer: int, column: Value, place: tuple[Value, Value, Value | None]) -> None:
+        """The registers of one chunk that begins ``column`` columns into the tile."""
         b, c = self.b, self.c
         m0, n0, matrix = place
         with b.if_(self.first_lane):
             b.run("bulk_wait_group", n=1, read=True)  # the buffer's last store has read it
         b.run("syncwarp")
-        buffer = chunk % 2
-        values = b.view(b.pointer(self.registers, c.chunk // 2 * chunk), self.values)
         source = b.op("cute.tiled.copy.retile", self.store_copy, values)
         b.copy(self.store_copy, source, b.slice(self.tC, None, None, None, buffer))
         b.run("fence_proxy_async")
         b.run("syncwarp")
         with b.if_(self.first_lane):
             row = m0 + self.consumer * 64 + self.warp * 16
-            first: tuple[Value, ...] = (n0 + c.chunk * chunk, row)
+            first: tuple[Value, ...] = (n0 + column, row)
             layout = f"(16,{c.chunk}):(1@1,1@0)"
             rows = b.slice(self.warp_rows, None, None, buffer)
             if matrix is not None:
@@ -546,7 +568,7 @@ class _Gemm:
             b.copy(self.store_c, rows, b.view(b.int_tuple(first), layout))
             b.run("bulk_commit_group")
 
-    def _finish_stores(self) -> None:
+    def finish_stores(self) -> None:
         b = self.b
         with b.if_(self.first_lane):
             b.run("bulk_wait_group", n=0, read=True)
@@ -557,7 +579,8 @@ class _Gemm:
         """``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid."""
         b, c = self.b, self.c
         m, n, k = c.tile
-        with b.host("launch", {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC}) as (A, B, C):
+        matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC}
+        with b.host("launch", matrices | self.more_arguments()) as (A, B, C, *others):
             rows, depth, *more = self._shape(A)
             columns, depth_b, *more_b = self._shape(B)
             rows_c, columns_c, *more_c = self._shape(C)
@@ -577,12 +600,21 @@ class _Gemm:
             store_c = self._map("store", C, self.tma_c, f"[16:1;{c.chunk}:1]", layout)
             tiles_m, tiles_n = b.ceil_div(rows, m * c.cluster_m), b.ceil_div(columns, n)
             k_tiles = b.ceil_div(depth, k)
-            tiles = tiles_m * tiles_n
-            for matrices in more:
-                tiles = tiles * matrices
-            waves = b.ceil_div(tiles, c.sms // c.cluster_m)
-            grid = ((tiles + waves - 1) // waves) * c.cluster_m
-            b.launch("gemm", [load_a, load_b, store_c, tiles_m, tiles_n, k_tiles, *more], grid=grid, threads=c.threads)
+            self.launch([load_a, load_b, store_c, tiles_m, tiles_n, k_tiles, *more, *others])
+
+    def more_arguments(self) -> dict[str, str]:
+        """Further arguments of the host function, which go to the kernel."""
+        return {}
+
+    def launch(self, arguments: list[Value]) -> None:
+        """As many blocks as the waves that the tiles make need."""
+        b, c = self.b, self.c
+        tiles = arguments[3] * arguments[4]
+        if c.batch:
+            tiles = tiles * arguments[6]
+        waves = b.ceil_div(tiles, c.sms // c.cluster_m)
+        grid = ((tiles + waves - 1) // waves) * c.cluster_m
+        b.launch("gemm", arguments, grid=grid, threads=c.threads)
 
     def _map(self, kind: str, tensor: Value, expected: str, tile: str, layout: str) -> Value:
         """The tensor map for tiles of a matrix."""

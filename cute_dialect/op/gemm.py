@@ -1,0 +1,168 @@
+"""Matrix multiply on Hopper: which kernel for which problem, and ``mm`` as in torch.
+
+>>> choose(Problem(8192, 8192, 8192)).name
+'f16-f16-kk-128x256-c2d'
+>>> choose(Problem(2048, 2048, 2048)).name          # one wave: no cluster
+'f16-f16-kk-128x256-c1'
+>>> choose(Problem(128, 8192, 8192)).name           # few tiles, much K: blocks share it
+'f16-f16-kk-128x256-c1-s4'
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.kernels.gemm_sm90 import BITS, GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+    from cute_dialect.pipelines.launch import CompiledModule, Kernel
+
+__all__ = ["Choice", "Problem", "Runner", "choose", "library", "mm", "runner", "text_of"]
+
+
+class Problem(NamedTuple):
+    """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
+    ``n``).
+    """
+
+    m: int
+    n: int
+    k: int
+    element: str = "f16"
+    output: str = "f16"
+    major_a: str = "k"
+    major_b: str = "k"
+
+
+class Choice(NamedTuple):
+    """A kernel: its configuration, and how many blocks share the K of a tile (1: none do)."""
+
+    config: GemmConfig
+    parts: int = 1
+
+    @property
+    def name(self) -> str:
+        """Names the kernel: types, majors, tile, cluster (``d``: deferred store), parts."""
+        c = self.config
+        m, n, _ = c.tile
+        cluster = f"c{c.cluster_m}{'d' if c.deferred else ''}{'p' if c.promote else ''}"
+        parts = f"-s{self.parts}" if self.parts > 1 else ""
+        return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{cluster}{parts}"
+
+
+def choose(problem: Problem, sms: int = 132) -> Choice:
+    """The kernel for a problem on a chip of ``sms`` multiprocessors.
+
+    From measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave of
+    tiles; no cluster and nothing deferred for one wave; K shared by as many blocks as fill the chip for few tiles.
+    """
+    p = problem
+    base = GemmConfig(
+        element=p.element,
+        output=p.output,
+        major_a=p.major_a,
+        major_b=p.major_b,
+        tile=(128, 256, 1024 // BITS[p.element]),
+        sms=sms,
+    )
+    single = base._replace(cluster_m=1, deferred=False)
+    tiles = -(-p.m // 128) * -(-p.n // 256)
+    k_tiles = -(-p.k // base.tile[2])
+    if BITS[p.output] == 16:
+        for parts in (4, 2):
+            if tiles * parts <= sms and k_tiles >= 8 * parts:
+                return Choice(single._replace(serpentine=False), parts)
+    if tiles <= sms:
+        return Choice(single)
+    return Choice(base._replace(deferred=BITS[p.output] == 16))
+
+
+def text_of(choice: Choice) -> str:
+    """The kernel's file."""
+    if choice.parts > 1:
+        return gemm_sm90_split(SplitConfig(choice.config, choice.parts))
+    return gemm_sm90(choice.config)
+
+
+@cache
+def library(choice: Choice) -> CompiledModule:
+    """The compiled kernel, from the compile cache where it is there."""
+    from cute_dialect.pipelines import compile
+
+    return compile(text_of(choice), filename=f"{choice.name}.mlir")
+
+
+class Runner:
+    """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N)."""
+
+    def __init__(self, choice: Choice, module: CompiledModule):
+        self.choice = choice
+        self._kernel: Kernel = module.kernel("launch")
+        self._shared: dict[tuple[object, int], tuple[object, object]] = {}
+
+    def __call__(self, a: object, b: object, c: object) -> None:
+        """``c = a b^T`` on the current stream."""
+        if self.choice.parts == 1:
+            self._kernel(a, b, c)
+        else:
+            self._kernel(a, b, c, *self._workspace(c))
+
+    def _workspace(self, c: object) -> tuple[object, object]:
+        import torch
+
+        assert isinstance(c, torch.Tensor)
+        config = self.choice.config
+        tiles = -(-c.shape[0] // config.tile[0]) * -(-c.shape[1] // config.tile[1])
+        key = (torch.cuda.current_stream(c.device), tiles)
+        found = self._shared.get(key)
+        if found is None:
+            size = SplitConfig(config, self.choice.parts).workspace(tiles)
+            found = self._shared[key] = (
+                torch.empty(size, device=c.device, dtype=torch.float32),
+                torch.zeros(2 * tiles, device=c.device, dtype=torch.int32),
+            )
+        return found
+
+
+@cache
+def runner(choice: Choice) -> Runner:
+    """The compiled kernel, ready to be called."""
+    return Runner(choice, library(choice))
+
+
+_ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "f8E4M3FN"}
+
+
+def mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """``a @ b`` as ``torch.mm``, for f16, bf16, f32 (in tf32) and e4m3 (to bf16) on a Hopper GPU.
+
+    ``a``: (M, K), ``b``: (K, N), each with one contiguous mode and rows of whole 16 bytes; ``out``: (M, N), row-major.
+    Raises ``LaunchError`` where TMA cannot read or write a matrix, with the reason.
+    """
+    import torch
+
+    if out is None:
+        dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
+        out = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=dtype)
+    _runner_for(
+        a.shape, b.shape, a.stride(0) == 1 and a.shape[0] > 1, b.stride(1) == 1 and b.shape[1] > 1, str(a.dtype)
+    )(a, b.t(), out)
+    return out
+
+
+@cache
+def _runner_for(a: tuple[int, int], b: tuple[int, int], transposed_a: bool, n_major: bool, dtype: str) -> Runner:
+    element = _ELEMENTS.get(dtype.removeprefix("torch."))
+    if element is None:
+        raise ValueError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
+    output = {"tf32": "f32", "f8E4M3FN": "bf16"}.get(element, element)
+    majors = ("m" if transposed_a else "k", "n" if n_major else "k")
+    return runner(choose(Problem(a[0], b[1], a[1], element, output, *majors)))
