@@ -61,8 +61,8 @@ class Leaf:
         count = 1
         for s in shape:
             count *= s
-        if shape and kind == "i" and width == 1:
-            self.size = (count + 7) // 8
+        if shape and kind == "i" and width in (1, 4):
+            self.size = (count * width + 7) // 8
         else:
             self.size = count * dtype.itemsize
         self.align = 1
@@ -194,8 +194,8 @@ def type_of(attr: Attribute) -> Type:
     if name == "vector":
         elem = type_of(element_of(attr)).leaf
         shape = tuple(_number(d) for d in _attributes(getattr(attr, "shape", ())))
-        if elem.kind == "i" and elem.width != 1 and elem.width != elem.dtype.itemsize * 8:
-            raise InterpError("unsupported", f"expected vector elements of 1, 8, 16, 32 or 64 bits, got {attr}")
+        if elem.kind == "i" and elem.width not in (1, 4) and elem.width != elem.dtype.itemsize * 8:
+            raise InterpError("unsupported", f"expected vector elements of 1, 4, 8, 16, 32 or 64 bits, got {attr}")
         return _single(Leaf(elem.kind, elem.width, elem.dtype, elem.name, shape, elem.space))
     if name == "llvm.struct":
         packed = getattr(attr, "packed", False) is True

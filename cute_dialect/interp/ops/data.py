@@ -258,15 +258,42 @@ def _bitcast(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     src, leaf = c.leaf_of(a), c.leaf_of(d)
-    if src.size != leaf.size or (src.width == 1) != (leaf.width == 1):
+    if src.size != leaf.size:
         raise InterpError("unsupported", f"expected a bit cast between types of one size, got {src!r} to {leaf!r}")
 
     def step(R: Regs, g: Group) -> None:
         v = R[a]
         uniform = not isinstance(v, np.ndarray) or v.ndim == len(src.shape)
-        R[d] = from_bits(bits_of(v, src, g.lanes), leaf, uniform)
+        raw = _packed(v, src) if _below_byte(src) else bits_of(v, src, g.lanes)
+        R[d] = _unpacked(raw, leaf, uniform) if _below_byte(leaf) else from_bits(raw, leaf, uniform)
 
     c.emit(op, step)
+
+
+def _below_byte(leaf: Leaf) -> bool:
+    return bool(leaf.shape) and leaf.kind == "i" and leaf.width in (1, 4)
+
+
+def _packed(v: Value, leaf: Leaf) -> Array:
+    """A vector of elements below a byte as bytes, the first element lowest, shape `(lanes or 1, leaf.size)`."""
+    _ = v == v  # poison shows here
+    arr = np.asarray(v)
+    arr = (arr[None] if arr.ndim == len(leaf.shape) else arr).reshape(-1, leaf.count)
+    if leaf.width == 1:
+        return np.packbits(arr.astype(np.uint8) & 1, axis=-1, bitorder="little")
+    nibbles = arr.astype(np.int8).view(np.uint8) & 15
+    return nibbles[:, ::2] | nibbles[:, 1::2] << 4
+
+
+def _unpacked(raw: Array, leaf: Leaf, uniform: bool) -> Value:
+    """The inverse of `_packed`."""
+    if leaf.width == 1:
+        arr = np.unpackbits(raw, axis=-1, bitorder="little", count=leaf.count).astype(leaf.dtype)
+    else:
+        nibbles = np.stack([raw & 15, raw >> 4], axis=-1).reshape(len(raw), -1).astype(np.int8)
+        arr = np.where(nibbles > 7, nibbles - 16, nibbles).astype(leaf.dtype)
+    arr = arr.reshape(len(raw), *leaf.shape)
+    return arr[0] if uniform else arr
 
 
 def enum_word(attr: Attribute | None) -> str:

@@ -7,10 +7,10 @@ register, element e of register r is
 - B: k t·E + e + 4E·r, column n = g
 - C, D: element i at row g + 8·(i div 2), column 2t + i mod 2
 
-which covers all `row.col` shapes m16n8k* and m8n8k* but the Volta one (m8n8k4 on f16).  Products and their sum over k
-are formed in f64 (exact for f16, bf16, tf32 and fp8 products), C is added, and the result is rounded once; the
-device's order and truncation inside one instruction are not documented, so f32 results may differ in the last bits.
-Integers are exact.
+which covers all `row.col` shapes m16n8k* and m8n8k* but the Volta one (m8n8k4 on f16, see `quad_pairs`).  Products and
+their sum over k are formed in f64 (exact for f16, bf16, tf32 and fp8 products), C is added, and the result is rounded
+once; the device's order and truncation inside one instruction are not documented, so f32 results may differ in the last
+bits.  Integers are exact.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -28,6 +28,7 @@ from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load, store
+from cute_dialect.interp.ops import quad_pairs
 from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
@@ -133,10 +134,11 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
 class Mma:
     """One mma.sync shape with element types by PTX name."""
 
-    def __init__(self, m: int, n: int, k: int, a: str, b: str, integer_saturate: bool) -> None:
+    def __init__(self, m: int, n: int, k: int, a: str, b: str, integer_saturate: bool, bit_op: str = "") -> None:
         self.m, self.n, self.k = m, n, k
         self.a, self.b = a, b
         self.saturate = integer_saturate
+        self.bit_op = bit_op
 
     def gather(self, regs: list[Array], kind: str, is_a: bool) -> Array:
         """Fragments `(warps, 32, E)` a register to the matrix `(warps, m, k)` or `(warps, k, n)`, in f64 or int64."""
@@ -166,6 +168,8 @@ def _decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
         got = np.stack([low, high], axis=-1).reshape(len(raw), -1).astype(np.int8)
         if kind == "s4":
             got = np.where(got > 7, got - 16, got)
+    elif kind == "b1":
+        got = np.unpackbits(np.ascontiguousarray(raw).view(np.uint8), axis=-1, bitorder="little").astype(np.int64)
     elif kind == "tf32":
         got = (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     elif kind in _ELEMENTS:
@@ -196,6 +200,8 @@ def run_mma(
     rows = GID[:, None] + 8 * (i // 2)
     cols = TIG[:, None] * 2 + i % 2
     exact = A @ B
+    if mma.bit_op == "xor_popc":
+        exact = A.sum(2)[:, :, None] + B.sum(1)[:, None, :] - 2 * exact
     total = exact[:, rows, cols] + flat.astype(exact.dtype)
     if exact.dtype == np.int64:
         if mma.saturate:
@@ -220,8 +226,6 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
     out_leaves = [c.leaf_of(s) for s in outs]
     if mma.m not in (8, 16) or mma.n != 8:
         raise InterpError("unsupported", f"expected an mma of m8n8 or m16n8, got m{mma.m}n{mma.n}k{mma.k}")
-    if mma.m == 8 and mma.a == "f16":
-        raise InterpError("unsupported", "expected an mma of sm_75 or newer, got m8n8k4 on f16")
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -242,7 +246,16 @@ def _mma_sync(c: FnCompiler, op: Operation) -> None:
     a = enum_word(attr_of(op, "multiplicandAPtxType")) or inferred
     b = enum_word(attr_of(op, "multiplicandBPtxType")) or a
     wrapped = enum_word(attr_of(op, "intOverflowBehavior")) == "wrapped"
-    emit_mma(c, op, Mma(shape["m"], shape["n"], shape["k"], a, b, not wrapped), (sizes[0], sizes[1], sizes[2]))
+    bit_op = enum_word(attr_of(op, "b1Op"))
+    counts = (sizes[0], sizes[1], sizes[2])
+    if (shape["m"], a) == (8, "f16"):
+        majors = (
+            "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
+            "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
+        )
+        quad_pairs.emit(c, op, majors, counts)
+        return
+    emit_mma(c, op, Mma(shape["m"], shape["n"], shape["k"], a, b, not wrapped, bit_op), counts)
 
 
 def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:

@@ -77,7 +77,7 @@ def _wait(text: Text, s: Statement) -> None:
 
 # -- wgmma ------------------------------------------------------------------------------------------------------------
 
-_WGMMA = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+)(\.satfinite)?")
+_WGMMA = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)")
 
 
 def _mma_async(text: Text, s: Statement) -> None:
@@ -91,21 +91,21 @@ def _mma_async(text: Text, s: Statement) -> None:
     b = text.slot(s.operands[2])
     flag = s.operands[3]
     rest = [int(number(o) or 0) for o in s.operands[4:]]
-    scales = rest[:2] if m[3] != "s32" else [1, 1]
-    majors = rest[2:] if m[3] != "s32" else []
+    scales = rest[:2] if m[4] != "s32" else [1, 1]
+    majors = rest[2:] if m[4] != "s32" else []
     if isinstance(a, list):
         majors = [0, *majors]
     literal = number(flag)
     shape = Shape(
         int(m[1]),
         int(m[2]),
-        m[3],
         m[4],
         m[5],
+        m[6],
         "mn" if majors[:1] == [1] else "k",
         "mn" if majors[1:2] == [1] else "k",
         *(scales or [1, 1]),
-        bool(m[6]),
+        bool(m[3]),
     )
     scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
     wgmma.emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"))
