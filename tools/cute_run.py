@@ -22,9 +22,9 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
+    from cute_dialect.interp import RunReport
     from cute_dialect.pipelines.launch import CompiledModule, Kernel
     from cute_dialect.tools.run_inputs import Argument
-    from cute_dialect.interp import RunReport
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.tools.run_errors import RunError

@@ -21,8 +21,6 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from xdsl.ir import Operation
 
     from cute_dialect.interp.group import Group

@@ -69,12 +69,13 @@ def _threads(n: int | None) -> str:
 class MBarrier:
     """An mbarrier: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase`s completed."""
 
-    __slots__ = ("actor", "clocks", "count", "delivered", "expected", "name", "pending", "phase", "tx")
+    __slots__ = ("actor", "clocks", "count", "delivered", "expected", "flying", "name", "pending", "phase", "tx")
 
     def __init__(self, count: int, name: str = "mbarrier") -> None:
         self.name = name
         self.actor = -1  # for race detection: who writes what it signals
         self.clocks: object = None
+        self.flying = 0  # bytes of copies that were issued and will be signalled
         self.delivered = 0  # bytes in the current phase
         self.expected = 0
         self.count = count
@@ -103,6 +104,7 @@ class MBarrier:
     def complete(self, nbytes: int) -> None:
         """Bytes have arrived."""
         self.tx -= nbytes
+        self.flying = max(0, self.flying - nbytes)
         self.delivered += nbytes
         self._check_range()
         self._check()
@@ -117,6 +119,13 @@ class MBarrier:
 
     def _check(self) -> None:
         if self.pending == 0 and self.tx == 0:
+            if self.flying:
+                raise Fault(
+                    "sync",
+                    f"{self.name}: phase {self.phase} completes while {self.flying} bytes of copies that signal it are "
+                    f"on their way: expected expect_tx of at least {self.delivered + self.flying} bytes, "
+                    f"got {self.expected}",
+                )
             self.phase += 1
             self.pending = self.count
             self.delivered = self.expected = 0

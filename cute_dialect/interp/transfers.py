@@ -10,32 +10,44 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from cute_dialect.interp.errors import OpInfo
+from cute_dialect.interp.errors import Fault, OpInfo
+from cute_dialect.interp.group import Group
 
 
 class Transfer:
     """A copy in flight. `read` fetches the source, `write` puts it in place and signals; each is called once."""
 
-    __slots__ = ("block", "done", "info", "read", "read_done", "write")
+    __slots__ = ("block", "done", "group", "info", "lane", "read", "read_done", "write")
 
-    def __init__(self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, block: int) -> None:
+    def __init__(
+        self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, group: Group, lane: int
+    ) -> None:
         self.read = read
         self.write = write
         self.info = info
-        self.block = block
+        self.group = group
+        self.lane = lane
+        self.block = group.block_of(lane)
         self.read_done = False
         self.done = False
 
     def finish_read(self) -> None:
         if not self.read_done:
             self.read_done = True
-            self.read()
+            self._do(self.read)
 
     def finish(self) -> None:
         self.finish_read()
         if not self.done:
             self.done = True
-            self.write()
+            self._do(self.write)
+
+    def _do(self, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except Fault as f:
+            f.lane = self.lane
+            raise self.group.fail(f, self.info) from None
 
 
 class Transfers:

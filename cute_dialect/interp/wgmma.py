@@ -166,7 +166,7 @@ def issue(
         i = group.instructions[number] = Instruction(shape, info, number)
         i.b, i.scale_d, i.leaf = b, scale_d, leaf
         i.a = a if isinstance(a, int) else [[] for _ in range(WARPS)]
-    elif i.shape != shape or i.b != b or i.scale_d != scale_d or isinstance(a, int) and a != i.a:
+    elif i.shape != shape or i.b != b or i.scale_d != scale_d or (isinstance(a, int) and a != i.a):
         raise Fault(
             "sync",
             f"wgmma: expected the same instruction and descriptors in all warps of warpgroup {group.number}, "

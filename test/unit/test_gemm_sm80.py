@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,7 @@ from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.launch import CompiledModule
 
 SMALL = GemmConfig(tile=(64, 64, 32))
+EXAMPLE = Path(__file__).parents[1] / "examples" / "gemm_sm80.mlir"
 CONFIGS = {
     "kk": SMALL,
     "km": SMALL._replace(majors=("k", "mn")),
@@ -109,3 +111,7 @@ def test_shapes_must_agree() -> None:
     for a, b, c, text in ((x, x[:, :32], x, "the same K"), (x[:32], x, x, "the same M"), (x, x[:32], x, "the same N")):
         with pytest.raises(LaunchError, match=text):
             module("kk").kernel("gemm")(a, b, c, device="cpu")
+
+
+def test_the_generator_prints_the_example() -> None:
+    assert gemm_sm80(GemmConfig(vectors=(1, 8))) == EXAMPLE.read_text()

@@ -7,7 +7,7 @@ cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.wait_group.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -178,7 +178,21 @@ def _load(
             bar.complete(nbytes)
         g.count.progress += 1
 
-    _issue(g, Transfer(read, write, info, g.block_of(lane)))
+    _launch(g, lane, info, read, write, targets, nbytes)
+
+
+def _launch(
+    g: Group,
+    lane: int,
+    info: OpInfo,
+    read: Callable[[], None],
+    write: Callable[[], None],
+    targets: list[tuple[Block, MBarrier]],
+    nbytes: int,
+) -> None:
+    for _, bar in targets:
+        bar.flying += nbytes
+    _issue(g, Transfer(read, write, info, g, lane))
 
 
 def _issue(g: Group, t: Transfer) -> None:
@@ -270,7 +284,7 @@ def _bulk_load(
             bar.complete(n)
         g.count.progress += 1
 
-    _issue(g, Transfer(read, write, info, g.block_of(lane)))
+    _launch(g, lane, info, read, write, targets, n)
 
 
 def _bulk_size(n: int, lane: int) -> int:
@@ -351,7 +365,7 @@ def _store_steps(
     n: int,
     data: list[Array],
     combine: str,
-):  # -> tuple[Callable[[], None], Callable[[], None]]
+) -> tuple[Callable[[], None], Callable[[], None]]:
     def read() -> None:
         start, address = _start(block, offset)
         data.append(read_shared(block.smem, start, address, n, tm.swizzle))
@@ -363,8 +377,8 @@ def _store_steps(
     return read, write
 
 
-def _issue_store(g: Group, lane: int, info: OpInfo, read, write) -> None:  # type: ignore[no-untyped-def]
-    t = Transfer(read, write, info, g.block_of(lane))
+def _issue_store(g: Group, lane: int, info: OpInfo, read: Callable[[], None], write: Callable[[], None]) -> None:
+    t = Transfer(read, write, info, g, lane)
     _issue(g, t)
     groups_of(g, lane).open.append(t)
 
@@ -415,7 +429,9 @@ def emit_bulk_store(op: Operation, k: Copies) -> None:
     c.emit(op, step, pure=False)
 
 
-def _bulk_steps(g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int):  # type: ignore[no-untyped-def]
+def _bulk_steps(
+    g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int
+) -> tuple[Callable[[], None], Callable[[], None]]:
     data: list[Array] = []
 
     def read() -> None:
