@@ -1,0 +1,140 @@
+"""Row kernels as text: sum, softmax, RMSNorm and LayerNorm of the rows of a matrix.
+
+The number of rows and the distance from row to row are known at run time, the length ``n`` of a row is part of the
+kernel.  A row is read once and written once; in between it stays in registers, as ``f32``.  How many threads share a row
+is the :class:`RowConfig`: some lanes of a warp, a warp, a block, or the blocks of a cluster, whose shared memories then
+hold the partial results.  There is one exchange between warps in every kernel: softmax and LayerNorm combine pairs
+(maximum, sum) and (sum, squared deviations) that each warp has made for itself.
+
+>>> text = row_kernel("softmax", "f16", 1000)
+>>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
+True
+>>> default_config("softmax", "f32", 4096)
+RowConfig(threads=256, rows=1, cluster=1)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BITS", "OPS", "RowConfig", "default_config", "row_kernel", "vector_width"]
+
+BITS = {"f32": 32, "f16": 16, "bf16": 16}
+"""Element types the kernels are made for, and their bits."""
+
+OPS = ("sum", "softmax", "rmsnorm", "layernorm")
+
+VALUES = {"f32": 16, "f16": 32, "bf16": 32}
+"""Elements a thread should have: four accesses of 128 bits."""
+
+MOST_VALUES = 32
+"""Elements a thread may have: so many registers hold them as ``f32``, with room for two blocks of 512 threads on an SM."""
+
+WARP_ROW = 1024
+"""Rows up to this length belong to (a part of) one warp."""
+
+MAX_THREADS, MAX_CLUSTER = 1024, 8
+
+
+class RowConfig(NamedTuple):
+    """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row."""
+
+    threads: int
+    rows: int = 1
+    cluster: int = 1
+
+    @property
+    def block(self) -> int:
+        """Threads of a block."""
+        return self.threads * self.rows
+
+    @property
+    def sharing(self) -> int:
+        """Threads that share a row."""
+        return self.threads * self.cluster
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(0, (n - 1).bit_length())
+
+
+def default_config(op: str, element: str, n: int) -> RowConfig:
+    """How a row of ``n`` elements is shared out.  Raises ValueError where registers cannot hold it.
+
+    >>> [default_config("rmsnorm", "f32", n) for n in (100, 1024, 131072)]
+    [RowConfig(threads=8, rows=16, cluster=1), RowConfig(threads=32, rows=4, cluster=1), RowConfig(threads=512, rows=1, cluster=8)]
+    """  # noqa: E501
+    _check(op, element, n)
+    threads = _power_of_two(-(-n // VALUES[element]))
+    if n <= WARP_ROW:
+        threads = min(threads, 32)
+        return RowConfig(threads, 128 // threads)
+    threads = min(threads, 512)
+    if op == "sum":
+        return RowConfig(threads)
+    cluster = _power_of_two(-(-n // (threads * MOST_VALUES)))
+    if cluster > MAX_CLUSTER:
+        threads, cluster = MAX_THREADS, MAX_CLUSTER
+    if cluster * threads * MOST_VALUES < n:
+        most = MAX_CLUSTER * MAX_THREADS * MOST_VALUES
+        raise ValueError(f"expected rows of at most {most} elements, which the registers of a cluster hold, got {n}")
+    return RowConfig(threads, 1, cluster)
+
+
+def _check(op: str, element: str, n: int) -> None:
+    if op not in OPS:
+        raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
+    if element not in BITS:
+        raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
+    if n < 1:
+        raise ValueError(f"expected rows of at least one element, got {n}")
+
+
+def vector_width(element: str, n: int) -> int:
+    """Elements of one access: up to 128 bits, and a row is a whole number of them.
+
+    >>> vector_width("f16", 1000), vector_width("f16", 1002), vector_width("f32", 999)
+    (8, 2, 1)
+    """
+    most = 128 // BITS[element]
+    return min(most, n & -n)
+
+
+def row_kernel(
+    op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, eps: float = 1e-5
+) -> str:
+    """The file for ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements.
+
+    ``@sum(x, y)`` with ``y`` of one element a row; ``@softmax(x, y)``; ``@rmsnorm(x, w, y)``: ``x / rms(x) * w``;
+    ``@layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps`` is
+    added to the mean square and the variance.  All tensors have the same element type, sums are ``f32``.
+    Raises ValueError for a configuration that does not fit.
+    """
+    _check(op, element, n)
+    c = default_config(op, element, n) if config is None else config
+    for what, x, most in (("threads", c.threads, MAX_THREADS), ("cluster", c.cluster, MAX_CLUSTER)):
+        if x != _power_of_two(x) or not 1 <= x <= most:
+            raise ValueError(f"expected {what} to be a power of two up to {most}, got {x}")
+    if c.rows > 1 and (c.threads > 32 or c.cluster > 1):
+        raise ValueError(f"expected one row a block where more than a warp shares it, got {c.rows}")
+    if not 1 <= c.block <= MAX_THREADS:
+        raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
+    if op == "sum" and c.cluster > 1:
+        raise ValueError(f"expected no cluster for a sum, got one of {c.cluster} blocks")
+    from cute_dialect.kernels.builder import Builder
+    from cute_dialect.kernels.row_emitter import RowEmitter
+
+    b = Builder()
+    width = vector_width(element, n)
+    plain = RowEmitter(b, op, element, n, c, 1, eps)
+    plain.kernel(op)
+    aliases = plain.aliases()
+    variants: list[str] = []
+    if width > 1:
+        vector = RowEmitter(b, op, element, n, c, width, eps)
+        vector.kernel(f"{op}_v")
+        variants.append(f"{op}_v")
+        aliases |= {f"{k}_v": t for k, t in vector.aliases().items()}
+    plain.launch(variants)
+    taken = list(aliases.values())
+    return b.text({k: t for i, (k, t) in enumerate(aliases.items()) if t not in taken[:i]})
