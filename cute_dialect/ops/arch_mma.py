@@ -11,7 +11,6 @@ from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_op
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
-from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.layout import size
@@ -53,19 +52,12 @@ class _ProductOp(_NoResultOp):
     ATOM: ClassVar[type[MmaAtomType]]
     OPERANDS: ClassVar[str] = "DABC"
 
-    def verify_(self) -> None:
-        try:
-            self.check()
-        except AlgebraError as e:
-            raise VerifyException(f"'{self.name}' op {e}") from None
-
-    def check(self) -> None:
+    def check_types(self) -> None:
         """Raise AlgebraError unless atom and operands fit."""
         n = len(self.OPERANDS)
         expect_operands(self.operand_types, n, n + (self.name == WgmmaOp.name))
-        atom = self.properties.get("atom")
-        if not isinstance(atom, self.ATOM):
-            raise AlgebraError(f"expected a property 'atom' of type !{self.ATOM.name}, got {atom}")
+        atom = self.properties["atom"]
+        assert isinstance(atom, self.ATOM)
         for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
             expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
             assert isinstance(t, MemRefType)
@@ -178,11 +170,11 @@ class WgmmaOp(_ProductOp):
     accumulate = prop_def(BoolAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
-    def check(self) -> None:
-        super().check()
-        accumulate = self.properties.get("accumulate")
-        if not isinstance(accumulate, IntegerAttr) or accumulate.type != i1:
-            raise AlgebraError(f"expected a property 'accumulate', true or false, got {accumulate}")
+    def check_types(self) -> None:
+        """Raise AlgebraError unless atom, flags and operands fit."""
+        super().check_types()
+        accumulate = self.properties["accumulate"]
+        assert isinstance(accumulate, IntegerAttr)
         if len(self.operands) > 3:
             if self.operands[3].type != i1:
                 raise AlgebraError(f"operand #3 must be an i1, got {self.operands[3].type}")
@@ -267,14 +259,12 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
     def __init__(self, *accumulators: SSAValue, n: int = 0):
         super().__init__(operands=[list(accumulators)], properties={"n": IntegerAttr(n, i32)})
 
-    def verify_(self) -> None:
-        n = self.properties.get("n")
-        try:
-            if not isinstance(n, IntegerAttr) or n.type != i32 or not 0 <= n.value.data <= 7:
-                raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
-            self.check_types()
-        except AlgebraError as e:
-            raise VerifyException(f"'{self.name}' op {e}") from None
+    def check_types(self) -> None:
+        """Raise AlgebraError unless operands are accumulators and the number is one that the instruction has."""
+        super().check_types()
+        n = self.properties["n"]
+        if not isinstance(n, IntegerAttr) or n.type != i32 or not 0 <= n.value.data <= 7:
+            raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
 
 
 OPS: list[type[Operation]] = [

@@ -632,9 +632,7 @@ def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
     return list(zip(cast("list[int]", list(leaves(layout.shape))), cast("list[int]", list(leaves(layout.stride)))))
 
 
-def _same_extents(
-    c: tuple[Layout, Layout, Layout], d: tuple[Layout, Layout, Layout], plain: dict[str, Layout]
-) -> None:
+def _same_extents(c: tuple[Layout, Layout, Layout], d: tuple[Layout, Layout, Layout], plain: dict[str, Layout]) -> None:
     for mode, x, y in zip("VMN", c, d):
         if size(x) != size(y) or _rank(plain["C"]) != _rank(plain["D"]):
             raise AlgebraError(
@@ -663,7 +661,7 @@ def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tupl
 def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout) -> int:
     """The 64-bit descriptor (at address 0) of one instruction's tile, mode V of an operand.  Raises AlgebraError."""
     from cute_dialect.arch.descriptors import derive
-    from cute_dialect.arch.errors import AtomError
+    from cute_dialect.arch.errors import DescriptorError
 
     assert isinstance(atom, WgmmaType)
     major = atom.data.majors["AB".index(operand)]
@@ -673,7 +671,7 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
         )
     try:
         view = derive(values, element_bits(t.element), major, pointer_swizzle=t.data.ptr.swizzle)
-    except AtomError as e:
+    except DescriptorError as e:
         x, k = MODES[operand]
         raise AlgebraError(
             f"operand {operand}, tile ({x},{k}) = {payload_text(values)} of {t}, has no matrix descriptor: {e}"

@@ -183,9 +183,7 @@ def zero_of(site: Site, element: Attribute) -> SSAValue:
     """The constant 0 of an element type."""
     if integer_width(element) is not None:
         return site.constant(0, element)
-    return site.once(
-        ("zero", element), lambda: arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element)
-    )
+    return site.once(("zero", element), lambda: arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element))
 
 
 def _wgmma(

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from cute_dialect.arch.atom import MmaAtom
     from cute_dialect.kernels.mma_atoms import MmaCase
 
-RANGE = {"b1": (0, 1), "ui4": (0, 15), "i4": (-8, 7), "ui8": (0, 200), "i8": (-128, 127), "ui16": (0, 9), "i16": (-9, 9)}
+RANGE = {
+    "b1": (0, 1), "ui4": (0, 15), "i4": (-8, 7), "ui8": (0, 200), "i8": (-128, 127), "ui16": (0, 9), "i16": (-9, 9),
+}  # fmt: skip
 NUMPY = {
     "f64": np.float64, "f32": np.float32, "tf32": np.float32, "f16": np.float16, "i8": np.int8, "ui8": np.uint8,
     "i16": np.int16, "ui16": np.uint16, "i32": np.int32, "ui32": np.uint32,

@@ -1,0 +1,330 @@
+"""MMA atoms, tiled MMA and gemm: inference, every error, text that round-trips."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.context import make_context
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.nvgpu_mma_types import MmaKey, MmaSyncType, TiledMmaType
+from cute_dialect.ops import arch_mma, mma
+
+F16 = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
+SS = "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>"
+RS = "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = rmem, major = (k, k)>"
+TM = f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,2,1):(1,2,0)">>'
+TW = f'!cute.tiled_mma<{SS}, atom_layout_MNK = <"(1,1,1):(0,0,0)">>'
+
+
+def parse(text: str) -> object:
+    return Parser(make_context("all"), text).parse_attribute()
+
+
+# ---------------------------------------------------------------------------------------------------------------- types
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        F16,
+        SS,
+        RS,
+        "!cute_nvgpu.atom.mma_sync<8x8x4, (f32,f16,f16,f32), major = (mn, k)>",
+        "!cute_nvgpu.atom.mma_sync<16x8x32, (i32,i8,ui8,i32), saturate>",
+        "!cute_nvgpu.atom.mma_sync<16x8x256, (i32,i1,i1,i32), and>",
+        "!cute_nvgpu.atom.universal_fma<1x1x1, (bf16,bf16,bf16,bf16)>",
+        "!cute_nvgpu.atom.dot_product<1x1x2, (i32,i16,i8,i32)>",
+        "!cute_nvgpu.atom.wgmma<64x32x32, (i32,i8,ui8,i32), A = rmem, major = (k, k), saturate>",
+        TM,
+        f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,2,1):(1,2,0)">, permutation_MNK = <"[_;32:1;_]">>',
+    ],
+)
+def test_types_round_trip(text: str) -> None:
+    assert str(parse(text)) == text
+
+
+def test_defaults_of_wgmma() -> None:
+    assert str(parse("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32)>")) == SS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("!cute_nvgpu.atom.mma_sync<16x8, (f32,f16,f16,f32)>", "expected a shape MxNxK, got rank 2"),
+        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16)>", "element types of D, A, B and C, got 3"),
+        (
+            "!cute_nvgpu.atom.mma_sync<16x8x4, (f32,f16,f16,f32)>",
+            "expected a shape, majors and modifiers that mma.sync has .* got 16x8x4",
+        ),
+        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f32,f32,f32)>", "there are none"),
+        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (mn, k)>", "majors mn and k"),
+        (
+            "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), A = rmem>",
+            "expected one of and, xor, major, saturate",
+        ),
+        ("!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), major = (m, k)>", "expected k or mn, got 'm'"),
+        ("!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f16,f16,f32)>", "expected one of these multiply-adds: 1x1x1"),
+        ("!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32), saturate>", "expected '>'"),
+        ("!cute_nvgpu.atom.dot_product<1x1x8, (i32,i8,i8,i32)>", "expected one of these dot products"),
+        ("!cute_nvgpu.atom.wgmma<128x64x16, (f32,f16,f16,f32)>", "expected 64x64x16 for wgmma on f16, got 128x64x16"),
+        ("!cute_nvgpu.atom.wgmma<64x60x16, (f32,f16,f16,f32)>", "N: expected N among"),
+        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f16)>", "same element type for C as for D"),
+        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,bf16,f32)>", "expected one of these types of D, A, B"),
+        ("!cute_nvgpu.atom.wgmma<64x64x8, (f32,tf32,tf32,f32), major = (k, mn)>", "B: expected a k-major operand"),
+        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = rmem, major = (mn, k)>", "A: expected a k-major"),
+        ("!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = gmem>", "expected smem or rmem, got 'gmem'"),
+        ('!cute.tiled_mma<i32, atom_layout_MNK = <"(1,1,1):(0,0,0)">>', "expected an MMA atom type, got i32"),
+        (f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1):(0,0)">>', "atom layout of rank 3"),
+        (f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(?,1,1):(1,0,0)">>', "expected a static atom layout"),
+        (f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1:(0,0,0)">>', "invalid layout"),
+        (
+            f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1):(0,0,0)">, permutation_MNK = <"[_;_]">>',
+            "permutation of rank 3",
+        ),
+        (
+            f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,1,1):(1,0,0)">, permutation_MNK = <"[16:1;_;_]">>',
+            "permutation of M whose extent is a multiple of the 32 that 2 atoms of 16 cover, got 16",
+        ),
+    ],
+)
+def test_errors_of_types(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse(text)
+
+
+# ----------------------------------------------------------------------------------------------------------- partitions
+
+
+def infer(cls: type[mma.MemoryOp], *types: str) -> list[str]:
+    return [str(t) for t in cls.infer_types([parse(t) for t in types], {})]  # type: ignore[misc]
+
+
+THREAD = '!cute.coord<"?">'
+SMEM = "!cute.memref<f16, smem, align<1024>, S<3,4,3>, "
+
+
+@pytest.mark.parametrize(
+    ("cls", "mma_type", "tensor", "part"),
+    [
+        (
+            mma.PartitionAOp,
+            TM,
+            '!cute.memref<f16, gmem, "(64,32):(32,1)">',
+            '!cute.memref<f16, gmem, "((2,2,2),2,2):((1,256,8),1024,16)">',
+        ),
+        (
+            mma.PartitionBOp,
+            TM,
+            '!cute.memref<f16, smem, align<16>, S<2,4,3>, "(32,32):(32,1)">',
+            '!cute.memref<f16, smem, align<4>, S<2,4,3>, "((2,2),2,2):((1,8),512,16)">',
+        ),
+        (mma.PartitionAOp, TW, SMEM + '"(128,64,4):(64,1,8192)">', SMEM + '"((64,16),2,4,4):((64,1),4096,16,8192)">'),
+        (
+            mma.PartitionCOp,
+            TM,
+            '!cute.coord_tensor<"(0,0)", "(32,16):(1@0,1@1)">',
+            '!cute.coord_tensor<"(?,?{div=2})", "((2,2),1,1):((1@1,8@0),0,0)">',
+        ),
+    ],
+)
+def test_partitions(cls: type[mma.MemoryOp], mma_type: str, tensor: str, part: str) -> None:
+    assert infer(cls, mma_type, tensor, THREAD) == [part]
+
+
+def test_fragments() -> None:
+    part = '!cute.memref<f16, gmem, "((2,2,2),2,1):((1,256,8),0,16)">'
+    assert infer(mma.MakeFragmentAOp, TM, part) == ['!cute.memref<f16, rmem, align<16>, "((2,2,2),2,1):((1,2,4),0,0)">']
+    shape = '!cute.shape<"((2,2),2,4)">'
+    assert infer(mma.MakeFragmentCOp, TM, shape) == ['!cute.memref<f32, rmem, align<32>, "((2,2),2,4):((1,2),4,8)">']
+    view = SMEM + '"((64,16),2,4):((64,1),4096,16)">'
+    assert infer(mma.MakeFragmentBOp, TW, view) == [view]
+
+
+def test_shapes() -> None:
+    assert infer(mma.PartitionShapeAOp, TM, '!cute.shape<"(64,32)">') == ['!cute.shape<"((2,2,2),2,2)">']
+    assert infer(mma.PartitionShapeCOp, TM, '!cute.shape<"(?,32)">') == ['!cute.shape<"((2,2),?,2)">']
+
+
+@pytest.mark.parametrize(
+    ("cls", "types", "message"),
+    [
+        (mma.PartitionAOp, (F16, '!cute.memref<f16, gmem, "(64,32):(32,1)">', THREAD), "#0 must be a !cute.tiled_mma"),
+        (mma.PartitionAOp, (TM, "i32", THREAD), "#1 must be a tensor"),
+        (
+            mma.PartitionAOp,
+            (TM, '!cute.memref<f16, gmem, "(64,32):(32,1)">', '!cute.coord<"_">'),
+            "thread index, got _",
+        ),
+        (mma.PartitionAOp, (TM, '!cute.memref<f16, gmem, "64:1">', THREAD), "rank 2 or more for operand A"),
+        (
+            mma.PartitionAOp,
+            (TM, '!cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">', THREAD),
+            "a swizzle belongs on the pointer",
+        ),
+        (
+            mma.PartitionAOp,
+            (TW, '!cute.memref<f16, gmem, "(64,64):(64,1)">', THREAD),
+            "operand A of .* in smem, got gmem",
+        ),
+        (mma.PartitionBOp, (TW, '!cute.memref<bf16, smem, "(64,64):(64,1)">', THREAD), "elements f16 .* got bf16"),
+        (mma.PartitionShapeAOp, (TM, '!cute.shape<"64">'), r"expected a shape \(M,K,…\) of rank 2"),
+        (mma.MakeFragmentAOp, (TM, '!cute.memref<f16, gmem, "(4,2,1):(1,4,0)">'), "expected 8 values of A in mode 0"),
+        (mma.MakeFragmentCOp, (TM, '!cute.shape<"((2,2),?,2)">'), "expected a static shape"),
+        (mma.MakeFragmentBOp, (TM, "i32"), "#1 must be a tensor or a !cute.shape"),
+        (mma.MakeFragmentBOp, (TW, '!cute.shape<"((64,16),1,1)">'), "partition of a tensor in smem"),
+    ],
+)
+def test_errors_of_partitions(cls: type[mma.MemoryOp], types: tuple[str, ...], message: str) -> None:
+    with pytest.raises(AlgebraError, match=message):
+        infer(cls, *types)
+
+
+# ----------------------------------------------------------------------------------------------------------------- gemm
+
+D = '!cute.memref<f32, rmem, "((2,2),2,2):((1,2),4,8)">'
+A = '!cute.memref<f16, rmem, "((2,2,2),2,4):((1,2,4),8,16)">'
+B = '!cute.memref<f16, rmem, "((2,2),2,4):((1,2),4,8)">'
+WD = '!cute.memref<f32, rmem, "((2,2,8),1,1):((1,2,4),0,0)">'
+WA = SMEM + '"((64,16),1,4):((64,1),0,16)">'
+
+
+def test_gemm_takes_these() -> None:
+    assert infer(mma.GemmOp, TM, D, A, B, D) == []
+    assert infer(mma.GemmOp, F16, D, A, B) == []
+    assert infer(mma.GemmOp, TW, WD, WA, WA) == []
+    assert infer(mma.GemmOp, RS, WD, A.replace("2,4)", "1,4)").replace("8,16)", "0,8)"), WA) == []
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ((TM, D, A), "expected 4 to 5 operands, got 3"),
+        (("i32", D, A, B), "#0 must be an MMA atom or a !cute.tiled_mma"),
+        ((TM, D, "i32", B), "#2 must be a !cute.memref, operand A"),
+        ((TM, D, A.replace("rmem", "gmem"), B), "expected A in rmem .* got gmem"),
+        ((TW, WD, WA.replace(", S<3,4,3>", "").replace("smem", "gmem"), WA), "expected A in smem .* got gmem"),
+        ((TM, D, A.replace("f16", "bf16"), B), "operand A of elements f16 .* got bf16"),
+        ((TM, D.replace("f32", "f16"), A, B), "operand D of elements f32"),
+        ((TM, D, A.replace("2,4)", "?,4)"), B), "expected a static layout of A"),
+        ((TM, D, '!cute.memref<f16, rmem, "S<1,1,1> o 0 o 8:1">', B), "expected a plain layout of A"),
+        ((TM, D, A, '!cute.memref<f16, rmem, "((2,2),2):((1,2),4)">'), "expected ranks of A, B and D among"),
+        ((TM, D, '!cute.memref<f16, rmem, "(4,2,4):(1,4,8)">', B), "expected 8 values of A in mode V .* got 4"),
+        ((TM, D, A.replace("2,4)", "3,4)"), B), "same extent of mode M in A and D, got 3 .* and 2"),
+        ((TM, D, A, B.replace("2,4)", "3,4)")), "same extent of mode N in B and D, got 3 .* and 2"),
+        ((TM, D, A.replace("2,4)", "2,5)"), B), "same extent of mode K in A and B, got 5 .* and 4"),
+        ((TM, D, A, B, D.replace(",2,2)", ",2,3)")), "same extents in C and D"),
+        ((TM, D.replace("4,8)", "4,0)"), A, B), "expected an injective layout of D"),
+        ((TW, WD, SMEM + '"((64,16),1,4):((1,64),0,1024)">', WA), "operand A, tile .* no matrix descriptor: X"),
+        ((TW, WD, WA.replace("S<3,4,3>", "S<3,3,3>"), WA), "no matrix descriptor: swizzle: expected one of"),
+        ((TW, WD, SMEM + '"((64,16),1,4):((72,1),0,16)">', WA), "has no matrix descriptor: X"),
+        ((TW, WD, WA.replace("align<1024>", "align<8>"), WA), "expected A aligned to at least 16 bytes, got 8"),
+        ((TW, WD, SMEM + '"((64,16),1,4):((64,1),0,4)">', WA), "whole units of 16 bytes in mode RestK of A, got 4"),
+    ],
+)
+def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:
+    with pytest.raises(AlgebraError, match=message):
+        infer(mma.GemmOp, *types)
+
+
+# ---------------------------------------------------------------------------------------------------- machine-level ops
+
+
+def verify(cls: type[arch_mma.MemoryOp], types: tuple[str, ...], **properties: str) -> None:
+    b = Builder()
+    with b.kernel("k", {f"x{i}": t for i, t in enumerate(types)}, threads=128) as values:
+        b.do(cls.name, *values, **{k: b.type(v) for k, v in properties.items()})
+    for op in b.module.walk():
+        if isinstance(op, cls):
+            op.verify_()
+
+
+ONE_D = '!cute.memref<f32, rmem, "(2,2):(1,2)">'
+ONE_A = '!cute.memref<f16, rmem, "(2,2,2):(1,2,4)">'
+ONE_B = '!cute.memref<f16, rmem, "(2,2):(1,2)">'
+TILE = SMEM + '"(64,16):(64,1)">'
+ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
+
+
+@pytest.mark.parametrize(
+    ("cls", "types", "properties", "message"),
+    [
+        (arch_mma.MmaSyncOp, (ONE_D, ONE_A, ONE_B), {"atom": F16}, "expected 4 operands, got 3"),
+        (
+            arch_mma.MmaSyncOp,
+            (ONE_D, ONE_A, ONE_B, ONE_D),
+            {"atom": SS},
+            "property 'atom': got .* not of the expected kind",
+        ),
+        (arch_mma.MmaSyncOp, (ONE_D, ONE_A, ONE_A, ONE_D), {"atom": F16}, "expected 4 values of B .* got 8"),
+        (arch_mma.MmaSyncOp, (ONE_D, TILE, ONE_B, ONE_D), {"atom": F16}, "expected A in rmem"),
+        (arch_mma.MmaSyncOp, (ONE_D, "i32", ONE_B, ONE_D), {"atom": F16}, "#1 must be a !cute.memref, operand A"),
+        (
+            arch_mma.MmaSyncOp,
+            (ONE_D, '!cute.memref<f16, rmem, "(2,?):(1,2)">', ONE_B, ONE_D),
+            {"atom": F16},
+            "static plain layout of A",
+        ),
+        (arch_mma.WgmmaOp, (ONE_WD, TILE, TILE), {"atom": SS}, "requires the property 'accumulate'"),
+        (
+            arch_mma.WgmmaOp,
+            (ONE_WD, TILE, TILE, "i32"),
+            {"atom": SS, "accumulate": "true"},
+            "#3 must be an i1, got i32",
+        ),
+        (
+            arch_mma.WgmmaOp,
+            (ONE_WD, TILE, TILE, "i1"),
+            {"atom": SS, "accumulate": "false"},
+            "expected accumulate = true",
+        ),
+        (
+            arch_mma.WgmmaOp,
+            (ONE_WD, SMEM + '"(64,16):(1,64)">', TILE),
+            {"atom": SS, "accumulate": "true"},
+            "has no matrix descriptor",
+        ),
+        (arch_mma.WgmmaWaitGroupOp, (), {"n": "8 : i32"}, "n from 0 to 7"),
+        (arch_mma.WgmmaWaitGroupOp, (), {}, "requires the property 'n'"),
+        (arch_mma.WgmmaWaitGroupOp, (TILE,), {"n": "0 : i32"}, "#0 must be an accumulator tensor in rmem"),
+        (arch_mma.WgmmaFenceOp, ('!cute.memref<f32, rmem, "?:1">',), {}, "static plain layout"),
+        (arch_mma.WgmmaCommitGroupOp, (TILE,), {}, "expected 0 operands"),
+    ],
+)
+def test_errors_of_instructions(
+    cls: type[arch_mma.MemoryOp], types: tuple[str, ...], properties: dict[str, str], message: str
+) -> None:
+    with pytest.raises((VerifyException, AlgebraError), match=message):
+        verify(cls, types, **properties)
+
+
+def test_make_tiled_mma_names_the_atom() -> None:
+    b = Builder()
+    with b.kernel("k", {}, threads=32):
+        b.op("cute.make_tiled_mma", b.atom(SS), type=TM)
+    (op,) = [o for o in b.module.walk() if isinstance(o, mma.MakeTiledMmaOp)]
+    with pytest.raises(VerifyException, match="expected an atom of type"):
+        op.verify_()
+
+
+def test_accumulate_flag_is_for_wgmma() -> None:
+    b = Builder()
+    with b.kernel("k", {"flag": "i1", "number": "i32"}, threads=32) as (flag, number):
+        with pytest.raises(AlgebraError, match=r"a wgmma atom or a !cute.tiled_mma of one for accumulate"):
+            b.op("cute.atom.set_value", b.atom(F16), flag, field='"accumulate"')
+        with pytest.raises(AlgebraError, match="#1 must be i1 for accumulate, got i32"):
+            b.op("cute.atom.set_value", b.atom(SS), number, field='"accumulate"')
+
+
+def test_types_from_python() -> None:
+    from xdsl.dialects.builtin import f16, f32
+
+    from cute_dialect.algebra.values import Layout
+
+    atom = MmaSyncType(MmaKey((16, 8, 16), (f32, f16, f16, f32)))
+    assert str(TiledMmaType.of(atom, Layout("(2,2,1):(1,2,0)"))) == TM
+    assert atom.row.name == "SM80_16x8x16_F32F16F16F32_TN" and atom.threads() == 32
+    with pytest.raises(AlgebraError, match="rank 3"):
+        TiledMmaType.of(atom, Layout("2:1"))
