@@ -128,7 +128,8 @@ def _operand(name: str, which: int, rows: int, depth: int, pad: int, offset: int
 def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
     """The kernel that was taken, and the largest error as a share of the tolerance.  Raises :class:`BenchError`.
 
-    The tolerance is half a unit in the last place of the result and ``2^-20`` of the sum of the magnitudes, and ``2^-24`` where f16 has no smaller steps.
+    The tolerance is half a unit in the last place of the result, ``2^-20`` of the sum of the magnitudes, and ``2^-24``
+    because f16 has no smaller steps.
     """
     import torch
 

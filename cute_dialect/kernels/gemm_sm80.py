@@ -1,10 +1,10 @@
 """GEMM with cp.async and mma.sync: ``C[M,N] = A[M,K] * B[N,K]^T``, f16 or bf16, any M, N, K, as cute IR.
 
 A block computes one tile of C.  Tiles of A and B go through a ring of stages in shared memory (swizzled over 128
-bytes), filled by ``cp.async`` while earlier ones are multiplied; ``ldmatrix`` (``.trans`` where an operand is stored with
-M or N contiguous) brings them to registers; the result goes back through the same shared memory so that rows of C are
-written in whole vectors.  Everything outside of the matrices is filled with zeros on the way in and masked on the way
-out.  The incomplete part of K, if there is one, comes first; so the loop has no flags along K.
+bytes), filled by ``cp.async`` while earlier ones are multiplied; ``ldmatrix`` (``.trans`` where an operand is stored
+with M or N contiguous) brings them to registers; the result goes back through the same shared memory so that rows of C
+are written in whole vectors.  Everything outside of the matrices is filled with zeros on the way in and masked on the
+way out.  The incomplete part of K, if there is one, comes first; so the loop has no flags along K.
 
 ``@gemm_16``, ``@gemm_8``, ``@gemm_4`` move 16, 8, 4 bytes at a time and take matrices whose strides, extents along the
 contiguous mode and addresses are multiples of that; ``@gemm`` takes any, by loads of single elements.  The launch takes
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Builder, Value
 from cute_dialect.kernels.copies import mma_copy, tile_copy
+from cute_dialect.kernels.naming import named, noted, pretty
 
 __all__ = ["GemmConfig", "build_gemm_sm80", "gemm_sm80"]
 
@@ -31,7 +32,8 @@ class GemmConfig(NamedTuple):
 
     ``element``: of A, B and C, f16 or bf16; ``tile``: (M, N, K) of a block; ``warps``: along M and N; ``stages``: tiles
     of K in shared memory; ``majors``: which index is contiguous in A and in B, "k" or "mn"; ``group``: rows of tiles
-    that are computed side by side, so that their B is shared in the L2 cache.
+    that are computed side by side, so that their B is shared in the L2 cache; ``vectors``: elements that one copy
+    moves, one kernel each: first that of the launch, then its variants, the strongest first.
     """
 
     element: str = "f16"
@@ -40,6 +42,7 @@ class GemmConfig(NamedTuple):
     stages: int = 3
     majors: tuple[str, str] = ("k", "k")
     group: int = 8
+    vectors: tuple[int, ...] = (1, 8, 4, 2)
 
     @property
     def threads(self) -> int:
@@ -55,21 +58,42 @@ class GemmConfig(NamedTuple):
 
 def gemm_sm80(config: GemmConfig | None = None) -> str:
     """The file: kernels ``@gemm…`` and host function ``@launch`` (A, B, C)."""
-    builder, aliases = build_gemm_sm80(config or GemmConfig())
-    return builder.text(aliases)
+    config = config or GemmConfig()
+    builder, known = build_gemm_sm80(config)
+    m, n, k = config.tile
+    head = _HEAD.format(
+        element=config.element, m=m, n=n, k=k, threads=config.threads, wm=config.warps[0], wn=config.warps[1],
+        stages=config.stages,
+    )  # fmt: skip
+    return pretty(builder, known, head)
+
+
+_HEAD = """\
+C[M,N] = A[M,K] * B[N,K]^T in {element}, accumulated in f32; any M, N, K.
+
+A block of {threads} threads computes a tile of {m} x {n}, in warps of {wm} x {wn}; tiles of {k} along K go through
+{stages} stages of shared memory: cp.async fills them while earlier ones are multiplied by ldmatrix and mma.sync.
+Shared memory is swizzled (S<3,4,3>: 16-byte units among 128 bytes): no bank conflicts.
+What lies outside of the matrices is filled with zeros.  The last, perhaps incomplete tile of K is taken first.
+
+The kernels differ in what one copy moves: @gemm_16 16 bytes … and @gemm, which no alignment stops, one element.
+The launch takes the first whose types hold for the arguments.
+"""
 
 
 def build_gemm_sm80(config: GemmConfig) -> tuple[Builder, dict[str, str]]:
     """The module, and names for its long types."""
     b = Builder()
-    kernels = [_Gemm(b, config, vector) for vector in (1, 8, 4, 2)]
+    kernels = [_Gemm(b, config, vector) for vector in config.vectors]
     for kernel in kernels:
         kernel.kernel()
     _host(b, kernels)
-    aliases: dict[str, str] = {}
+    known: dict[str, str] = {}
     for kernel in kernels:
-        aliases |= kernel.aliases()
-    return b, aliases
+        for name, t in kernel.names().items():
+            if t not in known.values():
+                known[name] = t
+    return b, known
 
 
 class _Operand:
@@ -126,6 +150,9 @@ class _Gemm:
     def __init__(self, b: Builder, config: GemmConfig, vector: int):
         from cute_dialect.nvgpu_mma_types import TiledMmaType
 
+        if vector == 1:
+            # Elements on their way are held in registers: not too many at a time.
+            config = config._replace(tile=(*config.tile[:2], min(config.tile[2], 32)))
         self.b = b
         self.c = config
         self.vector = vector
@@ -147,28 +174,21 @@ class _Gemm:
         self.smem = f'!cute.memref<{e}, smem, align<1024>, S<3,4,3>, "{total}:1">'
         m, n, _ = config.tile
         self.smem_c = f"({m},(64,{n // 64})):(64,(1,{64 * m}))" if n > 64 else f"({m},{n}):({n},1)"
-        plain = f"!cute_nvgpu.atom.universal_copy<{e}>"
-        self.to_smem = mma_copy(plain, mma_type, "C")
-        self.to_matrix = tile_copy(plain, (m, n), config.threads, 8, contiguous=1)
+        self.plain = f"!cute_nvgpu.atom.universal_copy<{e}>"
+        self.to_smem = mma_copy(self.plain, mma_type, "C")
+        self.to_matrix = tile_copy(self.plain, (m, n), config.threads, 8, contiguous=1)
 
-    def aliases(self) -> dict[str, str]:
+    def names(self) -> dict[str, str]:
+        """Names of the types that the kernels share, and of this kernel's."""
         suffix = "" if self.vector == 1 else f"_{2 * self.vector}"
         a, b = self.operands
-        named = {
-            f"A{suffix}": a.matrix,
-            f"B{suffix}": b.matrix,
-            f"C{suffix}": self.matrix_c,
-            f"copyA{suffix}": a.copy,
-            f"copyB{suffix}": b.copy,
-            f"copy{suffix}": a.atom,
-        }
-        if self.vector == 1:
-            named |= {
-                "mma": self.mma, "mma_atom": self.mma_atom, "smem": self.smem, "loadA": self.loads[0],
-                "loadB": self.loads[1], "ldsmA": a.ldsm, "ldsmB": b.ldsm, "storeS": self.to_smem,
-                "storeC": self.to_matrix,
-            }  # fmt: skip
-        return named
+        return {
+            "mma_atom": self.mma_atom, "mma": self.mma, "ldmatrixA": a.ldsm, "ldmatrixB": b.ldsm,
+            "loadA": self.loads[0], "loadB": self.loads[1],
+            "element": self.plain, "storeS": self.to_smem, "storeC": self.to_matrix,
+            f"copy{suffix}": a.atom, f"fillA{suffix}": a.copy, f"fillB{suffix}": b.copy,
+            f"mat{suffix}": self.matrix_c, f"matA{suffix}": a.matrix, f"matB{suffix}": b.matrix,
+        }  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------- kernel
 
@@ -176,12 +196,13 @@ class _Gemm:
         b, c = self.b, self.c
         parameters = {"A": self.operands[0].matrix, "B": self.operands[1].matrix, "C": self.matrix_c}
         with b.kernel(self.name, parameters, threads=c.threads) as (A, B, C):
-            self.tid = b.thread_id()
-            self.M, self.K = _extents(b, A)
-            self.N, _ = _extents(b, B)
-            self.k_tiles = b.ceil_div(self.K, c.tile[2])
+            self.tid = named(b.thread_id(), "tid")
+            self.thread = named(b.coord(self.tid), "thr")
+            self.M, self.K = _extents(b, A, "M", "K")
+            self.N, _ = _extents(b, B, "N", "_")
+            self.k_tiles = named(b.ceil_div(self.K, c.tile[2]), "k_tiles")
             self._place()
-            smem = b.alloc_smem(self.smem)
+            smem = noted(named(b.alloc_smem(self.smem), "smem"), "The stages of A, then those of B; at the end C.")
             self.buffer = b.iterator(smem)
             self.sources = [
                 _Source(self, o, matrix, start, extent, offset)
@@ -190,7 +211,7 @@ class _Gemm:
                     (self.operands[1], B, self.n0, self.N, self.operands[0].elements),
                 )
             ]
-            self.tiled_mma = b.op("cute.make_tiled_mma", b.atom(self.mma_atom), type=self.mma)
+            self.tiled_mma = named(b.op("cute.make_tiled_mma", b.atom(self.mma_atom), type=self.mma), "tiled_mma")
             self._multiply()
             self._store(C)
 
@@ -198,44 +219,58 @@ class _Gemm:
         """First row and column of this block's tile; ``group`` rows of tiles at a time."""
         b, c = self.b, self.c
         tiles_m, tiles_n = b.ceil_div(self.M, c.tile[0]), b.ceil_div(self.N, c.tile[1])
-        tile = b.block_id()
+        tile = noted(named(b.block_id(), "tile"), f"Tiles of C: {c.group} rows of tiles at a time, column by column.")
         per_group = tiles_n * c.group
         group = tile // per_group
         inside = tile - group * per_group
         first = group * c.group
         rows = b.minimum(tiles_m - first, c.group)
         column = inside // rows
-        self.tile_m, self.tile_n = first + (inside - column * rows), column
-        self.m0, self.n0 = self.tile_m * c.tile[0], self.tile_n * c.tile[1]
+        self.tile_m, self.tile_n = named(first + (inside - column * rows), "tile_m"), named(column, "tile_n")
+        self.m0, self.n0 = named(self.tile_m * c.tile[0], "m0"), named(self.tile_n * c.tile[1], "n0")
 
     def _multiply(self) -> None:
         b, c = self.b, self.c
         m, n, _ = c.tile
         wm, wn = c.warps
-        self.accumulators = b.registers(
-            f'!cute.memref<f32, rmem, "((2,2),{m // (16 * wm)},{n // (8 * wn)}):((1,2),4,{m // (4 * wm)})">'
-        )
+        layout = f"((2,2),{m // (16 * wm)},{n // (8 * wn)}):((1,2),4,{m // (4 * wm)})"
+        self.accumulators = named(b.registers(f'!cute.memref<f32, rmem, "{layout}">'), "acc")
         b.do("cute.clear", self.accumulators)
-        # Tile 0 of the walk is the last, perhaps incomplete one; the others follow from the first on.
+        last = named(self.k_tiles - 1, "last")
+        noted(last, "The last tile of K, with zeros beyond K, comes first; the others follow from tile 0 on.")
+        left = named(b.minimum(self.K - last * c.tile[2], self.K), "left")  # nothing, if K is 0
         for source in self.sources:
-            source.fetch_residue()
+            source.fetch_residue(last, left)
         self._commit()
         for stage in range(1, c.stages - 1):
-            for source in self.sources:
-                source.fetch(stage, self.k_tiles)
+            with b.if_(b.compare("ult", b.constant(stage), self.k_tiles)):
+                for source in self.sources:
+                    source.move(b.constant(stage - 1), b.constant(stage), source.row_flags)
             self._commit()
         zero = b.constant(0)
         with b.for_(0, self.k_tiles, 1, [zero, b.constant(c.stages - 1)]) as loop:
-            read, write = loop.args
+            read, write = named(loop.args[0], "read"), named(loop.args[1], "write")
             self._wait(c.stages - 2)
             b.run("barrier")
             ahead = loop.iv + (c.stages - 1)
-            for source in self.sources:
-                source.prepare(ahead, write)
-            self._commit()
-            self._step(read)
-            for source in self.sources:
-                source.finish(ahead, write)
+            comment = f"The stage that was read in the last step is filled with the tile {c.stages - 1} steps ahead."
+            noted(named(ahead, "ahead"), comment)
+            more = named(ahead < self.k_tiles, "more")
+            if self.vector > 1:
+                with b.if_(more):
+                    for source in self.sources:
+                        source.move(ahead - 1, write, source.row_flags)
+                self._commit()
+                self._step(read)
+            else:
+                held = [source.held() for source in self.sources]
+                with b.if_(more):
+                    for source, h in zip(self.sources, held):
+                        source.read(ahead - 1, h, source.row_flags)
+                self._step(read)
+                with b.if_(more):
+                    for source, h in zip(self.sources, held):
+                        source.write(h, write)
             loop.next(self._next(read), self._next(write))
         self._wait(0)
         b.run("barrier")
@@ -256,14 +291,16 @@ class _Gemm:
     def _step(self, stage: Value) -> None:
         """Multiply one tile of K."""
         b, c = self.b, self.c
-        steps = c.tile[2] // 16
-        fragments = [s.fragment(stage) for s in self.sources]
-        for k in range(steps):
-            for s, f in zip(self.sources, fragments):
-                s.load(f, stage, k)
-        for k in range(steps):
-            a, bb = (b.slice(f, None, None, k) for f in fragments)
-            b.gemm(self.tiled_mma, self.accumulators, a, bb, self.accumulators)
+        fragments = [f.fragment(stage) for f in self.sources]
+        views = [f.retiled(x) for f, x in zip(self.sources, fragments)]
+        with b.for_(0, c.tile[2] // 16) as loop:  # register tensors: the loops are unrolled
+            k = named(loop.iv, "k")
+            for source, view in zip(self.sources, views):
+                source.load(view, stage, k)
+        with b.for_(0, c.tile[2] // 16) as loop:
+            k = named(loop.iv, "k")
+            x, y = (named(b.slice(f, None, None, k), f"f{s.o.name}k") for f, s in zip(fragments, self.sources))
+            b.gemm(self.tiled_mma, self.accumulators, x, y, self.accumulators)
 
     # ----------------------------------------------------------------------------------------------- epilogue
 
@@ -274,29 +311,29 @@ class _Gemm:
         e = c.element
         count = m * n // c.threads
         t = str(self.accumulators.type)
-        narrow = b.registers(t.replace("f32", e, 1))
-        with b.for_(0, count // 2) as loop:  # register tensors: the loop is unrolled
+        narrow = noted(named(b.registers(t.replace("f32", e, 1)), "fC"), "The result in the type of C.")
+        with b.for_(0, count // 2) as loop:
             values = b.load_vec(b.view(b.pointer(self.accumulators, loop.iv * 2), "2:1"))
             b.store_vec(
                 b.op("arith.truncf", values, type=f"vector<2x{e}>"), b.view(b.pointer(narrow, loop.iv * 2), "2:1")
             )
-        tile = b.view(self.buffer, self.smem_c)
+        layout = noted(b.layout(self.smem_c), "Through shared memory, so that rows of C are written in whole vectors.")
+        tile = named(b.view(self.buffer, layout), "sC")
         to_smem = b.tiled_copy(self.to_smem)
-        b.copy(
-            to_smem,
-            b.op("cute.tiled.copy.retile", to_smem, narrow),
-            b.partition("D", to_smem, tile, self.tid),
-        )
+        rC = named(b.op("cute.tiled.copy.retile", to_smem, narrow), "rC")
+        b.copy(to_smem, rC, named(self.part("D", to_smem, tile), "tCs"))
         b.run("barrier")
         to_matrix = b.tiled_copy(self.to_matrix)
-        source = b.partition("S", to_matrix, tile, self.tid)
-        block = b.local_tile(C, f"[{m}:1;{n}:1]", (self.tile_m, self.tile_n))
-        target = b.partition("D", to_matrix, block, self.tid)
-        where = b.partition("S", to_matrix, b.view(b.int_tuple((self.m0, self.n0)), f"({m},{n}):(1@0,1@1)"), self.tid)
+        source = named(self.part("S", to_matrix, tile), "sCv")
+        block = named(b.local_tile(C, f"[{m}:1;{n}:1]", (self.tile_m, self.tile_n)), "gC")
+        target = named(self.part("D", to_matrix, block), "tC")
+        ids = named(b.view(b.int_tuple((self.m0, self.n0)), f"({m},{n}):(1@0,1@1)"), "idC")
+        where = named(self.part("S", to_matrix, ids), "tIdC")
         limit = b.shape((self.M, self.N))
         steps = count // 8
         rest_m, rest_n = _rest(source)
-        inside = ((self.m0 + m) <= self.M).builder.binary("and", (self.m0 + m) <= self.M, (self.n0 + n) <= self.N)
+        inside = b.binary("and", (self.m0 + m) <= self.M, (self.n0 + n) <= self.N)
+        noted(named(inside, "inside"), "At the edges of C each element has a flag.")
         with b.if_else(inside) as (whole, edge):
             with whole, b.for_(0, steps) as loop:
                 i, j = _split(loop.iv, rest_m, rest_n)
@@ -307,11 +344,17 @@ class _Gemm:
                 i, j = _split(loop.iv, rest_m, rest_n)
                 coordinates = b.slice(where, None, i, j)
                 flags = b.fragment_like(coordinates, "i1")
-                for v in range(8):
-                    b.store(flags, v, b.op("cute.elem_less", b.load(coordinates, v), limit))
+                with b.for_(0, 8) as values:
+                    flag = b.op("cute.elem_less", b.load(coordinates, values.iv), limit)
+                    b.store(flags, values.iv, flag)
                 held = b.fragment_like(b.slice(source, None, i, j))
                 b.copy(to_matrix, b.slice(source, None, i, j), held)
                 b.copy(to_matrix, held, b.slice(target, None, i, j), pred=flags)
+
+    def part(self, side: str, tiled: Value, tensor: Value) -> Value:
+        """This thread's part."""
+        kind = "copy" if side in "SD" else "mma"
+        return self.b.op(f"cute.tiled.{kind}.partition_{side}", tiled, tensor, self.thread)
 
 
 def _split(i: Value, rest_m: int, rest_n: int) -> tuple[Value | int, Value | int]:
@@ -334,11 +377,20 @@ def _rest(part: Value) -> tuple[int, int]:
     return first, second
 
 
-def _extents(b: Builder, matrix: Value) -> tuple[Value, Value]:
+def _extents(b: Builder, matrix: Value, *names: str) -> tuple[Value, Value]:
     layout = b.op("cute.get_layout", matrix)
-    first = b.results("cute.get_scalars", b.op("cute.size", layout, mode="array<i32: 0>"), types=["i32"])
-    second = b.results("cute.get_scalars", b.op("cute.size", layout, mode="array<i32: 1>"), types=["i32"])
-    return first[0], second[0]
+    found: list[Value] = []
+    for mode, name in enumerate(names):
+        (extent,) = b.results("cute.get_scalars", b.op("cute.size", layout, mode=f"array<i32: {mode}>"), types=["i32"])
+        found.append(named(extent, name))
+    return found[0], found[1]
+
+
+_TILES = {
+    "A": "Tiles of A for this block; what this thread copies, from where to where; what it loads into fragments.",
+    "B": "The same of B.",
+}
+_FLAGS = {"A": "A flag an instruction: is its row inside of A?", "B": "A flag an instruction: is its row inside of B?"}
 
 
 class _Source:
@@ -348,95 +400,90 @@ class _Source:
         b = gemm.b
         self.gemm, self.b, self.o = gemm, b, operand
         self.extent = extent
+        x = operand.name
         rows, depth = operand.rows, operand.depth
-        tile = gemm.tile_m if operand.name == "A" else gemm.tile_n
-        self.ring = b.view(
-            b.op("cute.add_offset", gemm.buffer, b.int_tuple(offset)) if offset else gemm.buffer, operand.smem
-        )
-        copy = b.tiled_copy(operand.copy)
-        self.copy = copy
-        self.tiles = b.partition("S", copy, b.local_tile(matrix, f"[{rows}:1;{depth}:1]", (tile, None)), gemm.tid)
-        self.target = b.partition("D", copy, self.ring, gemm.tid)
+        tile = gemm.tile_m if x == "A" else gemm.tile_n
+        at = b.op("cute.add_offset", gemm.buffer, b.int_tuple(offset)) if offset else gemm.buffer
+        self.ring = named(b.view(at, operand.smem), f"s{x}")
+        copy = self.copy = named(b.tiled_copy(operand.copy), f"fill{x}")
+        block = noted(named(b.local_tile(matrix, f"[{rows}:1;{depth}:1]", (tile, None)), f"g{x}"), _TILES[x])
+        self.tiles = named(gemm.part("S", copy, block), f"t{x}")
+        self.target = named(gemm.part("D", copy, self.ring), f"t{x}s")
         self.rest = _rest(self.target)
-        self.load_copy = b.tiled_copy(gemm.loads[0 if operand.name == "A" else 1])
-        self.load_from = b.partition("S", self.load_copy, self.ring, gemm.tid)
-        # Flags: is the row inside the matrix?  One an instruction; those of a step along K are shared.
-        where = b.view(b.int_tuple((start, 0)), f"({rows},{depth}):(1@0,1@1)")
-        self.where = b.partition("S", copy, where, gemm.tid)
+        self.load_copy = named(b.tiled_copy(gemm.loads[0 if x == "A" else 1]), f"load{x}")
+        self.load_from = named(gemm.part("S", self.load_copy, self.ring), f"l{x}s")
+        ids = noted(named(b.view(b.int_tuple((start, 0)), f"({rows},{depth}):(1@0,1@1)"), f"id{x}"), _FLAGS[x])
+        self.where = named(gemm.part("S", copy, ids), f"tId{x}")
         first, second = self.rest
-        self.row_flags = b.registers(f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,0)">')
-        for i in range(first):
-            row, _ = self._coordinate(i, 0)
-            b.store(self.row_flags, (0, i, 0), row < extent)
+        flags = f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,0)">'
+        self.row_flags = named(b.registers(flags), f"flags{x}")
+        with b.for_(0, first) as loop:
+            row, _ = self._coordinate(loop.iv, 0)
+            b.store(self.row_flags, (0, loop.iv, 0), row < extent)
 
-    def _coordinate(self, i: int, j: int) -> tuple[Value, Value]:
+    def _coordinate(self, i: Value | int, j: Value | int) -> tuple[Value, Value]:
         b = self.b
         found = b.load(self.where, (0, i, j))
         row, column = b.results("cute.get_scalars", found, types=["i32", "i32"])
         return row, column
 
-    def fetch_residue(self) -> None:
-        """The last tile of K into stage 0, zeros beyond K."""
+    def fetch_residue(self, last: Value, left: Value) -> None:
+        """The last tile of K, of which ``left`` columns are left, into stage 0."""
         b = self.b
-        last = self.gemm.k_tiles - 1
         first, second = self.rest
         flags = b.registers(f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,{first})">')
-        left = b.minimum(self.gemm.K - last * self.o.depth, self.gemm.K)  # nothing, if K is 0
-        for j in range(second):
-            for i in range(first):
-                _, k = self._coordinate(i, j)
-                row = b.load(self.row_flags, (0, i, 0))
-                b.store(flags, (0, i, j), b.binary("and", row, k < left))
-        self._move(last, b.constant(0), flags)
+        named(flags, f"residue{self.o.name}")
+        with b.for_(0, first) as rows, b.for_(0, second) as steps:
+            i, j = rows.iv, steps.iv
+            _, k = self._coordinate(i, j)
+            row = b.load(self.row_flags, (0, i, 0))
+            b.store(flags, (0, i, j), b.binary("and", row, k < left))
+        self.move(last, b.constant(0), flags)
 
-    def fetch(self, stage: int, k_tiles: Value) -> None:
-        """Tile ``stage`` of the walk, if there is one."""
-        b = self.b
-        with b.if_(b.compare("ult", b.constant(stage), k_tiles)):
-            self._move(b.constant(stage - 1), b.constant(stage), self.row_flags)
-
-    def prepare(self, ahead: Value, stage: Value) -> None:
-        """Start to fetch tile ``ahead`` of the walk, before a step is multiplied."""
-        b = self.b
-        if self.o.vector > 1:
-            with b.if_(ahead < self.gemm.k_tiles):
-                self._move(ahead - 1, stage, self.row_flags)
-            return
-        self.held = b.fragment_like(b.slice(self.target, None, None, None, 0))
-        b.do("cute.clear", self.held)
-        with b.if_(ahead < self.gemm.k_tiles):
-            b.copy(self.copy, b.slice(self.tiles, None, None, None, ahead - 1), self.held, pred=self.row_flags)
-
-    def finish(self, ahead: Value, stage: Value) -> None:
-        """Complete what :meth:`prepare` began, after the step."""
+    def move(self, tile: Value, stage: Value, flags: Value) -> None:
+        """Tile ``tile`` of K into a stage; zeros where a flag is false."""
         b = self.b
         if self.o.vector == 1:
-            with b.if_(ahead < self.gemm.k_tiles):
-                b.copy(self.copy, self.held, b.slice(self.target, None, None, None, stage))
-
-    def _move(self, tile: Value, stage: Value, flags: Value) -> None:
-        b = self.b
-        source = b.slice(self.tiles, None, None, None, tile)
-        target = b.slice(self.target, None, None, None, stage)
-        if self.o.vector > 1:
-            b.copy(self.copy, source, target, pred=flags)
+            held = self.held()
+            self.read(tile, held, flags)
+            self.write(held, stage)
             return
-        held = b.fragment_like(target)
+        source = named(b.slice(self.tiles, None, None, None, tile), f"t{self.o.name}k")
+        target = named(b.slice(self.target, None, None, None, stage), f"t{self.o.name}sk")
+        b.copy(self.copy, source, target, pred=flags)
+
+    def held(self) -> Value:
+        """Registers for a tile on its way, all zero."""
+        b = self.b
+        held = named(b.fragment_like(b.slice(self.target, None, None, None, 0)), f"h{self.o.name}")
         b.do("cute.clear", held)
+        return held
+
+    def read(self, tile: Value, held: Value, flags: Value) -> None:
+        """A tile of K into registers."""
+        b = self.b
+        source = named(b.slice(self.tiles, None, None, None, tile), f"t{self.o.name}k")
         b.copy(self.copy, source, held, pred=flags)
+
+    def write(self, held: Value, stage: Value) -> None:
+        """Registers into a stage."""
+        b = self.b
+        target = named(b.slice(self.target, None, None, None, stage), f"t{self.o.name}sk")
         b.copy(self.copy, held, target)
 
     def fragment(self, stage: Value) -> Value:
         """Registers for one tile of K."""
-        b = self.b
-        tile = b.slice(self.ring, None, None, stage)
-        part = b.partition(self.o.name, self.gemm.tiled_mma, tile, self.gemm.tid)
-        return b.op(f"cute.tiled.mma.make_fragment_{self.o.name}", self.gemm.tiled_mma, part)
+        b, x = self.b, self.o.name
+        part = self.gemm.part(x, self.gemm.tiled_mma, b.slice(self.ring, None, None, stage))
+        return named(b.op(f"cute.tiled.mma.make_fragment_{x}", self.gemm.tiled_mma, named(part, f"p{x}")), f"f{x}")
 
-    def load(self, fragment: Value, stage: Value, k: int) -> None:
+    def retiled(self, fragment: Value) -> Value:
+        """The fragment in the order in which ldmatrix fills it."""
+        return named(self.b.op("cute.tiled.copy.retile", self.load_copy, fragment), f"r{self.o.name}")
+
+    def load(self, view: Value, stage: Value, k: Value) -> None:
         """The fragments of step ``k`` of a tile, by ldmatrix."""
         b = self.b
-        view = b.op("cute.tiled.copy.retile", self.load_copy, fragment)
         b.copy(self.load_copy, b.slice(self.load_from, None, None, k, stage), b.slice(view, None, None, k))
 
 
@@ -445,9 +492,9 @@ def _host(b: Builder, kernels: list[_Gemm]) -> None:
     c = plain.c
     parameters = {"A": plain.operands[0].matrix, "B": plain.operands[1].matrix, "C": plain.matrix_c}
     with b.host("launch", parameters) as (A, B, C):
-        rows, depth = _extents(b, A)
-        columns, depth_b = _extents(b, B)
-        rows_c, columns_c = _extents(b, C)
+        rows, depth = _extents(b, A, "M", "K")
+        columns, depth_b = _extents(b, B, "N", "KB")
+        rows_c, columns_c = _extents(b, C, "MC", "NC")
         for ok, text in (
             (depth.eq(depth_b), "A and B must have the same K"),
             (rows.eq(rows_c), "A and C must have the same M"),

@@ -115,3 +115,8 @@ def test_shapes_must_agree() -> None:
 
 def test_the_generator_prints_the_example() -> None:
     assert gemm_sm80(GemmConfig(vectors=(1, 8))) == EXAMPLE.read_text()
+
+
+def test_registers_do_not_spill() -> None:
+    report = compile_cute(gemm_sm80(GemmConfig(vectors=(1, 8)))).report
+    assert report.count("0 bytes spilled, 0 bytes stack") == 2, report
