@@ -1,8 +1,9 @@
 """Race detection: happens-before over threads, generic and asynchronous proxy.
 
 Each access to shared or global memory is compared with the last write to the same bytes, and a write also with the
-reads since: what is not ordered before it by synchronisation is a race, whatever the schedule was.  See `clocks` for how
-order is known and `shadow` for what is remembered.  The first race ends the run with an `InterpError` of kind "race".
+reads since: what is not ordered before it by synchronisation is a race, whatever the schedule was.  See `clocks` for
+how order is known and `shadow` for what is remembered.  The first race ends the run with an `InterpError` of kind
+"race".
 
 Not seen (false negatives): races through global memory between threads of one cluster when several warps have read, and
 between clusters once the kernel synchronises through global memory (atomics whose result is used, device-scope fences).
@@ -313,8 +314,8 @@ class Monitor:
             raise Fault(
                 "race",
                 f"{'overwrites' if store else 'reads'} shared memory through the asynchronous proxy at byte offset "
-                f"{int(idx[first]) << s.shift}, which was written through the generic proxy without a fence.proxy.async "
-                "between",
+                f"{int(idx[first]) << s.shift}, which was written through the generic proxy without a "
+                "fence.proxy.async between",
                 lane,
                 notes=(self._note(g, int(actor[first]), int(s.w_site[idx[first]])),),
             )

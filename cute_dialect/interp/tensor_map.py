@@ -1,15 +1,15 @@
 """Emulated tensor maps: what TMA copies between global and shared memory follow.
 
 A `TensorMap` says what `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col` is told.  Its 128 bytes (`encode`) are our
-own and self-contained, so that a map may lie anywhere a kernel can point to: in a parameter passed by value, in constant
-or in global memory.  As an argument of `run_kernel` a map with a `pointer` stands for a parameter
+own and self-contained, so that a map may lie anywhere a kernel can point to: in a parameter passed by value, in
+constant or in global memory.  As an argument of `run_kernel` a map with a `pointer` stands for a parameter
 `!llvm.ptr {llvm.byval = !llvm.array<128 x i8>}`: the interpreter places the array, puts its address into the map and
 passes the address of the 128 bytes.
 
     a = np.zeros((256, 64), np.float16)
     TensorMap("f16", (64, 256), (128,), (64, 128), swizzle=128, pointer=Pointer(a))
 
-Sources: CUDA driver API "Tensor Map Object Management"; PTX ISA 9.0, 5.5 "Tensors" (tiled mode, im2col mode, swizzling).
+Sources: CUDA driver API "Tensor Map Object Management"; PTX ISA 9.0, 5.5 "Tensors" (tiled mode, im2col, swizzling).
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class Region:
-    """A box of elements: (first coordinate, count, step) of each dimension, innermost first; `row`: its im2col pixel."""
+    """A box of elements: (first coordinate, count, step) of each dimension, innermost first; `row`: im2col pixel."""
 
     spans: tuple[tuple[int, int, int], ...]
     row: int

@@ -50,7 +50,7 @@ POISON: Final = Poison()
 
 
 class Pending(Poison):
-    """A register that an asynchronous operation will write: may be moved, not computed with until it has been waited for.
+    """A register that an asynchronous operation will write: may be moved, not computed with until it was waited for.
 
     `result` gives the lanes' values, or raises Fault when the program has not waited.
     """

@@ -1,9 +1,9 @@
 """wgmma: matrix products by a warpgroup, asynchronous, with operands in shared memory read through descriptors.
 
-Each of the four warps of a warpgroup issues the same instructions; an instruction runs once all four have, at the latest
-when it is waited for, and its accumulator registers hold nothing (`Pending`) until a warp's `wgmma.wait_group` covers
+Each of the four warps of a warpgroup issues the same instructions; an instruction runs once all four have, at the
+latest when it is waited for, and its accumulator registers hold nothing (`Pending`) until a warp's `wgmma.wait_group` covers
 its commit group.  Products and their sum over the depth of one instruction are formed in f64 (exact for all element
-types), the accumulator is added and the result rounded once; the device's order inside an instruction is not documented.
+types), the accumulator is added and the result rounded once; the order inside the device is not documented.
 
 Sources: PTX ISA 9.0, 9.7.15.5 "Asynchronous warpgroup-level matrix multiply-accumulate", 9.7.15.5.1.2 (descriptors).
 """
@@ -36,7 +36,7 @@ _I32 = int_leaf(32)
 
 
 class Shape(NamedTuple):
-    """What an instruction computes. `a_major`, `b_major`: "k" or "mn"; `sources`: element types; `d`: f32, f16 or s32."""
+    """What an instruction computes. `d`: f32, f16 or s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn"."""
 
     n: int
     k: int
@@ -194,9 +194,8 @@ def issue(
     monitor = g.launch.monitor
     if monitor is not None:
         monitor.wgmma_issued(g, group, i, at)
-    if i.ready:
-        if g.launch.transfers.eager():
-            group.compute(number + 1)
+    if i.ready and g.launch.transfers.eager():
+        group.compute(number + 1)
     out = Accumulator(i, at)
     lane.accumulators.append(out)
     return [Pending(out, r) for r in range(shape.registers)]
@@ -344,7 +343,7 @@ def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major
 
 @lru_cache(maxsize=2048)
 def operand_index(descriptor: int, x: int, k: int, size: int, major: str) -> tuple[Array, int, int, Array]:
-    """Where the elements (X, K) of an operand lie: their numbers, first and last byte, and the 16-byte units touched."""
+    """Where the elements (X, K) of an operand lie: their numbers, first and last byte, the 16-byte units touched."""
     width = _WIDTHS[descriptor >> 62 & 3]
     start = (descriptor & 0x3FFF) << 4
     lbo = (descriptor >> 16 & 0x3FFF) << 4

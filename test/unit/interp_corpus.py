@@ -55,9 +55,13 @@ CONSTANTS = "\n".join(
     f"%c{n} = arith.constant {n} : i32"
     for n in (0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 32, 64, 127, 128, 255, 256, 1024, 8192, 16384)
 )
-FULL = "%full = arith.constant -1 : i32\n%tk = arith.constant 10000 : i32\n%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>\n"
+FULL = """
+    %full = arith.constant -1 : i32
+    %tk = arith.constant 10000 : i32
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+"""
 
-# -- a GEMM of 64 x 64 with TMA, a ring of two stages, wgmma and a TMA store -------------------------------------------
+# -- a GEMM of 64 x 64 with TMA, a ring of two stages, wgmma and a TMA store ------------------------------------------
 
 ACC = f"!llvm.struct<({', '.join(['f32'] * 32)})>"
 HIGH = (1 << 62) | (64 << 32) | (1 << 16)
@@ -203,7 +207,7 @@ def _gemm_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [*load, TensorMap("f16", (64, 64), (128,), (64, 64), pointer=Pointer(c))], lambda: np.array_equal(c, want)
 
 
-# -- a copy through a ring of two stages with cp.async ------------------------------------------------------------------
+# -- a copy through a ring of two stages with cp.async ----------------------------------------------------------------
 
 PIPELINE = (
     CONSTANTS
@@ -254,7 +258,7 @@ def _pipeline_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a[:, ::-1])
 
 
-# -- a transpose through padded shared memory ---------------------------------------------------------------------------
+# -- a transpose through padded shared memory -------------------------------------------------------------------------
 
 TRANSPOSE = (
     CONSTANTS
@@ -303,7 +307,7 @@ def _transpose_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a.T)
 
 
-# -- a sum over a block: shuffles, one slot of shared memory a warp ------------------------------------------------------
+# -- a sum over a block: shuffles, one slot of shared memory a warp ---------------------------------------------------
 
 REDUCE = (
     CONSTANTS
@@ -355,7 +359,7 @@ def _reduce_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: int(b[0]) == int(a.sum())
 
 
-# -- elements with a tail, several blocks -------------------------------------------------------------------------------
+# -- elements with a tail, several blocks -----------------------------------------------------------------------------
 
 SCALE = (
     CONSTANTS
@@ -382,7 +386,7 @@ def _scale_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, 3 * a)
 
 
-# -- a histogram with atomics -------------------------------------------------------------------------------------------
+# -- a histogram with atomics -----------------------------------------------------------------------------------------
 
 HISTOGRAM = (
     CONSTANTS
@@ -417,7 +421,7 @@ def _histogram_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- two blocks of a cluster exchange a row through distributed shared memory -------------------------------------------
+# -- two blocks of a cluster exchange a row through distributed shared memory -----------------------------------------
 
 CLUSTER = (
     CONSTANTS
@@ -453,7 +457,7 @@ def _cluster_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- lanes of a warp exchange through shared memory ---------------------------------------------------------------------
+# -- lanes of a warp exchange through shared memory -------------------------------------------------------------------
 
 WARP = (
     CONSTANTS
@@ -482,7 +486,7 @@ def _warp_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- named barriers: one warp produces, one consumes --------------------------------------------------------------------
+# -- named barriers: one warp produces, one consumes ------------------------------------------------------------------
 
 NAMED = (
     CONSTANTS
@@ -521,7 +525,7 @@ def _named_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(b)], lambda: np.array_equal(b, want)
 
 
-# -- registers move from one warpgroup to another -----------------------------------------------------------------------
+# -- registers move from one warpgroup to another ---------------------------------------------------------------------
 
 REGISTERS = (
     CONSTANTS

@@ -1,7 +1,7 @@
 """Broken kernels: each is a right kernel of `interp_corpus` with a small edit, and each is caught with its diagnosis.
 
-A mutation gives the kernel, the edits (text to find, once, and what to put there), the kind of the error and a pattern of
-its message.  The originals raise nothing and give the right result under every schedule.
+A mutation gives the kernel, the edits (text to find, once, and what to put there), the kind of the error and a pattern
+of its message.  The originals raise nothing and give the right result under every schedule.
 """
 
 from __future__ import annotations
@@ -385,7 +385,8 @@ CORPUS = [
         (
             (
                 "%w = arith.muli %v, %c3 overflow<nsw> : i32",
-                "%big = arith.constant 2147483 : i32\n%w1 = arith.muli %v, %big overflow<nsw> : i32\n%w2 = arith.muli %w1, %c3 overflow<nsw> : i32\n%w = arith.addi %w2, %c0 : i32",
+                "%big = arith.constant 2147483 : i32\n%w1 = arith.muli %v, %big overflow<nsw> : i32\n"
+                "%w2 = arith.muli %w1, %c3 overflow<nsw> : i32\n%w = arith.addi %w2, %c0 : i32",
             ),
         ),
         "overflow",

@@ -1,7 +1,7 @@
 """Inline PTX: `nvvm.inline_ptx` and `llvm.inline_asm`, statement by statement.
 
-The text is split into statements; each is one of the instructions in `_TABLE`, over operands `$i`, registers declared in
-the text, immediates and special registers.  Anything else is an error that names it: nothing is skipped.  What an
+The text is split into statements; each is one of the instructions in `_TABLE`, over operands `$i`, registers declared
+in the text, immediates and special registers.  Anything else is an error that names it: nothing is skipped.  What an
 instruction does is shared with the nvvm op of the same name where there is one.
 """
 
@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.control import compile_nothing
@@ -83,12 +81,9 @@ def _inline_asm(c: FnCompiler, op: Operation) -> None:
     tied = [(int(p), slot) for p, slot in zip(read, inputs) if p.isdigit()]
     if tied:
 
-        def copy(R: Regs, g: Group) -> None:
+        def moves(R: Regs, g: Group) -> None:
             for d, s in tied:
                 R[outs[d]] = R[s]
-
-        def moves(R: Regs, g: Group) -> None:
-            copy(R, g)
 
         c.emit(op, moves, pure=False)
     if not code.strip():
@@ -99,4 +94,4 @@ def _inline_asm(c: FnCompiler, op: Operation) -> None:
 
 OPS: dict[str, Builder] = {"nvvm.inline_ptx": _inline_ptx, "llvm.inline_asm": _inline_asm}
 
-__all__ = ["OPS", "np"]
+__all__ = ["OPS"]

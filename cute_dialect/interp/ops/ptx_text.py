@@ -7,8 +7,6 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.program import FnCompiler, Step
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
 _TYPES = {"pred": 1, "b8": 8, "b16": 16, "b32": 32, "b64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
 _TYPES |= {"s8": 8, "s16": 16, "s32": 32, "s64": 64}
-_TOKEN = re.compile(r"\s*(\{[^}]*\}|\[[^\]]*\]|[^,]+)\s*(?:,|$)")
 
 
 @dataclass(frozen=True)
@@ -202,4 +199,4 @@ def _operands(text: str) -> list[str]:
     return out
 
 
-__all__ = ["Statement", "Text", "np", "number", "parse"]
+__all__ = ["Statement", "Text", "number", "parse"]
