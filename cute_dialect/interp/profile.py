@@ -108,15 +108,22 @@ class Profile:
 
     @property
     def lines(self) -> list[Line]:
-        """One line a load or store, the one with most transactions beyond the ideal first."""
-        out: list[Line] = []
+        """One line an op of the source, the one with most transactions beyond the ideal first.  What one op of a source
+        line was lowered to is one line."""
+        merged: dict[tuple[str, str, str, int], Line] = {}
         for space, table in (("shared", self._shared), ("global", self._global)):
             for c in table.values():
                 op = c.site.op
                 name = op_name(op) if op is not None else c.site.verb
                 text = op_text(op) if op is not None else c.site.verb
                 where = location_text(op) if op is not None else ""
-                out.append(Line(space, name, text, where, c.site.nbytes, c.requests, c.transactions, c.ideal))
+                key = (space, name, where or text, c.site.nbytes)
+                old = merged.get(key)
+                counts = (c.requests, c.transactions, c.ideal)
+                if old is not None:
+                    counts = tuple([x + y for x, y in zip(counts, old[5:])])
+                merged[key] = Line(space, name, text, where, c.site.nbytes, *counts)
+        out = list(merged.values())
         out.sort(key=lambda x: (-x.excess, -x.transactions, x.location))
         return out
 

@@ -1,7 +1,7 @@
 """wgmma: matrix products by a warpgroup, asynchronous, with operands in shared memory read through descriptors.
 
 Each of the four warps of a warpgroup issues the same instructions; an instruction runs once all four have, at the
-latest when it is waited for, and its accumulator registers hold nothing (`Pending`) until a warp's `wgmma.wait_group` covers
+latest when it is waited for, and its accumulator registers hold nothing (`Pending`) until a `wgmma.wait_group` covers
 its commit group.  Products and their sum over the depth of one instruction are formed in f64 (exact for all element
 types), the accumulator is added and the result rounded once; the order inside the device is not documented.
 
@@ -36,7 +36,7 @@ _I32 = int_leaf(32)
 
 
 class Shape(NamedTuple):
-    """What an instruction computes. `d`: f32, f16 or s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn"."""
+    """What an instruction computes. `d`: f32, f16, s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn"."""
 
     n: int
     k: int
