@@ -56,7 +56,16 @@ def _read(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
     assert isinstance(t, MemRefType)
     if t.element == i1:
         return _read_bits(low, tensor, t)
-    return read_packed(low, tensor, None, _TYPES[held.mlir])
+    register = _TYPES[held.mlir]
+    if isinstance(register, VectorType) and not _in_structs(low, tensor):
+        # A wide vector is cut into words at once.
+        return [as_type(low.build, word, register) for word in read_packed(low, tensor, None, i32)]
+    return read_packed(low, tensor, None, register)
+
+
+def _in_structs(low: Lowering, tensor: SSAValue) -> bool:
+    view = low.views.get(tensor)
+    return view is not None and isinstance(low.registers.cells[view.fragment][view.offset], Member)
 
 
 def _read_bits(low: Lowering, tensor: SSAValue, t: MemRefType) -> list[SSAValue]:
