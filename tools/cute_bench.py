@@ -27,6 +27,8 @@ _CASES: Mapping[str, str] = {
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
+    "sgemm": "cute_dialect.tools.bench_sgemm",
+    "transpose": "cute_dialect.tools.bench_transpose",
 }
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
