@@ -1,0 +1,26 @@
+// REQUIRES: mlir
+// RUN: cute-opt %S/../../examples/sgemm_tile2d.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s --check-prefix=TILE
+// RUN: cute-opt %S/../../examples/sgemm_warptile.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s --check-prefix=WARP
+// RUN: cute-opt %S/../../examples/sgemm_warptile.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | not grep -E "\.local|call"
+
+// 8 x 8 products for each k; the accumulators are registers.
+// TILE:          .visible .entry sgemm(
+// TILE:          bar.sync 0;
+// TILE-COUNT-64: fma.rn
+// TILE:          bar.sync 0;
+
+// Three stages by cp.async; operands come by vectors, eight rows of A for two k at a time.
+// WARP:          .visible .entry sgemm_v(
+// WARP:          .shared .align 512 .b8 sgemm_v__smem[49152];
+// WARP-COUNT-4:  cp.async.cg.shared.global
+// WARP:          cp.async.commit_group
+// WARP-COUNT-4:  cp.async.cg.shared.global
+// WARP:          cp.async.commit_group
+// WARP:          cp.async.wait_group 1;
+// WARP-NEXT:     bar.sync 0;
+// WARP-COUNT-4:  cp.async.cg.shared.global
+// WARP:          cp.async.commit_group
+// WARP:          ld.shared.v2.b32
+// WARP:          ld.shared.v4.b32
+// WARP-COUNT-128: fma.rn
+// WARP:          st.global.v4.b32
