@@ -1,13 +1,13 @@
 """Matrix descriptors of ``wgmma`` operands in shared memory.
 
 The layout, major and swizzle of a tile say all but its address: the high word is a constant, the low word is
-``address >> 4`` plus a constant (the leading byte offset).  The address of a view is taken apart into the start of its
+``(address & 0x3FFFF) >> 4`` plus a constant (the leading byte offset).  The address of a view is taken apart into the start of its
 buffer and a sum of offsets; the start is shifted once, next to where it is defined, and offsets are added in units of
 16 bytes.  So stepping along k or to another stage is an integer addition, and ptxas keeps descriptors in uniform
 registers::
 
     address = smem + 16384*stage + 32
-    low     = (smem >> 4) + 0x10000 + 1024*stage + 2
+    low     = ((smem & 0x3FFFF) >> 4) + 0x10000 + 1024*stage + 2
     descriptor = zext(low) | 0x4000004000000000
 """
 
@@ -20,13 +20,15 @@ from xdsl.ir import SSAValue
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import WgmmaType
-from cute_dialect.ops.mma import descriptor_of
+from cute_dialect.ops.gemm import descriptor_of
 from cute_dialect.passes.lowering.swizzling import address_terms
 from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Lowering
 from cute_dialect.upstream import llvm
 
 _UNIT = 16
+_ADDRESS = 0x3FFFF
+"""The bits of a shared address that a descriptor holds (PTX ISA, "Matrix descriptor format")."""
 
 
 def descriptor(low: Lowering, atom: WgmmaType, operand: str, tensor: SSAValue) -> SSAValue:
@@ -66,9 +68,12 @@ def _low_word(low: Lowering, address: SSAValue, constant: int) -> SSAValue:
 
 
 def _start(low: Lowering, root: SSAValue, constant: int) -> SSAValue:
-    """``(root >> 4) + constant``, made next to the definition of ``root`` and shared."""
+    """``((root & 0x3FFFF) >> 4) + constant``, made next to the definition of ``root`` and shared."""
     build = low.build
-    number = build.beside(("ptrtoint",), root, lambda: llvm.OPS["ptrtoint"].create(operands=[root], result_types=[i32]))
+    whole = build.beside(("ptrtoint",), root, lambda: llvm.OPS["ptrtoint"].create(operands=[root], result_types=[i32]))
+    # In a cluster the upper bits of a shared address are the rank of the block; a descriptor has no room for them.
+    mask = build.beside(("constant", _ADDRESS), whole, lambda: arith.ConstantOp(IntegerAttr(_ADDRESS, i32), i32))
+    number = build.beside(("andi", whole), mask, lambda: arith.AndIOp(whole, mask))
     four = build.beside(("constant", 4), number, lambda: arith.ConstantOp(IntegerAttr(4, i32), i32))
     shifted = build.beside(("shrui", number), four, lambda: arith.ShRUIOp(number, four))
     if constant == 0:
