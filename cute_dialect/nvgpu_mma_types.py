@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Data, TypeAttribute
@@ -30,6 +30,9 @@ from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Unde
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.algebra.tiled_mma import TiledMma
     from cute_dialect.arch.atom import MmaAtom
+
+
+_Parsed = TypeVar("_Parsed")
 
 
 class MmaKey(NamedTuple):
@@ -305,7 +308,8 @@ class TiledMmaType(Data[TiledMmaData], TypeAttribute):
         printer.print_attribute(atom)
         printer.print_string(f', atom_layout_MNK = <"{text.to_text(layout)}">')
         if not all(isinstance(p, Underscore) for p in permutation):
-            printer.print_string(f', permutation_MNK = <"{text.to_text(permutation)}">')
+            tile = text.to_text(cast("Tile", permutation))
+            printer.print_string(f', permutation_MNK = <"{tile}">')
         printer.print_string(">")
 
     @property
@@ -354,7 +358,7 @@ def tiled(data: TiledMmaData) -> TiledMma:
     return mma
 
 
-def _parse_string(parser: AttrParser, parse: Callable[[str], object], what: str) -> object:
+def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str) -> _Parsed:
     parser.parse_punctuation("=")
     with parser.in_angle_brackets():
         at = parser.pos

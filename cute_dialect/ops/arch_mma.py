@@ -20,8 +20,9 @@ from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, MmaSyncType, UniversalFmaType, WgmmaType
 from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.gemm import descriptor_of
 from cute_dialect.ops.kinds import payload_text
-from cute_dialect.ops.mma import atom_values, check_element, descriptor_of
+from cute_dialect.ops.mma import atom_values, check_element
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 
 
@@ -263,7 +264,7 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
         """Raise AlgebraError unless operands are accumulators and the number is one that the instruction has."""
         super().check_types()
         n = self.properties["n"]
-        if not isinstance(n, IntegerAttr) or n.type != i32 or not 0 <= n.value.data <= 7:
+        if n not in [IntegerAttr(i, i32) for i in range(8)]:
             raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
 
 

@@ -303,7 +303,7 @@ class AtomSetValueOp(MachineOp):
         atom, value = operand_types
         field = _word(properties, "field", "")
         if field == "accumulate":
-            from cute_dialect.ops.mma import check_accumulate_flag
+            from cute_dialect.ops.gemm import check_accumulate_flag
 
             check_accumulate_flag(atom, value)
             return [atom]

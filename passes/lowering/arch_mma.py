@@ -28,7 +28,7 @@ from cute_dialect.passes.lowering.accumulators import (
     write_unit,
 )
 from cute_dialect.passes.lowering.fragments import FragmentView, Lane, Member, bits_as
-from cute_dialect.passes.lowering.packed import as_type, read_packed, write_packed
+from cute_dialect.passes.lowering.packed import as_type, read_packed, register_bits, write_packed
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
@@ -57,7 +57,7 @@ def _read(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
     if t.element == i1:
         return _read_bits(low, tensor, t)
     register = _TYPES[held.mlir]
-    if isinstance(register, VectorType) and not _in_structs(low, tensor):
+    if held.mlir.startswith("vector") and not _in_structs(low, tensor):
         # A wide vector is cut into words at once.
         return [as_type(low.build, word, register) for word in read_packed(low, tensor, None, i32)]
     return read_packed(low, tensor, None, register)
@@ -78,19 +78,20 @@ def _read_bits(low: Lowering, tensor: SSAValue, t: MemRefType) -> list[SSAValue]
     for start in range(0, len(offsets), 32):
         own = list(offsets[start : start + 32])
         first = cells[view.offset + own[0]]
-        vector = first.vector if isinstance(first, Lane) else None
-        n = vector.type.get_shape()[0] if vector is not None and isinstance(vector.type, VectorType) else 0
-        if isinstance(first, Lane) and vector is not None and n % 32 == 0 and first.number % 32 == 0:
-            lanes = [Lane(vector, first.number + i) for i in range(32)]
-            if [cells[view.offset + o] for o in own] == lanes:
-                if n == 32:
-                    words.append(as_type(low.build, vector, i32))
-                else:
-                    whole = as_type(low.build, vector, VectorType(i32, [n // 32]))
-                    words.append(low.build.lane(whole, first.number // 32))
+        if isinstance(first, Lane) and first.number % 32 == 0:
+            n = register_bits(first.vector.type)
+            lanes = [Lane(first.vector, first.number + i) for i in range(32)]
+            if n % 32 == 0 and [cells[view.offset + o] for o in own] == lanes:
+                words.append(_word(low, first.vector, first.number // 32, n // 32))
                 continue
         words.append(as_type(low.build, low.registers.read_vector(low.build, view, own), i32))
     return words
+
+
+def _word(low: Lowering, vector: SSAValue, number: int, count: int) -> SSAValue:
+    if count == 1:
+        return as_type(low.build, vector, i32)
+    return low.build.lane(as_type(low.build, vector, VectorType(i32, [count])), number)
 
 
 def _write_struct(low: Lowering, tensor: SSAValue, held: Registers, struct: SSAValue) -> None:
@@ -142,8 +143,11 @@ def _dot_product(low: Lowering, op: Operation) -> None:
     accumulator = read_packed(low, c, None, i32)[0]
     signs = ["signed" if row.emit[f"type_{x}"] == "s32" else "unsigned" for x in "ab"]
     name = row.emit.nvvm.removeprefix("nvvm.")
-    more = {"b_hi": False} if name.endswith("2way") else {}
-    make = nvvm.OPS[name](*operands, accumulator, a_type=signs[0], b_type=signs[1], result_types=[i32], **more)
+    a_type, b_type = signs
+    if name.endswith("2way"):
+        make = nvvm.OPS[name](*operands, accumulator, a_type=a_type, b_type=b_type, b_hi=False, result_types=[i32])
+    else:
+        make = nvvm.OPS[name](*operands, accumulator, a_type=a_type, b_type=b_type, result_types=[i32])
     _write_one(low, d, low.build.emit(make))
 
 
@@ -166,8 +170,11 @@ def _mma_sync(low: Lowering, op: Operation) -> None:
 def _mma_sync_op(row: MmaAtom, registers: list[list[SSAValue]], result: Attribute) -> Operation:
     integer = row.d == "i32" and not row.emit["bit_op"]
     bit_op = str(row.emit["bit_op"])
+    a, b, c = registers
     return nvvm.MmaSyncOp(
-        *registers,
+        a,
+        b,
+        c,
         result,
         shape=row.shape_mnk,
         layout_a=str(row.emit["layout_a"]),
@@ -281,6 +288,10 @@ def _members(struct: SSAValue) -> tuple[Attribute, ...]:
     return tuple(t.types)
 
 
+def _lanes(t: MemRefType, n: int) -> Attribute:
+    return VectorType(lowered(t.element), [n])
+
+
 _LETTERS: Mapping[str, str] = {"f32": "f", "i32": "r", "f64": "d", "f16": "h", "bf16": "h", "i16": "h", "i64": "l"}
 
 
@@ -302,13 +313,16 @@ def _with_accumulators(low: Lowering, op: Operation, instruction: str, plain: Ca
             letters = [_LETTERS[str(x)] for x in types]
             constraints = ",".join([*[f"={x}" for x in letters], *[str(i) for i in range(len(types))]])
             members = [low.build.extract_once(struct, (i,), x) for i, x in enumerate(types)]
-            result = unit.type if len(types) > 1 else types[0]
+            result = unit.type if len(types) > 1 else unit.type.types[0]
             tied = low.build.emit(llvm.InlineAsmOp(text, constraints, members, result, has_side_effects=True))
+            text = ""
             if len(types) > 1:
                 write_unit(low.registers, view, unit, tied)
-            else:
-                low.registers.cells[view.fragment][unit.cells[0]] = tied
-            text = ""
+                continue
+            cells = low.registers.cells[view.fragment]
+            one = bits_as(low.build, tied, _lanes(t, unit.parts)) if unit.parts > 1 else tied
+            for i, c in enumerate(unit.cells):
+                cells[c] = Lane(one, i) if unit.parts > 1 else one
     if text:
         low.build.add(plain())
 

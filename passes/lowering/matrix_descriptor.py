@@ -1,10 +1,10 @@
 """Matrix descriptors of ``wgmma`` operands in shared memory.
 
 The layout, major and swizzle of a tile say all but its address: the high word is a constant, the low word is
-``(address & 0x3FFFF) >> 4`` plus a constant (the leading byte offset).  The address of a view is taken apart into the start of its
-buffer and a sum of offsets; the start is shifted once, next to where it is defined, and offsets are added in units of
-16 bytes.  So stepping along k or to another stage is an integer addition, and ptxas keeps descriptors in uniform
-registers::
+``(address & 0x3FFFF) >> 4`` plus a constant (the leading byte offset).  The address of a view is taken apart into the
+start of its buffer and a sum of offsets; the start is shifted once, next to where it is defined, and offsets are added
+in units of 16 bytes.  So stepping along k or to another stage is an integer addition, and ptxas keeps descriptors in
+uniform registers::
 
     address = smem + 16384*stage + 32
     low     = ((smem & 0x3FFFF) >> 4) + 0x10000 + 1024*stage + 2

@@ -28,8 +28,8 @@ from cute_dialect.algebra.leaf import Leaf, add
 from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
 from cute_dialect.memory_types import MemRefType, TensorType, integer_width
 from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, TiledMmaType, UniversalFmaType, WgmmaType
-from cute_dialect.ops import arch_mma, memory, mma, views
-from cute_dialect.ops.mma import gemm_operands
+from cute_dialect.ops import arch_mma, gemm, memory, mma, views
+from cute_dialect.ops.gemm import gemm_operands
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import CuteType, LayoutType, ShapeType
@@ -143,7 +143,7 @@ def _extent(mode: Layout) -> int:
 
 
 def _gemm(op: Operation) -> None:
-    assert isinstance(op, mma.GemmOp)
+    assert isinstance(op, gemm.GemmOp)
     site = Site(op)
     atom, modes = gemm_operands(op.operand_types)
     tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DAB", (op.d, op.a, op.b))}
@@ -187,7 +187,7 @@ def zero_of(site: Site, element: Attribute) -> SSAValue:
 
 
 def _wgmma(
-    site: Site, op: mma.GemmOp, atom: WgmmaType, tiles: Mapping[str, Tiles], extents: tuple[int, int, int]
+    site: Site, op: gemm.GemmOp, atom: WgmmaType, tiles: Mapping[str, Tiles], extents: tuple[int, int, int]
 ) -> None:
     m, n, k = extents
     scale_d = _accumulate_flag(op)
@@ -216,7 +216,7 @@ def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:
         site.add(memory.StoreOp(target, where, site.emit(memory.LoadOp(source, where))))
 
 
-def _accumulate_flag(op: mma.GemmOp) -> SSAValue | None:
+def _accumulate_flag(op: gemm.GemmOp) -> SSAValue | None:
     """The flag that ``cute.atom.set_value {field = accumulate}`` has given the MMA, if any."""
     value: SSAValue = op.mma
     while isinstance(value.owner, Operation):

@@ -10,7 +10,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.context import make_context
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.nvgpu_mma_types import MmaKey, MmaSyncType, TiledMmaType
-from cute_dialect.ops import arch_mma, mma
+from cute_dialect.ops import arch_mma, gemm, mma
 
 F16 = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
 SS = "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>"
@@ -192,10 +192,10 @@ WA = SMEM + '"((64,16),1,4):((64,1),0,16)">'
 
 
 def test_gemm_takes_these() -> None:
-    assert infer(mma.GemmOp, TM, D, A, B, D) == []
-    assert infer(mma.GemmOp, F16, D, A, B) == []
-    assert infer(mma.GemmOp, TW, WD, WA, WA) == []
-    assert infer(mma.GemmOp, RS, WD, A.replace("2,4)", "1,4)").replace("8,16)", "0,8)"), WA) == []
+    assert infer(gemm.GemmOp, TM, D, A, B, D) == []
+    assert infer(gemm.GemmOp, F16, D, A, B) == []
+    assert infer(gemm.GemmOp, TW, WD, WA, WA) == []
+    assert infer(gemm.GemmOp, RS, WD, A.replace("2,4)", "1,4)").replace("8,16)", "0,8)"), WA) == []
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_gemm_takes_these() -> None:
 )
 def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:
     with pytest.raises(AlgebraError, match=message):
-        infer(mma.GemmOp, *types)
+        infer(gemm.GemmOp, *types)
 
 
 # ---------------------------------------------------------------------------------------------------- machine-level ops

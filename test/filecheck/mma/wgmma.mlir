@@ -16,7 +16,8 @@
 // is the address of the stage in units of 16 bytes; k steps add 2.
 // BASE-LABEL: llvm.func @two
 // BASE:         %[[N:.*]] = llvm.ptrtoint %{{.*}} : !llvm.ptr<3> to i32
-// BASE:         arith.shrui %[[N]]
+// BASE:         %[[A:.*]] = arith.andi %[[N]],
+// BASE:         arith.shrui %[[A]],
 // BASE:         nvvm.wgmma.fence.aligned
 // BASE:         arith.constant 4611686293305294848 : i64
 // BASE:         %[[U:.*]] = llvm.mlir.undef
