@@ -27,6 +27,8 @@ _CASES: Mapping[str, str] = {
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
+    "rows": "cute_dialect.tools.bench_rows",
+    "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
     "sgemm": "cute_dialect.tools.bench_sgemm",
     "transpose": "cute_dialect.tools.bench_transpose",
 }

@@ -1,8 +1,8 @@
 """Emits the row kernels of :mod:`.rows`: one row is shared by some threads, which exchange partial results once.
 
-A thread has ``values`` elements of its row, in ``chunks`` vectors that lie ``threads of the row`` vectors apart, so that a
-warp reads 512 bytes at a time.  What is left of a row after whole chunks, if anything, is one more chunk that only the
-first threads have; the others hold a neutral element there.
+A thread has ``values`` elements of its row, in ``chunks`` vectors that lie as many vectors apart as threads share the
+row, so that a warp reads 512 bytes at a time.  What is left of a row after whole chunks, if anything, is one more chunk
+that only the first threads have; the others hold a neutral element there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import VectorType
+
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.values import Layout
 from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.memory_types import MemRefType
 
 if TYPE_CHECKING:  # pragma: no cover
     from collections.abc import Generator
@@ -29,6 +34,13 @@ STREAM = 8
 """Vectors a thread has under way in a sum over long rows."""
 
 Combine = Callable[[Value, Value], Value]
+
+
+def _named(value: Value, name: str) -> Value:
+    """The value, by that name in the text."""
+    if value.ssa.name_hint is None:
+        value.ssa.name_hint = name
+    return value
 
 
 class RowEmitter:
@@ -80,59 +92,58 @@ class RowEmitter:
         with b.kernel(name, self.parameters(), threads=c.block, cluster=cluster, attributes=attributes) as p:
             self.weights = p[1:-1]
             self._begin(p[0], p[-1])
-            {"sum": self._sum, "softmax": self._softmax, "rmsnorm": self._rmsnorm, "layernorm": self._layernorm}[
-                self.op
-            ]()
+            emit = {
+                "sum": self._sum, "softmax": self._softmax, "rmsnorm": self._rmsnorm, "layernorm": self._layernorm
+            }  # fmt: skip
+            emit[self.op]()
 
     def launch(self, variants: Sequence[str]) -> None:
         """The host function."""
         b, c = self.b, self.c
         with b.host("launch", self.parameters()) as p:
             rows = self._rows(p[0])
-            shapes = [(p[-1], "y must have as many rows as x")]
-            for tensor, message in shapes:
-                b.do("cf.assert", b.compare("eq", self._rows(tensor), rows), msg=f'"{message}"')
+            same = _named(b.compare("eq", self._rows(p[-1]), rows), "same")
+            b.do("cf.assert", same, msg='"y must have as many rows as x"')
             grid = b.ceil_div(rows, c.rows) if c.rows > 1 else rows
-            b.launch(self.op, p, grid=grid * c.cluster, threads=c.block, variants=variants)
+            b.launch(self.op, p, grid=_named(grid * c.cluster, "grid"), threads=c.block, variants=variants)
 
     def _rows(self, matrix: Value) -> Value:
         b = self.b
-        mode = {"mode": b.type("array<i32: 0>")}
-        return b.op("cute.get_scalars", b.op("cute.size", matrix, **mode), type="i32")
+        size = b.op("cute.size", matrix, mode=b.type("array<i32: 0>"))
+        return _named(b.op("cute.get_scalars", size, type="i32"), "rows")
 
     def _begin(self, x: Value, y: Value) -> None:
         b, c = self.b, self.c
         if c.cluster > 1:
             b.run("cluster_arrive", relaxed=True)
-        tid, block = b.thread_id(), b.block_id()
-        self.tid = tid
-        self.lane = b.arch("lane_id")
-        self.atom = b.atom(self.atom_type)
+        tid, block = _named(b.thread_id(), "tid"), _named(b.block_id(), "block")
+        self.lane = _named(b.arch("lane_id"), "lane")
+        self.atom = _named(b.atom(self.atom_type), "atom")
         self.rank: Value | None = None
         self.thread = tid
         if c.cluster > 1:
-            self.rank = b.arch("cluster_rank")
-            block = block // c.cluster
-            self.thread = self.rank * c.threads + tid
+            self.rank = _named(b.arch("cluster_rank"), "rank")
+            block = _named(block // c.cluster, "cluster")
+            self.thread = _named(self.rank * c.threads + tid, "thread")
         self.row = block
         self.real: Value | None = None
         if c.rows > 1:
-            self.thread = tid % c.threads
-            self.row = block * c.rows + tid // c.threads
+            self.thread = _named(tid % c.threads, "thread")
+            self.row = _named(block * c.rows + tid // c.threads, "row")
             rows = self._rows(x)
-            self.real = self.row < rows
+            self.real = _named(self.row < rows, "real")
             # Threads beyond the last row read that one: they take part in shuffles, but write nothing.
-            source = b.select(self.real, self.row, rows - 1)
+            source = _named(b.select(self.real, self.row, rows - 1), "source")
         else:
             source = self.row
         first = self.thread * self.width
         if self.width > 1:
             first = b.op("cute.assume", first, type=f"!cute.i32<divby {self.width}>")
-        self.first = first
-        self.x = b.slice(x, source, None)
+        self.first = _named(first, "first")
+        self.x = _named(b.slice(x, source, None), "gX")
         self.y = y
 
-    # ------------------------------------------------------------------------------------------------- memory, registers
+    # ------------------------------------------------------------------------------------------------ memory, registers
 
     def registers(self, element: str, n: int) -> Value:
         """A register tensor of ``n`` elements."""
@@ -140,7 +151,10 @@ class RowEmitter:
 
     def part(self, tensor: Value, offset: int, n: int) -> Value:
         """``n`` elements of a register tensor."""
-        return self.b.view(self.b.pointer(tensor, offset), f"{n}:1")
+        return self.b.view(self._moved(tensor, offset), f"{n}:1")
+
+    def _moved(self, tensor: Value, offset: int) -> Value:
+        return self.b.pointer(tensor, offset) if offset else self.b.iterator(tensor)
 
     def _pieces(self, start: int, chunks: int) -> tuple[str, str, int]:
         """Layouts of ``chunks`` chunks in memory and in registers, and where they begin in registers."""
@@ -153,9 +167,19 @@ class RowEmitter:
     def _move(self, tensor: Value, at: Value, fragment: Value, start: int, chunks: int, *, store: bool) -> None:
         b = self.b
         outside, inside, skip = self._pieces(start, chunks)
-        there = b.view(b.op("cute.add_offset", b.iterator(tensor), b.int_tuple(at)), outside)
-        here = b.view(b.pointer(fragment, skip), inside)
+        begin = b.op("cute.add_offset", b.iterator(tensor), b.int_tuple(at))
+        there = _named(b.view(begin, outside), "thread_part")
+        here = fragment
+        if skip or self._length(fragment) != self.width * chunks or ":(" in inside:
+            here = _named(b.view(self._moved(fragment, skip), inside), "registers")
         b.copy(self.atom, *((here, there) if store else (there, here)))
+
+    def _length(self, fragment: Value) -> int:
+        t = fragment.type
+        assert isinstance(t, MemRefType)
+        n = size(t.layout.shape) if isinstance(t.layout, Layout) else 0
+        assert isinstance(n, int)
+        return n
 
     @contextmanager
     def _in_tail(self) -> Generator[None]:
@@ -179,7 +203,7 @@ class RowEmitter:
     def load(self, tensor: Value, neutral: float = 0.0) -> Value:
         """This thread's elements of a row (what :attr:`rounds` leave), as ``f32`` registers."""
         b, w = self.b, self.width
-        raw = self.registers(self.element, self.values)
+        raw = _named(self.registers(self.element, self.values), "values")
         skip = self.rounds * STREAM
         if self.tail:
             rest = self.part(raw, self.chunks * w, w)
@@ -208,7 +232,7 @@ class RowEmitter:
             b.store_vec(b.op("arith.truncf", b.load_vec(values), type=f"vector<{self.values}x{self.element}>"), raw)
             values = raw
         with self._if_real():
-            row = b.slice(self.y, self.row, None)
+            row = _named(b.slice(self.y, self.row, None), "gY")
             if self.chunks:
                 self._move(row, self._offset(0), values, 0, self.chunks, store=True)
             if self.tail:
@@ -238,6 +262,8 @@ class RowEmitter:
     def grouped(self, values: Value, n: int) -> tuple[Value, int]:
         """A register tensor by groups of up to four elements, and their size; sums then have no long chain of steps."""
         g = min(4, n & -n)
+        if n == g:
+            return values, g
         return self.b.view(self.b.iterator(values), f"({g},{n // g}):(1,{g})"), g
 
     def combined(self, values: Value, n: int, combine: Combine, term: Callable[[Value], Value] | None = None) -> Value:
@@ -246,7 +272,7 @@ class RowEmitter:
         view, g = self.grouped(values, n)
 
         def group(i: Value | int) -> Value:
-            x = b.load_vec(b.slice(view, None, i))
+            x = b.load_vec(b.slice(view, None, i) if n > g else values)
             return x if term is None else term(x)
 
         total = group(0)
@@ -254,7 +280,15 @@ class RowEmitter:
             with b.for_(1, n // g, carry=[total]) as loop:
                 loop.next(combine(loop.args[0], group(loop.iv)))
             (total,) = loop.results
-        lanes = self.registers("f32", g)
+        return self.over_vector(total, combine)
+
+    def over_vector(self, total: Value, combine: Combine) -> Value:
+        """The elements of a vector as one."""
+        b = self.b
+        t = total.type
+        assert isinstance(t, VectorType)
+        g = t.get_shape()[0]
+        lanes = _named(self.registers("f32", g), "lanes")
         b.store_vec(total, lanes)
         parts = [b.load(lanes, i) for i in range(g)]
         while len(parts) > 1:
@@ -266,6 +300,9 @@ class RowEmitter:
         b = self.b
         out = self.registers("f32", n)
         views = [self.grouped(t, n)[0] for t in (*tensors, out)]
+        if n == self.group:
+            b.store_vec(function(*(b.load_vec(t) for t in tensors)), out)
+            return out
         with b.for_(0, n // self.group) as loop:
             parts = [b.slice(v, None, loop.iv) for v in views]
             b.store_vec(function(*(b.load_vec(p) for p in parts[:-1])), parts[-1])
@@ -313,8 +350,8 @@ class RowEmitter:
         if self.warps == 1:
             return [list(parts)]
         warps = self.warps
-        buffers = [b.alloc_smem(f'!cute.memref<f32, smem, "{warps}:1">') for _ in parts]
-        warp = b.arch("warp_id")
+        buffers = [_named(b.alloc_smem(f'!cute.memref<f32, smem, "{warps}:1">'), "partials") for _ in parts]
+        warp = _named(b.arch("warp_id"), "warp")
         if c.cluster == 1:
             with b.if_(self.lane.eq(0)):
                 for buffer, x in zip(buffers, parts):
@@ -363,23 +400,22 @@ class RowEmitter:
                     at = b.op("cute.assume", at, type=f"!cute.i32<divby {self.width}>")
                 self._move(self.x, at, raw, 0, STREAM, store=False)
                 wide = self.widened(raw, size)
-                partial = loop.args[0]
-                for i in range(0, size, g):
-                    partial = partial + b.load_vec(self.part(wide, i, g))
-                loop.next(partial)
-            lanes = self.registers("f32", g)
-            b.store_vec(loop.results[0], lanes)
-            total = self.combined(lanes, g, self.add)
+                view, _ = self.grouped(wide, size)
+                with b.for_(0, size // g, carry=loop.args) as inner:
+                    inner.next(inner.args[0] + b.load_vec(b.slice(view, None, inner.iv) if size > g else wide))
+                loop.next(*inner.results)
+            total = self.over_vector(loop.results[0], self.add)
         if self.values:
             rest = self.combined(self.load(self.x), self.values, self.add)
             total = rest if total is None else total + rest
         assert total is not None
-        result = self.total(self.over_warp(total, self.add), self.add)
+        result = _named(self.total(_named(self.over_warp(total, self.add), "of_warp"), self.add), "of_row")
         if self.element != "f32":
             result = b.op("arith.truncf", result, type=self.element)
         writer = self.thread.eq(0)
         if self.real is not None:
             writer = writer & self.real
+        _named(writer, "writes")
         with b.if_(writer):
             b.store(self.y, self.row, result)
 

@@ -1,9 +1,9 @@
 """Row kernels as text: sum, softmax, RMSNorm and LayerNorm of the rows of a matrix.
 
 The number of rows and the distance from row to row are known at run time, the length ``n`` of a row is part of the
-kernel.  A row is read once and written once; in between it stays in registers, as ``f32``.  How many threads share a row
-is the :class:`RowConfig`: some lanes of a warp, a warp, a block, or the blocks of a cluster, whose shared memories then
-hold the partial results.  There is one exchange between warps in every kernel: softmax and LayerNorm combine pairs
+kernel.  A row is read once and written once; in between it stays in registers, as ``f32``.  How many threads share a
+row is the :class:`RowConfig`: some lanes of a warp, a warp, a block, or the blocks of a cluster, whose shared memories
+then hold the partial results.  There is one exchange between warps in every kernel: softmax and LayerNorm combine pairs
 (maximum, sum) and (sum, squared deviations) that each warp has made for itself.
 
 >>> text = row_kernel("softmax", "f16", 1000)
@@ -28,7 +28,7 @@ VALUES = {"f32": 16, "f16": 32, "bf16": 32}
 """Elements a thread should have: four accesses of 128 bits."""
 
 MOST_VALUES = 32
-"""Elements a thread may have: so many registers hold them as ``f32``, with room for two blocks of 512 threads on an SM."""
+"""Elements a thread may have: so many registers hold them, and two blocks of 512 threads still fit an SM."""
 
 WARP_ROW = 1024
 """Rows up to this length belong to (a part of) one warp."""
@@ -106,8 +106,8 @@ def row_kernel(
     """The file for ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements.
 
     ``@sum(x, y)`` with ``y`` of one element a row; ``@softmax(x, y)``; ``@rmsnorm(x, w, y)``: ``x / rms(x) * w``;
-    ``@layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps`` is
-    added to the mean square and the variance.  All tensors have the same element type, sums are ``f32``.
+    ``@layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps``
+    is added to the mean square and the variance.  All tensors have the same element type, sums are ``f32``.
     Raises ValueError for a configuration that does not fit.
     """
     _check(op, element, n)
@@ -137,4 +137,50 @@ def row_kernel(
         aliases |= {f"{k}_v": t for k, t in vector.aliases().items()}
     plain.launch(variants)
     taken = list(aliases.values())
-    return b.text({k: t for i, (k, t) in enumerate(aliases.items()) if t not in taken[:i]})
+    text = b.text({k: t for i, (k, t) in enumerate(aliases.items()) if t not in taken[:i]})
+    return _commented(text, _head(op, element, n, c, width))
+
+
+_COMMENTS = {
+    "thread": "Which of the threads of its row this one is.",
+    "gX": "Its row of x.",
+    "values": "What this thread has of the row.",
+    "of_warp": "The warp's part, by shuffles: every lane has it.",
+    "partials": "One number a warp.",
+    "of_row": "The row's: each lane has taken one warp's part (of 32 or fewer).",
+    "gY": "The same places of the result.",
+    "writes": "One thread writes.",
+    "same": "x and y must agree; the grid follows from the number of rows.",
+}
+"""Name of a value -> what is said before it."""
+
+
+def _commented(text: str, head: str) -> str:
+    out: list[str] = []
+    for line in text.splitlines():
+        name, is_op, _ = line.strip().partition(" = ")
+        comment = _COMMENTS.get(name.lstrip("%")) if is_op and name.startswith("%") else None
+        if comment is not None:
+            indent = line[: len(line) - len(line.lstrip())]
+            if out and not out[-1].rstrip().endswith("{"):
+                out.append("")
+            out.append(f"{indent}// {comment}")
+        out.append(line)
+    return head + "\n".join(out) + "\n"
+
+
+def _head(op: str, element: str, n: int, c: RowConfig, width: int) -> str:
+    what = {
+        "sum": "y[i] = sum of row i of x",
+        "softmax": "y = softmax of each row of x",
+        "rmsnorm": "y = x / sqrt(mean of its row's squares + eps) * w",
+        "layernorm": "y = (x - mean of its row) / sqrt(variance of its row + eps) * w + b",
+    }[op]
+    shared = f"{c.threads} threads" + (f" of each of {c.cluster} blocks" if c.cluster > 1 else "")
+    lines = [f"{what}, for rows of {n} {element}; any number of rows, any distance between them.", ""]
+    lines.append(f"A row is shared by {shared}" + (f", {c.rows} rows are in a block." if c.rows > 1 else "."))
+    if width > 1:
+        bits = width * BITS[element]
+        lines[-1] += f"  @{op}_v takes rows that begin at multiples of {bits // 8} bytes"
+        lines.append(f"and moves {bits} bits at a time; the launch takes it when the arguments allow it.")
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines) + "\n"

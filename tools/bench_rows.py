@@ -1,0 +1,231 @@
+"""``cute-bench rows``: row sum, softmax, RMSNorm and LayerNorm beside torch, in bytes per second.
+
+Checked first against float64, for f32, f16 and bf16: few and many rows, padded and misaligned rows, poisoned results.
+Then TB/s of what has to move (a row read once, and written once except for sums) with a cold L2, 2^28 elements for each
+row length; torch's operation works on the same data in the same process.  ``cute-bench rows_sweep`` measures how else a
+row could be shared out.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.kernels.rows import RowConfig, default_config
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_timing import compare
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+    from cute_dialect.pipelines.launch import Kernel
+
+__all__ = ["CASES", "Case", "build", "build_configs", "run"]
+
+TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+ELEMENTS = 1 << 28
+EPS = 1e-5
+LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
+"""Largest error beside float64, of the element and of the rows' root mean square: about one unit in the last place."""
+
+
+class Case(NamedTuple):
+    """A kernel and the matrix it is measured on."""
+
+    op: str
+    element: str
+    n: int
+    rows: int
+
+    @property
+    def folder(self) -> str:
+        """Where its kernel is."""
+        return f"{self.op}-{self.element}-{self.n}"
+
+    @property
+    def traffic(self) -> int:
+        """Bytes that have to move."""
+        per_row = self.n + 1 if self.op == "sum" else 2 * self.n
+        weights = {"rmsnorm": 1, "layernorm": 2}.get(self.op, 0) * self.n
+        return BYTES[self.element] * (self.rows * per_row + weights)
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.element} {self.rows}x{self.n}"
+
+
+CASES = (
+    *(Case("sum", e, n, ELEMENTS // n) for e in ("f32", "f16") for n in (1024, 4096, 32768)),
+    *(Case("sum", e, 1024, 1024) for e in ("f32", "f16")),
+    *(
+        Case(op, e, n, ELEMENTS // n)
+        for op in ("softmax", "rmsnorm", "layernorm")
+        for e in TORCH_NAMES
+        for n in (1024, 4096, 32768, 131072)
+    ),
+)
+CHECKS = ((1, 0, 0), (7, 8, 0), (133, 1, 0), (133, 8, 1))
+"""Rows, elements between rows, elements before the first."""
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile all kernels into ``folder/OP-ELEMENT-N``; gives what ptxas says."""
+    found = {c.folder: (c, default_config(c.op, c.element, c.n)) for c in CASES}
+    return [build_one(os.path.join(folder, name), case, config, chip) for name, (case, config) in found.items()]
+
+
+def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
+    """Compile one kernel."""
+    from cute_dialect.kernels.rows import row_kernel
+    from cute_dialect.pipelines import compile as compile_cute
+
+    text = row_kernel(case.op, case.element, case.n, config, eps=EPS)
+    module = compile_cute(text, chip=chip, filename=f"{case.folder}.mlir")
+    module.save(folder)
+    lines = [x for x in module.report.strip().splitlines() if case.op in x]
+    return f"{os.path.basename(folder)} {config.threads}x{config.rows}x{config.cluster}: {'; '.join(lines)}"
+
+
+def build_configs(case: Case) -> list[RowConfig]:
+    """Other ways to share out a row."""
+    found: list[RowConfig] = []
+    for cluster in (1, 2, 4, 8):
+        for threads in (32, 64, 128, 256, 512, 1024):
+            values = case.n / (threads * cluster)
+            if not 8 <= values <= 64 or (case.op == "sum" and cluster > 1) or (cluster > 1 and threads < 128):
+                continue
+            if values > 32 and threads > 512:
+                continue
+            for rows in (1, 2, 4, 8) if threads == 32 else (1,):
+                found.append(RowConfig(threads, rows, cluster))
+    return [c for c in found if c != default_config(case.op, case.element, case.n)]
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    from cute_dialect.pipelines import load
+
+    kernels = {c.folder: load(os.path.join(folder, c.folder)).kernel(c.op) for c in CASES}
+    rows: list[dict[str, object]] = []
+    for case in CASES:
+        kernel = kernels[case.folder]
+        chosen = {check(kernel, case, *shape) for shape in CHECKS}
+        data = Data(case, case.rows)
+        error = data.check(kernel)
+        say(f"  right: {case}, largest error {error:.2f} of the limit, by {', '.join(f'@{c}' for c in sorted(chosen))}")
+        rows.append(measure([("ours", kernel)], data, runs)[0])
+        say(f"    {rows[-1]['ours']:.3f} TB/s, torch {rows[-1]['peer']:.3f}, {rows[-1]['ratio']:.3f} of torch's speed")
+        del data
+        _empty_cache()
+    return {"rows": rows}
+
+
+def _empty_cache() -> None:
+    import torch
+
+    torch.cuda.empty_cache()
+
+
+class Data:
+    """The tensors of a case, and torch's operation on them."""
+
+    def __init__(self, case: Case, rows: int, padding: int = 0, offset: int = 0):
+        import torch
+
+        self.case = case
+        torch.manual_seed(rows + case.n)
+        self.dtype: torch.dtype = getattr(torch, TORCH_NAMES[case.element])
+        self.x = self._matrix(rows, padding, offset)
+        self.x.normal_()
+        count = {"rmsnorm": 1, "layernorm": 2}.get(case.op, 0)
+        self.weights = [torch.randn(case.n, device="cuda", dtype=self.dtype) for _ in range(count)]
+        if case.op == "sum":
+            self.y = torch.full((rows,), float("nan"), device="cuda", dtype=self.dtype)
+        else:
+            self.y = self._matrix(rows, padding, offset)
+
+    def _matrix(self, rows: int, padding: int, offset: int) -> torch.Tensor:
+        import torch
+
+        n = self.case.n
+        storage = torch.full((rows * (n + padding) + offset,), float("nan"), device="cuda", dtype=self.dtype)
+        return torch.as_strided(storage, (rows, n), (n + padding, 1), offset)
+
+    def peer(self) -> Callable[[], object]:
+        """torch's operation."""
+        import torch
+        import torch.nn.functional as F
+
+        x, n, op = self.x, self.case.n, self.case.op
+        if op == "sum":
+            out = torch.empty_like(self.y)
+            return lambda: torch.sum(x, 1, out=out)
+        if op == "softmax":
+            out = torch.empty_like(self.y)
+            return lambda: torch.softmax(x, 1, out=out)
+        if op == "rmsnorm":
+            return lambda: F.rms_norm(x, (n,), self.weights[0], EPS)
+        return lambda: F.layer_norm(x, (n,), self.weights[0], self.weights[1], EPS)
+
+    def reference(self, part: slice) -> torch.Tensor:
+        """Some rows of the result in float64."""
+        import torch
+
+        x, w, op = self.x[part].double(), [w.double() for w in self.weights], self.case.op
+        if op == "sum":
+            return x.sum(1)
+        if op == "softmax":
+            return torch.softmax(x, 1)
+        if op == "rmsnorm":
+            return x * torch.rsqrt((x * x).mean(1, keepdim=True) + EPS) * w[0]
+        centered = x - x.mean(1, keepdim=True)
+        return centered * torch.rsqrt((centered * centered).mean(1, keepdim=True) + EPS) * w[0] + w[1]
+
+    def check(self, kernel: Kernel) -> float:
+        """Run and compare; gives the largest error as a share of the limit.  Raises :class:`BenchError`."""
+        import torch
+
+        self.y.fill_(float("nan"))
+        kernel(self.x, *self.weights, self.y)
+        torch.cuda.synchronize()
+        worst, step = 0.0, max(1, (1 << 25) // self.case.n)
+        for start in range(0, len(self.x), step):
+            part = slice(start, start + step)
+            wanted = self.reference(part)
+            scale = wanted.square().mean().sqrt()
+            limit = LIMITS[self.case.element] * (wanted.abs() + scale)
+            share = float(((self.y[part].double() - wanted).abs() / limit).max())
+            if not share <= 1:
+                raise BenchError(f"{self.case}: from row {start} on an error of {share:.2f} of the limit")
+            worst = max(worst, share)
+        return worst
+
+
+def check(kernel: Kernel, case: Case, rows: int, padding: int, offset: int) -> str:
+    """Check a small matrix; gives the kernel that was chosen.  Raises :class:`BenchError`."""
+    data = Data(case, rows, padding, offset)
+    data.check(kernel)
+    return kernel.plan(data.x, *data.weights, data.y).kernel
+
+
+def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> list[dict[str, object]]:
+    """A row of the result for each kernel."""
+    case = data.case
+
+    def launch(kernel: Kernel) -> Callable[[], object]:
+        return lambda: kernel(data.x, *data.weights, data.y)
+
+    contestants = [(name, launch(k)) for name, k in kernels]
+    times = compare([*contestants, ("torch", data.peer())], traffic=case.traffic, runs=runs)
+    peer = case.traffic / times["torch"].median / 1e6
+    out: list[dict[str, object]] = []
+    for name, _ in kernels:
+        ours = case.traffic / times[name].median / 1e6
+        title = str(case) if name == "ours" else f"{case} {name}"
+        out.append({"name": title, "ours": ours, "peer": peer, "unit": "TB/s", "ratio": ours / peer})
+    return out
