@@ -3,6 +3,9 @@
 * ``!cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>``: ``cp.async`` of one thread, gmem to smem.
 * ``!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>``: ``ldmatrix``, smem to registers; ``t`` transposes.
 * ``!cute_nvgpu.atom.stsm<val_type = f16, num_matrices = 4, n>``: ``stmatrix``, registers to smem.
+* ``!cute_nvgpu.atom.movm<val_type = f16>``: ``movmatrix``, an 8x8 matrix in registers transposed.
+* ``!cute_nvgpu.atom.shuffle<val_type = f32, transpose = 1>``: 2x2 blocks of a warp's values transposed by shuffles;
+  ``broadcast``: those of lane 0 to all lanes.
 
 What an atom does is a row of :mod:`cute_dialect.arch`; the layouts here are that row's in units of the value type.
 """
@@ -222,4 +225,95 @@ class StsmType(MatrixCopyType):
     STORES = True
 
 
-ATTRS: list[type[Attribute]] = [SimtAsyncCopyType, LdsmType, StsmType]
+# ------------------------------------------------------------------------------------------------ register to register
+
+
+@irdl_attr_definition
+class MovmType(Data[Attribute], InstructionCopyType):
+    """``!cute_nvgpu.atom.movm<val_type = T>``: ``movmatrix``, the 8x8 matrix of 16-bit elements of a warp transposed.
+
+    Before, thread ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``, after it of column ``t div 4``.
+    """
+
+    name = "cute_nvgpu.atom.movm"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Attribute:
+        with parser.in_angle_brackets():
+            return _parse_value_type(parser, 16)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<val_type = ")
+        printer.print_attribute(self.data)
+        printer.print_string(">")
+
+    @property
+    def element(self) -> Attribute:
+        return self.data
+
+    def row(self) -> CopyAtom:
+        from cute_dialect.arch import copy_atom
+
+        return copy_atom("SM75_U32x1_MOVM_T")
+
+
+def _parse_value_type(parser: AttrParser, wanted: int) -> Attribute:
+    parser.parse_keyword("val_type")
+    parser.parse_punctuation("=")
+    at = parser.pos
+    element, bits = _parse_element(parser)
+    if bits != wanted:
+        parser.raise_error(f"expected an element of {wanted} bits, got {element} ({bits} bits)", at, parser.pos)
+    return element
+
+
+class Shuffle(NamedTuple):
+    """``transpose``: distance of the lanes that exchange, 1 or 4; 0 broadcasts lane 0."""
+
+    element: Attribute
+    transpose: int
+
+
+@irdl_attr_definition
+class ShuffleType(Data[Shuffle], InstructionCopyType):
+    """``!cute_nvgpu.atom.shuffle<val_type = T, transpose = 1|4>`` or ``<val_type = T, broadcast>``; T of 32 bits.
+
+    ``transpose``: of two values a thread, lanes ``t`` and ``t xor N`` exchange one each, so that 2x2 blocks are
+    transposed (one ``shfl.sync`` and three selects).  ``broadcast``: every lane gets the value of lane 0.
+    """
+
+    name = "cute_nvgpu.atom.shuffle"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Shuffle:
+        with parser.in_angle_brackets():
+            element = _parse_value_type(parser, 32)
+            parser.parse_punctuation(",")
+            if _parse_word(parser, "kind of shuffle", ("transpose", "broadcast")) == "broadcast":
+                return Shuffle(element, 0)
+            parser.parse_punctuation("=")
+            at = parser.pos
+            distance = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            if distance not in (1, 4):
+                parser.raise_error(f"expected a transposition over 1 or 4 lanes, got {distance}", at, parser.pos)
+        return Shuffle(element, distance)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<val_type = ")
+        printer.print_attribute(self.data.element)
+        kind = f"transpose = {self.data.transpose}" if self.data.transpose else "broadcast"
+        printer.print_string(f", {kind}>")
+
+    @property
+    def element(self) -> Attribute:
+        return self.data.element
+
+    def row(self) -> CopyAtom:
+        from cute_dialect.arch import copy_atom
+
+        if self.data.transpose == 0:
+            return copy_atom("SM30_SHFL_IDX_U32_BROADCAST")
+        return copy_atom(f"SM50_Shuffle_U32_2x2Trans_XOR{self.data.transpose}")
+
+
+ATTRS: list[type[Attribute]] = [SimtAsyncCopyType, LdsmType, StsmType, MovmType, ShuffleType]

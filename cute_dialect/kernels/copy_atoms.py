@@ -9,6 +9,10 @@ take ``(input, output)``, one-dimensional tensors of f16:
 * ``cp_async``: thread ``t`` moves its run of values from the input through shared memory to the output.  With ``zfill``
   threads whose number is a multiple of three do not read, and their run becomes zero.
 
+* ``movm``: input and output are what the threads hold, value ``v`` of thread ``t`` at ``v + V*t``.
+* ``shuffle``: the same, of f32.
+* ``bulk``: 4 KB of f32 through shared memory by bulk copies.
+
 ``python -m cute_dialect.kernels.copy_atoms FOLDER`` compiles them for the GPU tests.
 """
 
@@ -59,13 +63,21 @@ def cases() -> Iterator[CopyCase]:
                     f"SM80_CP_ASYNC_CACHE{cache.upper()}_{size}B{zfill.upper()}",
                     f"!cute_nvgpu.atom.simt_async_copy<f16, cache = {cache}, {8 * size} b>",
                 )
+    yield CopyCase("movm", "SM75_U32x1_MOVM_T", "!cute_nvgpu.atom.movm<val_type = f16>")
+    for n in (1, 4):
+        atom = f"!cute_nvgpu.atom.shuffle<val_type = f32, transpose = {n}>"
+        yield CopyCase(f"shuffle_{n}", f"SM50_Shuffle_U32_2x2Trans_XOR{n}", atom)
+    yield CopyCase(
+        "shuffle_broadcast", "SM30_SHFL_IDX_U32_BROADCAST", "!cute_nvgpu.atom.shuffle<val_type = f32, broadcast>"
+    )
+    yield CopyCase("bulk", "SM90_BULK_COPY_G2S", "")
 
 
 def copy_atom_kernels() -> str:
     """The text of the module."""
     b = Builder()
     for case in cases():
-        (_cp_async if case.name.startswith("cp_async") else _matrix)(b, case)
+        _MAKERS[case.name.split("_")[0]](b, case)
     return b.text()
 
 
@@ -134,6 +146,53 @@ def _cp_async(b: Builder, case: CopyCase) -> None:
         b.run("cp_async_wait_group", n=0)
         b.run("barrier")
         _spread(b, smem, target, n, tid)
+
+
+def _registers(b: Builder, case: CopyCase) -> None:
+    values = 1 if case.name.endswith("broadcast") else 2
+    element = "f16" if case.name == "movm" else "f32"
+    memory = f'!cute.memref<{element}, gmem, "({WARP},{values}):({values},1)">'
+    with b.kernel(case.name, {"input": memory, "output": memory}, threads=WARP) as (source, target):
+        tid = b.thread_id()
+        atom = b.atom(case.atom)
+        before, after = (b.registers(f'!cute.memref<{element}, rmem, "{values}:1">') for _ in range(2))
+        for v in range(values):
+            b.store(before, v, b.load(source, (tid, v)))
+        b.copy(atom, before, after)
+        for v in range(values):
+            b.store(target, (tid, v), b.load(after, v))
+
+
+def _bulk(b: Builder, case: CopyCase) -> None:
+    memory = '!cute.memref<f32, gmem, align<16>, "1024:1">'
+    with b.kernel(case.name, {"input": memory, "output": memory}, threads=WARP) as (source, target):
+        first = b.thread_id().eq(0)
+        smem = b.alloc_smem('!cute.memref<f32, smem, align<128>, "1024:1">')
+        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
+        with b.if_(first):
+            b.run("bulk_prefetch", source)
+            b.run("prefetch", source, level='"L2"')
+            b.run("mbarrier_init", bar, 1)
+            b.run("fence_mbarrier_init")
+        b.run("barrier")
+        with b.if_(first):
+            b.run("mbarrier_arrive_expect_tx", bar, 4096)
+            b.run("bulk_copy", source, smem, bar)
+        b.run("mbarrier_wait", bar, 0)
+        with b.if_(first):
+            b.run("bulk_copy", smem, target)
+            b.run("bulk_commit_group")
+            b.run("bulk_wait_group", n=0)
+
+
+_MAKERS = {
+    "ldsm": _matrix,
+    "stsm": _matrix,
+    "cp": _cp_async,
+    "movm": _registers,
+    "shuffle": _registers,
+    "bulk": _bulk,
+}
 
 
 def build(folder: str, chip: str = "sm_90a") -> str:

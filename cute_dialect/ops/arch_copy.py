@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import StringAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import attr_def, operand_def, opt_operand_def, traits_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -15,19 +15,45 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
-from cute_dialect.memory_types import CopyAtomType, MemRefType
-from cute_dialect.nvgpu_copy_types import LdsmType, SimtAsyncCopyType, StsmType
+from cute_dialect.memory_types import CopyAtomType, MemRefType, PtrType, element_bits
+from cute_dialect.nvgpu_copy_types import LdsmType, MovmType, ShuffleType, SimtAsyncCopyType, StsmType
+from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 
 
-class _InstructionOp(MemoryOp):
+class _NoResultOp(MemoryOp):
+    """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        op = parse_no_result(cls, parser)
+        for name in cls.get_irdl_definition().properties:
+            if name in op.attributes:
+                op.properties[name] = op.attributes.pop(name)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        if self.properties or self.attributes:
+            printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ()")
+
+
+class _InstructionOp(_NoResultOp):
     """One instruction of a copy atom; both sides hold exactly the values of one thread in one instruction."""
 
     ATOM: ClassVar[type[CopyAtomType]]
 
     def __init__(self, atom: CopyAtomType, source: SSAValue, destination: SSAValue, *rest: SSAValue):
-        Operation.__init__(self, operands=[source, destination, *rest], attributes={"atom": atom})
+        Operation.__init__(self, operands=[source, destination, *rest], properties={"atom": atom})
 
     def verify_(self) -> None:
         from cute_dialect.ops.copy_checks import check_copy
@@ -35,7 +61,7 @@ class _InstructionOp(MemoryOp):
         try:
             types = self.operand_types
             expect_operands(types, 2, 3 if self.ATOM is SimtAsyncCopyType else 2)
-            atom = self.attributes.get("atom")
+            atom = self.properties["atom"]
             assert isinstance(atom, self.ATOM)
             for i, t in enumerate(types[:2]):
                 expect(t, MemRefType, i, "a !cute.memref")
@@ -47,17 +73,6 @@ class _InstructionOp(MemoryOp):
                     raise AlgebraError(f"expected the values of one instruction in the {what}, got more")
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        return []
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        return parse_no_result(cls, parser)
-
-    def print(self, printer: Printer) -> None:
-        print_no_result(self, printer)
 
 
 def _as_values(t: Attribute) -> Attribute:
@@ -85,7 +100,7 @@ class CpAsyncOp(_InstructionOp):
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
     pred = opt_operand_def(i1)
-    atom = attr_def(SimtAsyncCopyType)
+    atom = prop_def(SimtAsyncCopyType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -103,7 +118,7 @@ class LdmatrixOp(_InstructionOp):
     ATOM: ClassVar[type[CopyAtomType]] = LdsmType
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
-    atom = attr_def(LdsmType)
+    atom = prop_def(LdsmType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
@@ -121,11 +136,182 @@ class StmatrixOp(_InstructionOp):
     ATOM: ClassVar[type[CopyAtomType]] = StsmType
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
-    atom = attr_def(StsmType)
+    atom = prop_def(StsmType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-OPS: list[type[Operation]] = [CpAsyncOp, LdmatrixOp, StmatrixOp]
+@cute_op
+class MovmatrixOp(_InstructionOp):
+    """One ``movmatrix``: the 8x8 matrix that the registers of a warp hold, transposed.
+
+    Syntax: ``cute_nvgpu.arch.movmatrix(%from, %to) {atom = ATOM} : (R, R) -> ()``
+
+    Example:
+        cute_nvgpu.arch.movmatrix(%r, %f) {atom = !cute_nvgpu.atom.movm<val_type = f16>} : (!cute.memref<f16, rmem, "2:1">, !cute.memref<f16, rmem, "2:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.movmatrix"
+    ATOM: ClassVar[type[CopyAtomType]] = MovmType
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    atom = prop_def(MovmType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class ShuffleOp(_InstructionOp):
+    """One shuffle of a warp: 2x2 blocks transposed, or the value of lane 0 for all.
+
+    Syntax: ``cute_nvgpu.arch.shuffle(%from, %to) {atom = ATOM} : (R, R) -> ()``
+
+    Example:
+        cute_nvgpu.arch.shuffle(%r, %f) {atom = !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 4>} : (!cute.memref<f32, rmem, "2:1">, !cute.memref<f32, rmem, "2:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.shuffle"
+    ATOM: ClassVar[type[CopyAtomType]] = ShuffleType
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    atom = prop_def(ShuffleType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+# ------------------------------------------------------------------------------------------------------ runs and caches
+
+
+class _RunOp(_NoResultOp):
+    """An op on contiguous runs of bytes."""
+
+    def verify_(self) -> None:
+        try:
+            self.check()
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+
+    def check(self) -> None:
+        """Raise AlgebraError unless the operands fit."""
+        raise NotImplementedError(self.name)
+
+
+def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
+    """Bytes of a tensor that is one contiguous run, as bulk copies move it.
+
+    Raises AlgebraError unless it lies in one of ``spaces``, has no swizzle, is static, contiguous, aligned to 16 bytes
+    and a multiple of 16 bytes long.
+    """
+    from cute_dialect.algebra.layout import coalesce, size
+
+    if not isinstance(t, MemRefType):
+        raise AlgebraError(f"expected a {what} that is a !cute.memref, got {t}")
+    if t.space not in spaces:
+        raise AlgebraError(f"expected a {what} in {' or '.join(spaces)}, got {t.space} in {t}")
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) or t.data.ptr.swizzle is not None:
+        raise AlgebraError(f"expected a {what} without swizzle, got {t}")
+    n = size(layout)
+    run = coalesce(layout)
+    if not isinstance(n, int) or not (n == 1 or (run.shape == n and run.stride == 1)):
+        raise AlgebraError(f"expected a {what} that is one contiguous run of static size, got {t}")
+    n_bytes = n * element_bits(t.element) // 8
+    if n_bytes % 16 or t.alignment % 16:
+        raise AlgebraError(
+            f"expected a {what} aligned to 16 bytes and a multiple of 16 bytes long, got {n_bytes} bytes aligned to "
+            f"{t.alignment} in {t}"
+        )
+    return n_bytes
+
+
+@cute_op
+class BulkCopyOp(_RunOp):
+    """Copy a contiguous run asynchronously (``cp.async.bulk``, sm_90); one thread issues it.
+
+    Syntax: ``cute_nvgpu.arch.bulk_copy(%src, %dst [, %bar]) : (S, D [, !cute.ptr<i64, smem>]) -> ()``
+
+    gmem to smem, and smem to the shared memory of another block of the cluster (dsmem), signal the bytes on the
+    mbarrier ``%bar``; smem to gmem is completed by ``bulk_commit_group`` and ``bulk_wait_group``.  Both sides are runs of
+    equally many bytes, a multiple of 16, aligned to 16.
+
+    Example:
+        cute_nvgpu.arch.bulk_copy(%g, %s, %bar) : (!cute.memref<f32, gmem, align<16>, "256:1">, !cute.memref<f32, smem, align<16>, "256:1">, !cute.ptr<i64, smem>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.bulk_copy"
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    bar = opt_operand_def(PtrType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def check(self) -> None:
+        source, destination = self.source.type, self.destination.type
+        assert isinstance(source, MemRefType)
+        a = run_bytes(source, "source", ("gmem", "smem"))
+        b = run_bytes(destination, "destination", ("smem",) if source.space == "gmem" else ("gmem", "dsmem"))
+        if a != b:
+            raise AlgebraError(f"expected runs of equal length, got {a} and {b} bytes")
+        assert isinstance(destination, MemRefType)
+        signals = destination.space != "gmem"
+        if signals != (self.bar is not None):
+            wanted = "an mbarrier" if signals else "no mbarrier (a bulk group completes it)"
+            raise AlgebraError(f"expected {wanted} for a copy from {source.space} to {destination.space}")
+        bar = None if self.bar is None else self.bar.type
+        if bar is not None and not (
+            isinstance(bar, PtrType) and bar.data.element == i64 and bar.data.space in ("smem", "dsmem")
+        ):
+            raise AlgebraError(f"operand #2 must be a !cute.ptr<i64, smem>, got {bar}")
+
+
+@cute_op
+class BulkPrefetchOp(_RunOp):
+    """Bring a contiguous run of global memory into the L2 cache (``cp.async.bulk.prefetch``, sm_90).
+
+    Syntax: ``cute_nvgpu.arch.bulk_prefetch(%t) : (T) -> ()``
+
+    Example:
+        cute_nvgpu.arch.bulk_prefetch(%g) : (!cute.memref<f32, gmem, align<16>, "256:1">) -> ()
+    """
+
+    name = "cute_nvgpu.arch.bulk_prefetch"
+    tensor = operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def check(self) -> None:
+        run_bytes(self.tensor.type, "tensor", ("gmem",))
+
+
+@cute_op
+class PrefetchOp(_RunOp):
+    """Bring the cache line of the first element of a tensor into a cache.
+
+    Syntax: ``cute_nvgpu.arch.prefetch(%t) {level = "L1"|"L2"} : (T) -> ()``
+
+    Example:
+        cute_nvgpu.arch.prefetch(%g) {level = "L2"} : (!cute.memref<f32, gmem, "(?,?):(?,1)">) -> ()
+    """
+
+    name = "cute_nvgpu.arch.prefetch"
+    tensor = operand_def(MemRefType)
+    level = prop_def(StringAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def check(self) -> None:
+        t = self.tensor.type
+        assert isinstance(t, MemRefType)
+        if t.space != "gmem":
+            raise AlgebraError(f"expected a tensor in gmem, got {t.space} in {t}")
+        if self.level.data not in ("L1", "L2"):
+            raise AlgebraError(f'expected level = "L1" or "L2", got "{self.level.data}"')
+
+
+OPS: list[type[Operation]] = [
+    CpAsyncOp,
+    LdmatrixOp,
+    StmatrixOp,
+    MovmatrixOp,
+    ShuffleOp,
+    BulkCopyOp,
+    BulkPrefetchOp,
+    PrefetchOp,
+]
 """Ops of ``cute_nvgpu``."""
 
 CUTE_OPS: list[type[Operation]] = []

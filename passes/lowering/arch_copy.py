@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.memory_types import MemRefType
-from cute_dialect.nvgpu_copy_types import InstructionCopyType, MatrixCopyType, SimtAsyncCopyType
+from cute_dialect.nvgpu_copy_types import InstructionCopyType, MatrixCopyType, ShuffleType, SimtAsyncCopyType
+from cute_dialect.ops.arch_copy import run_bytes
 from cute_dialect.passes.lowering.packed import read_packed, write_packed
 from cute_dialect.passes.lowering.types import pointer, struct
 from cute_dialect.passes.lowering.walk import Handler, Lowering
-from cute_dialect.upstream.nvvm import OPS, nvvm_attr
+from cute_dialect.upstream import llvm
+from cute_dialect.upstream.llvm_types import LLVMPointerType
+from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, LaneIdOp, ShflSyncOp, nvvm_attr
 
 
 def _atom(op: Operation) -> InstructionCopyType:
-    atom = op.attributes["atom"]
+    atom = op.properties["atom"]
     assert isinstance(atom, InstructionCopyType)
     return atom
 
@@ -74,9 +77,86 @@ def _stmatrix(low: Lowering, op: Operation) -> None:
     low.build.add(OPS["stmatrix"](address, registers, **_matrix_attributes(atom)))  # type: ignore[arg-type]
 
 
+# ------------------------------------------------------------------------------------------------ register to register
+
+
+def _movmatrix(low: Lowering, op: Operation) -> None:
+    (register,) = read_packed(low, op.operands[0])
+    moved = InlinePtxOp("movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", [register], results=(i32,))
+    write_packed(low, op.operands[1], [low.build.emit(moved)])
+
+
+def _shuffle(low: Lowering, op: Operation) -> None:
+    atom = _atom(op)
+    assert isinstance(atom, ShuffleType)
+    build = low.build
+    held = read_packed(low, op.operands[0])
+    everyone, clamp = build.constant(-1, i32), build.constant(31, i32)
+    distance = atom.data.transpose
+    if distance == 0:
+        zero = build.constant(0, i32)
+        results = [build.emit(ShflSyncOp(everyone, held[0], zero, clamp, "idx", i32))]
+    else:
+        # A lane that has the bit sends the value that its partner keeps, and keeps the other.
+        lane = build.once("lane", lambda: LaneIdOp())
+        n, zero = build.constant(distance, i32), build.constant(0, i32)
+        bit = build.once(("and", lane, n), lambda: arith.AndIOp(lane, n))
+        has = build.once(("has", bit), lambda: arith.CmpiOp(bit, zero, "ne"))
+        first, second = held
+        sent = build.emit(arith.SelectOp(has, first, second))
+        got = build.emit(ShflSyncOp(everyone, sent, n, clamp, "bfly", i32))
+        results = [build.emit(arith.SelectOp(has, got, first)), build.emit(arith.SelectOp(has, second, got))]
+    write_packed(low, op.operands[1], results)
+
+
+# ------------------------------------------------------------------------------------------------------ runs and caches
+
+
+def _cluster_address(low: Lowering, address: SSAValue) -> SSAValue:
+    """The address as one of the cluster's shared memory, of which the block's own is a part."""
+    cluster = LLVMPointerType(7)
+    if address.type == cluster:
+        return address
+    return low.build.once(
+        ("shared::cluster", address),
+        lambda: llvm.OPS["addrspacecast"].create(operands=[address], result_types=[cluster]),
+    )
+
+
+def _bulk_copy(low: Lowering, op: Operation) -> None:
+    source, destination = (memory_address(low, o) for o in op.operands[:2])
+    t, to = op.operands[0].type, op.operands[1].type
+    assert isinstance(t, MemRefType) and isinstance(to, MemRefType)
+    size = low.build.constant(run_bytes(t, "source", (t.space,)), i32)
+    if to.space == "gmem":
+        low.build.add(OPS["cp.async.bulk.global.shared.cta"](destination, source, size))
+        return
+    name = "cp.async.bulk.shared.cluster.global" if t.space == "gmem" else "cp.async.bulk.shared.cluster.shared.cta"
+    bar = low.value(op.operands[2])
+    low.build.add(OPS[name](_cluster_address(low, destination), source, bar, size))
+
+
+def _bulk_prefetch(low: Lowering, op: Operation) -> None:
+    t = op.operands[0].type
+    size = low.build.constant(run_bytes(t, "tensor", ("gmem",)), i32)
+    low.build.add(OPS["cp.async.bulk.prefetch"](memory_address(low, op.operands[0]), size))
+
+
+def _prefetch(low: Lowering, op: Operation) -> None:
+    level = op.properties["level"]
+    assert isinstance(level, StringAttr)
+    cache = nvvm_attr("prefetch_cache_level", level.data)
+    low.build.add(OPS["prefetch"](memory_address(low, op.operands[0]), cacheLevel=cache))
+
+
 HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.cp_async": _cp_async,
     "cute_nvgpu.arch.ldmatrix": _ldmatrix,
     "cute_nvgpu.arch.stmatrix": _stmatrix,
+    "cute_nvgpu.arch.movmatrix": _movmatrix,
+    "cute_nvgpu.arch.shuffle": _shuffle,
+    "cute_nvgpu.arch.bulk_copy": _bulk_copy,
+    "cute_nvgpu.arch.bulk_prefetch": _bulk_prefetch,
+    "cute_nvgpu.arch.prefetch": _prefetch,
 }
 """Op name -> how it is lowered."""

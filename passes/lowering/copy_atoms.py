@@ -28,7 +28,14 @@ from cute_dialect.ops.copy_checks import Pieces, check_copy, cut, outer_layout
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import LayoutType
 
-_OPS = {"cp_async": arch_copy.CpAsyncOp, "ldmatrix": arch_copy.LdmatrixOp, "stmatrix": arch_copy.StmatrixOp}
+_OPS = {
+    "cp_async": arch_copy.CpAsyncOp,
+    "ldmatrix": arch_copy.LdmatrixOp,
+    "stmatrix": arch_copy.StmatrixOp,
+    "movmatrix": arch_copy.MovmatrixOp,
+    "shuffle": arch_copy.ShuffleOp,
+    "shuffle_transpose": arch_copy.ShuffleOp,
+}
 """How an atom is emitted -> its op."""
 
 

@@ -28,6 +28,8 @@ def fragment(matrices: int, transposed: bool) -> np.ndarray:
 
 def values_of(case: CopyCase) -> int:
     """Values of f16 that one thread has in registers, or moves."""
+    if case.name == "movm":
+        return 2
     if case.name.startswith("cp_async"):
         return int(case.name.split("_")[3]) // 2
     return 2 * int(case.name.split("_")[1][1:])
@@ -38,8 +40,30 @@ def sample(n: int) -> np.ndarray:
     return (np.arange(n) + 1).astype(np.uint16).view(np.float16)
 
 
+def _shuffled(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    kind = case.name.split("_")[1]
+    if kind == "broadcast":
+        source = np.arange(7, 39, dtype=np.float32).reshape(32, 1)
+        return source, np.full((32, 1), np.nan, np.float32), np.full((32, 1), 7, np.float32)
+    source = np.arange(64, dtype=np.float32).reshape(32, 2)
+    expected = source.copy()
+    for t in range(32):
+        partner = t ^ int(kind)
+        # The 2x2 block of the lower lane's and the upper lane's values, transposed.
+        if t & int(kind):
+            expected[t] = source[partner, 1], source[t, 1]
+        else:
+            expected[t] = source[t, 0], source[partner, 0]
+    return source, np.full((32, 2), np.nan, np.float32), expected
+
+
 def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Input, output (poisoned), and what the output must be."""
+    if case.name == "bulk":
+        whole = np.arange(1024, dtype=np.float32)
+        return whole, np.full(1024, np.nan, np.float32), whole
+    if case.name.startswith("shuffle"):
+        return _shuffled(case)
     n = values_of(case)
     source = sample(32 * n)
     if case.name.startswith("cp_async"):
@@ -47,6 +71,9 @@ def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if case.zfill:
             expected[LANE % 3 == 0] = 0
         return source, np.full(32 * n, np.nan, np.float16), expected.reshape(-1)
+    if case.name == "movm":
+        matrix = source[fragment(1, False).argsort(axis=None)].reshape(8, 8)  # element e of row r
+        return source.reshape(32, 2), np.full((32, 2), np.nan, np.float16), matrix.T.reshape(-1)[fragment(1, False)]
     where = fragment(n // 2, case.name.endswith("_t"))
     if case.store:
         expected = np.zeros(32 * n, np.float16)

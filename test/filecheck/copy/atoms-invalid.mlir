@@ -233,7 +233,102 @@ func.func @two_pieces(%s: !cute.memref<f16, smem, align<16>, "16:1">, %r: !cute.
 // -----
 
 func.func @no_atom(%s: !cute.memref<f16, smem, align<16>, "8:1">, %r: !cute.memref<f16, rmem, "8:1">) {
-  // expected-error @below {{attribute 'atom' expected in operation 'cute_nvgpu.arch.ldmatrix'}}
+  // expected-error @below {{property 'atom' expected in operation 'cute_nvgpu.arch.ldmatrix'}}
   cute_nvgpu.arch.ldmatrix(%s, %r) : (!cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, rmem, "8:1">) -> ()
+  return
+}
+
+// -----
+
+// expected-error @below {{expected an element of 16 bits, got f32 (32 bits)}}
+func.func @movm_element(%a: !cute_nvgpu.atom.movm<val_type = f32>) { return }
+
+// -----
+
+// expected-error @below {{expected transpose or broadcast as kind of shuffle, got 'rotate'}}
+func.func @shuffle_kind(%a: !cute_nvgpu.atom.shuffle<val_type = f32, rotate>) { return }
+
+// -----
+
+// expected-error @below {{expected a transposition over 1 or 4 lanes, got 2}}
+func.func @shuffle_distance(%a: !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 2>) { return }
+
+// -----
+
+func.func @bulk_no_bar(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">) {
+  // expected-error @below {{expected an mbarrier for a copy from gmem to smem}}
+  cute_nvgpu.arch.bulk_copy(%g, %s) : (!cute.memref<f32, gmem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, "4:1">) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_bar(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i64, smem>) {
+  // expected-error @below {{expected no mbarrier (a bulk group completes it) for a copy from smem to gmem}}
+  cute_nvgpu.arch.bulk_copy(%s, %g, %b) : (!cute.memref<f32, smem, align<16>, "4:1">, !cute.memref<f32, gmem, align<16>, "4:1">, !cute.ptr<i64, smem>) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_bar_type(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i32, smem>) {
+  // expected-error @below {{operand #2 must be a !cute.ptr<i64, smem>, got !cute.ptr<i32, smem>}}
+  cute_nvgpu.arch.bulk_copy(%g, %s, %b) : (!cute.memref<f32, gmem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, "4:1">, !cute.ptr<i32, smem>) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_length(%g: !cute.memref<f32, gmem, align<16>, "8:1">, %s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i64, smem>) {
+  // expected-error @below {{expected runs of equal length, got 32 and 16 bytes}}
+  cute_nvgpu.arch.bulk_copy(%g, %s, %b) : (!cute.memref<f32, gmem, align<16>, "8:1">, !cute.memref<f32, smem, align<16>, "4:1">, !cute.ptr<i64, smem>) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_short(%g: !cute.memref<f32, gmem, align<16>, "3:1">) {
+  // expected-error @below {{expected a tensor aligned to 16 bytes and a multiple of 16 bytes long, got 12 bytes aligned to 16 in}}
+  cute_nvgpu.arch.bulk_prefetch(%g) : (!cute.memref<f32, gmem, align<16>, "3:1">) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_strided(%g: !cute.memref<f32, gmem, align<16>, "(4,4):(8,1)">) {
+  // expected-error @below {{expected a tensor that is one contiguous run of static size, got}}
+  cute_nvgpu.arch.bulk_prefetch(%g) : (!cute.memref<f32, gmem, align<16>, "(4,4):(8,1)">) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_space(%s: !cute.memref<f32, smem, align<16>, "4:1">, %b: !cute.ptr<i64, smem>) {
+  // expected-error @below {{expected a destination in gmem or dsmem, got smem in}}
+  cute_nvgpu.arch.bulk_copy(%s, %s, %b) : (!cute.memref<f32, smem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, "4:1">, !cute.ptr<i64, smem>) -> ()
+  return
+}
+
+// -----
+
+func.func @bulk_swizzle(%g: !cute.memref<f32, gmem, align<16>, "4:1">, %s: !cute.memref<f32, smem, align<16>, S<3,4,3>, "4:1">, %b: !cute.ptr<i64, smem>) {
+  // expected-error @below {{expected a destination without swizzle, got}}
+  cute_nvgpu.arch.bulk_copy(%g, %s, %b) : (!cute.memref<f32, gmem, align<16>, "4:1">, !cute.memref<f32, smem, align<16>, S<3,4,3>, "4:1">, !cute.ptr<i64, smem>) -> ()
+  return
+}
+
+// -----
+
+func.func @prefetch_level(%g: !cute.memref<f32, gmem, "4:1">) {
+  // expected-error @below {{expected level = "L1" or "L2", got "L3"}}
+  cute_nvgpu.arch.prefetch(%g) {level = "L3"} : (!cute.memref<f32, gmem, "4:1">) -> ()
+  return
+}
+
+// -----
+
+func.func @prefetch_space(%s: !cute.memref<f32, smem, "4:1">) {
+  // expected-error @below {{expected a tensor in gmem, got smem in}}
+  cute_nvgpu.arch.prefetch(%s) {level = "L2"} : (!cute.memref<f32, smem, "4:1">) -> ()
   return
 }

@@ -85,3 +85,46 @@ func.func @whole(%tc: !tc, %g: !cute.memref<f16, gmem, align<16>, "(16,32):(?{di
   cute.tiled_copy(%tc, %g, %s, %tid) : (!tc, !cute.memref<f16, gmem, align<16>, "(16,32):(?{div=8},1)">, !cute.memref<f16, smem, align<128>, "(16,32):(40,1)">, !cute.coord<"?">) -> ()
   return
 }
+
+// ROUND-LABEL: func.func @registers
+// ROUND: cute.atom() : !cute_nvgpu.atom.movm<val_type = bf16>
+// ROUND: cute.atom() : !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 4>
+// ROUND: cute.atom() : !cute_nvgpu.atom.shuffle<val_type = i32, broadcast>
+// ARCH-LABEL: func.func @registers
+// ARCH: cute_nvgpu.arch.movmatrix(
+// ARCH: cute_nvgpu.arch.shuffle(
+// ARCH: cute_nvgpu.arch.shuffle(
+// BASE-LABEL: func.func @registers
+// BASE: nvvm.inline_ptx "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;"
+// BASE: nvvm.shfl.sync bfly
+// BASE: nvvm.shfl.sync idx
+func.func @registers(%x: bf16, %y: f32, %n: i32) {
+  %movm = cute.atom() : !cute_nvgpu.atom.movm<val_type = bf16>
+  %xor = cute.atom() : !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 4>
+  %first = cute.atom() : !cute_nvgpu.atom.shuffle<val_type = i32, broadcast>
+  %m = cute.memref.alloca() : !cute.memref<bf16, rmem, "2:1">
+  cute.fill(%m, %x) : (!cute.memref<bf16, rmem, "2:1">, bf16) -> ()
+  cute.copy(%movm, %m, %m) : (!cute_nvgpu.atom.movm<val_type = bf16>, !cute.memref<bf16, rmem, "2:1">, !cute.memref<bf16, rmem, "2:1">) -> ()
+  %s = cute.memref.alloca() : !cute.memref<f32, rmem, "2:1">
+  cute.fill(%s, %y) : (!cute.memref<f32, rmem, "2:1">, f32) -> ()
+  cute.copy(%xor, %s, %s) : (!cute_nvgpu.atom.shuffle<val_type = f32, transpose = 4>, !cute.memref<f32, rmem, "2:1">, !cute.memref<f32, rmem, "2:1">) -> ()
+  %b = cute.memref.alloca() : !cute.memref<i32, rmem, "1:0">
+  cute.fill(%b, %n) : (!cute.memref<i32, rmem, "1:0">, i32) -> ()
+  cute.copy(%first, %b, %b) : (!cute_nvgpu.atom.shuffle<val_type = i32, broadcast>, !cute.memref<i32, rmem, "1:0">, !cute.memref<i32, rmem, "1:0">) -> ()
+  return
+}
+
+// ROUND-LABEL: func.func @runs
+// ROUND: cute_nvgpu.arch.prefetch(%{{.*}}) {level = "L1"} :
+// BASE-LABEL: func.func @runs
+// BASE: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : !llvm.ptr<7>, <1>
+// BASE: nvvm.cp.async.bulk.global.shared.cta
+// BASE: nvvm.cp.async.bulk.prefetch
+// BASE: nvvm.prefetch level = L1
+func.func @runs(%g: !cute.memref<f32, gmem, align<16>, "(8,4):(1,8)">, %s: !cute.memref<f32, smem, align<16>, "32:1">, %bar: !cute.ptr<i64, smem>) {
+  cute_nvgpu.arch.bulk_copy(%g, %s, %bar) : (!cute.memref<f32, gmem, align<16>, "(8,4):(1,8)">, !cute.memref<f32, smem, align<16>, "32:1">, !cute.ptr<i64, smem>) -> ()
+  cute_nvgpu.arch.bulk_copy(%s, %g) : (!cute.memref<f32, smem, align<16>, "32:1">, !cute.memref<f32, gmem, align<16>, "(8,4):(1,8)">) -> ()
+  cute_nvgpu.arch.bulk_prefetch(%g) : (!cute.memref<f32, gmem, align<16>, "(8,4):(1,8)">) -> ()
+  cute_nvgpu.arch.prefetch(%g) {level = "L1"} : (!cute.memref<f32, gmem, align<16>, "(8,4):(1,8)">) -> ()
+  return
+}
