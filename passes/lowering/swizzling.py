@@ -15,7 +15,7 @@ Example, ``S<3,4,3>``, ``row = tid mod 8``, a buffer 4096 bytes into the segment
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i8, i32
 from xdsl.ir import Operation, SSAValue
@@ -27,8 +27,10 @@ from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.lowering.bits import low_zeros, up_to
 from cute_dialect.passes.lowering.build import inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
-from cute_dialect.passes.lowering.walk import Lowering
 from cute_dialect.upstream import llvm
+
+if TYPE_CHECKING:
+    from cute_dialect.passes.lowering.walk import Lowering
 
 _DYNAMIC_INDEX = -(1 << 31)
 _MAX_TERMS = 16

@@ -104,12 +104,14 @@ def lowered(attribute: Attribute) -> Attribute:
     if isinstance(attribute, TiledCopyType | CopyAtomType | MmaAtomType | TiledMmaType):
         return struct([])
     if isinstance(attribute, VectorType):
-        element = lowered(attribute.element_type)
-        return attribute if element == attribute.element_type else VectorType(element, attribute.get_shape())
+        vector = cast("VectorType[Attribute]", attribute)
+        element = lowered(vector.element_type)
+        return vector if element == vector.element_type else VectorType(element, vector.get_shape())
     if attribute.name in _NARROW_FLOATS:
         return _NARROW_FLOATS[attribute.name]
-    if isinstance(attribute, IntegerType) and attribute.signedness.data is not Signedness.SIGNLESS:
-        return IntegerType(attribute.width.data)
+    if isinstance(attribute, IntegerType):
+        number = cast("IntegerType[int, Signedness]", attribute)
+        return number if number.signedness.data is Signedness.SIGNLESS else IntegerType(number.width.data)
     if isinstance(attribute, FunctionType):
         return FunctionType.from_lists([lowered(t) for t in attribute.inputs], [lowered(t) for t in attribute.outputs])
     if isinstance(attribute, LLVMFunctionType):
