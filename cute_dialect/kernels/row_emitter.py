@@ -295,17 +295,17 @@ class RowEmitter:
             parts = [combine(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
         return parts[0]
 
-    def mapped(self, n: int, function: Callable[..., Value], *tensors: Value) -> Value:
+    def mapped(self, n: int, function: Callable[[list[Value]], Value], *tensors: Value) -> Value:
         """``function`` of the groups of elements of some register tensors, in new registers."""
         b = self.b
         out = self.registers("f32", n)
         views = [self.grouped(t, n)[0] for t in (*tensors, out)]
         if n == self.group:
-            b.store_vec(function(*(b.load_vec(t) for t in tensors)), out)
+            b.store_vec(function([b.load_vec(t) for t in tensors]), out)
             return out
         with b.for_(0, n // self.group) as loop:
             parts = [b.slice(v, None, loop.iv) for v in views]
-            b.store_vec(function(*(b.load_vec(p) for p in parts[:-1])), parts[-1])
+            b.store_vec(function([b.load_vec(p) for p in parts[:-1]]), parts[-1])
         return out
 
     def each(self, values: Value, n: int, name: str) -> None:
@@ -427,7 +427,7 @@ class RowEmitter:
         # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
         largest = self.maximum(largest, self.f32(LOWEST))
         scale, shift = self.splat(self.f32(LOG2_E), g), self.splat(largest, g)
-        powers = self.mapped(n, lambda v: (v - shift) * scale, x)
+        powers = self.mapped(n, lambda v: (v[0] - shift) * scale, x)
         self.each(powers, n, "exp2_approx")
         total = self.over_warp(self.combined(powers, n, self.add), self.add)
         factor = self.f32(1.0)
@@ -437,7 +437,7 @@ class RowEmitter:
             total = self.all_lanes([p[1] * self._power(p[0], m) for p in parts], self.add)
             factor = self._power(largest, m)
         by = self.splat(factor * self.b.arch("rcp_approx", total), g)
-        self.store(self.mapped(n, lambda v: v * by, powers))
+        self.store(self.mapped(n, lambda v: v[0] * by, powers))
 
     def _power(self, x: Value, m: Value) -> Value:
         return self.b.arch("exp2_approx", (x - m) * self.f32(LOG2_E))
@@ -449,7 +449,7 @@ class RowEmitter:
         mean = self.total(squares, self.add) * self.f32(1 / self.n)
         by = self.splat(b.arch("rsqrt_approx", mean + self.f32(self.eps)), g)
         w = self.load(self.weights[0])
-        self.store(self.mapped(n, lambda v, weight: v * by * weight, x, w))
+        self.store(self.mapped(n, lambda v: v[0] * by * v[1], x, w))
 
     def _layernorm(self) -> None:
         """Each warp's mean and squared deviations from it, then one exchange (Chan, Golub, LeVeque 1979)."""
@@ -462,7 +462,7 @@ class RowEmitter:
             with b.if_(self._outside_tail()):
                 b.do("cute.fill", self.part(x, self.chunks * self.width, self.width), mean)
         center = self.splat(mean, g)
-        squares = self.combined(self.mapped(n, lambda v: v - center, x), n, self.add, lambda v: v * v)
+        squares = self.combined(self.mapped(n, lambda v: v[0] - center, x), n, self.add, lambda v: v * v)
         deviation = self.over_warp(squares, self.add)
         if self.warps > 1:
             parts = self.exchange(total, deviation, count)
@@ -471,7 +471,7 @@ class RowEmitter:
         variance = deviation * self.f32(1 / self.n)
         by, center = self.splat(b.arch("rsqrt_approx", variance + self.f32(self.eps)), g), self.splat(mean, g)
         w, shift = self.load(self.weights[0]), self.load(self.weights[1])
-        self.store(self.mapped(n, lambda v, weight, bias: (v - center) * by * weight + bias, x, w, shift))
+        self.store(self.mapped(n, lambda v: (v[0] - center) * by * v[1] + v[2], x, w, shift))
 
     def _outside_tail(self) -> Value:
         """Whether the thread has no part of the last chunk."""

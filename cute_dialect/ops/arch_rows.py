@@ -27,6 +27,14 @@ class Words(NamedTuple):
         return f"expected {self.name} = one of {', '.join(repr(w) for w in self.allowed)}, got {shown(value)}"
 
 
+def i32_value(value: Attribute | None) -> int | None:
+    """The number that an ``i32`` attribute is; ``None`` for any other."""
+    if not isinstance(value, IntegerAttr):
+        return None
+    number = cast("IntegerAttr", value)
+    return number.value.data if number.type == i32 else None
+
+
 class Number(NamedTuple):
     """A property that is an ``i32``; without a default it must be given.  ``fits`` says which.  ``what``: in words."""
 
@@ -39,7 +47,8 @@ class Number(NamedTuple):
         """What is wrong with the attribute, if anything."""
         if value is None and self.default is not None:
             return None
-        if isinstance(value, IntegerAttr) and cast("IntegerAttr", value).type == i32 and self.fits(value.value.data):
+        number = i32_value(value)
+        if number is not None and self.fits(number):
             return None
         return f"expected {self.name} = {self.what} (i32), got {shown(value)}"
 
