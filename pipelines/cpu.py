@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp import Pointer, RunReport
     from cute_dialect.interp.launch import Argument
+    from cute_dialect.interp.memory import Elements
     from cute_dialect.pipelines.launch import CompiledModule
 
 __all__ = ["run_on_cpu"]
@@ -120,10 +121,13 @@ class _Memory(NamedTuple):
     start: int
     name: str
     window: Sequence[tuple[int, int]] | None
+    elements: Elements
 
 
 def _memory(views: Sequence[ArrayView | None], names: Sequence[str]) -> list[_Memory | None]:
     """The memory of each array argument; arguments over the same bytes share theirs."""
+    from cute_dialect.interp.memory import Elements
+
     seen: dict[tuple[int, int], NDArray[np.uint8]] = {}
     out: list[_Memory | None] = []
     for view, name in zip(views, names):
@@ -133,7 +137,9 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str]) -> list[_Me
         where = span(view)
         if where not in seen:
             seen[where] = host_bytes(view)
-        out.append(_Memory(seen[where], view.pointer - where[0], name, _window(view)))
+        start, item = view.pointer - where[0], numpy_dtype(view.dtype).itemsize
+        elements = Elements(start, tuple(view.shape), tuple([s * item for s in view.strides]), item)
+        out.append(_Memory(seen[where], start, name, _window(view), elements))
     return out
 
 
@@ -163,7 +169,7 @@ def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Point
     found = memory[argument]
     if found is None:
         raise LaunchError("a plain address cannot be used on the CPU interpreter: pass an array")
-    return Pointer(found.data, found.start + add, found.name, found.window)
+    return Pointer(found.data, found.start + add, found.name, found.window, found.elements)
 
 
 def _unpack(name: str, data: bytes, offset: int) -> int | float:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.memory import Buffer, GlobalMemory
+from cute_dialect.interp.memory import Buffer, Elements, GlobalMemory
 from cute_dialect.interp.tensor_map import TensorMap
 from cute_dialect.interp.types import Leaf, Type
 from cute_dialect.interp.values import Array, Value, wrap_int
@@ -22,6 +22,7 @@ class Pointer:
     - byte_offset: where the pointer points, from the array's start
     - window: the (byte offset, byte length) rows that belong to the tensor; touching other bytes is an error. For a
       tensor with padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
+    - elements: the tensor in the array, so that messages can name coordinates; by default the array itself
     """
 
     def __init__(
@@ -30,11 +31,15 @@ class Pointer:
         byte_offset: int = 0,
         name: str = "",
         window: Sequence[tuple[int, int]] | None = None,
+        elements: Elements | None = None,
     ) -> None:
         self.buffer = buffer
         self.byte_offset = byte_offset
         self.name = name
         self.window = window
+        if elements is None and buffer.ndim and buffer.size:
+            elements = Elements(0, buffer.shape, buffer.strides, buffer.itemsize)
+        self.elements = elements
 
 
 Argument: TypeAlias = "int | float | Pointer | TensorMap | np.ndarray | np.generic | Sequence[Argument]"
@@ -129,6 +134,7 @@ class Binder:
         data = array.reshape(-1).view(np.uint8)
         name = f'{where.partition("[")[0]} "{p.name}"' if p.name else where
         buf = self.memory.add(data, name, writable=array.flags.writeable)
+        buf.elements = p.elements
         self._known[id(array)] = (buf, array)
         if p.window is not None:
             self._windows(buf, p, 0, where)

@@ -44,7 +44,8 @@ from cute_dialect.ops.arith import ComparisonOp
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed, bind, dynamic_leaves, track
 from cute_dialect.ops.lifted import OFFSET_OPS, slice_offset
-from cute_dialect.ops.tiled import partition
+from cute_dialect.ops.tensors import PlacedOp
+from cute_dialect.ops.tiled import partition, partition_side
 from cute_dialect.types import CuteType, IntTupleType, Payload
 
 _BY_ALGEBRA: Mapping[str, tuple[str, bool]] = {
@@ -166,6 +167,8 @@ def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
         return handler(op, operands)
     if op.operands and isinstance(op.operands[0].type, TensorType) and op.LIFT:
         return _lifted(op, operands)
+    if isinstance(op, PlacedOp):
+        return _placed(op, operands)
     typed: list[Typed] = []
     for operand, value in zip(op.operands, operands):
         if not isinstance(operand.type, CuteType):
@@ -243,13 +246,28 @@ def _advanced(t: TensorType, declared: TensorType, iterator: tuple[Value, ...], 
     return (moved(t.data.ptr, iterator[0], offset),)
 
 
+def _placed(op: PlacedOp, operands: Sequence[Value]) -> Sequence[Value]:
+    t, declared = op.operands[0].type, op.results[0].type
+    assert isinstance(t, TensorType) and isinstance(declared, TensorType)
+    iterator, numbers = _parts(t, operands[0])
+    rest: list[Payload] = []
+    for operand, value in zip(op.operands[1:], operands[1:]):
+        assert isinstance(operand.type, CuteType)
+        rest.append(tracked(bound(operand.type, value)))
+    layout, offset = op.place(_numbered(t.layout, numbers), rest)  # pyright: ignore[reportArgumentType]
+    if offset is not None:
+        iterator = _advanced(t, declared, iterator, offset)
+    return [(*iterator, *numbers_of(layout, declared.layout))]
+
+
 def _partition(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     tiled_copy, t, coord = op.operand_types
     declared = op.results[0].type
     assert isinstance(tiled_copy, TiledCopyType) and isinstance(coord, CuteType)
     assert isinstance(t, TensorType) and isinstance(declared, TensorType)
     iterator, numbers = _parts(t, operands[1])
-    layout, offset = partition(tiled_copy, t, _numbered(t.layout, numbers), tracked(bound(coord, operands[2])))
+    thread = tracked(bound(coord, operands[2]))
+    layout, offset = partition(tiled_copy, t, _numbered(t.layout, numbers), thread, partition_side(op))
     iterator = _advanced(t, declared, iterator, offset)  # pyright: ignore[reportArgumentType]
     return [(*iterator, *numbers_of(layout, declared.layout))]
 

@@ -16,7 +16,7 @@ The first kilobyte of shared memory is not handed out (sm_90 reserves it), so th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -42,13 +42,38 @@ _OR = np.bitwise_or.reduce
 _MAX = np.maximum.reduce
 
 
+class Elements(NamedTuple):
+    """A tensor in a buffer: the byte its first element has, shape, strides and size of an element in bytes."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+    def coordinate(self, offset: int) -> str:
+        """`element (3, 17)` of a byte offset, empty when no element has it.
+
+        >>> Elements(0, (4, 8), (32, 4), 4).coordinate(70)
+        'element (2, 1)'
+        """
+        left = offset - self.start
+        at = [0] * len(self.shape)
+        for i in sorted(range(len(self.shape)), key=lambda i: -self.strides[i]):
+            if self.strides[i] > 0 and self.shape[i] > 1:
+                at[i] = min(left // self.strides[i], self.shape[i] - 1)
+                left -= at[i] * self.strides[i]
+        if not 0 <= left < self.itemsize or any(a < 0 for a in at):
+            return ""
+        return f"element ({', '.join(map(str, at))})"
+
+
 class Buffer:
     """One allocation: `data` is its bytes, `base` the address of `data[0]`.
 
     `valid` marks the bytes that may be touched (None: all), `shadow` those written so far (None: not tracked).
     """
 
-    __slots__ = ("base", "data", "name", "shadow", "size", "valid", "views", "writable")
+    __slots__ = ("base", "data", "elements", "name", "shadow", "size", "valid", "views", "writable")
 
     def __init__(
         self,
@@ -67,7 +92,13 @@ class Buffer:
         self.writable = writable
         self.valid = valid
         self.shadow = shadow
+        self.elements: Elements | None = None
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
+
+    def place(self, offset: int) -> str:
+        """A byte offset in words, with the coordinate of the element where that is known."""
+        found = self.elements.coordinate(offset) if self.elements is not None else ""
+        return f"{self.name} at byte offset {offset}" + (f", {found}" if found else "")
 
     def view(self, dtype: np.dtype[Any], count: int) -> Array:
         """The bytes as elements of `dtype` (count 1) or as rows of `count`; a tail that does not fit is left out."""
@@ -494,13 +525,13 @@ def _oob_global(site: Site, g: Group, addr: int, lane: int) -> None:
 
 
 def _readonly(site: Site, buf: Buffer, addr: int, lane: int) -> None:
-    raise Fault("readonly", f"{site.verb} to {buf.name}, which is read-only", lane, addr)
+    raise Fault("readonly", f"{site.verb} to {buf.place(addr - buf.base)}, which is read-only", lane, addr)
 
 
 def _padding(site: Site, buf: Buffer, addr: int, lane: int) -> None:
     raise Fault(
         "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.name} at byte offset {addr - buf.base} "
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.place(addr - buf.base)} "
         f"lies in padding, outside the tensor's elements",
         lane,
         addr,

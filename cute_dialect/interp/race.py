@@ -17,6 +17,7 @@ import numpy as np
 
 from cute_dialect.interp.clocks import EXECUTION, MEMORY, PROXY, ClusterClocks, Meeting, WarpClocks
 from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.shadow import MANY, Shadow
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
@@ -426,9 +427,7 @@ class Monitor:
         if s is None:
             self.kept.append(buf)
             shared = buf.name == "shared memory"
-            s = self.shadows[id(buf)] = (
-                Shadow(buf.size, 8, buf.name) if shared else Shadow.of_global(buf.size, buf.name)
-            )
+            s = self.shadows[id(buf)] = Shadow(buf, 8) if shared else Shadow.of_global(buf)
         return s
 
     def _number(self, site: Site) -> int:
@@ -487,14 +486,15 @@ class Monitor:
         at = int(idx[i, j])
         actor = int(actors[at])
         lane = int(lanes[i])
-        where = f"{s.name} at byte offset {at << s.shift}"
+        where = s.buf.place(at << s.shift)
         outside = s.w_cluster is not None and _elsewhere(s, at, kind, g)
         note = self._note(g, actor, int(sites[at])) if not outside else _other_block(self, int(sites[at]))
         raise Fault(
             "race",
             f"{_WORD[kind]} race on {where}: {self._hint(g, actor, lane, kind, outside)}",
             lane,
-            notes=(note,),
+            (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
+            (note,),
         )
 
     def _hint(self, g: Group, actor: int, lane: int, kind: str, outside: bool) -> str:

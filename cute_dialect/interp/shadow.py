@@ -7,9 +7,14 @@ only the last reader is kept, and whether there were several warps or clusters.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from cute_dialect.interp.values import Array
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.memory import Buffer
 
 MANY = -2
 
@@ -17,9 +22,9 @@ MANY = -2
 class Shadow:
     """The remembered accesses. `w_*`: last write (actor -1: none); `r_*`: reads since, rows by reader."""
 
-    def __init__(self, size: int, rows: int, name: str) -> None:
-        self.size = size
-        self.name = name
+    def __init__(self, buf: Buffer, rows: int) -> None:
+        size = self.size = buf.size
+        self.buf = buf
         self.shift = 4
         n = -(-size // 16) + 1
         self.w_actor = np.full(n, -1, np.int32)
@@ -34,8 +39,8 @@ class Shadow:
         self.r_cluster: Array | None = None
 
     @staticmethod
-    def of_global(size: int, name: str) -> Shadow:
-        s = Shadow(size, 1, name)
+    def of_global(buf: Buffer) -> Shadow:
+        s = Shadow(buf, 1)
         s.w_cluster = np.full(len(s.w_actor), -1, np.int32)
         s.r_cluster = np.full(len(s.w_actor), -1, np.int32)
         return s
