@@ -531,7 +531,7 @@ def _readonly(site: Site, buf: Buffer, addr: int, lane: int) -> None:
 def _padding(site: Site, buf: Buffer, addr: int, lane: int) -> None:
     raise Fault(
         "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.place(addr - buf.base)} "
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.name} at byte offset {addr - buf.base} "
         f"lies in padding, outside the tensor's elements",
         lane,
         addr,
