@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
 from cute_dialect.algebra.layout import size
-from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Payload, Tile
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TiledCopyType
+from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.tiled import CopyOp, PartitionDOp, PartitionSOp
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 from cute_dialect.types import CoordType
 
 
@@ -140,5 +142,71 @@ class TiledCopyOp(MemoryOp):
         print_copy(self, printer, 4)
 
 
-OPS: list[type[Operation]] = [RetileOp, TiledCopyOp]
+@cute_op
+class CooperativeCopyOp(MemoryOp):
+    """Copy a tile between memories with a group of threads, without a tiled copy: at the widest access both sides prove.
+
+    Syntax: ``cute.cooperative_copy(%src, %dst, %tid) {threads = N : i32} : (S, D, !cute.coord<"?">) -> ()``
+
+    Threads ``0`` to ``N-1`` take one access after the other, neighbouring threads neighbouring addresses.  Both shapes
+    are static and split into common modes.  Nothing is synchronised.
+
+    Example:
+        cute.cooperative_copy(%g, %s, %k) {threads = 128 : i32} : (!cute.memref<f32, gmem, align<16>, "(16,128):(?{div=4},1)">, !cute.memref<f32, smem, align<16>, "(16,128):(128,1)">, !cute.coord<"?">) -> ()
+    """  # noqa: E501
+
+    name = "cute.cooperative_copy"
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    tid = operand_def(CoordType)
+    threads = prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 3)
+        source, destination, tid = operand_types
+        sizes: list[Leaf] = []
+        for i, t in enumerate((source, destination)):
+            expect(t, MemRefType, i, "a !cute.memref")
+            assert isinstance(t, MemRefType)
+            if t.space == "rmem":
+                raise AlgebraError(f"operand #{i} must be in memory that the threads share, got {t}")
+            layout = t.layout.outer if isinstance(t.layout, ComposedLayout) else t.layout
+            if not is_static(layout.shape):
+                raise AlgebraError(f"operand #{i} must have a static shape, got {payload_text(layout.shape)}")
+            sizes.append(size(layout))
+        assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
+        if sizes[0] != sizes[1]:
+            raise AlgebraError(f"expected tensors of equal size, got {sizes[0]} and {sizes[1]} elements")
+        if source.element != destination.element:
+            raise AlgebraError(
+                f"expected the same element type on both sides, got {source.element} and {destination.element}"
+            )
+        expect(tid, CoordType, 2, "a !cute.coord")
+        assert isinstance(tid, CoordType)
+        if depth(tid.data) != 0 or tid.data is UNDERSCORE:
+            raise AlgebraError(f"operand #2 must be a thread index, got {payload_text(tid.data)}")
+        threads = properties.get("threads")
+        if isinstance(threads, IntegerAttr) and threads.value.data < 1:
+            raise AlgebraError(f"expected at least one thread, got {threads.value.data}")
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        op = parse_no_result(cls, parser)
+        if "threads" in op.attributes:
+            op.properties["threads"] = op.attributes.pop("threads")
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ()")
+
+
+OPS: list[type[Operation]] = [RetileOp, TiledCopyOp, CooperativeCopyOp]
 """Ops of ``cute``."""

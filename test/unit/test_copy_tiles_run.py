@@ -162,6 +162,33 @@ def test_a_fragment_that_lies_in_memory_is_loaded_and_stored_all_the_same() -> N
     assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize("smem", SMEM, ids=["pointer", "composed", "padded"])
+@pytest.mark.parametrize("threads", [32, 96, 1024])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_threads_copy_together(smem: str, threads: int, aligned: bool) -> None:
+    b = Builder()
+    x = (
+        '!cute.memref<f16, gmem, align<16>, "(16,64):(?{div=8},1)">'
+        if aligned
+        else '!cute.memref<f16, gmem, "(16,64):(?,1)">'
+    )
+    with b.kernel("together", {"x": x, "out": x}, threads=threads) as (source, out):
+        tid = b.coord(b.thread_id())
+        s = b.alloc_smem(smem)
+        b.do("cute.cooperative_copy", source, s, tid, threads=threads)
+        b.run("barrier")
+        b.do("cute.cooperative_copy", s, out, tid, threads=threads)
+    tiles: list[np.ndarray] = []
+    for _ in range(2):
+        storage = np.zeros(16 * 72 + 8, np.float16)
+        first = (-storage.ctypes.data % 16) // 2
+        tiles.append(np.lib.stride_tricks.as_strided(storage[first:], (16, 64), (144, 2)))
+    tiles[0][...] = sample(1024).reshape(16, 64)
+    run(b, "together", *tiles)
+    assert np.array_equal(tiles[0], tiles[1])
+    assert ("vector<8xf16>" in str(compile_cute(b.text(), emit="base").lowered())) == aligned
+
+
 @pytest.mark.parametrize(
     ("tile", "threads", "vector", "text"),
     [

@@ -332,3 +332,51 @@ func.func @prefetch_space(%s: !cute.memref<f32, smem, "4:1">) {
   cute_nvgpu.arch.prefetch(%s) {level = "L2"} : (!cute.memref<f32, smem, "4:1">) -> ()
   return
 }
+
+// -----
+
+func.func @cooperative_registers(%g: !cute.memref<f32, gmem, "4:1">, %r: !cute.memref<f32, rmem, "4:1">, %t: !cute.coord<"?">) {
+  // expected-error @below {{operand #1 must be in memory that the threads share, got !cute.memref<f32, rmem, "4:1">}}
+  cute.cooperative_copy(%g, %r, %t) {threads = 32 : i32} : (!cute.memref<f32, gmem, "4:1">, !cute.memref<f32, rmem, "4:1">, !cute.coord<"?">) -> ()
+  return
+}
+
+// -----
+
+func.func @cooperative_sizes(%g: !cute.memref<f32, gmem, "4:1">, %s: !cute.memref<f32, smem, "8:1">, %t: !cute.coord<"?">) {
+  // expected-error @below {{expected tensors of equal size, got 4 and 8 elements}}
+  cute.cooperative_copy(%g, %s, %t) {threads = 32 : i32} : (!cute.memref<f32, gmem, "4:1">, !cute.memref<f32, smem, "8:1">, !cute.coord<"?">) -> ()
+  return
+}
+
+// -----
+
+func.func @cooperative_elements(%g: !cute.memref<f32, gmem, "4:1">, %s: !cute.memref<i32, smem, "4:1">, %t: !cute.coord<"?">) {
+  // expected-error @below {{expected the same element type on both sides, got f32 and i32}}
+  cute.cooperative_copy(%g, %s, %t) {threads = 32 : i32} : (!cute.memref<f32, gmem, "4:1">, !cute.memref<i32, smem, "4:1">, !cute.coord<"?">) -> ()
+  return
+}
+
+// -----
+
+func.func @cooperative_dynamic(%g: !cute.memref<f32, gmem, "?:1">, %s: !cute.memref<f32, smem, "4:1">, %t: !cute.coord<"?">) {
+  // expected-error @below {{operand #0 must have a static shape, got ?}}
+  cute.cooperative_copy(%g, %s, %t) {threads = 32 : i32} : (!cute.memref<f32, gmem, "?:1">, !cute.memref<f32, smem, "4:1">, !cute.coord<"?">) -> ()
+  return
+}
+
+// -----
+
+func.func @cooperative_thread(%g: !cute.memref<f32, gmem, "4:1">, %s: !cute.memref<f32, smem, "4:1">, %t: !cute.coord<"(?,?)">) {
+  // expected-error @below {{operand #2 must be a thread index, got (?,?)}}
+  cute.cooperative_copy(%g, %s, %t) {threads = 32 : i32} : (!cute.memref<f32, gmem, "4:1">, !cute.memref<f32, smem, "4:1">, !cute.coord<"(?,?)">) -> ()
+  return
+}
+
+// -----
+
+func.func @cooperative_threads(%g: !cute.memref<f32, gmem, "4:1">, %s: !cute.memref<f32, smem, "4:1">, %t: !cute.coord<"?">) {
+  // expected-error @below {{expected at least one thread, got 0}}
+  cute.cooperative_copy(%g, %s, %t) {threads = 0 : i32} : (!cute.memref<f32, gmem, "4:1">, !cute.memref<f32, smem, "4:1">, !cute.coord<"?">) -> ()
+  return
+}
