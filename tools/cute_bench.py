@@ -2,6 +2,7 @@
 
 cute-bench opt                                   cute-opt: start-up, text to PTX, large files (no GPU)
 cute-bench algebra                               the layout algebra beside its peers (no GPU)
+cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
 cute-bench elementwise_add                       both, in a temporary folder
@@ -36,6 +37,7 @@ _CASES: Mapping[str, str] = {
 
 _CPU_CASES: Mapping[str, str] = {
     "algebra": "cute_dialect.tools.bench_algebra",
+    "interp": "cute_dialect.tools.bench_interp",
     "opt": "cute_dialect.tools.bench_opt",
 }
 """Benchmark without a GPU → its module, with ``run(runs=, say=)`` and ``table(result)``."""

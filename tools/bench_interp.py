@@ -1,0 +1,137 @@
+"""``cute-bench interp``: how fast the CPU interpreter is, on kernels of this repository, without and with checks.
+
+A lane-op is one op of the lowered kernel for one thread; what a wgmma or a TMA copy does counts as one.  Seconds are wall
+clock of the best of a few runs, compiling left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cute_dialect.interp import RunReport
+    from cute_dialect.pipelines.launch import Kernel
+
+__all__ = ["run", "table"]
+
+MODES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("plain", (), ()),
+    ("race", ("race", "uninit"), ()),
+    ("reports", (), ("banks", "coalescing")),
+)
+
+
+class Case(NamedTuple):
+    """A kernel's file, the kernel or host function in it, its arrays, and how many tile-steps of a GEMM it makes."""
+
+    name: str
+    text: Callable[[], str]
+    kernel: str
+    arrays: Callable[[], list[np.ndarray]]
+    steps: int = 0
+
+
+def _add() -> str:
+    from cute_dialect.kernels.elementwise import elementwise_add
+
+    return elementwise_add()
+
+
+def _transpose() -> str:
+    from cute_dialect.kernels.transpose import transpose
+
+    return transpose()
+
+
+def _sm80() -> str:
+    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+
+    return gemm_sm80()
+
+
+def _sm90() -> str:
+    from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+
+    return gemm_sm90(GemmConfig(tile=(128, 128, 64), cluster_m=1, deferred=False))
+
+
+def _random(*shapes: tuple[int, int], dtype: type = np.float16) -> Callable[[], list[np.ndarray]]:
+    def make() -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        return [rng.integers(-3, 4, s).astype(dtype) for s in shapes]
+
+    return make
+
+
+CASES = (
+    Case("elementwise add, f32 1024x1024", _add, "", _random(*[(1024, 1024)] * 3, dtype=np.float32)),
+    Case("transpose, f32 512x512", _transpose, "launch", _random((512, 512), (512, 512), dtype=np.float32)),
+    Case("GEMM sm_80, f16 128x128x128", _sm80, "launch", _random((128, 128), (128, 128), (128, 128))),
+    Case("GEMM sm_90, f16 128x128x256 (one block)", _sm90, "launch", _random((128, 256), (128, 256), (128, 128)), 4),
+    Case("GEMM sm_90, f16 512x512x256 (16 blocks)", _sm90, "launch", _random((512, 256), (512, 256), (512, 512)), 64),
+)
+
+
+def _compiled(case: Case) -> Kernel:
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(case.text(), emit="base")
+    names = [h["name"] for h in module.manifest["hosts"]]
+    return module.kernel(case.kernel or names[0])
+
+
+def run(*, runs: int, say: Callable[[str], None], cases: Sequence[Case] = CASES) -> dict[str, object]:
+    """Measure each kernel in each mode."""
+    rows: list[dict[str, object]] = []
+    for case in cases:
+        say(f"  {case.name}")
+        kernel = _compiled(case)
+        for mode, checks, reports in MODES:
+            best: RunReport | None = None
+            for _ in range(max(1, min(runs, 3))):
+                arrays = case.arrays()
+                started = time.perf_counter()
+                report = kernel(*arrays, device="cpu", checks=checks, reports=reports)
+                assert report is not None
+                report.seconds = time.perf_counter() - started
+                if best is None or report.seconds < best.seconds:
+                    best = report
+            assert best is not None
+            rows.append(
+                {
+                    "name": case.name,
+                    "mode": mode,
+                    "seconds": best.seconds,
+                    "blocks": best.blocks,
+                    "lanes": best.lanes,
+                    "lane_ops": best.lane_ops,
+                    "lane_ops_per_second": best.lane_ops / best.seconds,
+                    "ms_per_tile_step": 1e3 * best.seconds / case.steps if case.steps else None,
+                }
+            )
+    return {"rows": rows}
+
+
+def table(result: dict[str, object]) -> list[tuple[str, ...]]:
+    """Heading and rows of text."""
+    out: list[tuple[str, ...]] = [("kernel", "mode", "s", "blocks", "M lane-ops", "M lane-ops/s", "ms per 128x128x64")]
+    rows = result["rows"]
+    assert isinstance(rows, list)
+    for r in rows:
+        step = r["ms_per_tile_step"]
+        out.append(
+            (
+                str(r["name"]),
+                str(r["mode"]),
+                f"{r['seconds']:.2f}",
+                str(r["blocks"]),
+                f"{r['lane_ops'] / 1e6:.2f}",
+                f"{r['lane_ops_per_second'] / 1e6:.2f}",
+                "" if step is None else f"{step:.0f}",
+            )
+        )
+    return out
