@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import VectorType
 
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.values import Layout
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Value
+from cute_dialect.kernels.script import Script
 from cute_dialect.memory_types import MemRefType
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -38,15 +39,15 @@ Combine = Callable[[Value, Value], Value]
 
 def _named(value: Value, name: str) -> Value:
     """The value, by that name in the text."""
-    if value.ssa.name_hint is None:
-        value.ssa.name_hint = name
-    return value
+    b = value.builder
+    assert isinstance(b, Script)
+    return value if value.ssa.name_hint is not None else b.let(name, value)
 
 
 class RowEmitter:
     """One kernel: ``width`` elements an access."""
 
-    def __init__(self, b: Builder, op: str, element: str, n: int, config: RowConfig, width: int, eps: float):
+    def __init__(self, b: Script, op: str, element: str, n: int, config: RowConfig, width: int, eps: float):
         from cute_dialect.kernels.rows import BITS
 
         self.b, self.op, self.element, self.n, self.c, self.width, self.eps = b, op, element, n, config, width, eps
@@ -73,14 +74,15 @@ class RowEmitter:
         out = self.column if self.op == "sum" else self.matrix
         return {"x": self.matrix, **dict.fromkeys(between, self.vector), "y": out}
 
-    def aliases(self) -> dict[str, str]:
-        """Names for the types."""
-        found = {"matrix": self.matrix, "atom": self.atom_type}
+    def name_types(self) -> None:
+        """Name the types of parameters."""
+        suffix = "_v" if self.width > 1 else ""
+        self.b.name_type(f"matrix{suffix}", self.matrix)
         if self.op == "sum":
-            found["column"] = self.column
+            self.b.name_type("column", self.column)
         if "w" in self.parameters():
-            found["weights"] = self.vector
-        return found
+            self.b.name_type(f"weights{suffix}", self.vector)
+        self.b.name_type("atom", self.atom_type)
 
     # ------------------------------------------------------------------------------------------------------ the kernel
 
@@ -102,6 +104,7 @@ class RowEmitter:
         b, c = self.b, self.c
         with b.host("launch", self.parameters()) as p:
             rows = self._rows(p[0])
+            b.say("The grid follows from the number of rows.")
             same = _named(b.compare("eq", self._rows(p[-1]), rows), "same")
             b.do("cf.assert", same, msg='"y must have as many rows as x"')
             grid = b.ceil_div(rows, c.rows) if c.rows > 1 else rows
@@ -136,6 +139,7 @@ class RowEmitter:
             source = _named(b.select(self.real, self.row, rows - 1), "source")
         else:
             source = self.row
+        b.say("Where this thread begins in each round of a row, and its row.")
         first = self.thread * self.width
         if self.width > 1:
             first = b.op("cute.assume", first, type=f"!cute.i32<divby {self.width}>")
@@ -203,6 +207,7 @@ class RowEmitter:
     def load(self, tensor: Value, neutral: float = 0.0) -> Value:
         """This thread's elements of a row (what :attr:`rounds` leave), as ``f32`` registers."""
         b, w = self.b, self.width
+        b.say("What this thread has of a row; all its loads are under way together.")
         raw = _named(self.registers(self.element, self.values), "values")
         skip = self.rounds * STREAM
         if self.tail:
@@ -350,6 +355,7 @@ class RowEmitter:
         if self.warps == 1:
             return [list(parts)]
         warps = self.warps
+        b.say("The warps put their numbers into shared memory.")
         buffers = [_named(b.alloc_smem(f'!cute.memref<f32, smem, "{warps}:1">'), "partials") for _ in parts]
         warp = _named(b.arch("warp_id"), "warp")
         if c.cluster == 1:
@@ -409,6 +415,7 @@ class RowEmitter:
             rest = self.combined(self.load(self.x), self.values, self.add)
             total = rest if total is None else total + rest
         assert total is not None
+        b.say("By shuffles: the sum of the warp, then of the row; all lanes have it.")
         result = _named(self.total(_named(self.over_warp(total, self.add), "of_warp"), self.add), "of_row")
         if self.element != "f32":
             result = b.op("arith.truncf", result, type=self.element)
@@ -421,12 +428,14 @@ class RowEmitter:
 
     def _softmax(self) -> None:
         """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of ``(m, sum)``."""
-        n, g = self.values, self.group
+        b, n, g = self.b, self.values, self.group
         x = self.load(self.x, -inf)
+        b.say("The largest element of the warp.")
         largest = self.over_warp(self.combined(x, n, self.maximum), self.maximum)
         # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
         largest = self.maximum(largest, self.f32(LOWEST))
         scale, shift = self.splat(self.f32(LOG2_E), g), self.splat(largest, g)
+        b.say("Powers beside it, and their sum.")
         powers = self.mapped(n, lambda v: (v[0] - shift) * scale, x)
         self.each(powers, n, "exp2_approx")
         total = self.over_warp(self.combined(powers, n, self.add), self.add)
@@ -436,7 +445,8 @@ class RowEmitter:
             m = self.all_lanes([p[0] for p in parts], self.maximum)
             total = self.all_lanes([p[1] * self._power(p[0], m) for p in parts], self.add)
             factor = self._power(largest, m)
-        by = self.splat(factor * self.b.arch("rcp_approx", total), g)
+        b.say("Each is scaled to the sum of the row.")
+        by = self.splat(factor * b.arch("rcp_approx", total), g)
         self.store(self.mapped(n, lambda v: v[0] * by, powers))
 
     def _power(self, x: Value, m: Value) -> Value:
@@ -445,6 +455,7 @@ class RowEmitter:
     def _rmsnorm(self) -> None:
         b, n, g = self.b, self.values, self.group
         x = self.load(self.x)
+        b.say("The mean square, of this thread, of the warp, of the row.")
         squares = self.over_warp(self.combined(x, n, self.add, lambda v: v * v), self.add)
         mean = self.total(squares, self.add) * self.f32(1 / self.n)
         by = self.splat(b.arch("rsqrt_approx", mean + self.f32(self.eps)), g)
@@ -456,6 +467,7 @@ class RowEmitter:
         b, n, g = self.b, self.values, self.group
         x = self.load(self.x)
         count = self._count()
+        b.say("The mean of the warp, and how far its elements are from it.")
         total = self.over_warp(self.combined(x, n, self.add), self.add)
         mean = self._mean(total, count)
         if self.tail:  # where there is no element, nothing deviates
@@ -468,6 +480,7 @@ class RowEmitter:
             parts = self.exchange(total, deviation, count)
             mean = self.all_lanes([p[0] for p in parts], self.add) * self.f32(1 / self.n)
             deviation = self.all_lanes([p[1] + self._apart(p[0], p[2], mean) for p in parts], self.add)
+        b.say("The variance of the row.")
         variance = deviation * self.f32(1 / self.n)
         by, center = self.splat(b.arch("rsqrt_approx", variance + self.f32(self.eps)), g), self.splat(mean, g)
         w, shift = self.load(self.weights[0]), self.load(self.weights[1])

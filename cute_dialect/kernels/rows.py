@@ -121,52 +121,18 @@ def row_kernel(
         raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
     if op == "sum" and c.cluster > 1:
         raise ValueError(f"expected no cluster for a sum, got one of {c.cluster} blocks")
-    from cute_dialect.kernels.builder import Builder
     from cute_dialect.kernels.row_emitter import RowEmitter
+    from cute_dialect.kernels.script import Script
 
-    b = Builder()
+    b = Script()
     width = vector_width(element, n)
-    plain = RowEmitter(b, op, element, n, c, 1, eps)
-    plain.kernel(op)
-    aliases = plain.aliases()
-    variants: list[str] = []
-    if width > 1:
-        vector = RowEmitter(b, op, element, n, c, width, eps)
-        vector.kernel(f"{op}_v")
-        variants.append(f"{op}_v")
-        aliases |= {f"{k}_v": t for k, t in vector.aliases().items()}
-    plain.launch(variants)
-    taken = list(aliases.values())
-    text = b.text({k: t for i, (k, t) in enumerate(aliases.items()) if t not in taken[:i]})
-    return _commented(text, _head(op, element, n, c, width))
-
-
-_COMMENTS = {
-    "thread": "Which of the threads of its row this one is.",
-    "gX": "Its row of x.",
-    "values": "What this thread has of the row.",
-    "of_warp": "The warp's part, by shuffles: every lane has it.",
-    "partials": "One number a warp.",
-    "of_row": "The row's: each lane has taken one warp's part (of 32 or fewer).",
-    "gY": "The same places of the result.",
-    "writes": "One thread writes.",
-    "same": "x and y must agree; the grid follows from the number of rows.",
-}
-"""Name of a value -> what is said before it."""
-
-
-def _commented(text: str, head: str) -> str:
-    out: list[str] = []
-    for line in text.splitlines():
-        name, is_op, _ = line.strip().partition(" = ")
-        comment = _COMMENTS.get(name.lstrip("%")) if is_op and name.startswith("%") else None
-        if comment is not None:
-            indent = line[: len(line) - len(line.lstrip())]
-            if out and not out[-1].rstrip().endswith("{"):
-                out.append("")
-            out.append(f"{indent}// {comment}")
-        out.append(line)
-    return head + "\n".join(out) + "\n"
+    emitters = [RowEmitter(b, op, element, n, c, w, eps) for w in sorted({1, width})]
+    names = [op, f"{op}_v"][: len(emitters)]
+    for emitter, name in zip(emitters, names):
+        emitter.name_types()
+        emitter.kernel(name)
+    emitters[0].launch(names[1:])
+    return b.script(_head(op, element, n, c, width))
 
 
 def _head(op: str, element: str, n: int, c: RowConfig, width: int) -> str:
@@ -183,4 +149,4 @@ def _head(op: str, element: str, n: int, c: RowConfig, width: int) -> str:
         bits = width * BITS[element]
         lines[-1] += f"  @{op}_v takes rows that begin at multiples of {bits // 8} bytes"
         lines.append(f"and moves {bits} bits at a time; the launch takes it when the arguments allow it.")
-    return "".join(f"// {line}".rstrip() + "\n" for line in lines) + "\n"
+    return "\n".join(f"// {line}".rstrip() for line in lines)
