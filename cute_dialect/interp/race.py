@@ -175,7 +175,7 @@ class Monitor:
 
     def _same(self, g: Group, site: Site, lanes: Array, off: Array, value: Value | None) -> None:
         """Lanes of one store that write different values to the same place."""
-        if len(np.unique(off)) == len(off):
+        if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
             return
         if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
             return
@@ -198,19 +198,9 @@ class Monitor:
         clocks = g.clocks
         cluster = clocks.cluster
         own = (clocks.first + lanes).astype(np.int32)[:, None]
-        actor, clock = s.w_actor[idx], s.w_clock[idx]
-        ok = (clock <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
-        if not ok.all():
-            ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
-        if s.w_cluster is not None:
-            other = s.w_cluster[idx]
-            ok |= (other >= 0) & (other != cluster.number)
-            if self.across:
-                ok &= (other < 0) | (other == cluster.number)
-        if atomic:
-            ok |= s.w_kind[idx] == _ATOMIC
-        if not ok.all():
-            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
+        actor = s.w_actor[idx]
+        if actor.max() >= 0:
+            self._check_write(g, s, idx, lanes, store, atomic, own, actor)
         if not store:
             self._remember_read(s, idx, clocks, own, number)
             return
@@ -225,6 +215,26 @@ class Monitor:
             s.w_cluster[flat] = cluster.number
             s.r_cluster[flat] = -1
 
+    def _check_write(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, atomic: bool, own: Array, actor: Array
+    ) -> None:
+        """Whether the last writes are ordered before an access of lanes."""
+        clocks = g.clocks
+        cluster = clocks.cluster
+        clock = s.w_clock[idx]
+        ok = (clock <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
+        if not ok.all():
+            ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
+        if s.w_cluster is not None:
+            other = s.w_cluster[idx]
+            ok |= (other >= 0) & (other != cluster.number)
+            if self.across:
+                ok &= (other < 0) | (other == cluster.number)
+        if atomic:
+            ok |= s.w_kind[idx] == _ATOMIC
+        if not ok.all():
+            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
+
     def _remember_read(self, s: Shadow, idx: Array, clocks: WarpClocks, own: Array, number: int) -> None:
         if s.r_cluster is None:
             row = s.row(clocks.slot)
@@ -233,6 +243,12 @@ class Monitor:
             s.r_site[row, idx] = number
             return
         before, cluster = s.r_actor[0, idx], s.r_cluster[idx]
+        if before.max() < 0 and before.min() == -1 and cluster.max() < 0 and cluster.min() == -1:
+            s.r_actor[0, idx] = own
+            s.r_clock[0, idx] = clocks.clock
+            s.r_site[0, idx] = number
+            s.r_cluster[idx] = clocks.cluster.number
+            return
         mine = (before >= 0) & (before // 32 != own // 32)
         s.r_actor[0, idx] = np.where((before == MANY) | mine, MANY, np.broadcast_to(own, before.shape))
         s.r_clock[0, idx] = clocks.clock
@@ -244,6 +260,8 @@ class Monitor:
         clocks = g.clocks
         if s.r_cluster is not None:
             cluster = s.r_cluster[idx]
+            if cluster.max() < 0 and cluster.min() == -1:
+                return
             several = (cluster == MANY) | ((cluster >= 0) & (cluster != clocks.cluster.number))
             actor, clock = s.r_actor[0, idx], s.r_clock[0, idx]
             ok = several | (actor < 0) | (actor == own)
