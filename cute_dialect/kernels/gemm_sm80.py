@@ -176,7 +176,7 @@ class _Gemm:
         self.smem_c = f"({m},(64,{n // 64})):(64,(1,{64 * m}))" if n > 64 else f"({m},{n}):({n},1)"
         self.plain = f"!cute_nvgpu.atom.universal_copy<{e}>"
         self.to_smem = mma_copy(self.plain, mma_type, "C")
-        self.to_matrix = tile_copy(self.plain, (m, n), config.threads, 8, contiguous=1)
+        self.to_matrix = tile_copy(self.plain, (m, n), config.threads, vector, contiguous=1)
 
     def names(self) -> dict[str, str]:
         """Names of the types that the kernels share, and of this kernel's."""
@@ -185,7 +185,7 @@ class _Gemm:
         return {
             "mma_atom": self.mma_atom, "mma": self.mma, "ldmatrixA": a.ldsm, "ldmatrixB": b.ldsm,
             "loadA": self.loads[0], "loadB": self.loads[1],
-            "element": self.plain, "storeS": self.to_smem, "storeC": self.to_matrix,
+            "element": self.plain, "storeS": self.to_smem, f"storeC{suffix}": self.to_matrix,
             f"copy{suffix}": a.atom, f"fillA{suffix}": a.copy, f"fillB{suffix}": b.copy,
             f"mat{suffix}": self.matrix_c, f"matA{suffix}": a.matrix, f"matB{suffix}": b.matrix,
         }  # fmt: skip
@@ -330,7 +330,7 @@ class _Gemm:
         ids = named(b.view(b.int_tuple((self.m0, self.n0)), f"({m},{n}):(1@0,1@1)"), "idC")
         where = named(self.part("S", to_matrix, ids), "tIdC")
         limit = b.shape((self.M, self.N))
-        steps = count // 8
+        steps = count // self.vector
         rest_m, rest_n = _rest(source)
         inside = b.binary("and", (self.m0 + m) <= self.M, (self.n0 + n) <= self.N)
         noted(named(inside, "inside"), "At the edges of C each element has a flag.")
@@ -344,7 +344,7 @@ class _Gemm:
                 i, j = _split(loop.iv, rest_m, rest_n)
                 coordinates = b.slice(where, None, i, j)
                 flags = b.fragment_like(coordinates, "i1")
-                with b.for_(0, 8) as values:
+                with b.for_(0, self.vector) as values:
                     flag = b.op("cute.elem_less", b.load(coordinates, values.iv), limit)
                     b.store(flags, values.iv, flag)
                 held = b.fragment_like(b.slice(source, None, i, j))

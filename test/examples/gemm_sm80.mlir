@@ -15,9 +15,10 @@
 !loadB = !cute.tiled_copy<!ldmatrixA, layout_copy_tv = <"((4,8,2,2),((2,2),(2,1))):((64,1,0,8),((32,256),(16,512)))">, tiler_mn = <"[32:1;16:1]">>
 !element = !cute_nvgpu.atom.universal_copy<f16>
 !storeS = !cute.tiled_copy<!element, layout_copy_tv = <"((4,8,2,2),((2,2),(1,2))):((64,1,16,256),((32,8),(32,512)))">, tiler_mn = <"[32:1;32:1]">>
-!storeC = !cute.tiled_copy<!element, layout_copy_tv = <"((16,8),8):((64,1),8)">, tiler_mn = <"[8:1;128:1]">>
+!storeC = !cute.tiled_copy<!element, layout_copy_tv = <"(128,1):(1,1)">, tiler_mn = <"[1:1;128:1]">>
 !fillA = !cute.tiled_copy<!element, layout_copy_tv = <"((32,4),1):((4,1),4)">, tiler_mn = <"[4:1;32:1]">>
 !mat = !cute.memref<f16, gmem, "(?,?):(?,1)">
+!storeC_16 = !cute.tiled_copy<!element, layout_copy_tv = <"((16,8),8):((64,1),8)">, tiler_mn = <"[8:1;128:1]">>
 !copy_16 = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 !fillA_16 = !cute.tiled_copy<!copy_16, layout_copy_tv = <"((4,32),8):((256,1),32)">, tiler_mn = <"[32:1;32:1]">>
 !mat_16 = !cute.memref<f16, gmem, align<16>, "(?,?{div=8}):(?{div=8},1)">
@@ -46,11 +47,11 @@
 !sC = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,(64,2)):(64,(1,8192))">
 !rC = !cute.memref<f16, rmem, "((1,(4,2)),4,4):((0,(1,16)),4,32)">
 !tCs = !cute.memref<f16, smem, align<4>, S<3,4,3>, "((1,(2,2,2)),4,(2,2)):((0,(1,512,16)),2048,(32,8192))">
-!sCv = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),16,1):((0,1),512,0)">
+!sCv = !cute.memref<f16, smem, S<3,4,3>, "((1,1),128,1):((0,0),64,0)">
 !gC = !cute.memref<f16, gmem, "(128,128):(?,1)">
-!tC = !cute.memref<f16, gmem, "((1,8),16,1):((0,1),?{div=8},0)">
+!tC = !cute.memref<f16, gmem, "((1,1),128,1):((0,0),?,0)">
 !idC = !cute.coord_tensor<"(?,?)", "(128,128):(1@0,1@1)">
-!tIdC = !cute.coord_tensor<"(?,?)", "((1,8),16,1):((0,1@1),8@0,0)">
+!tIdC = !cute.coord_tensor<"(?,?)", "((1,1),128,1):((0,0),1@0,0)">
 !gA_16 = !cute.memref<f16, gmem, align<16>, "(128,32,?):(?{div=8},1,32)">
 !tA_16 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1,?):((1,0),?{div=256},0,32)">
 !tAs_16 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1,3):((1,0),1024,0,4096)">
@@ -59,12 +60,13 @@
 !residueA_16 = !cute.memref<i1, rmem, "(1,4,1):(0,1,4)">
 !tAk_16 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1):((1,0),?{div=256},0)">
 !tAsk_16 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1):((1,0),1024,0)">
+!sCv_16 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),16,1):((0,1),512,0)">
 !gC_16 = !cute.memref<f16, gmem, align<16>, "(128,128):(?{div=8},1)">
 !tC_16 = !cute.memref<f16, gmem, align<16>, "((1,8),16,1):((0,1),?{div=64},0)">
+!tIdC_16 = !cute.coord_tensor<"(?,?)", "((1,8),16,1):((0,1@1),8@0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @gemm(%A: !mat, %B: !mat, %C: !mat) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-      %c16_i32 = arith.constant 16 : i32
       %c64_i32 = arith.constant 64 : i32
       %c3_i32 = arith.constant 3 : i32
       %c2_i32 = arith.constant 2 : i32
@@ -374,38 +376,38 @@ module attributes {gpu.container_module} {
       // At the edges of C each element has a flag.
       %inside = arith.andi %61, %63 : i1
       scf.if %inside {
-        scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+        scf.for %arg0 = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
           %64 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %65 = cute.slice(%sCv, %64) : !sCv, !cute.coord<"(_,?,0)">
-          %66 = cute.make_fragment_like(%65) : !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))"> -> !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
+          %66 = cute.make_fragment_like(%65) : !cute.memref<f16, smem, S<3,4,3>, "((1,1)):((0,0))"> -> !cute.memref<f16, rmem, "((1,1)):((0,0))">
           %67 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %68 = cute.slice(%sCv, %67) : !sCv, !cute.coord<"(_,?,0)">
-          cute.copy(%54, %68, %66) : (!storeC, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
+          cute.copy(%54, %68, %66) : (!storeC, !cute.memref<f16, smem, S<3,4,3>, "((1,1)):((0,0))">, !cute.memref<f16, rmem, "((1,1)):((0,0))">) -> ()
           %69 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %70 = cute.slice(%tC, %69) : !tC, !cute.coord<"(_,?,0)">
-          cute.copy(%54, %66, %70) : (!storeC, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, "((1,8)):((0,1))">) -> ()
+          cute.copy(%54, %66, %70) : (!storeC, !cute.memref<f16, rmem, "((1,1)):((0,0))">, !cute.memref<f16, gmem, "((1,1)):((0,0))">) -> ()
         }
       } else {
-        scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+        scf.for %arg0 = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
           %64 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %65 = cute.slice(%tIdC, %64) : !tIdC, !cute.coord<"(_,?,0)">
-          %66 = cute.make_fragment_like(%65) [i1] : !cute.coord_tensor<"(?,?)", "((1,8)):((0,1@1))"> -> !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">
-          scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %66 = cute.make_fragment_like(%65) [i1] : !cute.coord_tensor<"(?,?)", "((1,1)):((0,0))"> -> !cute.memref<i1, rmem, "((1,1)):((0,0))">
+          scf.for %arg1 = %c0_i32 to %c1_i32 step %c1_i32 : i32 {
             %74 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-            %75 = cute.memref.load(%65, %74) : (!cute.coord_tensor<"(?,?)", "((1,8)):((0,1@1))">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+            %75 = cute.memref.load(%65, %74) : (!cute.coord_tensor<"(?,?)", "((1,1)):((0,0))">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
             %76 = cute.elem_less(%75, %59) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
             %77 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-            cute.memref.store(%66, %77, %76) : (!cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">, !cute.coord<"?">, i1) -> ()
+            cute.memref.store(%66, %77, %76) : (!cute.memref<i1, rmem, "((1,1)):((0,0))">, !cute.coord<"?">, i1) -> ()
           }
           %67 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %68 = cute.slice(%sCv, %67) : !sCv, !cute.coord<"(_,?,0)">
-          %69 = cute.make_fragment_like(%68) : !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))"> -> !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
+          %69 = cute.make_fragment_like(%68) : !cute.memref<f16, smem, S<3,4,3>, "((1,1)):((0,0))"> -> !cute.memref<f16, rmem, "((1,1)):((0,0))">
           %70 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %71 = cute.slice(%sCv, %70) : !sCv, !cute.coord<"(_,?,0)">
-          cute.copy(%54, %71, %69) : (!storeC, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
+          cute.copy(%54, %71, %69) : (!storeC, !cute.memref<f16, smem, S<3,4,3>, "((1,1)):((0,0))">, !cute.memref<f16, rmem, "((1,1)):((0,0))">) -> ()
           %72 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %73 = cute.slice(%tC, %72) : !tC, !cute.coord<"(_,?,0)">
-          cute.copy(%54, %69, %73, pred = %66) : (!storeC, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, "((1,8)):((0,1))">, !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">) -> ()
+          cute.copy(%54, %69, %73, pred = %66) : (!storeC, !cute.memref<f16, rmem, "((1,1)):((0,0))">, !cute.memref<f16, gmem, "((1,1)):((0,0))">, !cute.memref<i1, rmem, "((1,1)):((0,0))">) -> ()
         }
       }
       gpu.return
@@ -676,16 +678,16 @@ module attributes {gpu.container_module} {
       cute.copy(%48, %rC, %tCs) : (!storeS, !rC, !tCs) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
       %49 = cute.atom() : !element
-      %50 = cute.make_tiled_copy(%49) : !storeC
-      %sCv = cute.tiled.copy.partition_S(%50, %sC, %thr) : (!storeC, !sC, !cute.coord<"?">) -> !sCv
+      %50 = cute.make_tiled_copy(%49) : !storeC_16
+      %sCv = cute.tiled.copy.partition_S(%50, %sC, %thr) : (!storeC_16, !sC, !cute.coord<"?">) -> !sCv_16
       %51 = cute.static : !cute.tile<"[128:1;128:1]">
       %52 = cute.make_coord(%tile_m, %tile_n) : (i32, i32) -> !cute.coord<"(?,?)">
       %gC = cute.local_tile(%C, %51, %52) : (!mat_16, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC_16
-      %tC = cute.tiled.copy.partition_D(%50, %gC, %thr) : (!storeC, !gC_16, !cute.coord<"?">) -> !tC_16
+      %tC = cute.tiled.copy.partition_D(%50, %gC, %thr) : (!storeC_16, !gC_16, !cute.coord<"?">) -> !tC_16
       %53 = cute.make_int_tuple(%m0, %n0) : (i32, i32) -> !cute.int_tuple<"(?,?)">
       %54 = cute.static : !cute.layout<"(128,128):(1@0,1@1)">
       %idC = cute.make_view(%53, %54) : !idC
-      %tIdC = cute.tiled.copy.partition_S(%50, %idC, %thr) : (!storeC, !idC, !cute.coord<"?">) -> !tIdC
+      %tIdC = cute.tiled.copy.partition_S(%50, %idC, %thr) : (!storeC_16, !idC, !cute.coord<"?">) -> !tIdC_16
       %55 = cute.make_shape(%M, %N) : (i32, i32) -> !cute.shape<"(?,?)">
       %56 = arith.addi %m0, %c128_i32 : i32
       %57 = arith.cmpi ule, %56, %M : i32
@@ -697,19 +699,19 @@ module attributes {gpu.container_module} {
       scf.if %inside {
         scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
           %60 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %61 = cute.slice(%sCv, %60) : !sCv, !cute.coord<"(_,?,0)">
+          %61 = cute.slice(%sCv, %60) : !sCv_16, !cute.coord<"(_,?,0)">
           %62 = cute.make_fragment_like(%61) : !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))"> -> !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
           %63 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %64 = cute.slice(%sCv, %63) : !sCv, !cute.coord<"(_,?,0)">
-          cute.copy(%50, %64, %62) : (!storeC, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
+          %64 = cute.slice(%sCv, %63) : !sCv_16, !cute.coord<"(_,?,0)">
+          cute.copy(%50, %64, %62) : (!storeC_16, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
           %65 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %66 = cute.slice(%tC, %65) : !tC_16, !cute.coord<"(_,?,0)">
-          cute.copy(%50, %62, %66) : (!storeC, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">) -> ()
+          cute.copy(%50, %62, %66) : (!storeC_16, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">) -> ()
         }
       } else {
         scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
           %60 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %61 = cute.slice(%tIdC, %60) : !tIdC, !cute.coord<"(_,?,0)">
+          %61 = cute.slice(%tIdC, %60) : !tIdC_16, !cute.coord<"(_,?,0)">
           %62 = cute.make_fragment_like(%61) [i1] : !cute.coord_tensor<"(?,?)", "((1,8)):((0,1@1))"> -> !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">
           scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
             %70 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
@@ -719,14 +721,14 @@ module attributes {gpu.container_module} {
             cute.memref.store(%62, %73, %72) : (!cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">, !cute.coord<"?">, i1) -> ()
           }
           %63 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %64 = cute.slice(%sCv, %63) : !sCv, !cute.coord<"(_,?,0)">
+          %64 = cute.slice(%sCv, %63) : !sCv_16, !cute.coord<"(_,?,0)">
           %65 = cute.make_fragment_like(%64) : !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))"> -> !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
           %66 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %67 = cute.slice(%sCv, %66) : !sCv, !cute.coord<"(_,?,0)">
-          cute.copy(%50, %67, %65) : (!storeC, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
+          %67 = cute.slice(%sCv, %66) : !sCv_16, !cute.coord<"(_,?,0)">
+          cute.copy(%50, %67, %65) : (!storeC_16, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
           %68 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
           %69 = cute.slice(%tC, %68) : !tC_16, !cute.coord<"(_,?,0)">
-          cute.copy(%50, %65, %69, pred = %62) : (!storeC, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">, !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">) -> ()
+          cute.copy(%50, %65, %69, pred = %62) : (!storeC_16, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">, !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">) -> ()
         }
       }
       gpu.return

@@ -113,6 +113,21 @@ def test_shapes_must_agree() -> None:
             module("kk").kernel("gemm")(a, b, c, device="cpu")
 
 
+@pytest.mark.parametrize("name", ["kk", "mm", "deep"])
+@pytest.mark.parametrize("shape", [(72, 136, 104), (65, 67, 37)], ids=str)
+def test_no_races_and_no_bank_conflicts(name: str, shape: tuple[int, int, int]) -> None:
+    config = CONFIGS[name]
+    m, n, k = shape
+    a, b = operand(config, 0, m, k, 0, 0, 1), operand(config, 1, n, k, 0, 0, 2)
+    _, c = matrix(DTYPES[config.element][0], m, n, 0, 0)
+    report = module(name).kernel("gemm")(
+        a, b, c, device="cpu", checks=("race", "oob", "uninit", "sync"), reports=("banks",)
+    )
+    assert report is not None and not report.warnings and report.profile is not None
+    lines = [line for line in report.profile.lines if line.space == "shared"]
+    assert lines and all(line.transactions == line.ideal for line in lines), lines
+
+
 def test_the_generator_prints_the_example() -> None:
     assert gemm_sm80(GemmConfig(vectors=(1, 8))) == EXAMPLE.read_text()
 
