@@ -1,0 +1,32 @@
+"""The cp.async GEMM on the GPU against float64: every variant, odd shapes, all majors, the same bits in every run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.pipelines import load
+from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.tools.bench_gemm_sm80 import CHECKS, check, configs, repeat
+
+
+@pytest.fixture(scope="module", params=list(configs()))
+def module(request: pytest.FixtureRequest, artifacts: Path) -> tuple[str, CompiledModule]:
+    pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
+    folder = artifacts / "gemm_sm80" / request.param
+    if not folder.exists():
+        pytest.skip(
+            f"NOT RUN: {folder} is missing; build it with cute-bench gemm_sm80 --build {artifacts / 'gemm_sm80'}"
+        )
+    return request.param, load(folder)
+
+
+@pytest.mark.parametrize("case", CHECKS, ids=str)
+def test_product(module: tuple[str, CompiledModule], case: object) -> None:
+    name, compiled = module
+    check(compiled, name, case)  # type: ignore[arg-type]
+
+
+def test_a_hundred_runs_give_the_same_bits(module: tuple[str, CompiledModule]) -> None:
+    repeat(module[1], module[0])
