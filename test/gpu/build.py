@@ -25,6 +25,18 @@ def build_tma(folder: str, chip: str) -> list[str]:
     return [*said, f"tma/tma_copy: {module.report.strip()}"]
 
 
+def build_sync(folder: str, chip: str) -> list[str]:
+    """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
+    sys.path.insert(0, str(TEST / "unit"))
+    from sync_kernels import CASES
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    for name, case in CASES.items():
+        compile_cute(case.text, chip=chip).save(str(Path(folder) / "sync" / name))
+    return [f"sync: {len(CASES)} kernels"]
+
+
 def main() -> None:
     """Entry point."""
     from cute_dialect.tools.bench_add import build
@@ -33,7 +45,7 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    for part in (build, build_tma):
+    for part in (build, build_tma, build_sync):
         for line in part(options.folder, options.chip):
             print(line)
 

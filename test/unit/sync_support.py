@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-import numpy as np
-
 from cute_dialect.ops import arch_sync
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.tools.gen_docs import sections
@@ -83,26 +81,6 @@ def around(call: Call, name: str, threads: int = 128) -> str:
     return f"  {head} {size} {{\n    {lines}\n    gpu.return\n  }}\n"
 
 
-def module(*kernels: str) -> str:
-    """A module of kernels."""
-    return f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels {{\n{''.join(kernels)}}}\n}}\n"
-
-
-def kernel(body: str, parameters: str, threads: int = 32, attributes: str = "") -> str:
-    """``gpu.func @k``; ``%tid`` and ``%c`` (its coordinate) are there."""
-    size = f"known_block_size = array<i32: {threads}, 1, 1>"
-    return module(
-        f"gpu.func @k({parameters}) kernel attributes {{{size}{attributes}}} {{\n"
-        f'%tid = nvvm.read.ptx.sreg.tid.x : i32\n%c = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">\n'
-        f"{body}\ngpu.return\n}}\n"
-    )
-
-
 def run(text: str, *arguments: object, grid: int = 1, threads: int = 32) -> None:
     """Run ``@k`` on the CPU."""
     compile_cute(text, emit="base").kernel("k")(*arguments, grid=(grid, 1, 1), block=(threads, 1, 1), device="cpu")
-
-
-def out(n: int = 32, dtype: type[np.generic] = np.int32) -> np.ndarray:
-    """An array that nothing has been written to."""
-    return np.full(n, 77, dtype)

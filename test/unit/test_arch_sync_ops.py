@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from sync_support import around, example, kernel, module
+from sync_kernels import kernel, module
+from sync_support import around, example
 from xdsl.dialects import test as made_up
 from xdsl.dialects.builtin import i32
 

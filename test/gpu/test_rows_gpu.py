@@ -1,0 +1,23 @@
+"""Row kernels on the GPU against float64: aligned, padded and misaligned rows, poisoned results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.pipelines import load
+from cute_dialect.tools.bench_rows import CASES, CHECKS, Case, check
+
+KERNELS = {c.folder: c for c in CASES}
+
+
+@pytest.mark.parametrize("case", KERNELS.values(), ids=list(KERNELS))
+def test_rows(artifacts: Path, case: Case) -> None:
+    pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
+    folder = artifacts / "rows" / case.folder
+    if not folder.exists():
+        pytest.skip(f"NOT RUN: {folder} is missing; build it with cute-bench rows --build {artifacts / 'rows'}")
+    kernel = load(folder).kernel(case.op)
+    chosen = [check(kernel, case, *shape) for shape in CHECKS]
+    assert chosen == [f"{case.op}_v", f"{case.op}_v", case.op, case.op]
