@@ -2,7 +2,8 @@
 
 - Shared memory has 32 banks of 4 bytes.  A warp's request is served in phases of 32 threads (accesses up to 4 bytes),
   16 (8 bytes) or 8 (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix); a phase takes as many transactions as the
-  busiest bank has different words.  Ideal: the words of the request, 32 at a time.
+  busiest bank has different words.  Two neighbouring phases are one where each thread i has the address of thread
+  i xor 1, or each that of thread i xor 2 (found by measuring; it agrees with the counters of an H200).  Ideal: the words of the request, 32 at a time.
 - A global request takes one transaction for each sector of 32 bytes that it touches.  Ideal: its bytes, 32 at a time.
 - Occupancy: blocks of an SM of sm_90, limited by threads (2048), blocks (32), shared memory (228 KiB, 1 KiB of it
   reserved for each block) and, where the number is known, registers (65536).
@@ -159,17 +160,34 @@ def bank_transactions(off: Array, lanes: Array, nbytes: int) -> tuple[int, int]:
     >>> bank_transactions(np.arange(32) * 4, np.arange(32), 4), bank_transactions(np.arange(32) * 128, np.arange(32), 4)
     ((1, 1), (32, 1))
     """
-    per = 32 if nbytes <= 4 else 16 if nbytes <= 8 else 8
     words = off // 4
     if nbytes > 4:
+        phase = _phases(off, lanes, nbytes)[:, None]
         words = words[:, None] + np.arange(-(-nbytes // 4))
-        phase = np.broadcast_to((lanes % 32 // per)[:, None], words.shape)
+        phase = np.broadcast_to(phase, words.shape)
     else:
-        phase = lanes % 32 // per
+        phase = np.zeros_like(words)
     keys = np.unique(phase * _FAR + words)
     banks = keys // _FAR * 32 + keys % _FAR % 32
-    per_bank = np.bincount(banks, minlength=32 * (32 // per)).reshape(-1, 32)
+    per_bank = np.bincount(banks, minlength=128).reshape(-1, 32)
     return int(per_bank.max(axis=1).sum()), -(-len(np.unique(keys % _FAR)) // 32)
+
+
+def _phases(off: Array, lanes: Array, nbytes: int) -> Array:
+    """The phase of each lane of an access of 8 or 16 bytes: half warps, or quarters of which two may be one."""
+    per = 16 if nbytes <= 8 else 8
+    at = np.full(32, -1, np.int64)
+    at[lanes % 32] = off
+    place = np.arange(32)
+    paired = np.zeros((2, 32), np.bool_)
+    for i, distance in enumerate((1, 2)):
+        other = at[place ^ distance]
+        paired[i] = (at < 0) | (other < 0) | (at == other)
+    span = 2 * per
+    joined = paired.reshape(2, -1, span).all(axis=2).any(axis=0)
+    phase = place // per
+    phase = np.where(joined[place // span], place // span * 2, phase)
+    return phase[lanes % 32]
 
 
 def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:

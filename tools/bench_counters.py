@@ -1,0 +1,169 @@
+"""Bank conflicts and sectors that the interpreter predicts, beside the counters of Nsight Compute.
+
+    python -m cute_dialect.tools.bench_counters --build DIR     anywhere: compiles, counts on the interpreter
+    python -m cute_dialect.tools.bench_counters --run DIR       with a GPU and ``ncu``: measures and compares
+    python -m cute_dialect.tools.bench_counters --launch DIR    what ``ncu`` runs: each kernel once
+
+Compared are wavefronts of shared loads and stores (``l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{ld,st}``) and
+sectors of global loads and stores (``l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["main"]
+
+METRICS = {
+    "shared load": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "shared store": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "global load": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "global store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+}
+"""What is compared, and the counter. What cp.async reads is among the global loads."""
+
+
+class Case(NamedTuple):
+    """A kernel: file, host function or kernel, shapes of its arrays."""
+
+    name: str
+    text: str
+    kernel: str
+    shapes: tuple[tuple[int, ...], ...]
+    element: str = "float32"
+
+
+def cases() -> list[Case]:
+    """Kernels of the repository, small."""
+    from cute_dialect.kernels.elementwise import elementwise_add
+    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+    from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+    from cute_dialect.kernels.sgemm import RUNGS, sgemm
+    from cute_dialect.kernels.transpose import transpose
+
+    out = [
+        Case("elementwise add 256x512", elementwise_add(), "", ((256, 512),) * 3),
+        Case("elementwise add 63x77", elementwise_add(), "", ((63, 77),) * 3),
+        Case("transpose f32 256x192", transpose(), "launch", ((256, 192), (192, 256))),
+        Case("transpose f32 61x75", transpose(), "launch", ((61, 75), (75, 61))),
+        Case("transpose f16 256x192", transpose("f16"), "launch", ((256, 192), (192, 256)), "float16"),
+        Case("GEMM sm_80 256x256x128", gemm_sm80(), "launch", ((256, 128), (256, 128), (256, 256)), "float16"),
+        Case("GEMM sm_80 136x200x72", gemm_sm80(), "launch", ((136, 72), (200, 72), (136, 200)), "float16"),
+        Case(
+            "GEMM sm_90 128x256x128",
+            gemm_sm90(GemmConfig(cluster_m=1)),
+            "launch",
+            ((128, 128), (256, 128), (128, 256)),
+            "float16",
+        ),
+    ]
+    for name in RUNGS:
+        out.append(Case(f"sgemm {name} 128x128x64", sgemm(name), "launch", ((128, 64), (64, 128), (128, 128))))
+    return out
+
+
+def _arrays(case: Case) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(-3, 4, s).astype(case.element) for s in case.shapes]
+
+
+def _kind(space: str, op: str) -> str:
+    stores = any(word in op for word in ("store", "stmatrix"))
+    return f"{space} {'store' if stores else 'load'}"
+
+
+def build(folder: str) -> None:
+    """Compile every case into the folder, and count on the interpreter."""
+    from cute_dialect.pipelines import compile as compile_cute
+
+    told: list[dict[str, object]] = []
+    for i, case in enumerate(cases()):
+        module = compile_cute(case.text, save=os.path.join(folder, str(i)))
+        name = case.kernel or module.manifest["hosts"][0]["name"]
+        report = module.kernel(name)(*_arrays(case), device="cpu", reports=["banks", "coalescing"])
+        assert report is not None and report.profile is not None
+        counts = dict.fromkeys(METRICS, 0)
+        ideal = dict.fromkeys(METRICS, 0)
+        for line in report.profile.lines:
+            kind = _kind(line.space, line.op)
+            counts[kind] += line.transactions
+            ideal[kind] += line.ideal
+        told.append({**case._asdict(), "text": "", "kernel": name, "counts": counts, "ideal": ideal})
+        print(f"{case.name}: {counts}", flush=True)
+    with open(os.path.join(folder, "cases.json"), "w", encoding="utf-8") as f:
+        json.dump(told, f, indent=1)
+
+
+def _read(folder: str) -> list[dict[str, object]]:
+    with open(os.path.join(folder, "cases.json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def launch(folder: str) -> None:
+    """Launch each case once; this is what the profiler watches."""
+    from cute_dialect.pipelines.launch import load
+
+    for i, told in enumerate(_read(folder)):
+        case = Case(told["name"], "", told["kernel"], told["shapes"], told["element"])  # type: ignore[arg-type]
+        load(os.path.join(folder, str(i))).kernel(case.kernel)(*_arrays(case))
+
+
+def measure(folder: str) -> list[dict[str, object]]:
+    """Run ``ncu`` over all cases; a row a case and kind: ours, the counter's, the ideal."""
+    command = ["ncu", "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS.values())]
+    command += [sys.executable, "-m", "cute_dialect.tools.bench_counters", "--launch", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    if not lines:
+        raise SystemExit(f"ncu measured nothing: {done.stdout[-2000:]} {done.stderr[-2000:]}")
+    found: dict[int, dict[str, int]] = {}
+    for row in csv.DictReader(lines):
+        value = row["Metric Value"].replace(",", "")
+        if value.replace(".", "").isdigit():
+            found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = int(float(value))
+    out: list[dict[str, object]] = []
+    for i, told in enumerate(_read(folder)):
+        for kind, metric in METRICS.items():
+            ours, ideal = told["counts"][kind], told["ideal"][kind]  # type: ignore[index]
+            theirs = found.get(i, {}).get(metric)
+            if ours or theirs:
+                row = {"name": told["name"], "kind": kind, "ours": ours, "ncu": theirs, "ideal": ideal}
+                out.append({**row, "equal": ours == theirs})
+    return out
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    parser = argparse.ArgumentParser(description="Compare predicted with measured memory transactions.")
+    parser.add_argument("--build", metavar="DIR")
+    parser.add_argument("--run", metavar="DIR")
+    parser.add_argument("--launch", metavar="DIR")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args(argv)
+    if options.build:
+        build(options.build)
+    if options.launch:
+        launch(options.launch)
+    if options.run:
+        rows = measure(options.run)
+        for r in rows:
+            mark = "" if r["equal"] else "   differs"
+            print(f"{r['name']:28} {r['kind']:13} ours {r['ours']:8} ncu {r['ncu']!s:>8} ideal {r['ideal']:8}{mark}")
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as f:
+                json.dump(rows, f, indent=1)
+                f.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
