@@ -28,6 +28,7 @@ _CASES: Mapping[str, str] = {
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
+    "gemm_tune": "cute_dialect.tools.bench_gemm_tune",
     "rows": "cute_dialect.tools.bench_rows",
     "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
     "sgemm": "cute_dialect.tools.bench_sgemm",

@@ -22,9 +22,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Builder, Coordinate, Loop, Value
+from cute_dialect.kernels.builder import Coordinate, Loop, Value
+from cute_dialect.kernels.script import Script
 
-__all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
+__all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90", "head_of"]
 
 BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
 
@@ -33,12 +34,12 @@ class GemmConfig(NamedTuple):
     """What a kernel is made for.
 
     ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
-    that share B; ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is
-    stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k``
-    or ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and C have a third mode, of matrices.
-    ``promote``: accumulate in two levels, the products of one stage in the tensor cores, their sums in f32 registers
-    (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the first loads do not wait for the
-    cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
+    that share B, or ``cluster_n``: along N, that share A; ``group``: cluster rows in one raster group; ``sms``: of the
+    chip; ``deferred``: a finished tile is stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the
+    contiguous mode of A; ``major_b``: ``k`` or ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and
+    C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
+    cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
+    first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
     """
 
     element: str = "f16"
@@ -48,6 +49,7 @@ class GemmConfig(NamedTuple):
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
     cluster_m: int = 2
+    cluster_n: int = 1
     group: int = 8
     sms: int = 132
     deferred: bool = True
@@ -72,6 +74,11 @@ class GemmConfig(NamedTuple):
         return 128 * (1 + self.consumers)
 
     @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster_m * self.cluster_n
+
+    @property
     def stage_bytes(self) -> int:
         """Bytes of A and B in one stage."""
         m, n, k = self.tile
@@ -94,8 +101,12 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
         if k * self.bits != 1024:
             raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
+        if min(self.cluster_m, self.cluster_n) != 1:
+            raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
         if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
             raise ValueError(f"expected a tile of 64, 128 or 192 rows and up to 256 columns, got {m} x {n}")
+        if m % (64 * self.cluster_n):
+            raise ValueError(f"expected a tile of 64 rows for each of {self.cluster_n} blocks that share A, got {m}")
         if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
             raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
         if self.smem_bytes > 232448:
@@ -107,18 +118,35 @@ def gemm_sm90(config: GemmConfig | None = None) -> str:
 
     Raises ValueError for a bad configuration.
     """
-    builder, aliases = build_gemm_sm90(config or GemmConfig())
-    return builder.text(aliases)
+    config = config or GemmConfig()
+    return build_gemm_sm90(config).script(head_of(config))
 
 
-def build_gemm_sm90(config: GemmConfig) -> tuple[Builder, dict[str, str]]:
-    """The module, and names for its long types.  Raises ValueError for a bad configuration."""
+def build_gemm_sm90(config: GemmConfig) -> Script:
+    """The module.  Raises ValueError for a bad configuration."""
     config.check()
-    b = Builder()
+    b = Script()
     gemm = GemmEmitter(b, config)
     gemm.kernel()
     gemm.host()
-    return b, gemm.aliases()
+    return b
+
+
+def head_of(c: GemmConfig) -> str:
+    """The comment at the top of the file."""
+    m, n, k = c.tile
+    how = {"k": "K-major", "m": "M-major", "n": "N-major"}
+    shares = f"; {c.cluster} blocks form a cluster and share {'B' if c.cluster_m > 1 else 'A'}" if c.cluster > 1 else ""
+    return f"""\
+// C[M,N] = A[M,K] * B[N,K]^T: A ({how[c.major_a]}), B ({how[c.major_b]}) of {c.element}, sums in f32, C of {c.output}.
+//
+// A block computes tiles of {m} x {n}{shares}.
+// Its first warp group fills {c.stages} stages of shared memory ({k} elements of K each) by TMA; the other
+// {c.consumers} multiply them by wgmma, 64 rows each, and store their results by TMA.  Rows of the matrices are
+// multiples of 16 bytes; what lies outside of them is filled with zeros and not stored.
+//
+// full[s] says that stage s is there: one arrival of the producer and all bytes.  empty[s] says that it may be
+// filled again: one arrival of every consumer of the cluster.  Their phases alternate with every round of the ring."""
 
 
 class _Operand:
@@ -180,12 +208,12 @@ def _one_more(layout: str, stride: str) -> str:
 class GemmEmitter:
     """Emits one kernel and its host function."""
 
-    def __init__(self, b: Builder, config: GemmConfig):
+    def __init__(self, b: Script, config: GemmConfig):
         self.b = b
         self.c = c = config
         m, n, _ = c.tile
         e, out = c.element, c.output
-        self.A_ = _Operand(c, m, 1, c.major_a)
+        self.A_ = _Operand(c, m, c.cluster_n, c.major_a)
         self.B_ = _Operand(c, n, c.cluster_m, "k" if c.major_b == "k" else "mn")
         chunk = c.chunk
         staging = f"(64,{chunk},2,{c.consumers}):({chunk},1,{64 * chunk},{128 * chunk})"
@@ -203,21 +231,22 @@ class GemmEmitter:
         strides = f"(?{{div={vector}}},1)" if not c.batch else f"(?{{div={vector}}},1,?{{div={vector}}})"
         self.matC = f'!cute.memref<{out}, gmem, align<16>, "{"(?,?,?)" if c.batch else "(?,?)"}:{strides}">'
 
-    def aliases(self) -> dict[str, str]:
-        """Names for the types."""
-        found = {
+        for name, text in self._types().items():
+            b.name_type(name, text)
+
+    def _types(self) -> dict[str, str]:
+        return {
             "sA": self.A_.smem, "sB": self.B_.smem, "sC": self.sC, "barriers": self.barriers_type,
             "loadA": self.A_.atom, "loadB": self.B_.atom, "storeC": self.tma_c, "wgmma": self.wgmma, "mma": self.mma,
             "acc": self.acc, "result": self.result, "A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC,
         }  # fmt: skip
-        return {name: t for i, (name, t) in enumerate(found.items()) if t not in list(found.values())[:i]}
 
     # ------------------------------------------------------------------------------------------------- kernel
 
     def kernel(self) -> None:
         """``@gemm``: ``tiles_m`` counts cluster rows, ``tiles_n`` tiles, ``k_tiles`` stages of K."""
         b, c = self.b, self.c
-        cluster = (c.cluster_m, 1, 1) if c.cluster_m > 1 else None
+        cluster = (c.cluster, 1, 1) if c.cluster > 1 else None
         attributes = ["nvvm.minctasm = 1 : i32"]
         with b.kernel("gemm", self.parameters(), threads=c.threads, cluster=cluster, attributes=attributes) as p:
             self.load_a, self.load_b, self.store_c, self.tiles_m, self.tiles_n, self.k_tiles = p[:6]
@@ -225,6 +254,7 @@ class GemmEmitter:
             self._prologue()
             # Registers that the producer gives up; 256 threads have 255 each anyway.
             give, take = {1: (0, 0), 2: (40, 232), 3: (32, 160)}[c.consumers]
+            b.say("Warp group 0 produces, the others consume.")
             with b.if_else(self.group_of_warps.eq(0)) as (producer, consumer):
                 with producer:
                     if give:
@@ -247,10 +277,11 @@ class GemmEmitter:
         """Which tiles this block has, and which stages of K of the first one."""
         b, c = self.b, self.c
         self.rank: Value | None = None
+        b.say("This block's tiles: every grid-size-th one, from its own number on.")
         self.first_tile, self.step = b.block_id(), b.grid_size()
-        if c.cluster_m > 1:
-            self.rank = b.arch("cluster_rank")
-            self.first_tile, self.step = self.first_tile // c.cluster_m, self.step // c.cluster_m
+        if c.cluster > 1:
+            self.rank = b.let("rank", b.arch("cluster_rank"))
+            self.first_tile, self.step = self.first_tile // c.cluster, self.step // c.cluster
         self.tiles_of_matrix = self.tiles = self.tiles_m * self.tiles_n
         if c.batch:
             self.tiles = self.tiles_of_matrix * parameters[6]
@@ -259,39 +290,48 @@ class GemmEmitter:
 
     def _prologue(self) -> None:
         b, c = self.b, self.c
-        self.A = b.alloc_smem(self.A_.smem)
-        self.B = b.alloc_smem(self.B_.smem)
-        self.C = b.alloc_smem(self.sC)
-        self.barriers = b.alloc_smem(self.barriers_type)
-        self.tid = b.thread_id()
+        b.say("Shared memory: the stages of A and B, two buffers a consumer for C, the barriers full and empty.")
+        self.A = b.let("sA", b.alloc_smem(self.A_.smem))
+        self.B = b.let("sB", b.alloc_smem(self.B_.smem))
+        self.C = b.let("sC", b.alloc_smem(self.sC))
+        self.barriers = b.let("barriers", b.alloc_smem(self.barriers_type))
+        self.tid = b.let("tid", b.thread_id())
         warp = b.arch("warp_id")
-        self.group_of_warps = warp // 4
-        self.warp = warp % 4  # in its group
-        self.lane = b.arch("lane_id")
+        self.group_of_warps = b.let("warp_group", warp // 4)
+        self.warp = b.let("warp", warp % 4)  # in its group
+        self.lane = b.let("lane", b.arch("lane_id"))
+        b.say("One thread makes the barriers.")
         with b.if_(self.tid.eq(0)):
             for tensor_map in (self.load_a, self.load_b, self.store_c):
                 b.run("prefetch_tensormap", tensor_map)
-            for s in range(c.stages):
-                b.run("mbarrier_init", self.full(s), 1)
-                b.run("mbarrier_init", self.empty(s), c.consumers * c.cluster_m)
+            with b.for_(0, c.stages) as loop:
+                b.run("mbarrier_init", self.full(loop.iv), 1)
+                b.run("mbarrier_init", self.empty(loop.iv), c.consumers * c.cluster)
             b.run("fence_mbarrier_init")
-        # The producer's view of B: the part that this block loads for the cluster.
+        # The producer's view of what is shared: the part that this block loads for the cluster.
+        self.A_parts = b.view(b.iterator(self.A), self.A_.parts)
         self.B_parts = b.view(b.iterator(self.B), self.B_.parts)
         if c.early:
-            # Loads that only this block's barriers see need not wait for the cluster.
+            b.say("The first loads: those that only this block's barriers see need not wait for the cluster.")
             self.early = b.minimum(self.k_count, c.stages)
             with b.if_(self.tid.eq(0)):
                 place = self.place(self.first_tile)
                 with b.for_(0, self.early) as loop:
                     b.run("mbarrier_arrive_expect_tx", self.full(loop.iv), c.stage_bytes)
-                    self.fetch_a(loop.iv, loop.iv + self.k_begin, place)
-                    if c.cluster_m == 1:
-                        self.fetch_b(loop.iv, loop.iv + self.k_begin, place)
+                    for fetch, operand in ((self.fetch_a, self.A_), (self.fetch_b, self.B_)):
+                        if operand.slices == 1:
+                            fetch(loop.iv, loop.iv + self.k_begin, place)
         self._sync_cluster(relaxed=True)
+
+    def _name(self, loop: Loop, iv: str, *names: str) -> tuple[Value, ...]:
+        """Name a loop's values in the text; gives the carried ones."""
+        for value, name in zip((loop.iv, *loop.args), (iv, *names)):
+            self.b.let(name, value)
+        return loop.args
 
     def _sync_cluster(self, *, relaxed: bool = False) -> None:
         b = self.b
-        if self.c.cluster_m > 1:
+        if self.c.cluster > 1:
             b.run("cluster_arrive", relaxed=relaxed)
             b.run("cluster_wait")
         elif relaxed:
@@ -326,39 +366,53 @@ class GemmEmitter:
         row = first + (inside - column * rows)
         if c.serpentine:
             column = b.select((group & 1).ne(0), self.tiles_n - 1 - column, column)
-        if self.rank is not None:
+        if c.cluster_m > 1 and self.rank is not None:
             row = row * c.cluster_m + self.rank
-        return row * c.tile[0], column * c.tile[1], matrix
+        if c.cluster_n > 1 and self.rank is not None:
+            column = column * c.cluster_n + self.rank
+        m0, n0 = b.let("m0", row * c.tile[0]), b.let("n0", column * c.tile[1])
+        return m0, n0, matrix
 
     # ----------------------------------------------------------------------------------------------- producer
 
     def fetch_a(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
-        b, c = self.b, self.c
-        row, _, matrix = place
-        where = b.view(b.int_tuple(self.A_.coordinates(k_tile * c.tile[2], row, matrix)), self.A_.where)
-        atom = b.op("cute.atom.set_value", self.load_a, self.full(slot), field='"tma_bar"')
-        b.copy(atom, where, self._stage(self.A, (None, None, slot)))
+        """A's part of a stage, by this block."""
+        self._fetch(self.A_, self.load_a, self.A_parts, slot, k_tile, place[0], place[2])
 
     def fetch_b(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
-        b, c = self.b, self.c
-        _, row, matrix = place
-        if self.rank is not None:
-            row = row + self.rank * self.B_.part
-        where = b.view(b.int_tuple(self.B_.coordinates(k_tile * c.tile[2], row, matrix)), self.B_.where)
-        atom = b.op("cute.atom.set_value", self.load_b, self.full(slot), field='"tma_bar"')
-        if self.rank is not None:
-            mask = b.constant((1 << c.cluster_m) - 1, "i16")
-            atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
-        b.copy(atom, where, self._stage(self.B_parts, (None, self.rank if self.rank is not None else 0, None, slot)))
+        """B's part of a stage, by this block."""
+        self._fetch(self.B_, self.load_b, self.B_parts, slot, k_tile, place[1], place[2])
 
-    def _stage(self, tensor: Value, where: Coordinate) -> Value:
+    def _fetch(
+        self, operand: _Operand, load: Value, parts: Value, slot: Value, k_tile: Value, row: Value, matrix: Value | None
+    ) -> None:
+        b, c = self.b, self.c
+        shared = operand.slices > 1 and self.rank is not None
+        if shared:
+            assert self.rank is not None
+            row = row + self.rank * operand.part
+        where = b.view(b.int_tuple(operand.coordinates(k_tile * c.tile[2], row, matrix)), operand.where)
+        atom = b.op("cute.atom.set_value", load, self.full(slot), field='"tma_bar"')
+        if shared:
+            mask = b.constant((1 << c.cluster) - 1, "i16")
+            atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
+        part: Coordinate = (None, self.rank if shared else 0, None, slot)
+        b.copy(atom, where, self._stage(operand, parts, part))
+
+    def _stage(self, operand: _Operand, tensor: Value, where: Coordinate) -> Value:
         """A stage's tile, with a mode of one matrix where the coordinates have one."""
         b = self.b
         tile = b.slice(tensor, where)
-        if not self.c.batch:
-            return tile
-        operand = self.A_ if tensor is self.A else self.B_
-        return b.view(b.iterator(tile), operand.tile_layout)
+        return b.view(b.iterator(tile), operand.tile_layout) if self.c.batch else tile
+
+    def fetch_early_shared(self) -> None:
+        """What the first stages need of operands that the cluster shares."""
+        b = self.b
+        for fetch, operand in ((self.fetch_a, self.A_), (self.fetch_b, self.B_)):
+            if operand.slices > 1:
+                place = self.place(self.first_tile)
+                with b.for_(0, self.early) as loop:
+                    fetch(loop.iv, loop.iv + self.k_begin, place)
 
     def produce(self) -> None:
         b, c = self.b, self.c
@@ -366,16 +420,13 @@ class GemmEmitter:
         done, slot, phase = zero, zero, zero
         if c.early:
             done = self.early
-            if c.cluster_m > 1:
-                place = self.place(self.first_tile)
-                with b.for_(0, done) as loop:
-                    self.fetch_b(loop.iv, loop.iv, place)
+            self.fetch_early_shared()
             slot, phase = done % c.stages, (done // c.stages) & 1
         with b.for_(self.first_tile, self.tiles, self.step, [slot, phase, done, zero]) as tiles:
-            slot, phase, start, flip = tiles.args
+            slot, phase, start, flip = self._name(tiles, "tile", "slot", "phase", "start", "flip")
             place = self.place(tiles.iv)
             with b.for_(start, self.k_tiles, 1, [slot, phase]) as loop:
-                slot, phase = loop.args
+                slot, phase = self._name(loop, "k", "slot", "phase")
                 b.run("mbarrier_wait", self.empty(slot), phase ^ 1)
                 b.run("mbarrier_arrive_expect_tx", self.full(slot), c.stage_bytes)
                 k = loop.iv
@@ -393,13 +444,14 @@ class GemmEmitter:
         self.consumer = self.group_of_warps - 1
         self.tiled_mma = b.op("cute.make_tiled_mma", b.atom(self.wgmma), type=self.mma)
         thread = self.consumer * 128
-        self.tA = b.partition("A", self.tiled_mma, self.A, thread)
-        self.tB = b.partition("B", self.tiled_mma, self.B, thread)
-        self.accumulators = b.registers(self.acc)
-        self.sums = b.registers(self.acc) if c.promote else self.accumulators
-        # Who tells which block of the cluster that a slot is free: thread d of a warp group tells block d.
-        self.peer = self.tid % c.cluster_m
-        self.tells = (self.tid % 128) < c.cluster_m
+        b.say("What this warp group multiplies: 64 rows of A, all of B; its sums stay in registers.")
+        self.tA = b.let("tA", b.partition("A", self.tiled_mma, self.A, thread))
+        self.tB = b.let("tB", b.partition("B", self.tiled_mma, self.B, thread))
+        self.accumulators = b.let("acc", b.registers(self.acc))
+        self.sums = b.let("sums", b.registers(self.acc)) if c.promote else self.accumulators
+        b.say("A slot is free: thread d of a warp group tells block d of the cluster.")
+        self.peer = self.tid % c.cluster
+        self.tells = (self.tid % 128) < c.cluster
         self._prepare_store()
         self.consume()
 
@@ -411,7 +463,7 @@ class GemmEmitter:
             self._consume_deferred(zero)
             return
         with b.for_(self.first_tile, self.tiles, self.step, [zero, zero]) as tiles:
-            slot, phase = tiles.args
+            slot, phase = self._name(tiles, "tile", "slot", "phase")
             place = self.place(tiles.iv)
             slot, phase = self._multiply_promoting(slot, phase) if c.promote else self.multiply(slot, phase)
             self._convert()
@@ -434,7 +486,7 @@ class GemmEmitter:
         b, c = self.b, self.c
         b.do("cute.clear", self.sums)
         with b.for_(0, self.k_tiles, 1, [slot, phase]) as loop:
-            slot, phase = loop.args
+            slot, phase = self._name(loop, "k", "slot", "phase")
             self._step(slot, phase, first=True)
             b.run("wgmma_wait_group", self.accumulators, n=0)
             self._release(slot)
@@ -456,7 +508,7 @@ class GemmEmitter:
 
     def _pipelined(self, loop: Loop) -> None:
         """One step of K while the one before it completes; then its slot is free."""
-        slot, phase, previous = loop.args
+        slot, phase, previous = self._name(loop, "k", "slot", "phase", "previous")
         self._step(slot, phase, first=False)
         self.b.run("wgmma_wait_group", n=1)
         self._release(previous)
@@ -470,7 +522,7 @@ class GemmEmitter:
 
     def _release(self, slot: Value) -> None:
         b = self.b
-        if self.c.cluster_m > 1:
+        if self.c.cluster > 1:
             b.run("mbarrier_arrive_cluster", self.empty(slot), self.peer, self.tells)
         else:
             with b.if_(self.tells):
@@ -483,7 +535,7 @@ class GemmEmitter:
         split = len(chunks) // 2
         carried = [zero] * (5 if c.batch else 4)
         with b.for_(self.first_tile, self.tiles, self.step, carried) as tiles:
-            slot, phase, *last = tiles.args
+            slot, phase, *last = self._name(tiles, "tile", "slot", "phase", "last_m0", "last_n0", "last_l")
             place = self.place(tiles.iv)
             before = (last[0], last[1], last[2] if c.batch else None)
             again = tiles.iv.ne(self.first_tile)
@@ -523,9 +575,9 @@ class GemmEmitter:
         self.store_copy = b.tiled_copy(
             f'!cute.tiled_copy<{atom}, layout_copy_tv = <"{tv}">, tiler_mn = <"[64:1;{chunk}:1]">>'
         )
-        self.registers = self.sums if c.output == "f32" else b.registers(self.result)
+        b.say("Who writes what of a chunk of C: 64 rows of 128 bytes; one warp stores 16 of them.")
+        self.registers = self.sums if c.output == "f32" else b.let("result", b.registers(self.result))
         self.tC = b.partition("D", self.store_copy, b.slice(self.C, None, None, None, self.consumer), self.tid % 128)
-        # One warp stores 16 rows of a chunk.
         size = 64 * chunk
         rows = f"(16,4,{chunk},2,{c.consumers}):({chunk},{16 * chunk},1,{size},{2 * size})"
         self.warp_rows = b.slice(b.view(b.iterator(self.C), rows), None, self.warp, None, None, self.consumer)
@@ -593,12 +645,12 @@ class GemmEmitter:
                 checks.append((one.eq(two), f"A and {name} must have as many matrices"))
             for ok, text in checks:
                 b.do("cf.assert", ok, msg=f'"{text}"')
-            load_a = self._map("load", A, self.A_.atom, f"[{m}:1;{k}:1]", self.A_.tile_layout)
+            load_a = self._map("load", A, self.A_.atom, f"[{self.A_.part}:1;{k}:1]", self.A_.tile_layout)
             load_b = self._map("load", B, self.B_.atom, f"[{self.B_.part}:1;{k}:1]", self.B_.tile_layout)
             layout = f"(16,{c.chunk}):({c.chunk},1)"
             layout = _one_more(layout, "0") if c.batch else layout
             store_c = self._map("store", C, self.tma_c, f"[16:1;{c.chunk}:1]", layout)
-            tiles_m, tiles_n = b.ceil_div(rows, m * c.cluster_m), b.ceil_div(columns, n)
+            tiles_m, tiles_n = b.ceil_div(rows, m * c.cluster_m), b.ceil_div(columns, n * c.cluster_n)
             k_tiles = b.ceil_div(depth, k)
             self.launch([load_a, load_b, store_c, tiles_m, tiles_n, k_tiles, *more, *others])
 
@@ -612,8 +664,8 @@ class GemmEmitter:
         tiles = arguments[3] * arguments[4]
         if c.batch:
             tiles = tiles * arguments[6]
-        waves = b.ceil_div(tiles, c.sms // c.cluster_m)
-        grid = ((tiles + waves - 1) // waves) * c.cluster_m
+        waves = b.ceil_div(tiles, c.sms // c.cluster)
+        grid = ((tiles + waves - 1) // waves) * c.cluster
         b.launch("gemm", arguments, grid=grid, threads=c.threads)
 
     def _map(self, kind: str, tensor: Value, expected: str, tile: str, layout: str) -> Value:

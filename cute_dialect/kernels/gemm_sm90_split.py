@@ -1,8 +1,8 @@
 """Hopper GEMM for few tiles and much K: blocks share the K of a tile and add up through global memory.
 
-Block ``t * S + s`` multiplies part ``s`` of K of tile ``t``.  It writes its sums for the columns that the other blocks
-of the tile finish to a workspace, tells them (one counter a tile), waits for them, adds what they wrote for its own
-columns in the order of the parts (so that results do not depend on who came first), and stores those.  All blocks run at once:
+Block ``t * S + s`` multiplies part ``s`` of K of tile ``t``.  It writes its sums to a workspace, tells the other blocks
+of the tile (one counter a tile), waits for them, adds what all wrote for the columns that it finishes in the order of
+the parts (so that results do not depend on who came first), and stores those.  All blocks run at once:
 there are at most as many as SMs.
 
 The workspace belongs to one stream; ``counters`` must be zero before the first launch and is zero again after each.
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Builder, Value
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, GemmEmitter
+from cute_dialect.kernels.builder import Value
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, GemmEmitter, head_of
+from cute_dialect.kernels.script import Script
 
 __all__ = ["SplitConfig", "gemm_sm90_split"]
 
@@ -25,7 +26,7 @@ __all__ = ["SplitConfig", "gemm_sm90_split"]
 class SplitConfig(NamedTuple):
     """``base``: tile, types and majors (no cluster, no batch, 16-bit output); ``parts``: blocks that share a tile."""
 
-    base: GemmConfig = GemmConfig(cluster_m=1, deferred=False, serpentine=False)
+    base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)
     parts: int = 4
 
     def workspace(self, tiles: int) -> int:
@@ -50,15 +51,16 @@ def gemm_sm90_split(config: SplitConfig | None = None) -> str:
     """
     config = config or SplitConfig()
     config.check()
-    b = Builder()
+    b = Script()
     gemm = _SplitGemm(b, config)
     gemm.kernel()
     gemm.host()
-    return b.text(gemm.aliases())
+    more = f"// {config.parts} blocks share the K of a tile and add up through a workspace."
+    return b.script(f"{head_of(config.base)}\n//\n{more}")
 
 
 class _SplitGemm(GemmEmitter):
-    def __init__(self, b: Builder, config: SplitConfig):
+    def __init__(self, b: Script, config: SplitConfig):
         super().__init__(b, config.base)
         self.parts = config.parts
         self.workspace_type = '!cute.memref<f32, gmem, align<16>, "?:1">'
@@ -76,6 +78,9 @@ class _SplitGemm(GemmEmitter):
         work = self.first_tile
         self.first_tile = work // self.parts
         self.part = work % self.parts
+        self.tile = self.first_tile  # blocks that add up have the same number
+        if self.rank is not None:
+            self.tile = self.first_tile * self.c.cluster + self.rank
         # Part s takes the stages from s*K/S to (s+1)*K/S: none is empty if there are S of them.
         begin = self.part * self.k_tiles // self.parts
         self.k_begin = begin
@@ -85,6 +90,8 @@ class _SplitGemm(GemmEmitter):
         b, c = self.b, self.c
         zero = b.constant(0)
         done = self.early if c.early else zero
+        if c.early:
+            self.fetch_early_shared()
         place = self.place(self.first_tile)
         with b.for_(done, self.k_count, 1, [done % c.stages, (done // c.stages) & 1]) as loop:
             slot, phase = loop.args
@@ -107,30 +114,24 @@ class _SplitGemm(GemmEmitter):
         size = 64 * c.chunk
         shape = f"(4,{vectors},128,{c.consumers},{chunks},{self.parts})"
         strides = f"(1,512,4,{size},{size * c.consumers},{size * c.consumers * chunks})"
-        base = b.pointer(self.workspace, self.first_tile * (size * c.consumers * chunks * self.parts))
+        tile = self.tile * (size * c.consumers * chunks * self.parts)
+        base = b.pointer(self.workspace, tile)
         base = b.op("cute.assume", base, type="!cute.ptr<f32, gmem, align<16>>")
         partials = b.view(base, f"{shape}:{strides}")
         copy = b.atom("!cute_nvgpu.atom.universal_copy<f32, 128 b>")
         registers = f"(4,{vectors}):(1,4)"
         for chunk in range(chunks):
-            with b.if_((self.part * own).ne(chunk // own * own)):
-                there = b.slice(partials, None, None, thread, self.consumer, chunk, self.part)
-                b.copy(copy, b.view(b.pointer(self.accumulators, c.chunk // 2 * chunk), registers), there)
+            there = b.slice(partials, None, None, thread, self.consumer, chunk, self.part)
+            b.copy(copy, b.view(b.pointer(self.accumulators, c.chunk // 2 * chunk), registers), there)
         self._meet()
         for mine in range(own):
-            total = b.registers(f'!cute.memref<f32, rmem, align<32>, "{registers}">')
-            b.do("cute.clear", total)
-            for part in range(self.parts):
-                with b.if_else(self.part.eq(part)) as (here, elsewhere):
-                    with here:
-                        kept = b.view(b.pointer(self.accumulators, c.chunk // 2 * (own * part + mine)), registers)
-                        self._add(total, kept)
-                    with elsewhere:
-                        found = b.registers(f'!cute.memref<f32, rmem, align<32>, "{registers}">')
-                        chunk_ = self.part * own + mine
-                        b.copy(copy, b.slice(partials, None, None, thread, self.consumer, chunk_, part), found)
-                        self._add(total, found)
-            self._store(total, mine, self.part * own + mine, place)
+            chunk_ = self.part * own + mine
+            found = [b.registers(f'!cute.memref<f32, rmem, align<32>, "{registers}">') for _ in range(self.parts)]
+            for part, values in enumerate(found):  # all loads before the first sum
+                b.copy(copy, b.slice(partials, None, None, thread, self.consumer, chunk_, part), values)
+            for values in found[1:]:
+                self._add(found[0], values)
+            self._store(found[0], mine, chunk_, place)
         self.finish_stores()
 
     def _add(self, total: Value, more: Value) -> None:
@@ -152,7 +153,7 @@ class _SplitGemm(GemmEmitter):
     def _meet(self) -> None:
         """All blocks of the tile have written what they had to."""
         b, c = self.b, self.c
-        arrived, left = b.pointer(self.counters, self.first_tile * 2), b.pointer(self.counters, self.first_tile * 2 + 1)
+        arrived, left = b.pointer(self.counters, self.tile * 2), b.pointer(self.counters, self.tile * 2 + 1)
         everyone = 128 * c.consumers
         b.run("fence_acq_rel", scope='"gpu"')
         b.run("named_barrier", 1, everyone)
@@ -169,7 +170,7 @@ class _SplitGemm(GemmEmitter):
 
     def launch(self, arguments: list[Value]) -> None:
         b, c = self.b, self.c
-        blocks = arguments[3] * arguments[4] * self.parts
+        blocks = arguments[3] * arguments[4] * (self.parts * c.cluster)
         b.do("cf.assert", blocks <= c.sms, msg=f'"more than {c.sms} blocks would have to run at once"')
         b.do("cf.assert", arguments[5] >= self.parts, msg=f'"K has fewer than {self.parts} stages"')
         b.launch("gemm", arguments, grid=blocks, threads=c.threads)

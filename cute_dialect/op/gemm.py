@@ -5,7 +5,7 @@
 >>> choose(Problem(2048, 2048, 2048)).name          # one wave: no cluster
 'f16-f16-kk-128x256-c1'
 >>> choose(Problem(128, 8192, 8192)).name           # few tiles, much K: blocks share it
-'f16-f16-kk-128x256-c1-s4'
+'f16-f16-kk-128x128-c1-q6-s2'
 """
 
 # torch is not there where the types are checked.
@@ -50,12 +50,26 @@ class Choice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names the kernel: types, majors, tile, cluster (``d``: deferred store), parts."""
+        """Names the kernel: types, majors, tile, what differs from the defaults.
+
+        ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``q``: stages;
+        ``g``: raster group; ``s``: blocks that share the K of a tile.
+        """
         c = self.config
         m, n, _ = c.tile
-        cluster = f"c{c.cluster_m}{'d' if c.deferred else ''}{'p' if c.promote else ''}"
-        parts = f"-s{self.parts}" if self.parts > 1 else ""
-        return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{cluster}{parts}"
+        shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
+        more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}"
+        options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1))
+        more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
+        return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{shape}{more}"
+
+    def workspace(self, m: int, n: int) -> tuple[int, int]:
+        """Floats and counters that the blocks of a problem share; none unless they share K."""
+        if self.parts == 1:
+            return 0, 0
+        c = self.config
+        tiles = -(-m // c.tile[0]) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster_n
+        return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
 
 
 def choose(problem: Problem, sms: int = 132) -> Choice:
@@ -77,9 +91,12 @@ def choose(problem: Problem, sms: int = 132) -> Choice:
     tiles = -(-p.m // 128) * -(-p.n // 256)
     k_tiles = -(-p.k // base.tile[2])
     if BITS[p.output] == 16:
-        for parts in (4, 2):
-            if tiles * parts <= sms and k_tiles >= 8 * parts:
-                return Choice(single._replace(serpentine=False), parts)
+        flat = single._replace(serpentine=False)
+        shared = (Choice(flat._replace(tile=(128, 128, base.tile[2]), stages=6), 2), Choice(flat, 4), Choice(flat, 2))
+        blocks = {c: -(-p.m // 128) * -(-p.n // c.config.tile[1]) * c.parts for c in shared}
+        fitting = [c for c in shared if blocks[c] <= sms and k_tiles >= 8 * c.parts]
+        if fitting and 2 * tiles <= sms:
+            return max(fitting, key=lambda c: blocks[c])
     if tiles <= sms:
         return Choice(single)
     return Choice(base._replace(deferred=BITS[p.output] == 16))
@@ -119,15 +136,13 @@ class Runner:
         import torch
 
         assert isinstance(c, torch.Tensor)
-        config = self.choice.config
-        tiles = -(-c.shape[0] // config.tile[0]) * -(-c.shape[1] // config.tile[1])
-        key = (torch.cuda.current_stream(c.device), tiles)
+        size, counters = self.choice.workspace(*c.shape)
+        key = (torch.cuda.current_stream(c.device), counters)
         found = self._shared.get(key)
         if found is None:
-            size = SplitConfig(config, self.choice.parts).workspace(tiles)
             found = self._shared[key] = (
                 torch.empty(size, device=c.device, dtype=torch.float32),
-                torch.zeros(2 * tiles, device=c.device, dtype=torch.int32),
+                torch.zeros(counters, device=c.device, dtype=torch.int32),
             )
         return found
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.op.gemm import Choice, Problem, choose
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.binding import LaunchError
 
@@ -26,6 +30,7 @@ CASES = {
     "fp8": (FP8, (200, 264, 272)),
     "fp8, two levels": (FP8._replace(tile=(128, 128, 128), promote=True, deferred=False), (200, 264, 272)),
     "tf32": (GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False), (200, 264, 72)),
+    "A shared along N": (BASE._replace(cluster_m=1, cluster_n=2), (200, 520, 136)),
     "64 rows": (SINGLE._replace(tile=(64, 256, 64)), (72, 264, 136)),
 }
 DTYPES = {
@@ -70,6 +75,49 @@ def test_product(name: str, integers: bool) -> None:
         2 ** (-9 if c.element == "tf32" else 0) if c.element == "tf32" else 2 * float(ml_dtypes.finfo(out.dtype).eps)
     )
     assert np.abs(got - exact).max() <= limit * 4 * shape[2] ** 0.5
+
+
+@pytest.mark.parametrize("cluster_n", [1, 2])
+def test_blocks_that_share_k(cluster_n: int) -> None:
+    """Twice on the same workspace: the counters are zero again; both times the same bits."""
+    config = SplitConfig(SplitConfig().base._replace(cluster_n=cluster_n, tile=(128, 128, 64), stages=6), 2)
+    choice = Choice(config.base, config.parts)
+    module = compile(gemm_sm90_split(config), emit="base")
+    shape = (136, 264, 328)
+    a, b, out = (x[0] for x in operands(config.base, shape, integers=False))
+    floats, counters = choice.workspace(*shape[:2])
+    workspace, counts = np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+    results: list[bytes] = []
+    for schedule in ("round-robin", "random"):
+        out[:] = np.nan
+        module.kernel("launch")(a, b, out, workspace, counts, device="cpu", schedule=schedule)
+        assert (counts == 0).all()
+        results.append(out.tobytes())
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    assert np.abs(out - exact).max() <= 8e-3 * shape[2] ** 0.5
+    assert results[0] == results[1]
+
+
+def test_the_generator_prints_the_example() -> None:
+    example = Path(__file__).parents[1] / "examples" / "gemm_sm90.mlir"
+    assert gemm_sm90() == example.read_text()
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [
+        (Problem(8192, 8192, 8192), "f16-f16-kk-128x256-c2d"),
+        (Problem(2048, 2048, 2048, "bf16", "bf16"), "bf16-bf16-kk-128x256-c1"),
+        (Problem(128, 8192, 8192), "f16-f16-kk-128x128-c1-q6-s2"),
+        (Problem(64, 1024, 16384), "f16-f16-kk-128x128-c1-q6-s2"),
+        (Problem(4096, 4096, 4096, "f8E4M3FN", "bf16"), "f8E4M3FN-bf16-kk-128x256-c2d"),
+        (Problem(4096, 4096, 4096, "tf32", "f32"), "tf32-f32-kk-128x256-c2"),
+    ],
+)
+def test_which_kernel_for_which_problem(problem: Problem, name: str) -> None:
+    choice = choose(problem)
+    assert choice.name == name
+    choice.config.check()
 
 
 def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
