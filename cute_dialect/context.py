@@ -1,12 +1,15 @@
-"""Which dialects a tool knows: made lazily, so that a file pays for the dialects it uses."""
+"""Which dialects a tool knows: made lazily, so that a file pays for the dialects, and of ours the ops, that it uses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Literal, TypeAlias
 
 from xdsl.context import Context
-from xdsl.ir import Dialect
+from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
+
+from cute_dialect.extensions import module_of_op, module_of_type
 
 DialectScope: TypeAlias = Literal["cute", "base", "all"]
 
@@ -18,6 +21,112 @@ _UPSTREAM: Mapping[str, tuple[str, ...]] = {
     "base": _BASE,
     "all": _BASE,
 }
+_OWN = ("cute", "cute_nvgpu")
+
+
+class CuteContext(Context):
+    """A context that knows ``cute`` and ``cute_nvgpu`` whole, but imports an extension when a name of it is met.
+
+    A name that :mod:`.extensions` does not list, and a question for all ops or attributes that there are (the nearest
+    name, in a message), import everything.
+    """
+
+    def load_registered_dialect(self, name: str) -> None:
+        """Load a dialect; of ours just the core."""
+        if name not in _OWN or self._registered_dialects.get(name) not in (_cute, _cute_nvgpu):
+            super().load_registered_dialect(name)
+            return
+        from cute_dialect.dialect import get_core_dialect
+
+        dialect = get_core_dialect(name)
+        self._loaded_dialects[name] = dialect
+        self._add(dialect.operations, dialect.attributes)
+
+    def clone(self) -> Context:
+        """A copy; what it loads later is its own."""
+        return type(self)(
+            self.allow_unregistered,
+            self._loaded_dialects.copy(),
+            self._loaded_ops.copy(),
+            self._loaded_attrs.copy(),
+            self._loaded_types.copy(),
+            self._registered_dialects.copy(),
+        )
+
+    def _get_known_op(self, name: str) -> type[Operation] | None:
+        found = super()._get_known_op(name)
+        if found is None and self._extend(name, module_of_op(name)):
+            found = self._loaded_ops.get(name)
+        return found
+
+    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+        """The class of a type, or ``None``."""
+        if name not in self._loaded_types:
+            self._load_own(name)
+        return super().get_optional_type(name)
+
+    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+        """The class of an attribute, or ``None``."""
+        if name not in self._loaded_attrs:
+            self._load_own(name)
+        return super().get_optional_attr(name)
+
+    @property
+    def loaded_ops(self) -> Iterable[type[Operation]]:
+        """All ops of the dialects met so far."""
+        self._load_rest()
+        return self._loaded_ops.values()
+
+    @property
+    def loaded_attrs(self) -> Iterable[type[Attribute]]:
+        """All attributes of the dialects met so far."""
+        self._load_rest()
+        return self._loaded_attrs.values()
+
+    @property
+    def loaded_types(self) -> Iterable[type[TypeAttribute]]:
+        """All types of the dialects met so far."""
+        self._load_rest()
+        return self._loaded_types.values()
+
+    def _load_own(self, name: str) -> None:
+        """See to it that a type or attribute of ours is there."""
+        dialect = name.partition(".")[0]
+        if dialect in _OWN and dialect in self._registered_dialects:
+            if dialect not in self._loaded_dialects:
+                self.load_registered_dialect(dialect)
+            if name not in self._loaded_types and name not in self._loaded_attrs:
+                self._extend(name, module_of_type(name))
+
+    def _extend(self, name: str, module: str | None) -> bool:
+        """Load the extension that holds ``name``, or all if that is not known.  Tells whether ``name`` may be ours."""
+        if name.partition(".")[0] not in self._loaded_dialects or not name.startswith(("cute.", "cute_nvgpu.")):
+            return False
+        if module is None:
+            self._load_rest()
+            return True
+        found = import_module(module)
+        self._add([*getattr(found, "OPS", ()), *getattr(found, "CUTE_OPS", ())], ())
+        self._add((), [*getattr(found, "ATTRS", ()), *getattr(found, "CUTE_ATTRS", ())])
+        return True
+
+    def _load_rest(self) -> None:
+        for name in _OWN:
+            if name in self._loaded_dialects and self._registered_dialects.get(name) in (_cute, _cute_nvgpu):
+                dialect = self._registered_dialects[name]()
+                self._add(dialect.operations, dialect.attributes)
+
+    def _add(self, ops: Iterable[type[Operation]], attributes: Iterable[type[Attribute]]) -> None:
+        """Make classes known, those of a dialect that is not registered here (``cute_nvgpu`` alone) aside."""
+        for op in ops:
+            if op.name.partition(".")[0] in self._registered_dialects:
+                self._loaded_ops[op.name] = op
+        for a in attributes:
+            if a.name.partition(".")[0] in self._registered_dialects:
+                if issubclass(a, TypeAttribute):
+                    self._loaded_types[a.name] = a
+                else:
+                    self._loaded_attrs[a.name] = a
 
 
 def make_context(dialects: DialectScope = "all", *, allow_unregistered: bool = False) -> Context:
@@ -28,7 +137,7 @@ def make_context(dialects: DialectScope = "all", *, allow_unregistered: bool = F
     """
     from cute_dialect.upstream.registry import register
 
-    context = Context(allow_unregistered=allow_unregistered)
+    context = CuteContext(allow_unregistered=allow_unregistered)
     register(context, _UPSTREAM[dialects])
     if dialects != "base":
         context.register_dialect("cute", _cute)

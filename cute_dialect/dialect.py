@@ -40,16 +40,28 @@ def core_ops() -> list[type[Operation]]:
 
 
 @cache
+def get_core_dialect(name: str) -> Dialect:
+    """``cute`` or ``cute_nvgpu`` without the extensions (:mod:`.extensions`): what nearly every file uses."""
+    from cute_dialect import memory_types, nvgpu_types, types
+
+    if name == "cute_nvgpu":
+        return Dialect(name, [], nvgpu_types.ATTRS)
+    from cute_dialect.ops import access, memory, tiled
+
+    ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]
+    attributes: list[type[Attribute]] = [*types.TYPES.values(), *types.ATTRS.values(), *memory_types.ATTRS]
+    return Dialect(name, ops, attributes, [CuteConstants()])
+
+
+@cache
 def get_cute_dialect() -> Dialect:
     """The dialect ``cute``: layouts, their algebra, tensors and memory."""
-    from cute_dialect import memory_types, nvgpu_mma_types, types
-    from cute_dialect.ops import access, arch, memory, tiled
+    from cute_dialect import nvgpu_mma_types
+    from cute_dialect.ops import arch
 
-    ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS, *arch.CUTE_OPS]
-    attributes: list[type[Attribute]] = [
-        *types.TYPES.values(), *types.ATTRS.values(), *memory_types.ATTRS, *nvgpu_mma_types.CUTE_ATTRS
-    ]  # fmt: skip
-    return Dialect("cute", ops, attributes, [CuteConstants()])
+    core = get_core_dialect("cute")
+    attributes: list[type[Attribute]] = [*core.attributes, *nvgpu_mma_types.CUTE_ATTRS]
+    return Dialect("cute", [*core.operations, *arch.CUTE_OPS], attributes, [CuteConstants()])
 
 
 @cache

@@ -24,6 +24,9 @@ Removes ``atom``, ``make_tiled_copy``, ``tiled.copy.partition_*``, ``copy``, ``f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
@@ -32,8 +35,8 @@ from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import Layout
+from cute_dialect.extensions import module_of_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
-from cute_dialect.nvgpu_copy_types import InstructionCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
@@ -41,7 +44,7 @@ from cute_dialect.ops.kinds import Typed
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
-from cute_dialect.passes.lowering import copy_atoms, fills, mma_atoms, tma_atoms
+from cute_dialect.passes.lowering import fills
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan, side_of
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import CuteType, LayoutType
@@ -57,7 +60,7 @@ class AlgoToArchPass(Pass):
     def run(self, op: Operation, ctx: PassContext) -> None:
         values: list[Operation] = []
         for inner in list(op.walk()):
-            handler = HANDLERS.get(inner.name)
+            handler = handler_of(inner.name)
             if handler is None or (handler is _layout_op and not on_layout_of_tensor(inner)):
                 continue
             try:
@@ -71,11 +74,10 @@ class AlgoToArchPass(Pass):
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Ops of the tiled layer must be gone."""
-        return (
-            o
-            for o in op.walk()
-            if o.name in HANDLERS and (HANDLERS[o.name] is not _layout_op or on_layout_of_tensor(o))
-        )
+        for o in op.walk():
+            handler = handler_of(o.name)
+            if handler is not None and (handler is not _layout_op or on_layout_of_tensor(o)):
+                yield o
 
 
 def _nothing(op: Operation) -> None:
@@ -214,14 +216,9 @@ def _copy(op: Operation) -> None:
     if isinstance(atom, TiledCopyType):
         atom = atom.data.atom
     assert isinstance(atom, CopyAtomType)
-    if atom.name.startswith("cute_nvgpu.atom.tma_"):
-        tma_atoms.copy(op)
-        return
-    if isinstance(atom, InstructionCopyType):
-        copy_atoms.lower_copy(op, atom)
-        return
     if not isinstance(atom, UniversalCopyType):
-        raise PassError(f"no lowering for copies by {atom}", op)
+        _copy_by_instruction(op, atom)
+        return
     sides: list[Side] = []
     for tensor in (op.source, op.destination):
         t = tensor.type
@@ -253,6 +250,18 @@ def _copy(op: Operation) -> None:
             accesses.move_guarded(step)
 
 
+def _copy_by_instruction(op: tiled.CopyOp, atom: CopyAtomType) -> None:
+    from cute_dialect.nvgpu_copy_types import InstructionCopyType
+    from cute_dialect.passes.lowering import copy_atoms, tma_atoms
+
+    if atom.name.startswith("cute_nvgpu.atom.tma_"):
+        tma_atoms.copy(op)
+    elif isinstance(atom, InstructionCopyType):
+        copy_atoms.lower_copy(op, atom)
+    else:
+        raise PassError(f"no lowering for copies by {atom}", op)
+
+
 def _tiled_copy(op: Operation) -> None:
     tc, source, destination, tid, *pred = op.operands
     site = Site(op)
@@ -265,13 +274,13 @@ def _tiled_copy(op: Operation) -> None:
             parts[i] = made[-1].results[0]
     made.append(site.add(tiled.CopyOp(tc, parts[0], parts[1], *pred)))
     for new in made:
-        HANDLERS[new.name](new)
+        _CORE[new.name](new)
     for new in reversed(made):
         new.detach()
         new.erase()
 
 
-HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+_CORE: Mapping[str, Callable[[Operation], None]] = {
     "cute.slice": _layout_op,
     "cute.crd2idx": _layout_op,
     "cute.atom": _nothing,
@@ -283,8 +292,23 @@ HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.tiled_copy": _tiled_copy,
     "cute.fill": _fill,
     "cute.clear": _clear,
-    **copy_atoms.HANDLERS,
-    **mma_atoms.HANDLERS,
-    **tma_atoms.HANDLERS,
 }
-"""Op name -> how it is lowered in place."""
+"""Op name -> how it is lowered in place, of the core."""
+_EXTENSIONS: Mapping[str, str] = {
+    "cute_dialect.ops.tile_copies": "copy_atoms",
+    "cute_dialect.ops.mma": "mma_atoms",
+    "cute_dialect.ops.gemm": "mma_atoms",
+    "cute_dialect.ops.tma": "tma_atoms",
+}
+"""Module of an op outside the core -> the module of ``passes.lowering`` with its handler, in ``HANDLERS``."""
+
+
+@cache
+def handler_of(name: str) -> Callable[[Operation], None] | None:
+    """How an op is lowered in place, by its name; ``None`` for ops that stay."""
+    found = _CORE.get(name)
+    lowering = _EXTENSIONS.get(module_of_op(name) or "")
+    if found is not None or lowering is None:
+        return found
+    module = import_module(f"cute_dialect.passes.lowering.{lowering}")
+    return cast("Mapping[str, Callable[[Operation], None]]", module.HANDLERS).get(name)

@@ -78,7 +78,7 @@ class ExpandOpsPass(Pass):
 
         table = expansions()
         for o in op.walk():
-            if o is not op and type(o) in table and not on_layout_of_tensor(o):
+            if o is not op and o.name in table and not on_layout_of_tensor(o):
                 yield o
 
 
@@ -102,7 +102,7 @@ class ExpandContext:
             for region in op.regions:
                 for inner in region.blocks:
                     self.block(inner)
-            handler = self._expansions.get(type(op))
+            handler = self._expansions.get(op.name)
             if handler is not None:
                 self._op, self._block = op, block
                 self._constants.clear()
@@ -165,16 +165,16 @@ Expansion = Callable[[Operation, ExpandContext], None]
 
 
 @cache
-def expansions() -> Mapping[type[Operation], Expansion]:
-    """Which ops are expanded, and how."""
+def expansions() -> Mapping[str, Expansion]:
+    """Which ops are expanded, by name, and how."""
     from cute_dialect.dialect import core_ops
     from cute_dialect.ops.access import ALIASES
     from cute_dialect.passes.expand_tensor import EXPANSIONS
 
-    table: dict[type[Operation], Expansion] = dict(EXPANSIONS)
+    table: dict[str, Expansion] = dict(EXPANSIONS)
     for op in (*core_ops(), *ALIASES):
         if op.name not in SURVIVING:
-            table[op] = _expand_comparison if issubclass(op, ComparisonOp) else _expand_core
+            table[op.name] = _expand_comparison if issubclass(op, ComparisonOp) else _expand_core
     return table
 
 
@@ -183,7 +183,7 @@ def _expand_core(op: Operation, ctx: ExpandContext) -> None:
     if op.LIFT and is_tensor(op.operands[0].type):
         from cute_dialect.passes.expand_tensor import EXPANSIONS
 
-        expansion = EXPANSIONS.get(type(op))
+        expansion = EXPANSIONS.get(op.name)
         if expansion is None:
             raise PassError(f"'{op.name}' of a tensor cannot be expanded", op)
         expansion(op, ctx)

@@ -28,7 +28,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
 from cute_dialect.dialect import core_ops
 from cute_dialect.memory_types import MemRefType, PtrType, TensorType
-from cute_dialect.ops import algebra, size_index, tensors, views
+from cute_dialect.ops import algebra, size_index, views
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed, tracked
 from cute_dialect.ops.lifted import slice_offset
@@ -75,7 +75,9 @@ def _offset_type(offset: IntTuple) -> IntTupleType:
 
 def _placed(op: Operation, ctx: ExpandContext) -> None:
     """local_tile and its like: layout and offset from the op's own function, over values."""
-    assert isinstance(op, tensors.PlacedOp)
+    from cute_dialect.ops.tensors import PlacedOp
+
+    assert isinstance(op, PlacedOp)
     tensor = op.operands[0]
     declared = op.results[0].type
     assert isinstance(declared, TensorType)
@@ -90,12 +92,14 @@ def _placed(op: Operation, ctx: ExpandContext) -> None:
 
 
 def _recast_tensor(op: Operation, ctx: ExpandContext) -> None:
+    from cute_dialect.ops.tensors import recast
+
     tensor = op.operands[0]
     t, declared = tensor.type, op.results[0].type
     assert isinstance(t, MemRefType) and isinstance(declared, MemRefType)
     layout = tracked(ctx.scalars_of(_emit(ctx, views.GetLayoutOp(tensor))))
     assert isinstance(layout, Layout | ComposedLayout)
-    new = tensors.recast(t, layout, declared.element)
+    new = recast(t, layout, declared.element)
     it = _emit(ctx, views.RecastIterOp(_emit(ctx, views.GetIterOp(tensor)), PtrType(declared.data.ptr)))
     part = rebuild(views.layout_type(declared.layout), new, ctx.emitter)
     ctx.replace(op, [_emit(ctx, views.MakeViewOp(it, part, declared))])
@@ -128,15 +132,15 @@ def _lifted(op: Operation, ctx: ExpandContext) -> None:
     ctx.replace(op, [_emit(ctx, views.MakeViewOp(it, part, declared))])
 
 
-EXPANSIONS: Mapping[type[Operation], Callable[[Operation, ExpandContext], None]] = {
-    **{op: _lifted for op in core_ops() if issubclass(op, CuteOp) and op.LIFT},
-    algebra.SliceOp: _slice,
-    tensors.LocalTileOp: _placed,
-    tensors.LocalPartitionOp: _placed,
-    tensors.DomainOffsetOp: _placed,
-    tensors.RecastTensorOp: _recast_tensor,
+EXPANSIONS: Mapping[str, Callable[[Operation, ExpandContext], None]] = {
+    **{op.name: _lifted for op in core_ops() if issubclass(op, CuteOp) and op.LIFT},
+    "cute.slice": _slice,
+    "cute.local_tile": _placed,
+    "cute.local_partition": _placed,
+    "cute.domain_offset": _placed,
+    "cute.recast_tensor": _recast_tensor,
 }
-"""What a layout op does when its first operand is a tensor."""
+"""What a layout op, by name, does when its first operand is a tensor."""
 
 
 def on_layout_of_tensor(op: Operation) -> bool:

@@ -32,39 +32,43 @@ After::
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
+from cute_dialect.extensions import module_of_op
 from cute_dialect.passes.base import Pass, PassContext
-from cute_dialect.passes.lowering import (
-    arch_copy,
-    arch_mma,
-    arch_sync,
-    arch_tma,
-    control,
-    core,
-    functions,
-    memory,
-    smem,
-)
+from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory
 from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import is_cute
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 
-HANDLERS: Mapping[str, Handler] = {
-    **core.HANDLERS,
-    **memory.HANDLERS,
-    **smem.HANDLERS,
-    **control.HANDLERS,
-    **functions.HANDLERS,
-    **arch_sync.HANDLERS,
-    **arch_copy.HANDLERS,
-    **arch_mma.HANDLERS,
-    **arch_tma.HANDLERS,
+_CORE: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
+"""Op name -> how it is lowered, of the core."""
+_EXTENSIONS: Mapping[str, str] = {
+    "cute_dialect.ops.shared_memory": "smem",
+    "cute_dialect.ops.arch_sync": "arch_sync",
+    "cute_dialect.ops.arch_copy": "arch_copy",
+    "cute_dialect.ops.arch_mma": "arch_mma",
+    "cute_dialect.ops.arch_tma": "arch_tma",
+    "cute_dialect.ops.tma": "arch_tma",
 }
-"""Op name -> how it is lowered; every other op is kept, over lowered values and types."""
+"""Module of an op outside the core -> the module of ``passes.lowering`` with its handler, in ``HANDLERS``."""
+
+
+@cache
+def handler_of(name: str) -> Handler | None:
+    """How an op is lowered, by its name; an op without handler is kept, over lowered values and types."""
+    found = _CORE.get(name)
+    lowering = _EXTENSIONS.get(module_of_op(name) or "")
+    if found is not None or lowering is None:
+        return found
+    module = import_module(f"cute_dialect.passes.lowering.{lowering}")
+    return cast("Mapping[str, Handler]", module.HANDLERS).get(name)
 
 
 class ToBasePass(Pass):
@@ -115,7 +119,7 @@ def _lower_symbol(op: Operation, formats: Formats | None, ctx: PassContext, *, d
     in_memory: dict[Operation, str] = {}
     while True:
         try:
-            low = Lowering(HANDLERS, formats, device, frozenset(in_memory))
+            low = Lowering(handler_of, formats, device, frozenset(in_memory))
             new = low.symbol(op)
         except NeedsMemory as e:
             assert e.op not in in_memory
@@ -123,4 +127,8 @@ def _lower_symbol(op: Operation, formats: Formats | None, ctx: PassContext, *, d
             continue
         for alloca, reason in in_memory.items():
             ctx.remark(f"this register tensor is kept in local memory: {reason}", alloca)
-        return [*smem.finish(low, new), new]
+        if low.smem is None:
+            return [new]
+        from cute_dialect.passes.lowering.smem import finish
+
+        return [*finish(low, new), new]

@@ -29,7 +29,6 @@ from cute_dialect.memory_types import (
     TiledCopyType,
     element_bits,
 )
-from cute_dialect.nvgpu_mma_types import MmaAtomType
 from cute_dialect.ops.base import CuteOp, Properties, cute_op
 from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
@@ -63,7 +62,7 @@ class AtomOp(MemoryOp):
         super().__init__(result_types=[result_type])
 
     def verify_(self) -> None:
-        if not isinstance(self.result.type, CopyAtomType | MmaAtomType):
+        if not self.result.type.name.startswith("cute_nvgpu.atom."):
             raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
 
     @classmethod

@@ -15,7 +15,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.memory_types import MemRefType, PtrType
-from cute_dialect.nvgpu_mma_types import MmaAtomType
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
     accumulator_unit,
@@ -177,6 +176,8 @@ def _offset(op: Operation, start: int | None) -> int | None:
 def _wgmma_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
     if root is None or found is None:
         return
+    from cute_dialect.nvgpu_mma_types import MmaAtomType
+
     atom, t = op.properties["atom"], op.operands[0].type
     assert isinstance(atom, MmaAtomType) and isinstance(t, MemRefType)
     if root[1] is None:

@@ -23,7 +23,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.lowering.arch_tma import parameter_attributes
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
@@ -118,6 +117,8 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
         of_kept = [a.data for i, a in enumerate(of_all.data) if i not in dropped]
     maps = [x.name.startswith("cute_nvgpu.atom.tma_") for i, x in enumerate(t.inputs) if i not in dropped]
     if kernel and any(maps):
+        from cute_dialect.passes.lowering.arch_tma import parameter_attributes
+
         of_kept = of_kept or [{} for _ in kept]
         of_kept = [{**a, **parameter_attributes()} if m else a for a, m in zip(of_kept, maps)]
     new = llvm.FuncOp(_name(op), llvm.LLVMFunctionType(kept, result), attributes=attributes, arg_attrs=of_kept)

@@ -26,12 +26,9 @@ from cute_dialect.memory_types import (
     ADDRESS_SPACE,
     ConstrainedIntType,
     CoordTensorType,
-    CopyAtomType,
     MemRefType,
     PtrType,
-    TiledCopyType,
 )
-from cute_dialect.nvgpu_mma_types import MmaAtomType, TiledMmaType
 from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType
 
@@ -101,7 +98,7 @@ def lowered(attribute: Attribute) -> Attribute:
         return struct([_tree(attribute.data.iter), _value(attribute.layout)])
     if attribute.name.startswith("cute_nvgpu.atom.tma_"):
         return LLVMPointerType()  # to the 128 bytes of the tensor map
-    if isinstance(attribute, TiledCopyType | CopyAtomType | MmaAtomType | TiledMmaType):
+    if attribute.name.startswith("cute_nvgpu.atom.") or attribute.name in ("cute.tiled_copy", "cute.tiled_mma"):
         return struct([])
     if isinstance(attribute, VectorType):
         vector = cast("VectorType[Attribute]", attribute)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import IntegerType, i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
@@ -45,12 +45,12 @@ class Lowering:
 
     def __init__(
         self,
-        handlers: Mapping[str, Handler],
+        handler_of: Callable[[str], Handler | None],
         formats: Formats | None,
         device: bool,
         in_memory: frozenset[Operation],
     ):
-        self.handlers = handlers
+        self.handler_of = handler_of
         self.formats = formats
         self.device = device
         self.in_memory = in_memory
@@ -81,7 +81,7 @@ class Lowering:
 
     def lower(self, op: Operation) -> None:
         self.build.location = op.location
-        handler = self.handlers.get(op.name)
+        handler = self.handler_of(op.name)
         try:
             if handler is not None:
                 handler(self, op)
