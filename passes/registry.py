@@ -53,6 +53,7 @@ _ROWS: tuple[PassInfo, ...] = (
     PassInfo(
         "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", "to_base", "ToBasePass"
     ),
+    PassInfo("convert-nvgpu-to-nvvm", "nvgpu ops, as cute-to-base{arch-dialect=nvgpu} leaves, to nvvm", "base"),
     PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
     PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
     PassInfo(

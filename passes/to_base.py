@@ -8,6 +8,8 @@ One forward walk with a value map.
 * A kernel (``gpu.func … kernel``) becomes an ``llvm.func`` with ``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` and
   ``cute.args`` (the types its arguments had, which the launcher checks).
 * Offsets into memory are widened to 64 bits (:mod:`.lowering.widen`).
+* Instructions become ``nvvm`` ops or inline PTX; with ``arch-dialect=nvgpu`` those that upstream's ``nvgpu`` carries
+  rightly become ops of it, and a remark names what it cannot (:mod:`.lowering.to_nvgpu`).
 * Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are
   unrolled.
 
@@ -31,7 +33,8 @@ After::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import cast
@@ -40,7 +43,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
 from cute_dialect.extensions import module_of_op
-from cute_dialect.passes.base import Pass, PassContext
+from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
 from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory
 from cute_dialect.passes.lowering.printing import Formats
@@ -71,8 +74,34 @@ def handler_of(name: str) -> Handler | None:
     return cast("Mapping[str, Handler]", module.HANDLERS).get(name)
 
 
+ARCH_DIALECTS = ("nvvm", "nvgpu")
+"""What ``arch-dialect`` may be."""
+
+HandlerOf = Callable[[str], Handler | None]
+"""How an op is lowered, by its name."""
+
+Start = Callable[[], HandlerOf]
+"""Gives the handlers for one function."""
+
+
+@dataclass(frozen=True)
+class ToBaseOptions(PassOptions):
+    """``arch-dialect``: the dialect of instructions, ``nvvm`` or, where it has them, ``nvgpu``."""
+
+    arch_dialect: str = "nvvm"
+
+    def __post_init__(self) -> None:
+        if self.arch_dialect not in ARCH_DIALECTS:
+            known = " or ".join(ARCH_DIALECTS)
+            raise PassOptionError(
+                f"option 'arch-dialect' of pass 'cute-to-base': expected {known}, got '{self.arch_dialect}'"
+            )
+
+
 class ToBasePass(Pass):
     """Lower everything that is left of the dialect to base ops."""
+
+    Options = ToBaseOptions
 
     name = "cute-to-base"
     summary = "lower cute types to LLVM structs and pointers, the remaining cute ops to base ops"
@@ -82,9 +111,24 @@ class ToBasePass(Pass):
         module: Operation | None = op
         while module is not None and not isinstance(module, ModuleOp):
             module = module.parent_op()
+        start = self._start(ctx)
         for region in op.regions:
             formats = Formats(module) if module is not None else None
-            _lower_region(region, formats, ctx, device=op.name == "gpu.module")
+            _lower_region(region, formats, ctx, start, device=op.name == "gpu.module")
+
+    def _start(self, ctx: PassContext) -> Start:
+        if self.options_as(ToBaseOptions).arch_dialect == "nvvm":
+            return lambda: handler_of
+        from cute_dialect.passes.lowering import to_nvgpu
+
+        said: set[tuple[str, str]] = set()
+
+        def report(op: Operation, why: str) -> None:
+            if (op.name, why) not in said:
+                said.add((op.name, why))
+                ctx.remark(f"'{op.name}' is not lowered to nvgpu: {why}", op)
+
+        return lambda: to_nvgpu.handlers(handler_of, report)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Ops that still belong to the dialect or use its types."""
@@ -94,16 +138,16 @@ class ToBasePass(Pass):
                 yield o
 
 
-def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, *, device: bool) -> None:
+def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, start: Start, *, device: bool) -> None:
     """Lower the symbols of a module in place, one by one."""
     for block in region.blocks:
         for op in list(block.ops):
             if isinstance(op, ModuleOp) or op.name == "gpu.module":
                 inner = Formats(op) if isinstance(op, ModuleOp) else formats
                 for r in op.regions:
-                    _lower_region(r, inner, ctx, device=device or op.name == "gpu.module")
+                    _lower_region(r, inner, ctx, start, device=device or op.name == "gpu.module")
                 continue
-            *added, new = _lower_symbol(op, formats, ctx, device=device)
+            *added, new = _lower_symbol(op, formats, ctx, start, device=device)
             for o in (*added, new):
                 block.insert_op_before(o, op)
             if not op.results:
@@ -114,12 +158,14 @@ def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, *, 
                 block.erase_op(op)
 
 
-def _lower_symbol(op: Operation, formats: Formats | None, ctx: PassContext, *, device: bool) -> list[Operation]:
+def _lower_symbol(
+    op: Operation, formats: Formats | None, ctx: PassContext, start: Start, *, device: bool
+) -> list[Operation]:
     # What takes the place of a symbol: the globals it needs, then itself.
     in_memory: dict[Operation, str] = {}
     while True:
         try:
-            low = Lowering(handler_of, formats, device, frozenset(in_memory))
+            low = Lowering(start(), formats, device, frozenset(in_memory))
             new = low.symbol(op)
         except NeedsMemory as e:
             assert e.op not in in_memory

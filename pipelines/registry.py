@@ -23,10 +23,14 @@ class PipelineOption(NamedTuple):
 
     default: str
     help: str
+    choices: tuple[str, ...] = ()
+    """all that it may be; empty: anything"""
 
 
 class NamedPipeline(NamedTuple):
-    """A named pipeline; ``template`` holds ``<option>`` where an option's value goes."""
+    """A named pipeline; ``template`` holds ``<option>`` where an option's value goes, and
+    ``<option=value?text>`` where text goes if the option has that value.
+    """
 
     name: str
     summary: str
@@ -50,8 +54,14 @@ class NamedPipeline(NamedTuple):
                 raise PipelineError(
                     f"option '{key}' of pipeline '{self.name}': '{value}' holds a blank, brace or quote"
                 )
+            choices = self.options[key].choices
+            if choices and value not in choices:
+                raise PipelineError(
+                    f"option '{key}' of pipeline '{self.name}': expected {' or '.join(choices)}, got '{value}'"
+                )
             values[key] = value
-        return re.sub(r"<([\w-]+)>", lambda m: values[m.group(1)], self.template)
+        text = re.sub(r"<([\w-]+)=([\w-]+)\?([^<>]*)>", lambda m: m[3] if values[m[1]] == m[2] else "", self.template)
+        return re.sub(r"<([\w-]+)>", lambda m: values[m.group(1)], text)
 
     def elements(self, options: Mapping[str, str] | None = None) -> tuple[Element, ...]:
         """The passes for these options.  Raises PipelineError."""
@@ -63,13 +73,17 @@ _ROWS = (
     NamedPipeline(
         "nvptx",
         "cute to PTX for a GPU (the default)",
-        f"builtin.module({_CUTE},base-prepare,one-shot-convert-to-llvm,"
+        f"builtin.module({_CUTE}<arch-dialect=nvgpu?{{arch-dialect=nvgpu}},convert-nvgpu-to-nvvm>,"
+        "base-prepare,one-shot-convert-to-llvm,"
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
         "emit-gpu-binary{compilation-target=<compilation-target>})",
         {
             "chip": PipelineOption("sm_90a", "architecture"),
             "features": PipelineOption("+ptx83", "PTX version; +ptx86 where an instruction needs it"),
             "O": PipelineOption("3", "optimisation level of LLVM, 0 to 3"),
+            "arch-dialect": PipelineOption(
+                "nvvm", "nvgpu: by way of upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu")
+            ),
             "compilation-target": PipelineOption("isa", "isa (PTX), bin (cubin), fatbin or llvm (bitcode)"),
         },
     ),
@@ -79,7 +93,12 @@ _ROWS = (
         "builtin.module(cute-fold-static,cute-expand-ops,cute-to-base,base-prepare,one-shot-convert-to-llvm)",
         {},
     ),
-    NamedPipeline("base", "cute to base ops, nothing of upstream MLIR needed", f"builtin.module({_CUTE})", {}),
+    NamedPipeline(
+        "base",
+        "cute to base ops, nothing of upstream MLIR needed",
+        f"builtin.module({_CUTE}<arch-dialect=nvgpu?{{arch-dialect=nvgpu}}>)",
+        {"arch-dialect": PipelineOption("nvvm", "nvgpu: upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu"))},
+    ),
 )
 
 PIPELINES: Mapping[str, NamedPipeline] = {row.name: row for row in _ROWS}
