@@ -1,7 +1,7 @@
 """``cute-bench interp``: how fast the CPU interpreter is, on kernels of this repository, without and with checks.
 
-A lane-op is one op of the lowered kernel for one thread; what a wgmma or a TMA copy does counts as one.  Seconds are wall
-clock of the best of a few runs, compiling left out.
+A lane-op is one op of the lowered kernel for one thread; what a wgmma or a TMA copy does counts as one.  Seconds are
+wall clock of the best of a few runs, compiling left out.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
                 raise
             except Exception as e:
                 at = n - 1 - it.__length_hint__()  # type: ignore[attr-defined]
-                if not settle(infos[at], R, g):
+                if isinstance(e, Fault) or not settle(infos[at], R, g):
                     recover(e, infos[at], R, g)
                     continue
                 try:

@@ -1,0 +1,109 @@
+"""The Hopper GEMM in cute IR with one line broken: caught after lowering, with the line of the cute text.
+
+Each mutation removes or edits the n-th line that a pattern finds in the generated file.  The file runs four tiles on one
+cluster of two blocks, so that the ring of stages and the staging buffers are used again.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from cute_dialect.interp import InterpError
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.pipelines import compile as compile_cute
+
+ARCH = r"cute_nvgpu\.arch\."
+
+
+class Broken(NamedTuple):
+    """`line`: pattern of the line, the `nth` that it finds (-1: the last); `new`: (what, instead), or None to drop it."""
+
+    name: str
+    line: str
+    nth: int
+    new: tuple[str, str] | None
+    kind: str
+    message: str
+
+
+CORPUS = [
+    Broken("no mbarrier fence", ARCH + "fence_mbarrier_init", 0, None, "race", "initialisation is not visible"),
+    Broken("producer does not wait", ARCH + "mbarrier_wait", 0, None, "race|sync", "write-after-|arrivals with only"),
+    Broken(
+        "consumer does not wait", ARCH + "mbarrier_wait", 2, None, "race|deadlock", "race on shared|arrivals missing"
+    ),
+    Broken("no wgmma fence", ARCH + "wgmma_fence", 0, None, "wgmma", "without a wgmma.fence"),
+    Broken("no commit", ARCH + "wgmma_commit_group", 1, None, "race|wgmma", "wgmma"),
+    Broken("no wait in the loop", ARCH + "wgmma_wait_group", 0, None, "race", "expected wgmma.wait_group"),
+    Broken(
+        "waits for too little", ARCH + "wgmma_wait_group.*n = 0", 0, ("n = 0", "n = 1"), "wgmma", "before it has been"
+    ),
+    Broken("stage not released", ARCH + "mbarrier_arrive_cluster", 0, None, "deadlock", "arrivals missing"),
+    Broken(
+        "too few releases expected", ARCH + "mbarrier_init.*c2_i32", 0, ("%c2_i32", "%c1_i32"), "race|sync|deadlock", ""
+    ),
+    Broken(
+        "too many releases expected",
+        ARCH + "mbarrier_init.*c2_i32",
+        0,
+        ("%c2_i32", "%c4_i32"),
+        "deadlock",
+        "of 4 arrivals",
+    ),
+    Broken("too few bytes expected", "arith.constant 24576", 0, (" 24576", " 16384"), "sync", "expect_tx of at least"),
+    Broken(
+        "too many bytes expected", "arith.constant 24576", 0, (" 24576", " 32768"), "deadlock", "8192 bytes missing"
+    ),
+    Broken("staging overwritten", ARCH + "bulk_wait_group.*n = 1", 0, None, "race", "bulk.wait_group"),
+    Broken("one thread knows of the free buffer", ARCH + "syncwarp", 0, None, "race", "race on shared memory"),
+    Broken("no proxy fence", ARCH + "fence_proxy_async", 0, None, "race", "without a fence.proxy.async"),
+    Broken("store before the warp has written", ARCH + "syncwarp", 1, None, "race", "read-after-write race"),
+    Broken("stores not committed", ARCH + "bulk_commit_group", 0, None, "race", "bulk"),
+    Broken("stores not waited for", ARCH + "bulk_wait_group.*n = 0", 0, None, "race", "may still read shared memory"),
+]
+
+
+@lru_cache(maxsize=1)
+def original() -> str:
+    return gemm_sm90(GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2))
+
+
+def run(text: str, schedule: str = "round-robin") -> bool:
+    """Whether the result is right."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (256, 320)).astype(np.float16) for _ in range(2))
+    c = np.full((256, 256), np.nan, np.float16)
+    module = compile_cute(text, emit="base")
+    report = module.kernel("launch")(a, b, c, device="cpu", checks=["race", "oob", "uninit", "sync"], schedule=schedule)
+    assert report is not None and report.blocks == 2
+    return np.array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@pytest.mark.parametrize("b", CORPUS, ids=lambda b: b.name)
+def test_broken(b: Broken) -> None:
+    lines = original().split("\n")
+    found = [i for i, line in enumerate(lines) if re.search(b.line, line)]
+    assert found, f"the kernel has changed: no line matches {b.line}"
+    at = found[b.nth]
+    if b.new is None:
+        lines[at] = ""
+    else:
+        assert b.new[0] in lines[at]
+        lines[at] = lines[at].replace(*b.new)
+    with pytest.raises(InterpError) as e:
+        run("\n".join(lines))
+    error = e.value
+    assert re.fullmatch(b.kind, error.kind), error
+    assert re.search(b.message, str(error)), error
+    place = re.search(r":(\d+):\d+$", error.location)
+    assert place and int(place[1]) <= len(lines), error
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
+def test_right(schedule: str) -> None:
+    assert run(original(), schedule)
