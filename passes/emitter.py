@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.arith import IntegerOverflowAttr, IntegerOverflowFlag
@@ -153,8 +154,7 @@ class ArithEmitter(Emitter):
         return value
 
     def same(self, a: object, b: object) -> bool:
-        assert isinstance(a, SSAValue) and isinstance(b, SSAValue)
-        return _origin(a) is _origin(b)
+        return _origin(cast("SSAValue", a)) is _origin(cast("SSAValue", b))
 
 
 def _origin(value: SSAValue) -> SSAValue:

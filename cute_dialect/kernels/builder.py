@@ -154,8 +154,9 @@ class Builder:
         self._constants: dict[tuple[Block, int, Attribute], Value] = {}
         self._block: Block | None = None
         self._entry: Block | None = None
-        self.module: ModuleOp = cast("ModuleOp", self._parse("module attributes {gpu.container_module} {\n"
-                                                             "  gpu.module @kernels {\n  }\n}\n"))  # fmt: skip
+        self.module: ModuleOp = self._parse(
+            "module attributes {gpu.container_module} {\n  gpu.module @kernels {\n  }\n}\n"
+        )
         self._device = next(o for o in self.module.walk() if o.name == "gpu.module").regions[0].block
 
     def _parse(self, text: str) -> ModuleOp:
@@ -290,6 +291,16 @@ class Builder:
         ``types``: those of its results where they are not inferred.  Properties are attributes, or their text, or
         integers (``i32``) and booleans.  ``segments``: ``operandSegmentSizes``.
         """
+        return self._emit(name, operands, types, segments, properties)
+
+    def _emit(
+        self,
+        name: str,
+        operands: Sequence[Scalar],
+        types: Sequence[str | Attribute] | None,
+        segments: Sequence[int] | None,
+        properties: Mapping[str, Attribute | str | int | bool],
+    ) -> tuple[Value, ...]:
         from xdsl.dialects.builtin import DenseArrayBase, i32
 
         cls = self._class(name)
@@ -322,11 +333,12 @@ class Builder:
 
     def do(self, name: str, *operands: Scalar, **properties: Attribute | str | int | bool) -> None:
         """Append an op without results."""
-        self.results(name, *operands, types=None, **properties)
+        self._emit(name, operands, None, None, properties)
 
     def arch(self, name: str, *operands: Scalar, **properties: Attribute | str | int | bool) -> Value:
         """A machine-level op ``cute_nvgpu.arch.<name>`` with one result."""
-        return self.op(f"cute_nvgpu.arch.{name}", *operands, **properties)
+        (value,) = self._emit(f"cute_nvgpu.arch.{name}", operands, None, None, properties)
+        return value
 
     def run(self, name: str, *operands: Scalar, **properties: Attribute | str | int | bool) -> None:
         """A machine-level op ``cute_nvgpu.arch.<name>`` without results."""
@@ -351,10 +363,13 @@ class Builder:
         assert self._entry is not None
         if isinstance(t, IntegerType | IndexType):
             assert isinstance(value, int)
-            key = (self._entry, value, t)
+            kind = cast("Attribute", t)
+            key = (self._entry, value, kind)
             known = self._constants.get(key)
             if known is None:
-                op = self._class("arith.constant").create(result_types=[t], properties={"value": IntegerAttr(value, t)})
+                op = self._class("arith.constant").create(
+                    result_types=[kind], properties={"value": IntegerAttr(value, cast("IntegerType", kind))}
+                )
                 first = self._entry.first_op
                 if first is None:
                     self._entry.add_op(op)
@@ -382,7 +397,7 @@ class Builder:
             properties["fastmath"] = self.type("#arith.fastmath<contract>" if not fast else "#arith.fastmath<fast>")
         elif name in ("add", "sub", "mul", "shl"):
             properties["overflowFlags"] = self.type("#arith.overflow<none>")
-        op = cls.create(operands=[left.ssa, right.ssa], result_types=[t], properties=properties)
+        op = cls.create(operands=[left.ssa, right.ssa], result_types=[cast("Attribute", t)], properties=properties)
         self.add(op)
         return Value(self, op.results[0])
 
@@ -554,7 +569,7 @@ class Builder:
 
     def slice(self, tensor: Value, *where: Coordinate) -> Value:
         """``tensor(where)``: ``None`` keeps a mode."""
-        return self.op("cute.slice", tensor, self.coord(where if len(where) > 1 else where[0]))
+        return self.op("cute.slice", tensor, self.coord(where[0] if len(where) == 1 else where))
 
     def local_tile(self, tensor: Value, tiler: str, where: Coordinate) -> Value:
         """The tile at a coordinate."""

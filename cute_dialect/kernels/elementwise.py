@@ -4,7 +4,7 @@ The file holds two kernels and the host function that launches them: ``@add`` as
 pointers that 128-bit accesses can use.  A tile wholly inside the matrix is moved without flags.
 
 >>> text = elementwise_add("f16")
->>> '!simt = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>' in text
+>>> '!atom = !cute_nvgpu.atom.universal_copy<f16>' in text
 True
 """
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, GemmEmitter, head_of
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, GemmEmitter
+from cute_dialect.kernels.gemm_sm90_config import head_of
 from cute_dialect.kernels.script import Script
 
 __all__ = ["SplitConfig", "gemm_sm90_split"]

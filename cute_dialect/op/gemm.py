@@ -17,7 +17,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.gemm_sm90 import BITS, GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import BITS
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -125,17 +126,16 @@ class Runner:
         self._kernel: Kernel = module.kernel("launch")
         self._shared: dict[tuple[object, int], tuple[object, object]] = {}
 
-    def __call__(self, a: object, b: object, c: object) -> None:
+    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
         """``c = a b^T`` on the current stream."""
         if self.choice.parts == 1:
             self._kernel(a, b, c)
         else:
             self._kernel(a, b, c, *self._workspace(c))
 
-    def _workspace(self, c: object) -> tuple[object, object]:
+    def _workspace(self, c: torch.Tensor) -> tuple[object, object]:
         import torch
 
-        assert isinstance(c, torch.Tensor)
         size, counters = self.choice.workspace(*c.shape)
         key = (torch.cuda.current_stream(c.device), counters)
         found = self._shared.get(key)
