@@ -1,0 +1,167 @@
+"""What a Hopper GEMM is made for: types, majors, tile, cluster, schedule; how its operands lie in shared memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cute_dialect.kernels.builder import Value
+
+__all__ = ["BITS", "GemmConfig", "Operand", "head_of", "one_more"]
+
+BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
+
+
+class GemmConfig(NamedTuple):
+    """What a kernel is made for.
+
+    ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
+    that share B, or ``cluster_n``: along N, that share A; ``group``: cluster rows in one raster group; ``sms``: of the
+    chip; ``deferred``: a finished tile is stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the
+    contiguous mode of A; ``major_b``: ``k`` or ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and
+    C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
+    cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
+    first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
+    """
+
+    element: str = "f16"
+    output: str = "f16"
+    major_a: str = "k"
+    major_b: str = "k"
+    tile: tuple[int, int, int] = (128, 256, 64)
+    stages: int = 4
+    cluster_m: int = 2
+    cluster_n: int = 1
+    group: int = 8
+    sms: int = 132
+    deferred: bool = True
+    early: bool = True
+    serpentine: bool = True
+    batch: bool = False
+    promote: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of A and B."""
+        return BITS[self.element]
+
+    @property
+    def consumers(self) -> int:
+        """Warp groups that multiply: 64 rows each."""
+        return self.tile[0] // 64
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the producer's warp group and the consumers'."""
+        return 128 * (1 + self.consumers)
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster_m * self.cluster_n
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A and B in one stage."""
+        m, n, k = self.tile
+        return (m + n) * k * self.bits // 8
+
+    @property
+    def chunk(self) -> int:
+        """Columns of C that are stored at once: 128 bytes."""
+        return 1024 // BITS[self.output]
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block, bytes: the ring, two staging buffers a consumer, the barriers."""
+        return self.stages * self.stage_bytes + self.consumers * 2 * 64 * 128 + self.stages * 16
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        m, n, k = self.tile
+        if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
+            raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
+        if k * self.bits != 1024:
+            raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
+        if min(self.cluster_m, self.cluster_n) != 1:
+            raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
+        if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
+            raise ValueError(f"expected a tile of 64, 128 or 192 rows and up to 256 columns, got {m} x {n}")
+        if m % (64 * self.cluster_n):
+            raise ValueError(f"expected a tile of 64 rows for each of {self.cluster_n} blocks that share A, got {m}")
+        if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
+            raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
+        if self.smem_bytes > 232448:
+            raise ValueError(f"expected at most 232448 bytes of shared memory, got {self.smem_bytes}: fewer stages")
+
+
+def head_of(c: GemmConfig) -> str:
+    """The comment at the top of the file."""
+    m, n, k = c.tile
+    how = {"k": "K-major", "m": "M-major", "n": "N-major"}
+    shares = f"; {c.cluster} blocks form a cluster and share {'B' if c.cluster_m > 1 else 'A'}" if c.cluster > 1 else ""
+    return f"""\
+// C[M,N] = A[M,K] * B[N,K]^T: A ({how[c.major_a]}), B ({how[c.major_b]}) of {c.element}, sums in f32, C of {c.output}.
+//
+// A block computes tiles of {m} x {n}{shares}.
+// Its first warp group fills {c.stages} stages of shared memory ({k} elements of K each) by TMA; the other
+// {c.consumers} multiply them by wgmma, 64 rows each, and store their results by TMA.  Rows of the matrices are
+// multiples of 16 bytes; what lies outside of them is filled with zeros and not stored.
+//
+// full[s] says that stage s is there: one arrival of the producer and all bytes.  empty[s] says that it may be
+// filled again: one arrival of every consumer of the cluster.  Their phases alternate with every round of the ring."""
+
+
+class Operand:
+    """A or B: how its tile lies in shared memory, and how TMA brings it there.
+
+    K-major: rows of 128 bytes of K.  Otherwise blocks of 64 rows (128 bytes), each of all K.  A tile comes in
+    ``slices``, the part of one block of the cluster.
+    """
+
+    def __init__(self, c: GemmConfig, rows: int, slices: int, major: str):
+        k, stages = c.tile[2], c.stages
+        self.k_major = major == "k"
+        self.batch = c.batch
+        self.rows, self.k, self.slices = rows, k, slices
+        size, part = rows * k, rows // slices
+        self.part = part
+        if self.k_major:
+            tile, step, parts = f"({rows},{k},{stages}):({k},1,{size})", "", f"({part},{slices},{k},{stages})"
+            parts += f":({k},{part * k},1,{size})"
+            self.where = f"({part},{k}):(1@1,1@0)"
+            self.tile_layout = f"({part},{k}):({k},1)"
+            box = (k, part)
+        else:
+            blocks = f"(64,{rows // 64})" if rows > 64 else "64"
+            step = f"(1,{64 * k})" if rows > 64 else "1"
+            tile = f"({blocks},{k},{stages}):({step},64,{size})"
+            inner, inner_step = (f"(64,{part // 64})", f"(1,{64 * k})") if part > 64 else ("64", "1")
+            parts = f"({inner},{slices},{k},{stages}):({inner_step},{part * k},64,{size})"
+            basis = "(1@0,64@0)" if part > 64 else "1@0"
+            self.where = f"({inner},{k}):({basis},1@1)"
+            self.tile_layout = f"({inner},{k}):({inner_step},64)"
+            box = (64, k)
+        self.smem = f'!cute.memref<{c.element}, smem, align<1024>, S<3,4,3>, "{tile}">'
+        self.parts = parts
+        if c.batch:
+            box = (*box, 1)
+            self.where = one_more(self.where, "1@2")
+            self.tile_layout = one_more(self.tile_layout, "0")
+        extents = ", ".join(map(str, box))
+        self.atom = f"!cute_nvgpu.atom.tma_load<{c.element}, box = ({extents}), swizzle = 128, l2 = 256>"
+        d = f"?{{div={128 // c.bits}}}"
+        strides = f"{d},1" if self.k_major else f"1,{d}"
+        shape = "(?,?)"
+        if c.batch:
+            strides, shape = strides + f",{d}", "(?,?,?)"
+        self.matrix = f'!cute.memref<{c.element}, gmem, align<16>, "{shape}:({strides})">'
+
+    def coordinates(self, k: Value, row: Value, matrix: Value | None) -> tuple[Value, ...]:
+        """Of the first element, TMA's innermost dimension first."""
+        inner = (k, row) if self.k_major else (row, k)
+        return (*inner, matrix) if matrix is not None else inner
+
+
+def one_more(layout: str, stride: str) -> str:
+    shape, strides = layout.split(":")
+    return f"{shape[:-1]},1):{strides[:-1]},{stride})"
