@@ -8,6 +8,9 @@ Compared are wavefronts of shared loads and stores (``l1tex__data_pipe_lsu_wavef
 sectors of global loads and stores (``l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st}``).
 """
 
+# What comes out of JSON, or goes there, has no types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import argparse

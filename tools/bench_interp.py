@@ -4,6 +4,9 @@ A lane-op is one op of the lowered kernel for one thread; what a wgmma or a TMA 
 wall clock of the best of a few runs, compiling left out.
 """
 
+# What comes out of JSON, or goes there, has no types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import time

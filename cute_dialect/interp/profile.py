@@ -11,6 +11,10 @@
 Counts are of the program's accesses; copies by TMA are not in them (they have no conflicts of this kind).
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple

@@ -101,7 +101,7 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
             except InterpError:
                 raise
             except Exception as e:
-                at = n - 1 - it.__length_hint__()  # type: ignore[attr-defined]
+                at: int = n - 1 - it.__length_hint__()  # type: ignore[attr-defined]
                 if isinstance(e, Fault) or not settle(infos[at], R, g):
                     recover(e, infos[at], R, g)
                     continue

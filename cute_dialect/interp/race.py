@@ -9,6 +9,10 @@ Not seen (false negatives): races through global memory between threads of one c
 between clusters once the kernel synchronises through global memory (atomics whose result is used, device-scope fences).
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

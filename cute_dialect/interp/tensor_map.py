@@ -12,6 +12,10 @@ passes the address of the 128 bytes.
 Sources: CUDA driver API "Tensor Map Object Management"; PTX ISA 9.0, 5.5 "Tensors" (tiled mode, im2col, swizzling).
 """
 
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import struct

@@ -1,7 +1,7 @@
 """The Hopper GEMM in cute IR with one line broken: caught after lowering, with the line of the cute text.
 
-Each mutation removes or edits the n-th line that a pattern finds in the generated file.  The file runs four tiles on one
-cluster of two blocks, so that the ring of stages and the staging buffers are used again.
+Each mutation removes or edits the n-th line that a pattern finds in the generated file.  The file runs four tiles on
+one cluster of two blocks, so that the ring of stages and the staging buffers are used again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARCH = r"cute_nvgpu\.arch\."
 
 
 class Broken(NamedTuple):
-    """`line`: pattern of the line, the `nth` that it finds (-1: the last); `new`: (what, instead), or None to drop it."""
+    """`line`: pattern of the line, the `nth` that it finds; `new`: (what, instead), or None to drop it."""
 
     name: str
     line: str
