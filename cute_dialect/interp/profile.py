@@ -188,7 +188,7 @@ def _phases(off: Array, lanes: Array, nbytes: int) -> Array:
         other = at[place ^ distance]
         paired[i] = (at < 0) | (other < 0) | (at == other)
     span = 2 * per
-    joined = paired.reshape(2, -1, span).all(axis=2).any(axis=0)
+    joined: Array = np.asarray(paired.reshape(2, -1, span).all(axis=2)).any(axis=0).reshape(-1)
     phase = place // per
     phase = np.where(joined[place // span], place // span * 2, phase)
     return phase[lanes % 32]

@@ -91,7 +91,7 @@ def _mma_async(text: Text, s: Statement) -> None:
     b = text.slot(s.operands[2])
     flag = s.operands[3]
     rest = [int(number(o) or 0) for o in s.operands[4:]]
-    scales = rest[:2] if m[4] != "s32" else [1, 1]
+    scales = [*rest[:2], 1, 1] if m[4] != "s32" else [1, 1]
     majors = rest[2:] if m[4] != "s32" else []
     if isinstance(a, list):
         majors = [0, *majors]
@@ -104,8 +104,9 @@ def _mma_async(text: Text, s: Statement) -> None:
         m[6],
         "mn" if majors[:1] == [1] else "k",
         "mn" if majors[1:2] == [1] else "k",
-        *(scales or [1, 1]),
-        bool(m[3]),
+        scale_a=scales[0],
+        scale_b=scales[1],
+        saturate=bool(m[3]),
     )
     scale: bool | int = bool(literal) if literal is not None else text.slot(flag.lstrip("!"))
     wgmma.emit_mma(text.c, text.op, shape, a, b, outs, outs, scale, not flag.startswith("!"))

@@ -16,8 +16,7 @@ from cute_dialect.interp.values import Mask, Regs, to_lanes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-_TYPES = {"pred": 1, "b8": 8, "b16": 16, "b32": 32, "b64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64}
-_TYPES |= {"s8": 8, "s16": 16, "s32": 32, "s64": 64}
+_TYPES = {"pred": 1, **{f"{k}{n}": n for k in "bus" for n in (8, 16, 32, 64)}}
 
 
 @dataclass(frozen=True)
