@@ -17,6 +17,8 @@ Source: the CuTe documentation, "MMA atoms"; CUTLASS ``include/cute/atom/mma_ato
 
 from __future__ import annotations
 
+from typing import cast
+
 from cute_dialect.algebra.compose import compose, minimal_complement, right_inverse
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.int_tuple import column_major, is_static, product, shown
@@ -97,8 +99,9 @@ class TiledMma:
         threads, values = layout_modes(fragments)
         value, rest = layout_modes(values)
         # One number a mode: the modes of threads and of the fragment's threads need not be nested alike.
-        nested = zip(thread_coord(thread, self.threads), self.threads.shape)  # type: ignore[arg-type]
-        v, *mnk = [crd2idx(c, s) for c, s in nested]
+        coords = cast("tuple[IntTuple, ...]", thread_coord(thread, self.threads))
+        shapes = cast("tuple[IntTuple, ...]", self.threads.shape)
+        v, *mnk = [crd2idx(c, s) for c, s in zip(coords, shapes)]
         i, j = OPERAND_MODES[operand]
         offset = evaluate((v, (mnk[i], mnk[j])), threads)  # type: ignore
         return unit_modes_still(make_layout(value, *layout_modes(rest))), offset
