@@ -9,9 +9,9 @@ Names and structures: CUDA driver API, ``cuda.h`` (CUlaunchConfig, CUlaunchAttri
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from functools import lru_cache
+from functools import lru_cache, partial
 
 __all__ = ["CudaError", "Driver", "LaunchAttribute", "LaunchConfig", "NoGpuError", "driver"]
 
@@ -85,6 +85,8 @@ class Driver:
         self._get_current = library.cuCtxGetCurrent
         self._get_current.argtypes = (POINTER(c_void_p),)
         self._get_current.restype = c_int
+        self._get_quickly = ctypes.PyDLL(library._name).cuCtxGetCurrent  # it never waits: keeps Python's lock
+        self._get_quickly.restype = c_int
         self._call("cuInit", c_uint(0))
         count = c_int()
         self._call("cuDeviceGetCount", byref(count))
@@ -185,6 +187,20 @@ class Driver:
     def allow_large_cluster(self, function: int) -> None:
         """Let a kernel run in clusters of more than eight blocks."""
         self._call("cuFuncSetAttribute", c_void_p(function), c_int(_NON_PORTABLE_CLUSTER), c_int(1))
+
+    def launcher(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> Callable[[], int]:
+        """What launches the kernel with what ``config`` and ``parameters`` hold then; gives the driver's code."""
+        # An own function object, without argument types: ctypes then takes the arguments as they are.
+        raw = self._library["cuLaunchKernelEx"]
+        raw.restype = c_int
+        return partial(raw, byref(config), c_void_p(function), parameters, None)
+
+    def context_test(self, device: int) -> Callable[[], bool]:
+        """What tells whether the primary context of ``device`` is current; for one thread at a time."""
+        out = c_void_p()
+        get = partial(self._get_quickly, byref(out))
+        wanted = self.primary_context(device)
+        return lambda: get() == 0 and out.value == wanted
 
     def launch(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> None:
         """Launch; ``parameters`` holds the address of each parameter's bytes."""

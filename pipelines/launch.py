@@ -5,6 +5,7 @@
     add(a, b, c)                                     # torch or cupy tensors, on their current stream
     add(a, b, c, stream=s)                           # numpy arrays are copied to the GPU and back
     add(a, b, c, device="cpu")                       # the interpreter; numpy arrays or CPU tensors
+    call = add.bind(a, b, c); call(); call(stream)   # checked once, then only launched
 
 A call binds the arguments to the host function's parameters, evaluates its program, takes the first variant whose
 types hold, and launches.  Where none does, or TMA cannot describe an array, the host function's fallback is taken.  All
@@ -15,20 +16,19 @@ neither xDSL nor MLIR.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.arrays import ArrayView, stream_of, torch_addresses, torch_key, torch_stream
+from cute_dialect.pipelines.arrays import ArrayView, stream_of, torch_key
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, load_artifact, save_artifact
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
 from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
+from cute_dialect.pipelines.prepared import BoundCall, QuickCall, Ready, quick_call, scalar_arguments
 from cute_dialect.pipelines.signature import Param
-from cute_dialect.pipelines.tensor_maps import MapSlot
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["CompiledModule", "Kernel", "load"]
 
 _CACHE_LIMIT = 256
+_T = TypeVar("_T")
 
 
 class CompiledModule:
@@ -144,50 +145,6 @@ def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> in
         ) from e
 
 
-class _Ready:
-    """A prepared launch: function, configuration and parameter buffers; addresses are written in at each call."""
-
-    __slots__ = ("config", "device", "function", "keep", "maps", "parameters", "plan", "slots")
-
-    def __init__(self, plan: Plan, function: int, device: int):
-        self.plan = plan
-        self.function = function
-        self.device = device
-        self.config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
-        buffers = plan.packed.buffers
-        offsets: list[int] = []
-        total = 0
-        for b in buffers:
-            offsets.append(total)
-            total += -(-len(b) // 64) * 64
-        memory = (ctypes.c_uint8 * (total + 64))()
-        base = -(-ctypes.addressof(memory) // 64) * 64 - ctypes.addressof(memory)
-        for offset, b in zip(offsets, buffers):
-            memory[base + offset : base + offset + len(b)] = b
-        start = ctypes.addressof(memory) + base
-        self.parameters = (ctypes.c_void_p * max(1, len(buffers)))(*[start + o for o in offsets])
-        self.slots = [
-            (ctypes.c_uint64.from_buffer(memory, base + offsets[p] + o), argument, add)
-            for p, o, argument, add in plan.packed.patches
-        ]
-        self.maps = [MapSlot(tensor_map, start + offsets[p]) for p, tensor_map in plan.packed.maps]
-        self.keep: list[object] = [memory]
-        if plan.cluster is not None:
-            attribute = cuda.cluster_attribute(plan.cluster)
-            self.keep.append(attribute)
-            self.config.attributes = ctypes.pointer(attribute)
-            self.config.attribute_count = 1
-
-    def launch(self, gpu: cuda.Driver, addresses: Sequence[int], stream: int) -> None:
-        """Launch for arrays at ``addresses`` (one an argument).  The caller holds the kernel's lock."""
-        for slot, argument, add in self.slots:
-            slot.value = addresses[argument] + add
-        for slot in self.maps:
-            slot.update(gpu, addresses)
-        self.config.stream = stream
-        gpu.launch(self.function, self.config, self.parameters)
-
-
 class Kernel:
     """One kernel of a module, callable.  Parameters are those of the host function that launches it, if there is one.
 
@@ -198,8 +155,9 @@ class Kernel:
         self.module = module
         self.target = target
         self._mask = max(16, required_alignment(target.kernels)) - 1
-        self._ready: dict[object, _Ready] = {}
-        self._quick: dict[object, _Ready] = {}
+        self._ready: dict[object, Ready] = {}
+        self._quick: dict[object, QuickCall] = {}
+        self._last: QuickCall | None = None
         self._lock = threading.Lock()
 
     @property
@@ -238,8 +196,13 @@ class Kernel:
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
         """
-        if grid is None and block is None and smem is None and device == "gpu" and self._call_quick(args, stream):
-            return None
+        usual = grid is None and block is None and smem is None and device == "gpu"
+        if usual:
+            last = self._last
+            if last is not None and last(args, stream):
+                return None
+            if self._quick and self._call_quick(args, stream):
+                return None
         if device == "cpu":
             from cute_dialect.pipelines.cpu import run_on_cpu
 
@@ -273,27 +236,49 @@ class Kernel:
         finally:
             if previous:
                 gpu.set_context(previous)
-        key = torch_key(args, self._mask)
-        if key is not None and device == "gpu" and grid is None and block is None and smem is None:
-            _remember(self._quick, key, ready)
+        if usual:
+            quick = quick_call(gpu, ready, args, self._mask, self._lock)
+            key = torch_key(args, self._mask, scalar_arguments(args)) if quick is not None else None
+            if quick is not None and key is not None:
+                _remember(self._quick, key, quick)
+                self._last = quick
         return None
 
     def _call_quick(self, args: tuple[object, ...], stream: object) -> bool:
-        """A call like an earlier one, with torch tensors only: no reading, no checks.  Tells whether it was one."""
-        key = torch_key(args, self._mask)
-        ready = self._quick.get(key) if key is not None else None
-        if ready is None:
+        """A call like an earlier one, though not like the last: no reading, no checks.  Tells whether it was one."""
+        scalars = scalar_arguments(args)
+        key = torch_key(args, self._mask, scalars) if scalars is not None else None
+        quick = self._quick.get(key) if key is not None else None
+        if quick is None or not quick(args, stream):
             return False
+        self._last = quick
+        return True
+
+    def bind(
+        self,
+        *args: object,
+        grid: Sequence[int] | None = None,
+        block: Sequence[int] | None = None,
+        smem: int | None = None,
+    ) -> BoundCall:
+        """A launch on these arrays (in GPU memory) and numbers, checked and prepared now: ``call = k.bind(a, b, c)``,
+        then ``call()`` or ``call(stream)``, which does no more than the driver's launch.
+
+        Raises what a call raises; :class:`DeviceError` for arrays on the CPU.
+        """
         gpu = cuda.driver()
-        raw = torch_stream(ready.device) if stream is None else stream_of(stream)
-        previous = gpu.enter(ready.device)
+        arguments = read_arguments(self.target, args)
+        number, host = self._device(arguments, "gpu")
+        if host:
+            name = self.target.names[host[0]]
+            raise DeviceError(f"argument {name}: expected an array in GPU memory, got one on the CPU")
+        previous = gpu.enter(number)
         try:
-            with self._lock:
-                ready.launch(gpu, torch_addresses(args), raw)
+            ready = self._make_ready(arguments, number, grid, block, smem)
         finally:
             if previous:
                 gpu.set_context(previous)
-        return True
+        return BoundCall(gpu, ready, args, arguments.views, _addresses(arguments))
 
     def _find_ready(
         self,
@@ -302,7 +287,7 @@ class Kernel:
         grid: Sequence[int] | None,
         block: Sequence[int] | None,
         smem: int | None,
-    ) -> _Ready:
+    ) -> Ready:
         """The prepared launch for such arguments, made at the first call."""
         views = arguments.views
         key = (
@@ -338,10 +323,10 @@ class Kernel:
         grid: Sequence[int] | None,
         block: Sequence[int] | None,
         smem: int | None,
-    ) -> _Ready:
+    ) -> Ready:
         plan = prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
         if plan.empty:
-            return _Ready(plan, 0, device)
+            return Ready(cuda.driver(), plan, 0, device)
         function = self.module.function(device, plan)
         if plan.smem > cuda.SMEM_WITHOUT_OPT_IN:
             gpu = cuda.driver()
@@ -351,7 +336,7 @@ class Kernel:
                     f"@{plan.kernel} asks for {plan.smem} bytes of dynamic shared memory, this GPU has {limit} a block"
                 )
             gpu.allow_smem(function, plan.smem)
-        return _Ready(plan, function, device)
+        return Ready(cuda.driver(), plan, function, device)
 
     def _device(self, arguments: Arguments, device: str | int) -> tuple[int, list[int]]:
         """The GPU to run on and the positions of the arrays that lie on the CPU (numpy only)."""
@@ -417,10 +402,10 @@ def _addresses(arguments: Arguments) -> list[int]:
     ]
 
 
-def _remember(cache: dict[object, _Ready], key: object, ready: _Ready) -> None:
+def _remember(cache: dict[object, _T], key: object, value: _T) -> None:
     if len(cache) >= _CACHE_LIMIT:
         cache.clear()
-    cache[key] = ready
+    cache[key] = value
 
 
 def _device_number(device: str | int) -> int | None:

@@ -62,8 +62,8 @@ __all__ = [
 
 # ------------------------------------------------------------------------------------------------------ base passes
 
-# Quadratic in the values that a loop carries (half a second for the accumulators of a GEMM); LLVM merges equal ones too.
-# The name is what upstream built with GCC gives the pattern; where it has another one nothing is left out.
+# Quadratic in the values that a loop carries (half a second for the accumulators of a GEMM), and LLVM merges equal
+# ones too.  The name is the one that upstream built with GCC has; where it is another, nothing is left out.
 _CANONICALIZE = "canonicalize{disable-patterns={anonymous}::RemoveDuplicateSuccessorInputUses}"
 _PREPARE = f"{_CANONICALIZE},cse,loop-invariant-code-motion,reconcile-unrealized-casts"
 _TO_LLVM = "convert-math-to-llvm,convert-arith-to-llvm,convert-index-to-llvm"
@@ -71,9 +71,7 @@ _DEVICE = (
     "gpu.module(convert-vector-to-scf,convert-scf-to-cf,"
     f"convert-gpu-to-nvvm{{has-redux=1 use-bare-ptr-memref-call-conv=1}},convert-vector-to-llvm,{_TO_LLVM})"
 )
-_DEVICE_END = (
-    f"gpu.module(convert-nvvm-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,{_CANONICALIZE},cse)"
-)
+_DEVICE_END = f"gpu.module(convert-nvvm-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,{_CANONICALIZE},cse)"
 _HOST = (
     f"convert-vector-to-scf,convert-scf-to-cf,convert-cf-to-llvm,convert-vector-to-llvm,{_TO_LLVM},convert-ub-to-llvm,"
     "gpu-to-llvm{use-bare-pointers-for-kernels=1},reconcile-unrealized-casts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -154,6 +155,16 @@ class FakeDriver:
 
     def allow_large_cluster(self, function: int) -> None:
         self.smem_allowed[-function] = 1
+
+    def launcher(self, function: int, config: object, parameters: object) -> Callable[[], int]:
+        def run() -> int:
+            self.launch(function, config, parameters)
+            return 0
+
+        return run
+
+    def context_test(self, device: int) -> Callable[[], bool]:
+        return lambda: self.context == self.primary_context(device)
 
     def launch(self, function: int, config: object, parameters: object) -> None:
         name = self.functions[function - 1]

@@ -545,3 +545,52 @@ def test_torch_tensors_take_the_quick_way_at_the_second_call(gpu: FakeDriver, mo
         k(*[FakeTensor((17, 128), (128, 1), ALIGNED, device=-1)] * 3)
     with pytest.raises(StrideError):
         k(*[FakeTensor((17, 128), (1, 17), ALIGNED)] * 3)
+
+
+def test_the_quick_way_tells_calls_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever differs from the call before is seen: shape, strides, type, alignment, GPU, number of arguments."""
+    seen: list[list[bytes]] = []
+    gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    shapes = [((17, 128), (128, 1)), ((17, 64), (128, 1)), ((17, 128), (132, 1)), ((3, 8), (8, 1))]
+    for _ in range(3):  # in turn: each finds its own among those remembered
+        for shape, strides in shapes:
+            for offset in (0, 4):
+                arrays = [FakeTensor(shape, strides, ALIGNED + offset + 65536 * j) for j in range(3)]
+                k(*arrays)
+                assert seen[-1] == [matrix_bytes(a.data_ptr(), *shape, strides[0]) for a in arrays]
+                assert gpu.launches[-1]["kernel"] == ("add" if offset else "add_v")
+    good = [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * j) for j in range(3)]
+    k(*good)
+    half = FakeTensor((17, 128), (128, 1), ALIGNED)
+    half.dtype = "torch.float16"
+    with pytest.raises(LaunchError):
+        k(half, *good[1:])
+    with pytest.raises(LaunchError):
+        k(*good[:2])
+    with pytest.raises(DeviceError):
+        k(FakeTensor((17, 128), (128, 1), ALIGNED, device=1), *good[1:])
+    launched = len(gpu.launches)
+    gpu.context = 77
+    k(*good)
+    assert len(gpu.launches) == launched + 1 and gpu.context == 77
+
+
+def test_bind(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[bytes]] = []
+    gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    first = [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * j) for j in range(3)]
+    second = [FakeTensor((17, 128), (128, 1), ALIGNED + 4 + 65536 * j) for j in range(3)]
+    a, b = k.bind(*first), k.bind(*second)
+    assert (a.plan.kernel, b.plan.kernel) == ("add_v", "add") and not gpu.launches
+    for call, arrays, stream in ((a, first, None), (b, second, None), (a, first, 7), (b, second, 0), (a, first, None)):
+        call(stream)
+        assert seen[-1] == [matrix_bytes(x.data_ptr(), 17, 128, 128) for x in arrays]
+        assert (gpu.launches[-1]["stream"] or 0) == (55 if stream is None else stream)
+    k.bind(*[FakeTensor((0, 128), (128, 1), ALIGNED)] * 3)()
+    assert len(gpu.launches) == 5
+    with pytest.raises(DeviceError, match="expected an array in GPU memory"):
+        k.bind(*[np.zeros((2, 2), np.float32)] * 3)
