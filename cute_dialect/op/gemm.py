@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.pipelines.launch import CompiledModule, Kernel
 
-__all__ = ["Choice", "Problem", "Runner", "choose", "library", "mm", "runner", "text_of"]
+__all__ = ["Choice", "Matrix", "Problem", "Runner", "any_rows", "choose", "library", "mm", "runner", "text_of"]
 
 
 class Problem(NamedTuple):
@@ -113,9 +115,17 @@ def text_of(choice: Choice) -> str:
 @cache
 def library(choice: Choice) -> CompiledModule:
     """The compiled kernel, from the compile cache where it is there."""
-    from cute_dialect.pipelines import compile
+    return _compiled(choice.name, lambda: text_of(choice))
 
-    return compile(text_of(choice), filename=f"{choice.name}.mlir")
+
+def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
+    """A kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else compiled."""
+    from cute_dialect.pipelines import compile, load
+
+    folder = os.path.join(os.environ.get("CUTE_KERNELS", ""), name)
+    if os.environ.get("CUTE_KERNELS") and os.path.isdir(folder):
+        return load(folder)
+    return compile(text(), filename=f"{name}.mlir")
 
 
 class Runner:
@@ -153,31 +163,65 @@ def runner(choice: Choice) -> Runner:
     return Runner(choice, library(choice))
 
 
+@cache
+def any_rows(element: str, major_a: str, major_b: str) -> Kernel:
+    """The kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else element by element."""
+    from cute_dialect.kernels.gemm_sm80 import GemmConfig as AnyConfig
+    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+
+    majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
+    config = AnyConfig(element, majors=majors)
+    return _compiled(config.name, lambda: gemm_sm80(config)).kernel("launch")
+
+
+class Matrix(NamedTuple):
+    """What decides how a matrix can be read: extents, strides (elements), bytes of an element, address."""
+
+    shape: tuple[int, int]
+    stride: tuple[int, int]
+    item: int
+    address: int
+
+    @property
+    def contiguous(self) -> int:
+        """The mode that is contiguous: 1 for rows, 0 for columns.  Raises ValueError where neither is."""
+        for mode in (1, 0):
+            if self.stride[mode] == 1 or self.shape[mode] == 1:
+                return mode
+        raise ValueError(f"expected a matrix with a contiguous mode, got strides {self.stride}")
+
+    def suits_tma(self) -> bool:
+        """Whether TMA can describe it: an address and rows of whole 16 bytes (PTX ISA, "Tensors")."""
+        rows = self.stride[1 - self.contiguous] * self.item
+        return self.address % 16 == 0 and rows % 16 == 0 and rows > 0 and min(self.shape) > 0
+
+
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "f8E4M3FN"}
 
 
 def mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """``a @ b`` as ``torch.mm``, for f16, bf16, f32 (in tf32) and e4m3 (to bf16) on a Hopper GPU.
 
-    ``a``: (M, K), ``b``: (K, N), each with one contiguous mode and rows of whole 16 bytes; ``out``: (M, N), row-major.
-    Raises ``LaunchError`` where TMA cannot read or write a matrix, with the reason.
+    ``a``: (M, K), ``b``: (K, N), each with a contiguous mode; ``out``: (M, N), row-major.  Matrices of f16 and bf16
+    whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA.  Raises ValueError for other
+    types, ``LaunchError`` where no kernel can read a matrix, with the reason.
     """
     import torch
 
-    if out is None:
-        dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
-        out = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=dtype)
-    _runner_for(
-        a.shape, b.shape, a.stride(0) == 1 and a.shape[0] > 1, b.stride(1) == 1 and b.shape[1] > 1, str(a.dtype)
-    )(a, b.t(), out)
-    return out
+    dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
+    c = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=dtype) if out is None else out
+    x, y, z = (Matrix(t.shape, t.stride(), t.element_size(), t.data_ptr() % 16) for t in (a, b, c))
+    _kernel_for(x, y, z, str(a.dtype))(a, b.t(), c)
+    return c
 
 
 @cache
-def _runner_for(a: tuple[int, int], b: tuple[int, int], transposed_a: bool, n_major: bool, dtype: str) -> Runner:
+def _kernel_for(a: Matrix, b: Matrix, out: Matrix, dtype: str) -> Runner | Kernel:
     element = _ELEMENTS.get(dtype.removeprefix("torch."))
     if element is None:
         raise ValueError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
     output = {"tf32": "f32", "f8E4M3FN": "bf16"}.get(element, element)
-    majors = ("m" if transposed_a else "k", "n" if n_major else "k")
-    return runner(choose(Problem(a[0], b[1], a[1], element, output, *majors)))
+    majors = ("k" if a.contiguous == 1 else "m", "n" if b.contiguous == 1 else "k")
+    if element in ("f16", "bf16") and not all(m.suits_tma() for m in (a, b, out)):
+        return any_rows(element, *majors)
+    return runner(choose(Problem(a.shape[0], b.shape[1], a.shape[1], element, output, *majors)))
