@@ -37,6 +37,21 @@ def build_sync(folder: str, chip: str) -> list[str]:
     return [f"sync: {len(CASES)} kernels"]
 
 
+def build_gemm(folder: str, chip: str) -> list[str]:
+    """The kernels of ``cute_dialect.op.gemm``: ``gemm/NAME``; gives what ptxas says."""
+    from cute_dialect.kernels.gemm_sm80 import GemmConfig, gemm_sm80
+    from cute_dialect.pipelines import compile as compile_cute
+    from cute_dialect.tools.bench_gemm import build
+
+    said = build(str(Path(folder) / "gemm"), chip)
+    for element, major_b in (("f16", "k"), ("f16", "mn"), ("bf16", "k")):
+        config = GemmConfig(element, majors=("k", major_b))
+        module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{config.name}.mlir")
+        module.save(Path(folder) / "gemm" / config.name)
+        said.append(f"gemm/{config.name}: {module.report.strip()}")
+    return said
+
+
 def main() -> None:
     """Entry point."""
     from cute_dialect.tools.bench_add import build
@@ -45,7 +60,7 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    for part in (build, build_tma, build_sync):
+    for part in (build, build_tma, build_sync, build_gemm):
         for line in part(options.folder, options.chip):
             print(line)
 
