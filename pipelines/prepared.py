@@ -66,6 +66,11 @@ class Ready:
         self._launch = gpu.launcher(function, self.config, parameters)
         self._current = gpu.context_test(device)
 
+    @property
+    def driver_call(self) -> Callable[[], int]:
+        """The driver's call alone, with the parameters and the stream of the last launch; gives its code."""
+        return self._launch
+
     def launch(self, gpu: cuda.Driver, addresses: Sequence[int], stream: int) -> None:
         """Launch for arrays at ``addresses`` (one an argument).  Raises :class:`CudaError`."""
         if addresses != self._addresses:
@@ -141,11 +146,11 @@ def quick_call(
     stream_now = _current_stream(torch)
     launch = ready.launch
 
-    def call(args: tuple[object, ...], stream: object) -> bool:
+    def call(args: tuple[Any, ...], stream: object) -> bool:
         if len(args) != n:
             return False
         addresses: list[int] = []
-        for a, (shape, strides, dtype, low) in zip(cast("tuple[Any, ...]", args), specs):
+        for a, (shape, strides, dtype, low) in zip(args, specs):
             if low < 0:
                 if type(a) is not strides or a != shape:
                     return False
@@ -209,6 +214,11 @@ class BoundCall:
     def plan(self) -> Plan:
         """What is launched: kernel, grid, block, bytes."""
         return self._ready.plan
+
+    @property
+    def driver_call(self) -> Callable[[], int]:
+        """``cuLaunchKernelEx`` alone, as the last launch called it; gives the driver's code.  To measure by."""
+        return self._ready.driver_call
 
     def __call__(self, stream: object = None) -> None:
         """Launch on ``stream``, by default the current one of the arrays' library.  Raises ``CudaError``."""

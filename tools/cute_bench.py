@@ -6,6 +6,7 @@ cute-bench interp                                the CPU interpreter: lane-ops a
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
 cute-bench elementwise_add                       both, in a temporary folder
+cute-bench all --run DIR --json results.json     everything: one table, one file
 cute-bench elementwise_add --run DIR --json result.json
 """
 
@@ -25,10 +26,12 @@ from typing import cast
 __all__ = ["main"]
 
 _CASES: Mapping[str, str] = {
+    "all": "cute_dialect.tools.bench_all",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
     "gemm_tune": "cute_dialect.tools.bench_gemm_tune",
+    "launch": "cute_dialect.tools.bench_launch",
     "rows": "cute_dialect.tools.bench_rows",
     "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
     "sgemm": "cute_dialect.tools.bench_sgemm",
@@ -37,6 +40,7 @@ _CASES: Mapping[str, str] = {
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
 _CPU_CASES: Mapping[str, str] = {
+    "all": "cute_dialect.tools.bench_all",
     "algebra": "cute_dialect.tools.bench_algebra",
     "interp": "cute_dialect.tools.bench_interp",
     "opt": "cute_dialect.tools.bench_opt",
@@ -92,8 +96,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     _table(result)
     if options.json:
+        if options.name == "all":
+            result = {"machine": result["machine"], "date": _today(), "results": result["rows"]}
         _write_json(options.json, result)
     return 0
+
+
+def _today() -> str:
+    import datetime
+
+    return datetime.date.today().isoformat()
 
 
 def _cpu_case(options: argparse.Namespace) -> int:
@@ -142,7 +154,21 @@ def _machine() -> dict[str, str]:
         "gpu": torch.cuda.get_device_name(0),
         "torch": torch.__version__,
         "python": platform.python_version(),
+        **_gpu_state(),
     }
+
+
+def _gpu_state() -> dict[str, str]:
+    """Driver, limits and clocks as ``nvidia-smi`` tells them."""
+    import subprocess
+
+    keys = ("driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
+    command = ["nvidia-smi", f"--query-gpu={','.join(keys)}", "--format=csv,noheader", "--id=0"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return dict(zip(keys, (x.strip() for x in said.split(","))))
 
 
 def _table(result: Mapping[str, object]) -> None:

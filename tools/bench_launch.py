@@ -1,0 +1,116 @@
+"""``cute-bench launch``: what a launch costs the host, beside ``torch.add`` and ``torch.mm``.
+
+Built: elementwise add in f32 (three arrays) and a Hopper GEMM in f16 (three tensor maps).  Measured, in microseconds a
+call, the best of 50 rounds of 200 calls (so that the queue never fills): a call of the kernel on torch tensors, a bound
+launch, the same beside fresh output tensors in turn, and the driver's ``cuLaunchKernelEx`` alone.  The results are
+compared with torch's first, launched plainly and from a CUDA graph.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_timing import host_overhead
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+    from cute_dialect.pipelines.launch import Kernel
+
+__all__ = ["Measured", "build", "run"]
+
+
+class Measured(NamedTuple):
+    """Microseconds of host time: a call, a bound launch, a call that writes to other memory each time, the driver."""
+
+    call: float
+    bound: float
+    other_output: float
+    driver: float
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile the two kernels into ``folder/launch-add`` and ``folder/launch-gemm``; gives what ptxas says."""
+    from cute_dialect.kernels.elementwise import elementwise_add, streaming_tile
+    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, text in (("add", elementwise_add("f32", streaming_tile("f32"))), ("gemm", gemm_sm90())):
+        module = compile_cute(str(text), chip=chip, filename=f"{name}.mlir")
+        module.save(os.path.join(folder, f"launch-{name}"))
+        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
+    return said
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    import torch
+
+    from cute_dialect.pipelines import load
+
+    x, y = (torch.randn(64, 256, device="cuda") for _ in range(2))
+    a, b = (torch.randint(-2, 3, (128, 256), device="cuda").half() for _ in range(2))
+    adds = [torch.empty_like(x) for _ in range(4)]
+    products = [torch.empty(128, 128, device="cuda", dtype=torch.float16) for _ in range(4)]
+    rows: list[dict[str, object]] = []
+    for name, kernel, inputs, outputs, peer in (
+        ("add", load(os.path.join(folder, "launch-add")).kernel("add"), (x, y), adds, torch.add),
+        ("gemm", load(os.path.join(folder, "launch-gemm")).kernel("launch"), (a, b), products, torch.mm),
+    ):
+        other = inputs if name == "add" else (a, b.t())
+        expected = peer(*other)
+        check(kernel, inputs, outputs[0], expected)
+        say(f"  right: {name}, plainly and from a graph")
+        ours = measure(kernel, inputs, outputs)
+        theirs = _host(partial(peer, *other, out=outputs[0]))
+        for what, value in ours._asdict().items():
+            row = {"name": f"{name}: {what.replace('_', ' ')}", "ours": value, "peer": theirs, "unit": "us"}
+            rows.append({**row, "ratio": theirs / value})
+    return {"rows": rows}
+
+
+def check(kernel: Kernel, inputs: tuple[torch.Tensor, ...], output: torch.Tensor, expected: torch.Tensor) -> None:
+    """Launch plainly, bound and from a CUDA graph.  Raises :class:`BenchError` where the output is another."""
+    import torch
+
+    bound = kernel.bind(*inputs, output)
+    call = partial(kernel, *inputs, output)
+    graph = torch.cuda.CUDAGraph()
+    call()
+    with torch.cuda.graph(graph):
+        call()
+        bound()
+    for name, launch in (("first call", call), ("call", call), ("bound", bound), ("graph", graph.replay)):
+        output.fill_(float("nan"))
+        launch()
+        torch.cuda.synchronize()
+        if not torch.equal(output, expected):
+            raise BenchError(f"{kernel.name}, {name}: the output is not torch's")
+
+
+def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor]) -> Measured:
+    """The host's time for each way to launch."""
+    bound = kernel.bind(*inputs, outputs[0])
+    bound()
+    turns = cycle(outputs)
+    return Measured(
+        call=_host(partial(kernel, *inputs, outputs[0])),
+        bound=_host(bound),
+        other_output=_host(lambda: kernel(*inputs, next(turns))),
+        driver=_host(bound.driver_call),
+    )
+
+
+def _host(launch: Callable[[], object]) -> float:
+    launch()
+    return host_overhead(launch, calls=200, rounds=50)
