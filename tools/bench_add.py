@@ -81,7 +81,8 @@ def build(folder: str, chip: str) -> list[str]:
         for layout, tile in (("seed", seed_tile(element)), ("stream", streaming_tile(element))):
             text = elementwise_add(element, tile, rows_first=layout == "seed")
             name = f"{element}-{layout}"
-            module = compile_cute(text, chip=chip, filename=f"{name}.mlir", save=os.path.join(folder, name))
+            module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
+            module.save(os.path.join(folder, name))
             said.append(f"{name}: {module.report.strip()}")
     return said
 

@@ -83,7 +83,8 @@ def build(folder: str, chip: str) -> list[str]:
 
     said: list[str] = []
     for name, config in configs().items():
-        module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{name}.mlir", save=os.path.join(folder, name))
+        module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{name}.mlir")
+        module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip()}")
     return said
 

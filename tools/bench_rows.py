@@ -198,8 +198,8 @@ class Data:
             part = slice(start, start + step)
             wanted = self.reference(part)
             scale = wanted.square().mean().sqrt()
-            # Small f16 numbers are multiples of 2^-24.
-            limit = LIMITS[self.case.element] * (wanted.abs() + scale) + torch.finfo(self.y.dtype).smallest_normal / 1024
+            spacing = torch.finfo(self.y.dtype).smallest_normal / 1024  # small f16 numbers are multiples of 2^-24
+            limit = LIMITS[self.case.element] * (wanted.abs() + scale) + spacing
             share = float(((self.y[part].double() - wanted).abs() / limit).max())
             if not share <= 1:
                 raise BenchError(f"{self.case}: from row {start} on an error of {share:.2f} of the limit")

@@ -48,9 +48,8 @@ def build(folder: str, chip: str) -> list[str]:
     said: list[str] = []
     for element, rows in VARIANTS:
         name = f"{element}-{rows}"
-        module = compile_cute(
-            transpose(element, rows), chip=chip, filename=f"{name}.mlir", save=os.path.join(folder, name)
-        )
+        module = compile_cute(transpose(element, rows), chip=chip, filename=f"{name}.mlir")
+        module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip()}")
     return said
 

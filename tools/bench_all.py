@@ -1,0 +1,52 @@
+"""``cute-bench all``: every benchmark beside its peer, one table, one file of results.
+
+``--build DIR`` compiles into ``DIR/NAME``; ``--run DIR`` checks and measures one after the other; ``--json FILE``
+writes ``{"machine": …, "results": [{"name", "ours", "peer", "unit", "ratio"}]}``: a ratio above 1 means that we are faster.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+__all__ = ["PARTS", "build", "run"]
+
+PARTS = ("elementwise_add", "transpose", "rows", "sgemm", "gemm_sm80", "gemm")
+"""The benchmarks, in the order in which they run."""
+
+_MODULES = {"elementwise_add": "add"}
+
+
+def _part(name: str) -> object:
+    return import_module(f"cute_dialect.tools.bench_{_MODULES.get(name, name)}")
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile everything; gives what ptxas says."""
+    said: list[str] = []
+    for name in PARTS:
+        make = cast("Callable[[str, str], list[str]]", getattr(_part(name), "build"))  # noqa: B009
+        said += make(os.path.join(folder, name), chip)
+    return said
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure everything.  Raises ``BenchError`` when a result is wrong."""
+    results: list[dict[str, object]] = []
+    for name in PARTS:
+        say(f"== {name}")
+        measure = cast("Callable[..., dict[str, object]]", getattr(_part(name), "run"))  # noqa: B009
+        found = measure(os.path.join(folder, name), runs=runs, large=large, say=say)
+        results += [_row(r) for r in cast("list[dict[str, object]]", found["rows"])]
+    return {"rows": results}
+
+
+def _row(row: dict[str, object]) -> dict[str, object]:
+    """A row of any benchmark with the keys that all have."""
+    if "name" in row:
+        return {k: row[k] for k in ("name", "ours", "peer", "unit", "ratio")}
+    ours, ratio = cast("float", row["terabytes"]), cast("float", row["ratio"])
+    name = f"add {row['element']} {row['size']}x{row['size']} {row['layout']}"
+    return {"name": name, "ours": ours, "peer": ours / ratio, "unit": "TB/s", "ratio": ratio}
