@@ -1,7 +1,8 @@
 """``cute-bench all``: every benchmark beside its peer, one table, one file of results.
 
 ``--build DIR`` compiles into ``DIR/NAME``; ``--run DIR`` checks and measures one after the other; ``--json FILE``
-writes ``{"machine": …, "results": [{"name", "ours", "peer", "unit", "ratio"}]}``: a ratio above 1 means that we are faster.
+writes ``{"machine": …, "results": [{"name", "ours", "peer", "unit", "ratio"}]}``: a ratio above 1 means that we are
+faster.
 """
 
 from __future__ import annotations
