@@ -26,7 +26,6 @@ from typing import cast
 __all__ = ["main"]
 
 _CASES: Mapping[str, str] = {
-    "all": "cute_dialect.tools.bench_all",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
