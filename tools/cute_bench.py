@@ -26,6 +26,7 @@ from typing import cast
 __all__ = ["main"]
 
 _CASES: Mapping[str, str] = {
+    "all": "cute_dialect.tools.bench_all",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
@@ -39,7 +40,6 @@ _CASES: Mapping[str, str] = {
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 
 _CPU_CASES: Mapping[str, str] = {
-    "all": "cute_dialect.tools.bench_all",
     "algebra": "cute_dialect.tools.bench_algebra",
     "interp": "cute_dialect.tools.bench_interp",
     "opt": "cute_dialect.tools.bench_opt",
