@@ -196,6 +196,8 @@ class Kernel:
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
         """
+        if (checks or reports) and device != "cpu":
+            raise LaunchError(f'{", ".join([*checks, *reports])}: only the interpreter tells that, say device="cpu"')
         usual = grid is None and block is None and smem is None and device == "gpu"
         if usual:
             last = self._last

@@ -137,3 +137,13 @@ def test_command_line(tmp_path: os.PathLike[str], capsys: pytest.CaptureFixture[
     assert "memory accesses" in capsys.readouterr().out
     assert main([EXAMPLE, *inputs, "--device", "cpu", "--report", "nothing"]) == 1
     assert "expected a report of banks, coalescing, occupancy" in capsys.readouterr().err
+
+
+def test_only_the_interpreter_checks() -> None:
+    from cute_dialect.pipelines import compile as compile_cute
+    from cute_dialect.pipelines.binding import LaunchError
+
+    add = compile_cute(EXAMPLE, emit="base").kernel("add")
+    a = np.zeros((4, 4), np.float32)
+    with pytest.raises(LaunchError, match='race, banks: only the interpreter tells that, say device="cpu"'):
+        add(a, a, a, checks=["race"], reports=["banks"])
