@@ -14,6 +14,7 @@ from collections.abc import Mapping
 _OPS: Mapping[str, tuple[str, ...]] = {
     "tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
     "shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
+    "cooperative_gemm": ("cute.cooperative_gemm",),
     "gemm": ("cute.gemm",),
     "tile_copies": ("cute.cooperative_copy", "cute.tiled.copy.retile", "cute.tiled_copy"),
     "tma": ("cute.atom.set_value", "cute_nvgpu.arch.make_tensor_map"),

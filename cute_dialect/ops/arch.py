@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from cute_dialect.ops import arch_copy, arch_mma, arch_sync, gemm, mma, tensors, tile_copies, tma
+from cute_dialect.ops import arch_copy, arch_mma, arch_sync, cooperative_gemm, gemm, mma, tensors, tile_copies, tma
 
 OPS: list[type[Operation]] = [*arch_sync.OPS, *arch_copy.OPS, *arch_mma.OPS, *tma.OPS, *mma.OPS, *tensors.OPS]
 """Ops of ``cute_nvgpu``."""
 
-CUTE_OPS: list[type[Operation]] = [*tensors.CUTE_OPS, *mma.CUTE_OPS, *gemm.CUTE_OPS, *tma.CUTE_OPS, *tile_copies.OPS]
+CUTE_OPS: list[type[Operation]] = [
+    *tensors.CUTE_OPS, *mma.CUTE_OPS, *gemm.CUTE_OPS, *cooperative_gemm.CUTE_OPS, *tma.CUTE_OPS, *tile_copies.OPS
+]  # fmt: skip
 """Ops of ``cute`` that need an architecture, or memory of one."""
