@@ -43,12 +43,13 @@ class ClusterClocks:
         self.names: dict[int, str] = {}
         self.kinds: dict[int, str] = {}
         self._actors: dict[tuple[str, int], int] = {}
+        self._barriers: list[MBarrier] = []  # kept, so that their ids stay taken
 
     def actor(self, kind: str, key: int, name: str) -> int:
         """The column of an actor other than a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
         got = self._actors.get((kind, key))
         if got is None:
-            # When all are used up, new ones share the last: that may only hide a race, never invent one... by time.
+            # When all are used up, new ones share the last column: that can hide a race, but not invent one.
             got = 2 * self.threads + min(len(self._actors), EXTRA - 1)
             self._actors[(kind, key)] = got
             self.names[got] = name
@@ -58,8 +59,7 @@ class ClusterClocks:
     def mbarrier(self, bar: MBarrier) -> int:
         if bar.actor < 0:
             bar.actor = self.actor("mbarrier", id(bar), bar.name)
-            self.keep = getattr(self, "keep", [])
-            self.keep.append(bar)  # its id stays taken
+            self._barriers.append(bar)
         return bar.actor
 
     def table(self) -> Array:
