@@ -3,7 +3,8 @@
 - Shared memory has 32 banks of 4 bytes.  A warp's request is served in phases of 32 threads (accesses up to 4 bytes),
   16 (8 bytes) or 8 (16 bytes, and each 8x8 matrix of ldmatrix and stmatrix); a phase takes as many transactions as the
   busiest bank has different words.  Two neighbouring phases are one where each thread i has the address of thread
-  i xor 1, or each that of thread i xor 2 (found by measuring; it agrees with the counters of an H200).  Ideal: the words of the request, 32 at a time.
+  i xor 1, or each that of thread i xor 2 (found by measuring; it agrees with the counters of an H200).  Ideal: the
+  words of the request, 32 at a time.
 - A global request takes one transaction for each sector of 32 bytes that it touches.  Ideal: its bytes, 32 at a time.
 - Occupancy: blocks of an SM of sm_90, limited by threads (2048), blocks (32), shared memory (228 KiB, 1 KiB of it
   reserved for each block) and, where the number is known, registers (65536).
