@@ -49,6 +49,7 @@ from cute_dialect.locations import LocationReader
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
 
+_SIMPLE_BODY = re.compile(r'<(?:[^<>"#!\\/]|"[^"\\]*+")*+>')
 _INTEGER_TYPE = re.compile(r"[su]?i(\d+)")
 _DIV = re.compile(r"\?\s*\{[^}]*?\b(div\s*=)")
 
@@ -105,6 +106,7 @@ class LocatedParser(LocationReader):
         self._core_only = core_only
         self._first_use: dict[str, Span] = {}
         self.waiting = {}
+        self._known_bodies: dict[tuple[str, bool, str], Attribute] = {}
 
     def location(self, offset: int) -> FileLineColLoc:
         """The location attribute of an offset into the text."""
@@ -230,6 +232,11 @@ class LocatedParser(LocationReader):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ):
+        whole = self._body_text(attr_name)
+        known = self._known_bodies.get((attr_name, is_type, whole)) if whole else None
+        if known is not None:
+            self._resume_from(self._current_token.span.start + len(whole))
+            return known
         if "." in attr_name:
             lookup = self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr
             found = lookup(attr_name)
@@ -237,9 +244,21 @@ class LocatedParser(LocationReader):
                 self._unknown_attribute(attr_name, is_type)
         start = self._current_token.span
         try:
-            return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+            made = super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+            if whole:
+                self._known_bodies[attr_name, is_type, whole] = made
+            return made
         except VerifyException as e:
             self.raise_error(one_line(str(e)), start.start, max(self._current_token.span.start, start.end))
+
+    def _body_text(self, name: str) -> str:
+        """The text ``<…>`` of a type or attribute of this project that stands here, if it is simple enough to say where
+        it ends and that its meaning is in the text alone (no alias, nothing nested); else nothing.
+        """
+        if not name.startswith(("cute.", "cute_nvgpu.")) or self._core_only:
+            return ""
+        found = _SIMPLE_BODY.match(self.lexer.input.content, self._current_token.span.start)
+        return found.group() if found is not None else ""
 
     def _is_cute(self, name: str) -> bool:
         """Whether a name belongs to one of the dialects of this project, known here."""
