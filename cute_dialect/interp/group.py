@@ -131,6 +131,11 @@ class Group:
         b = self.block_of(lane)
         return (b % x, b // x % y, b // (x * y))
 
+    @property
+    def in_cluster(self) -> bool:
+        """Whether blocks are launched in clusters."""
+        return self.launch.cluster != (1, 1, 1)
+
     def sreg(self, name: str) -> Value:
         """A special register by its PTX name, such as `tid.x`; a uniform value is an int."""
         got = self.sregs.get(name)

@@ -249,9 +249,13 @@ def _ptrtoint(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
+    shared = type_of(op.operands[0].type).leaf.space == 3
 
     def step(R: Regs, g: Group) -> None:
         v = R[a]
+        if shared and g.in_cluster:
+            # The device's numbers for shared memory hold the block's rank in its cluster above the 24 bits of the offset.
+            v = v + (g.sreg("cluster.ctarank") << WINDOW_BITS)  # type: ignore[operator]
         if isinstance(v, np.ndarray):
             R[d] = v if leaf.width == 64 else v.astype(leaf.dtype)
         else:
@@ -264,9 +268,12 @@ def _inttoptr(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     src = c.leaf_of(a)
+    shared = type_of(op.results[0].type).leaf.space == 3
 
     def step(R: Regs, g: Group) -> None:
         v = unsigned(R[a], src) if src.width < 64 else R[a]
+        if shared and g.in_cluster:
+            v = v & ((1 << WINDOW_BITS) - 1)  # type: ignore[operator]
         R[d] = v.astype(np.int64) if isinstance(v, np.ndarray) else int(v)  # type: ignore[arg-type]
 
     c.emit(op, step)
