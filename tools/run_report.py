@@ -15,7 +15,6 @@ from cute_dialect.tools.run_inputs import Argument, Tensor, letters
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
-
     from rich.console import Console
     from rich.table import Table
 

@@ -31,7 +31,15 @@ def limit(out: torch.Tensor, k: int) -> float:
 @pytest.mark.parametrize("k_major", [True, False], ids=["k", "n"])
 @pytest.mark.parametrize(
     ("m", "n", "k"),
-    [(4096, 512, 256), (2048, 2048, 2048), (128, 8192, 8192), (5000, 4096, 1024), (129, 257, 65), (1, 1, 1), (333, 1000, 511)],
+    [
+        (4096, 512, 256),
+        (2048, 2048, 2048),
+        (128, 8192, 8192),
+        (5000, 4096, 1024),
+        (129, 257, 65),
+        (1, 1, 1),
+        (333, 1000, 511),
+    ],  # fmt: skip
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
 def test_mm(m: int, n: int, k: int, dtype: torch.dtype, k_major: bool) -> None:

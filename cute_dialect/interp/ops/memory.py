@@ -254,7 +254,7 @@ def _ptrtoint(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         v = R[a]
         if shared and g.in_cluster:
-            # The device's numbers for shared memory hold the block's rank in its cluster above the 24 bits of the offset.
+            # On the device such a number holds the block's rank in its cluster above the 24 bits of the offset.
             v = v + (g.sreg("cluster.ctarank") << WINDOW_BITS)  # type: ignore[operator]
         if isinstance(v, np.ndarray):
             R[d] = v if leaf.width == 64 else v.astype(leaf.dtype)
