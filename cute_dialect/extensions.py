@@ -16,6 +16,9 @@ _OPS: Mapping[str, tuple[str, ...]] = {
     "shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
     "cooperative_gemm": ("cute.cooperative_gemm",),
     "gemm": ("cute.gemm",),
+    "im2col": (
+        "cute_nvgpu.make_tma_load_im2col", "cute_nvgpu.arch.make_im2col_map", "cute_nvgpu.arch.tma_load_im2col",
+    ),
     "tile_copies": ("cute.cooperative_copy", "cute.tiled.copy.retile", "cute.tiled_copy"),
     "tma": ("cute.atom.set_value", "cute_nvgpu.arch.make_tensor_map"),
     "arch_tma": tuple(f"cute_nvgpu.arch.{n}" for n in ("prefetch_tensormap", "tma_load", "tma_store", "tma_reduce")),
@@ -42,6 +45,7 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "nvgpu_copy_types": tuple(
         f"cute_nvgpu.atom.{n}" for n in ("ldsm", "movm", "shuffle", "simt_async_copy", "stsm")
     ),
+    "nvgpu_im2col_types": ("cute_nvgpu.atom.tma_load_im2col",),
     "nvgpu_mma_types": (
         "cute.tiled_mma", *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sync", "universal_fma", "wgmma")),
     ),

@@ -299,6 +299,7 @@ _EXTENSIONS: Mapping[str, str] = {
     "cute_dialect.ops.mma": "mma_atoms",
     "cute_dialect.ops.gemm": "mma_atoms",
     "cute_dialect.ops.cooperative_gemm": "cooperative_gemm",
+    "cute_dialect.ops.im2col": "im2col_atoms",
     "cute_dialect.ops.tma": "tma_atoms",
 }
 """Module of an op outside the core -> the module of ``passes.lowering`` with its handler, in ``HANDLERS``."""

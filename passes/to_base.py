@@ -58,6 +58,7 @@ _EXTENSIONS: Mapping[str, str] = {
     "cute_dialect.ops.arch_copy": "arch_copy",
     "cute_dialect.ops.arch_mma": "arch_mma",
     "cute_dialect.ops.arch_tma": "arch_tma",
+    "cute_dialect.ops.im2col": "arch_im2col",
     "cute_dialect.ops.tma": "arch_tma",
 }
 """Module of an op outside the core -> the module of ``passes.lowering`` with its handler, in ``HANDLERS``."""

@@ -101,6 +101,9 @@ def _tensor_map(m: hostprog.TensorMap, memory: Sequence[_Memory | None], name: s
         m.steps if any(s != 1 for s in m.steps) else (),
         SWIZZLES[m.swizzle],
         OOB_FILLS[m.oob],
+        m.pixels,
+        m.lower,
+        m.upper,
         pointer=_pointer(memory, m.address.argument, m.address.offset),
         name=name,
     )

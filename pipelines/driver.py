@@ -227,13 +227,53 @@ class Driver:
 
         Innermost dimension first; ``strides`` are bytes of dimensions 1 and up; the last five are the driver's codes.
         """
-        function = getattr(self._library, "cuTensorMapEncodeTiled", None)
+        own = ((c_uint * len(box))(*box),)
+        codes = (element, interleave, swizzle, l2, oob)
+        return self._encode("cuTensorMapEncodeTiled", address, extents, strides, own, steps, codes)
+
+    def encode_im2col(
+        self,
+        address: int,
+        extents: Sequence[int],
+        strides: Sequence[int],
+        lower: Sequence[int],
+        upper: Sequence[int],
+        channels: int,
+        pixels: int,
+        steps: Sequence[int],
+        element: int,
+        interleave: int,
+        swizzle: int,
+        l2: int,
+        oob: int,
+    ) -> bytes:
+        """The 128 bytes of a tensor map of columns of pixels, as ``cuTensorMapEncodeIm2col`` makes them.
+
+        ``lower``, ``upper``: corners of the box of base pixels, W first; the others as for :meth:`encode_tiled`.
+        """
+        n = len(lower)
+        own = ((c_int * n)(*lower), (c_int * n)(*upper), c_uint(channels), c_uint(pixels))
+        codes = (element, interleave, swizzle, l2, oob)
+        return self._encode("cuTensorMapEncodeIm2col", address, extents, strides, own, steps, codes)
+
+    def _encode(
+        self,
+        name: str,
+        address: int,
+        extents: Sequence[int],
+        strides: Sequence[int],
+        own: tuple[object, ...],
+        steps: Sequence[int],
+        codes: tuple[int, int, int, int, int],
+    ) -> bytes:
+        function = getattr(self._library, name, None)
         if function is None:
-            raise CudaError("cuTensorMapEncodeTiled", 801, "not supported: this driver is older than 12.0")
+            raise CudaError(name, 801, "not supported: this driver is older than 12.0")
         rank = len(extents)
         storage = (ctypes.c_uint8 * 192)()
         at = -(-ctypes.addressof(storage) // 64) * 64  # the driver wants 64-byte alignment
         function.restype = c_int
+        element, *others = codes
         code = function(
             c_void_p(at),
             c_int(element),
@@ -241,14 +281,11 @@ class Driver:
             c_uint64(address),
             (c_uint64 * rank)(*extents),
             (c_uint64 * rank)(*strides),
-            (c_uint * rank)(*box),
+            *own,
             (c_uint * rank)(*steps),
-            c_int(interleave),
-            c_int(swizzle),
-            c_int(l2),
-            c_int(oob),
+            *[c_int(x) for x in others],
         )
-        self.check("cuTensorMapEncodeTiled", code)
+        self.check(name, code)
         return ctypes.string_at(at, 128)
 
     # ----------------------------------------------------------------------------------------------------- memory

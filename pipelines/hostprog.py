@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
-from cute_dialect.arch.tensor_map_codes import rank_of
+from cute_dialect.arch.tensor_map_codes import im2col_rank_of, rank_of
 from cute_dialect.pipelines import abi
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -61,7 +61,8 @@ class TensorMap(NamedTuple):
     """A tensor map to be made: the arguments of ``cuTensorMapEncodeTiled``, innermost dimension first.
 
     ``extents``: elements; ``strides``: bytes, of dimensions 1 and up; ``steps``: element strides; ``element``,
-    ``interleave``, ``swizzle``, ``l2`` and ``oob``: the driver's codes.
+    ``interleave``, ``swizzle``, ``l2`` and ``oob``: the driver's codes.  With ``pixels`` those of
+    ``cuTensorMapEncodeIm2col``: ``box`` is the channels alone, ``lower`` and ``upper`` the corners.
     """
 
     address: Pointer
@@ -74,6 +75,9 @@ class TensorMap(NamedTuple):
     swizzle: int
     l2: int
     oob: int
+    pixels: int = 0
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
 
 Value: TypeAlias = "int | float | Pointer | TensorMap | tuple[Value, ...] | None"
@@ -205,6 +209,8 @@ class _Compiler:
             short, extra = "gep", self.gep(attributes)
         elif name == "llvm.call" and (rank := _map_rank(attributes)) is not None:
             short, extra = "tensor_map", rank
+        elif name == "llvm.call" and (rank := _map_rank(attributes, im2col_rank_of)) is not None:
+            short, extra = "im2col_map", rank
         else:
             raise self.unsupported(name)
         return [short, self.new(result), operands, extra]
@@ -263,10 +269,10 @@ def compile_host(function: Operation) -> Program | None:
     return {"name": name, "arguments": len(blocks[0].args), "code": code, "launch": compiler.launch}
 
 
-def _map_rank(attributes: Mapping[str, Attribute]) -> int | None:
+def _map_rank(attributes: Mapping[str, Attribute], rank_in: Callable[[str], int | None] = rank_of) -> int | None:
     """The rank of the tensor map that a call makes; ``None`` for other calls."""
     callee = attributes.get("callee")
-    return rank_of(_symbol(callee)) if callee is not None else None
+    return rank_in(_symbol(callee)) if callee is not None else None
 
 
 def _launches(function: Operation) -> bool:
@@ -430,6 +436,8 @@ class _Evaluator:
             return Pointer(pointer.argument, pointer.offset + step * cast(int, size))
         if name == "tensor_map":
             return self.tensor_map(given, cast(int, extra))
+        if name == "im2col_map":
+            return self.im2col_map(given, cast(int, extra))
         numbers = [self.number(v) for v in given]
         if name in _SIGNED:
             exact = _SIGNED[name](numbers[0], numbers[1])
@@ -453,17 +461,28 @@ class _Evaluator:
         return self.fit(numbers[0], target, name, numbers)
 
     def tensor_map(self, given: list[Value], rank: int) -> TensorMap:
+        pointer, (extents, strides, box, steps), codes = self.map_parts(given, (rank, rank - 1, rank, rank))
+        element, interleave, swizzle, l2, oob = codes
+        return TensorMap(pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob)
+
+    def im2col_map(self, given: list[Value], rank: int) -> TensorMap:
+        sizes = (rank, rank - 1, 1, 1, rank - 2, rank - 2, rank)
+        pointer, (extents, strides, box, pixels, lower, upper, steps), codes = self.map_parts(given, sizes)
+        element, interleave, swizzle, l2, oob = codes
+        return TensorMap(
+            pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob, pixels[0], lower, upper
+        )
+
+    def map_parts(self, given: list[Value], sizes: Sequence[int]) -> tuple[Pointer, list[tuple[int, ...]], list[int]]:
         pointer = given[0]
         if not isinstance(pointer, Pointer):
             raise HostError(f"host function @{self.name}: a tensor map of a value that is no pointer")
         numbers = [self.number(v) for v in given[1:]]
         parts: list[tuple[int, ...]] = []
-        for n in (rank, rank - 1, rank, rank):
+        for n in sizes:
             parts.append(tuple(numbers[:n]))
             del numbers[:n]
-        extents, strides, box, steps = parts
-        element, interleave, swizzle, l2, oob = numbers
-        return TensorMap(pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob)
+        return pointer, parts, numbers
 
     def number(self, value: Value) -> int:
         if not isinstance(value, int):

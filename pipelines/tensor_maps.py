@@ -4,7 +4,7 @@ A host program describes a map by numbers (:class:`~cute_dialect.pipelines.hostp
 an array argument, so a prepared launch keeps the description and makes the 128 bytes again only when the address
 changes.  The last few are kept: a kernel called in turn on the same buffers makes each map once.
 
-Limits: CUDA driver API, ``cuTensorMapEncodeTiled``.
+Limits: CUDA driver API, ``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
     strides = tuple([unit if n == 1 else s for n, s in zip(m.extents[1:], m.strides)])
     size = ELEMENT_BYTES[m.element]
     _check_strides(strides, unit)
+    if m.pixels:
+        _check_im2col(m, strides, address)
+        return m._replace(strides=strides)
     dims = tuple([TensorDim(n, s // size, b, e) for n, s, b, e in zip(m.extents, (size, *strides), m.box, m.steps)])
     TensorMapSpec(
         element=ELEMENTS[m.element],
@@ -62,6 +65,29 @@ def _check_strides(strides: Sequence[int], unit: int) -> None:
             raise TmaError(
                 f"expected a stride that is a positive multiple of {unit} bytes, got {stride}", f"dimension {i}"
             )
+
+
+def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
+    from cute_dialect.arch.errors import TmaError
+    from cute_dialect.arch.tensor_map import Im2colMapSpec
+
+    if address % 16:
+        raise TmaError(f"expected an address that is a multiple of 16, got {address:#x}", "address")
+    size = ELEMENT_BYTES[m.element]
+    Im2colMapSpec(
+        element=ELEMENTS[m.element],
+        extents=m.extents,
+        element_pitches=tuple([s // size for s in strides]),
+        lower=m.lower,
+        upper=m.upper,
+        channels=m.box[0],
+        pixels=m.pixels,
+        element_strides=m.steps,
+        swizzle=SWIZZLES[m.swizzle],
+        interleave=INTERLEAVES[m.interleave],
+        l2_promotion=L2_PROMOTIONS[m.l2],
+        oob_fill=OOB_FILLS[m.oob],
+    )
 
 
 class MapSlot:
@@ -87,8 +113,13 @@ class MapSlot:
             if len(self._encoded) >= _KEPT:
                 del self._encoded[next(iter(self._encoded))]
             m = self._map
-            data = self._encoded[address] = gpu.encode_tiled(
-                address, m.extents, m.strides, m.box, m.steps, m.element, m.interleave, m.swizzle, m.l2, m.oob
-            )
+            codes = (m.element, m.interleave, m.swizzle, m.l2, m.oob)
+            if m.pixels:
+                data = gpu.encode_im2col(
+                    address, m.extents, m.strides, m.lower, m.upper, m.box[0], m.pixels, m.steps, *codes
+                )
+            else:
+                data = gpu.encode_tiled(address, m.extents, m.strides, m.box, m.steps, *codes)
+            self._encoded[address] = data
         ctypes.memmove(self._to, data, MAP_BYTES)
         self._current = address

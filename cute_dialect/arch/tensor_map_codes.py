@@ -41,6 +41,23 @@ FUNCTION = "cute_tensor_map_tiled_{rank}d"
 strides, and five codes (32 bits).  The order is that of ``cuTensorMapEncodeTiled``, innermost dimension first.  The
 result is the address of 128 bytes that the runtime keeps."""
 
+IM2COL_FUNCTION = "cute_tensor_map_im2col_{rank}d"
+"""The runtime function that makes a tensor map of columns of pixels; the order is that of ``cuTensorMapEncodeIm2col``
+but for the corners.  With rank 3::
+
+    map = cute_tensor_map_im2col_3d(address, n0, n1, n2, stride1, stride2, channels, pixels, lower0, upper0,
+                                    step0, step1, step2, element, interleave, swizzle, l2, oob)
+"""
+
+
+def im2col_rank_of(function: str) -> int | None:
+    """The rank in the name of a runtime function that makes a map of columns of pixels; ``None`` for another name.
+
+    >>> im2col_rank_of("cute_tensor_map_im2col_4d"), im2col_rank_of("cute_tensor_map_tiled_4d")
+    (4, None)
+    """
+    return {IM2COL_FUNCTION.format(rank=r): r for r in range(3, 6)}.get(function)
+
 
 def rank_of(function: str) -> int | None:
     """The rank in the name of a runtime function; ``None`` for another name.

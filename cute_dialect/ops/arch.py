@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from cute_dialect.ops import arch_copy, arch_mma, arch_sync, cooperative_gemm, gemm, mma, tensors, tile_copies, tma
+from cute_dialect.ops import (
+    arch_copy,
+    arch_mma,
+    arch_sync,
+    cooperative_gemm,
+    gemm,
+    im2col,
+    mma,
+    tensors,
+    tile_copies,
+    tma,
+)
 
-OPS: list[type[Operation]] = [*arch_sync.OPS, *arch_copy.OPS, *arch_mma.OPS, *tma.OPS, *mma.OPS, *tensors.OPS]
+OPS: list[type[Operation]] = [
+    *arch_sync.OPS, *arch_copy.OPS, *arch_mma.OPS, *tma.OPS, *im2col.OPS, *mma.OPS, *tensors.OPS
+]  # fmt: skip
 """Ops of ``cute_nvgpu``."""
 
 CUTE_OPS: list[type[Operation]] = [

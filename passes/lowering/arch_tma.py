@@ -61,11 +61,11 @@ def _make_tensor_map(low: Lowering, op: Operation) -> None:
     operands = [low.value(o) for o in op.operands]
     operands += [low.build.constant(n, i32) for n in (*m.box, *m.strides, *codes)]
     name = FUNCTION.format(rank=m.rank)
-    _declare(op, name, [o.type for o in operands])
+    declare(op, name, [o.type for o in operands])
     low.values[op.results[0]] = low.build.emit(llvm.CallOp(name, operands, llvm.LLVMPointerType()))
 
 
-def _declare(op: Operation, name: str, types: list[Attribute]) -> None:
+def declare(op: Operation, name: str, types: list[Attribute]) -> None:
     """``llvm.func @name(…) -> !llvm.ptr`` in the module of ``op``, once."""
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):
