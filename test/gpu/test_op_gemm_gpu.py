@@ -39,7 +39,7 @@ def limit(out: torch.Tensor, k: int) -> float:
         (129, 257, 65),
         (1, 1, 1),
         (333, 1000, 511),
-    ],  # fmt: skip
+    ],
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
 def test_mm(m: int, n: int, k: int, dtype: torch.dtype, k_major: bool) -> None:
