@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["handoff_text"]
 
+_LONG = 80
+"""A struct type whose text is longer is written once, as an alias: accumulators have hundreds of members."""
+
 
 def handoff_text(module: Operation, *, locations: bool = True, retold: Mapping[Attribute, str] | None = None) -> str:
     """``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it.
@@ -28,13 +31,14 @@ def handoff_text(module: Operation, *, locations: bool = True, retold: Mapping[A
     """
     writer = _Writer(locations, retold or {})
     writer.op(module)
-    return "".join(writer.parts)
+    return "".join([*writer.aliases, *writer.parts])
 
 
 class _Writer:
     def __init__(self, locations: bool, retold: Mapping[Attribute, str]):
         self.retold = retold
         self.parts: list[str] = []
+        self.aliases: list[str] = []
         self.values: dict[SSAValue, str] = {}
         self.blocks: dict[Block, str] = {}
         self.texts: dict[int, str] = {}
@@ -47,7 +51,12 @@ class _Writer:
         if text is None:
             text = self.by_value.get(attribute)
             if text is None:
-                text = self.by_value[attribute] = str(attribute)
+                text = str(attribute)
+                if len(text) > _LONG and text.startswith("!llvm.struct"):
+                    name = f"!s{len(self.aliases)}"
+                    self.aliases.append(f"{name} = {text}\n")
+                    text = name
+                self.by_value[attribute] = text
             self.texts[id(attribute)] = text
         return text
 

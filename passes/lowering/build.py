@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.ub import PoisonOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from cute_dialect.passes.lowering.types import Path
+from cute_dialect.passes.lowering.types import Path, is_empty
 from cute_dialect.upstream import llvm
 
 
@@ -84,11 +84,12 @@ class BaseBuilder:
         return self.once((value, type), make)
 
     def poison(self, type: Attribute) -> SSAValue:
-        """``ub.poison``"""
-        return self.emit(PoisonOp.create(result_types=[type]))
+        """``ub.poison``, one a type where it can be seen."""
+        return self.once(("poison", type), lambda: PoisonOp.create(result_types=[type]))
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """``llvm.extractvalue``; the empty path is the value itself."""
+        """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself."""
+        value, path = inserted_at(value, path) if path else (value, path)
         if not path:
             return value
         return self.emit(llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path)))
@@ -124,7 +125,9 @@ class BaseBuilder:
         return known
 
     def insert(self, value: SSAValue, container: SSAValue, path: Path) -> SSAValue:
-        """``llvm.insertvalue``"""
+        """``llvm.insertvalue``; a value that holds nothing changes nothing."""
+        if _holds_nothing(value.type):
+            return container
         return self.emit(
             llvm.InsertValueOp.create(
                 operands=[container, value], result_types=[container.type], properties=_position(path)
@@ -189,6 +192,11 @@ def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
 def position_of(op: Operation) -> Path:
     """The indices of ``llvm.extractvalue`` and ``llvm.insertvalue``."""
     return _indices(op.properties["position"])
+
+
+@lru_cache(maxsize=1024)
+def _holds_nothing(t: Attribute) -> bool:
+    return is_empty(t)
 
 
 @lru_cache(maxsize=1024)

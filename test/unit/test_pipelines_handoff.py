@@ -62,3 +62,18 @@ def test_odd_names_and_strings_survive() -> None:
 """
     m = parse_module(text, 'dir/"odd\\name.mlir')
     assert UpstreamModule.from_text(handoff_text(m)).text() == UpstreamModule.from_text(text).text()
+
+
+def test_long_structs_are_written_once() -> None:
+    long = f"!llvm.struct<({', '.join(['f32'] * 64)})>"
+    steps = "\n".join(f'%{i + 1} = "llvm.insertvalue"(%{i}, %x) <{{position = array<i64: {i}>}}> : ({long}, f32) -> {long}'
+                      for i in range(1, 60))  # fmt: skip
+    text = f"""func.func @f(%x: f32, %s: !llvm.struct<(i32, {long})>) -> {long} {{
+      %1 = "ub.poison"() <{{value = #ub.poison}}> : () -> {long}
+      {steps}
+      return %60 : {long}
+    }}"""
+    m = parse_module(text)
+    crossing = handoff_text(m)
+    assert UpstreamModule.from_text(crossing).text() == UpstreamModule.from_text(text).text()
+    assert crossing.count(long) <= 4, "the alias, and inside other types"

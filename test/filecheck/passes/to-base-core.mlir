@@ -35,11 +35,12 @@ func.func @scalars(%l: !cute.layout<"(?,6):(6,?{i64})">) -> (i32, i32, i32, i64)
   return %v#0, %v#1, %v#2, %v#3 : i32, i32, i32, i64
 }
 
-// A composed layout is stored outer, offset, inner.
+// A composed layout is stored outer, offset, inner; what holds nothing is not inserted.
 // CHECK-LABEL: func.func @composed
-// CHECK:         llvm.insertvalue %{{.*}}, %{{.*}}[0] : !llvm.struct<(struct<(struct<()>, struct<()>)>, i32, struct<()>)>
-// CHECK:         llvm.insertvalue %arg0, %{{.*}}[1]
-// CHECK:         llvm.insertvalue %{{.*}}, %{{.*}}[2]
+// CHECK-NOT:     llvm.insertvalue
+// CHECK:         llvm.insertvalue %arg0, %{{.*}}[1] : !llvm.struct<(struct<(struct<()>, struct<()>)>, i32, struct<()>)>
+// CHECK-NOT:     llvm.insertvalue
+// CHECK:         return
 func.func @composed(%arg0: i32) -> !cute.composed_layout<"S<2,3,3> o ? o (8,8):(8,1)"> {
   %sw = cute.static : !cute.swizzle<"S<2,3,3>">
   %o = cute.make_int_tuple(%arg0) : (i32) -> !cute.int_tuple<"?">

@@ -66,7 +66,7 @@ module attributes {gpu.container_module} {
   // ARCH:       cute_nvgpu.arch.make_tensor_map(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (!cute.ptr<f16, gmem>, i64, i64, i64) -> !cute_nvgpu.atom.tma_load<f16, box = (64, 32), swizzle = 128>
   // ARCH:       cute.make_view(%{{.*}}, %{{.*}}) : !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">
   // BASE-LABEL: func.func @launch
-  // BASE:       %[[LD:.*]] = llvm.extractvalue %{{.*}}[1] : !llvm.struct<(struct<(i32, i32)>, i32)>
+  // BASE:       %[[LD:.*]] = llvm.extractvalue %arg0[1, 1]
   // BASE:       %[[K:.*]] = arith.extsi
   // BASE:       %[[M:.*]] = arith.extsi
   // BASE:       %[[W:.*]] = arith.extsi %[[LD]] : i32 to i64
