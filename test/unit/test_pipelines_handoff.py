@@ -66,8 +66,8 @@ def test_odd_names_and_strings_survive() -> None:
 
 def test_long_structs_are_written_once() -> None:
     long = f"!llvm.struct<({', '.join(['f32'] * 64)})>"
-    steps = "\n".join(f'%{i + 1} = "llvm.insertvalue"(%{i}, %x) <{{position = array<i64: {i}>}}> : ({long}, f32) -> {long}'
-                      for i in range(1, 60))  # fmt: skip
+    insert = f'= "llvm.insertvalue"(%{{}}, %x) <{{{{position = array<i64: {{}}>}}}}> : ({long}, f32) -> {long}'
+    steps = "\n".join(f"%{i + 1} {insert.format(i, i)}" for i in range(1, 60))
     text = f"""func.func @f(%x: f32, %s: !llvm.struct<(i32, {long})>) -> {long} {{
       %1 = "ub.poison"() <{{value = #ub.poison}}> : () -> {long}
       {steps}
