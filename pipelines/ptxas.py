@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 __all__ = [
@@ -53,6 +53,8 @@ class KernelReport:
     constant: int
     """constant bank 0: the parameters and the driver's own part"""
     barriers: int
+    code: int = 0
+    """machine code"""
 
     @property
     def spills(self) -> int:
@@ -74,7 +76,7 @@ class Assembled:
         """The report as lines for people."""
         lines = [
             f"{k.name}: {k.registers} registers, {k.spills} bytes spilled, {k.stack} bytes stack, "
-            f"{k.smem} bytes shared, {k.barriers} barriers"
+            f"{k.smem} bytes shared, {k.barriers} barriers, {k.code} bytes of code"
             for k in self.kernels
         ]
         return "\n".join([f"ptxas {self.ptxas}", *lines, *(f"warning: {w}" for w in self.warnings)]) + "\n"
@@ -145,7 +147,34 @@ def assemble(ptx: str, chip: str = "sm_90a", *, opt_level: int = 3, extra: tuple
         with open(image, "rb") as f:
             cubin = f.read()
     kernels, warnings = parse_report(said)
+    sizes = code_sizes(cubin)
+    kernels = tuple(replace(k, code=sizes.get(k.name, 0)) for k in kernels)
     return Assembled(cubin, kernels, warnings, version(path))
+
+
+def code_sizes(cubin: bytes) -> dict[str, int]:
+    """Bytes of machine code of each kernel: the sections ``.text.NAME`` of the ELF file that a cubin is."""
+    import struct
+
+    if cubin[:5] != b"\x7fELF\x02":
+        return {}
+    (table,) = struct.unpack_from("<Q", cubin, 0x28)
+    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+
+    def section(i: int) -> tuple[int, int, int]:
+        """Offset of its name, of its bytes, and their number."""
+        (name,) = struct.unpack_from("<I", cubin, table + i * entry)
+        offset, size = struct.unpack_from("<QQ", cubin, table + i * entry + 0x18)
+        return name, offset, size
+
+    strings = section(names)[1]
+    found: dict[str, int] = {}
+    for i in range(count):
+        name, _, size = section(i)
+        text = cubin[strings + name : cubin.index(b"\0", strings + name)].decode()
+        if text.startswith(".text."):
+            found[text.removeprefix(".text.")] = size
+    return found
 
 
 def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
