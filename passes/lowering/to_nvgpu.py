@@ -71,6 +71,7 @@ NOT_CARRIED: Mapping[str, str] = {
     "wgmma_commit_group": "nvgpu.warpgroup.mma holds its own group",
     "wgmma_wait_group": "nvgpu.warpgroup.mma holds its own wait",
     "tma_reduce": "nvgpu.tma.async.store cannot reduce",
+    "tma_load_im2col": "nvgpu.tma.async.load has no im2col mode",
     "mbarrier_inval": "nvgpu cannot end the life of an mbarrier",
     "mbarrier_try_wait": "nvgpu.mbarrier.try_wait.parity blocks and gives no answer",
     "mbarrier_expect_tx": "nvgpu.mbarrier.arrive.expect_tx always arrives",

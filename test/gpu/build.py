@@ -25,6 +25,21 @@ def build_tma(folder: str, chip: str) -> list[str]:
     return [*said, f"tma/tma_copy: {module.report.strip()}"]
 
 
+def build_im2col(folder: str, chip: str) -> list[str]:
+    """The kernels that load columns of pixels: ``im2col/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "unit"))
+    from im2col_support import CASES, text
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for case in CASES:
+        module = compile_cute(text(case), chip=chip, filename=f"{case.name}.mlir")
+        module.save(Path(folder) / "im2col" / case.name)
+        said.append(f"im2col/{case.name}: {module.report.strip()}")
+    return said
+
+
 def build_sync(folder: str, chip: str) -> list[str]:
     """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
     sys.path.insert(0, str(TEST / "unit"))
@@ -60,7 +75,7 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    for part in (build, build_tma, build_sync, build_gemm):
+    for part in (build, build_tma, build_im2col, build_sync, build_gemm):
         for line in part(options.folder, options.chip):
             print(line)
 
