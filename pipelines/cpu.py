@@ -48,6 +48,7 @@ def run_on_cpu(
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
     from cute_dialect.interp import run_kernel
+    from cute_dialect.pipelines.from_nvgpu import without_nvgpu
 
     views = read_arguments(target, args).views
     for name, view in zip(target.names, views):
@@ -69,7 +70,7 @@ def run_on_cpu(
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
     report = run_kernel(
-        module.lowered(),
+        without_nvgpu(module.lowered()),
         plan.kernel,
         operands,
         plan.grid,

@@ -1,6 +1,6 @@
 """``arch-dialect=nvgpu``: what upstream makes of nvgpu runs to the same results as what goes to nvvm at once.
 
-The other way goes through upstream's ``convert-nvgpu-to-nvvm`` and back into the interpreter.
+The interpreter takes the former through upstream's ``convert-nvgpu-to-nvvm``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cute_dialect.passes.base import PassOptionError
 from cute_dialect.passes.lowering.to_nvgpu import NOT_CARRIED, mma_obstacle
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.from_nvgpu import without_nvgpu
 from cute_dialect.pipelines.launch import CompiledModule
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 from cute_dialect.pipelines.stages import lower_to_base
@@ -32,10 +33,6 @@ from cute_dialect.pipelines.upstream import UpstreamModule
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MMA = [c for c in register_cases() if c.atom.emit.kind == "mma_sync"]
 CARRIED = [c for c in MMA if not mma_obstacle(c.atom)]
-TO_NVVM = (
-    "builtin.module(convert-nvgpu-to-nvvm,gpu.module(convert-vector-to-llvm,convert-arith-to-llvm),"
-    "reconcile-unrealized-casts,canonicalize)"
-)
 
 
 def nvgpu(text: str) -> str:
@@ -44,12 +41,12 @@ def nvgpu(text: str) -> str:
 
 
 def by_way_of_nvgpu(text: str) -> CompiledModule:
-    """A module whose instructions went to nvgpu here and to nvvm in upstream MLIR."""
-    upstream = UpstreamModule.from_text(nvgpu(text))
-    upstream.run_pipeline(TO_NVVM)
-    converted = upstream.text(generic=True)
-    assert '"nvgpu.' not in converted and "unrealized_conversion_cast" not in converted
-    return compile_cute(converted, emit="base")
+    """A module whose instructions go to nvgpu here and, for the interpreter, to nvvm in upstream MLIR."""
+    module = compile_cute(text, pipeline="base=arch-dialect=nvgpu", emit="base")
+    assert any(op.name.startswith("nvgpu.") for op in module.lowered().walk())
+    read = list(without_nvgpu(module.lowered()).walk())
+    assert not any(op.name.startswith(("nvgpu.", "builtin.unrealized")) for op in read)
+    return module
 
 
 def instructions(ptx: str) -> Counter[str]:

@@ -1,0 +1,34 @@
+"""For the interpreter: lowered IR with ops of nvgpu, taken on to nvvm by upstream MLIR and read back."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["without_nvgpu"]
+
+TO_NVVM = (
+    "builtin.module(convert-nvgpu-to-nvvm,gpu.module(convert-vector-to-llvm,convert-arith-to-llvm),"
+    "reconcile-unrealized-casts,canonicalize)"
+)
+"""What leaves no op, type or cast of nvgpu, memref and vectors of two dimensions."""
+
+
+@lru_cache(maxsize=8)
+def without_nvgpu(module: ModuleOp) -> ModuleOp:
+    """The module itself if it has no op of nvgpu, else what upstream's ``convert-nvgpu-to-nvvm`` makes of it.
+
+    Raises :class:`~cute_dialect.pipelines.upstream.UpstreamMissing` where that takes upstream MLIR and there is none.
+    """
+    if not any(op.name.startswith("nvgpu.") for op in module.walk()):
+        return module
+    from cute_dialect.pipelines.stages import parse_module
+    from cute_dialect.pipelines.upstream import UpstreamModule
+    from cute_dialect.printing import ir_text
+
+    upstream = UpstreamModule.from_text(ir_text(module, generic=True))
+    upstream.run_pipeline(TO_NVVM)
+    return parse_module(upstream.text(generic=True))
