@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cute_dialect.pipelines import abi, hostprog
 from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
@@ -84,7 +84,18 @@ def run_on_cpu(
         seed=seed,
     )
     sys.stdout.write("".join(report.printf))
+    if report.profile is not None:
+        report.profile.registers = _registers(module, plan.kernel)
     return report
+
+
+def _registers(module: CompiledModule, kernel: str) -> int:
+    """Registers of a thread as ptxas reports them; 0 where it has not assembled the kernel."""
+    for code in module.artifact.code:
+        for entry in cast("list[dict[str, object]]", (code.ptxas or {}).get("kernels", [])):
+            if entry["name"] == kernel:
+                return cast("int", entry["registers"])
+    return 0
 
 
 def _tensor_map(m: hostprog.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:

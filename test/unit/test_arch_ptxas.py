@@ -103,3 +103,18 @@ def test_integer_wgmma_has_fewer_shapes(n: int) -> None:
     assert isinstance(good, MmaAtom)
     text = kernel(good).replace("m64n48k32", f"m64n{n}k32")
     assert f"Illegal matrix shape '.m64n{n}k32'" in assemble(header("8.0", "sm_90a") + text, "sm_90a")
+
+
+def test_the_occupancy_report_counts_registers_and_the_report_code() -> None:
+    """128 threads of a kernel that ptxas gives R registers: as many blocks as the register file holds."""
+    import numpy as np
+
+    from cute_dialect.pipelines import compile
+
+    module = compile("test/examples/elementwise_add.mlir", cache=False)
+    kernel = next(k for c in module.artifact.code for k in c.ptxas["kernels"] if k["name"] == "add")
+    assert kernel["code"] % 16 == 0 and kernel["code"] > 16 * 50
+    x = np.ones((17, 129), np.float32)
+    report = module.kernel("add")(x, x, x.copy(), device="cpu", reports=["occupancy"])
+    registers = -(-kernel["registers"] // 8) * 8
+    assert report.profile.occupancy.blocks == min(65536 // (registers * 128), 32, 2048 // 128)
