@@ -144,9 +144,7 @@ class Accesses:
     A single element is loaded and stored at its (static, linear) coordinate; a vector through a view of it.
     """
 
-    def __init__(
-        self, site: Site, sides: Sequence[Side], plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]
-    ):
+    def __init__(self, site: Site, sides: Sequence[Side], plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]):
         self.site = site
         self.sides = sides
         self.plan = plan

@@ -347,9 +347,7 @@ def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
         report.table(told.profile.table(), Console(width=None if sys.stdout.isatty() else 120))
     if "occupancy" in told.profile.reports:
         o = told.profile.occupancy
-        report.line(
-            f"  occupancy {o.blocks} blocks, {o.warps} of 64 warps an SM ({o.percent} %), limited by {o.limit}"
-        )
+        report.line(f"  occupancy {o.blocks} blocks, {o.warps} of 64 warps an SM ({o.percent} %), limited by {o.limit}")
 
 
 def _run_gpu(kernel: Kernel, arguments: Sequence[Argument], shape: Shape, repeat: int) -> Result:

@@ -37,9 +37,9 @@ FUNCTION = "cute_tensor_map_tiled_{rank}d"
     map = cute_tensor_map_tiled_2d(address, n0, n1, stride1, box0, box1, step0, step1,
                                    element, interleave, swizzle, l2, oob)
 
-``address``: of the tensor; ``n0, n1``: extents in elements and ``stride1``: bytes (all 64 bits), the box and the element
-strides, and five codes (32 bits).  The order is that of ``cuTensorMapEncodeTiled``, innermost dimension first.  The
-result is the address of 128 bytes that the runtime keeps."""
+``address``: of the tensor; ``n0, n1``: extents in elements and ``stride1``: bytes (all 64 bits), the box and the
+element strides, and five codes (32 bits). The order is that of ``cuTensorMapEncodeTiled``, innermost dimension first.
+The result is the address of 128 bytes that the runtime keeps."""
 
 IM2COL_FUNCTION = "cute_tensor_map_im2col_{rank}d"
 """The runtime function that makes a tensor map of columns of pixels; the order is that of ``cuTensorMapEncodeIm2col``

@@ -82,7 +82,7 @@ def declare(op: Operation, name: str, types: list[Attribute]) -> None:
     block.insert_op_before(function, block.first_op)
 
 
-# ----------------------------------------------------------------------------------------------------------- in a kernel
+# ---------------------------------------------------------------------------------------------------------- in a kernel
 
 
 def _parts(low: Lowering, op: Operation) -> tuple[list[SSAValue], SSAValue, SSAValue, list[SSAValue]]:

@@ -269,9 +269,7 @@ def _piece_addresses(low: Lowering, tensor: SSAValue, n: int, width: int) -> lis
     assert isinstance(t, MemRefType)
     base, layout = _base(low, tensor), low.tensor_layout(tensor)
     return [
-        low.swizzled(
-            low.address(base, t.data.ptr, _scalar(evaluate(i, layout)), small=_small(t)), t.data.ptr.swizzle
-        )
+        low.swizzled(low.address(base, t.data.ptr, _scalar(evaluate(i, layout)), small=_small(t)), t.data.ptr.swizzle)
         for i in range(0, n, width)
     ]
 

@@ -162,9 +162,7 @@ def finish(low: Lowering, function: Operation) -> list[Operation]:
         t = llvm.LLVMArrayType(layout.size, i8)
         undef = llvm.UndefOp(t)
         block.add_ops([undef, llvm.ReturnOp(undef)])
-        made.append(
-            llvm.GlobalOp(layout.static_name, t, addr_space=3, alignment=layout.align, body=Region(block))
-        )
+        made.append(llvm.GlobalOp(layout.static_name, t, addr_space=3, alignment=layout.align, body=Region(block)))
     if layout.dynamic or layout.has_base:
         align = max(layout.align, SMEM_BASE_ALIGN)
         t = llvm.LLVMArrayType(0, i8)

@@ -75,7 +75,7 @@ def _bytes(site: Site, stride: Leaf, size: int) -> SSAValue:
     return site.emitter.binary("mul", stride, size, 64)
 
 
-# ----------------------------------------------------------------------------------------------------------- in a kernel
+# ---------------------------------------------------------------------------------------------------------- in a kernel
 
 
 def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
