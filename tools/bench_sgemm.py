@@ -33,7 +33,9 @@ CHECKS = (
 
 def sizes(rung: str) -> tuple[int, ...]:
     """The sizes that a rung is measured at: the slow ones only at the least."""
-    return (2048,) if rung in ("naive", "coalesced") else (2048, 4096, 8192) if rung == "warptile" else (2048, 4096)
+    if rung in ("naive", "coalesced"):
+        return (2048,)
+    return (2048, 4096, 8192) if rung in ("warptile", "pipelined") else (2048, 4096)
 
 
 def build(folder: str, chip: str) -> list[str]:
@@ -83,7 +85,7 @@ def check(module: CompiledModule, rung: str, m: int, n: int, k: int, more: int) 
     torch.manual_seed(0)
     (_, a), (_, b) = _padded(m, k, k + more, random=True), _padded(k, n, n + more, random=True)
     storage, c = _padded(m, n, n + more, random=False)
-    kernel = module.kernel("sgemm")
+    kernel = module.kernel("launch")
     kernel(a, b, c)
     first = c.clone()
     for _ in range(10):
@@ -109,7 +111,7 @@ def measure(module: CompiledModule, rung: str, size: int, runs: int) -> dict[str
 
     a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
     c, reference = torch.empty_like(a), torch.empty_like(a)
-    kernel = module.kernel("sgemm")
+    kernel = module.kernel("launch")
     times = compare(
         [("ours", lambda: kernel(a, b, c)), ("torch", lambda: torch.mm(a, b, out=reference))],
         traffic=3 * size * size * 4,

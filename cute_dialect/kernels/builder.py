@@ -215,10 +215,13 @@ class Builder:
             yield values
 
     @contextmanager
-    def host(self, name: str, parameters: Mapping[str, str | Attribute]) -> Generator[tuple[Value, ...]]:
-        """``func.func @name`` on the host; gives its parameters."""
+    def host(
+        self, name: str, parameters: Mapping[str, str | Attribute], *, fallback: str = ""
+    ) -> Generator[tuple[Value, ...]]:
+        """``func.func @name`` on the host; gives its parameters.  ``fallback``: the host function for other arrays."""
         args = ", ".join(f"%{k}: {t}" for k, t in parameters.items())
-        skeleton = self._parse(f"func.func @{name}({args}) {{\nreturn\n}}\n")
+        more = f" attributes {{cute.fallback = @{fallback}}}" if fallback else ""
+        skeleton = self._parse(f"func.func @{name}({args}){more} {{\nreturn\n}}\n")
         func = next(o for o in skeleton.walk() if o.name == "func.func")
         func.detach()
         self.module.body.block.add_op(func)

@@ -7,12 +7,14 @@
 5. ``tile2d``: a thread has 8 x 8 elements.
 6. ``vector``: 128-bit accesses to global and shared memory; the tile of A lies transposed.
 7. ``warptile``: the tile of C is dealt out to warps, then to lanes; three stages by ``cp.async``, swizzled.
+8. ``pipelined``: a thread has 8 x 16 elements and loads operands one step ahead; tiles come by TMA.
 
-All take row-major matrices of any size: what lies outside counts as zero and is not written.  The last two have a
-variant ``@sgemm_v`` for matrices of whole vectors of 16 bytes.  After S. Boehm, "How to optimize a CUDA matmul kernel".
+All take row-major matrices of any size: what lies outside counts as zero and is not written.  Rungs 6 and 7 have a
+variant ``@sgemm_v`` for matrices of whole vectors of 16 bytes; rung 8 is for those, and falls back to rung 7.  After
+S. Boehm, "How to optimize a CUDA matmul kernel".
 
 >>> [r for r in RUNGS][-1]
-'warptile'
+'pipelined'
 >>> "cute.gemm" in sgemm("tile2d")
 True
 """
@@ -35,7 +37,8 @@ class Rung(NamedTuple):
     """``tile``: (M, N, K) of a block; ``threads`` of a block; ``mma``: how the threads lie over the tile of C, and the
     permutation of its rows and columns; ``smem_a``: layout of the tile of A; ``k_step``: of the tile's K that is in
     registers at once; ``vectors``: there is a variant for whole vectors; ``stages``: tiles in flight (1: none);
-    ``blocks``: on one SM at least, which bounds the registers (0: as many as fit).
+    ``blocks``: on one SM at least, which bounds the registers (0: as many as fit);
+    ``fallback``: tiles come by TMA, and this rung is for matrices that it cannot describe.
     """
 
     title: str
@@ -47,6 +50,7 @@ class Rung(NamedTuple):
     vectors: bool = False
     stages: int = 1
     blocks: int = 0
+    fallback: str = ""
 
 
 RUNGS: dict[str, Rung] = {
@@ -77,6 +81,13 @@ RUNGS: dict[str, Rung] = {
         'permutation_MNK = <"[(4,4,8):(1,32,4);(8,2,4,2):(4,64,1,32);_]">',
         "(128,16,3):(16,1,2048)", 2, True, 3, 2,
     ),
+    "pipelined": Rung(
+        "4 warps have tiles of 64 x 64, their lanes 8 x 16 elements, loaded one step ahead; four stages by TMA",
+        (128, 128, 16), 128,
+        'atom_layout_MNK = <"((8,2),(4,2),1):((4,32),(1,64),0)">, '
+        'permutation_MNK = <"[(8,2,8):(1,64,8);(4,2,4,4):(4,64,1,16);_]">',
+        stages=4, blocks=2, fallback="warptile",
+    ),
 }  # fmt: skip
 """Name -> rung, slowest first."""
 
@@ -88,29 +99,77 @@ def sgemm(name: str) -> str:
     rung = RUNGS[name]
     s = Script()
     s.name_type("mat", ANY)
-    body = _one_element if rung.tile[2] == 1 else _pipelined if rung.stages > 1 else _tiled
-    if rung.vectors:
+    if rung.vectors or rung.fallback:
         s.name_type("vec", VECTOR)
-    for kernel, matrix in (("sgemm", ANY), *((("sgemm_v", VECTOR),) if rung.vectors else ())):
+    about = ""
+    if rung.fallback:
+        _ahead(s, rung)
+        _module(s, rung.fallback, suffix="_any")
+        about = (
+            "\n// TMA wants rows of whole aligned vectors of 16 bytes; for other matrices the launch falls back to"
+            "\n// @launch_any, which is the rung before."
+        )
+    else:
+        _module(s, name)
+    if rung.vectors:
+        about = (
+            "\n// @sgemm_v is for matrices whose rows are whole aligned vectors of 16 bytes; the launch takes it if it "
+            "can."
+        )
+    return s.script(f"""\
+// C = A * B in f32 for row-major matrices of any size:
+// {rung.title}.{about}
+""")
+
+
+def _module(s: Script, name: str, suffix: str = "") -> None:
+    """The kernels and the host function of a rung."""
+    rung = RUNGS[name]
+    body = _one_element if rung.tile[2] == 1 else _pipelined if rung.stages > 1 else _tiled
+    # As a fallback: only what no vector fits.
+    vector = rung.vectors and not suffix
+    for kernel, matrix in ((f"sgemm{suffix}", ANY), *((("sgemm_v", VECTOR),) if vector else ())):
         attributes = [f"nvvm.minctasm = {rung.blocks} : i32"] if rung.blocks else []
         parameters = {"mA": matrix, "mB": matrix, "mC": matrix}
         with s.kernel(kernel, parameters, threads=rung.threads, attributes=attributes) as matrices:
             body(s, name, rung, *matrices, vectors=matrix == VECTOR)
     bm, bn, _ = rung.tile
-    with s.host("launch", {"mA": ANY, "mB": ANY, "mC": ANY}) as (a, b, c):
+    with s.host(f"launch{suffix}", {"mA": ANY, "mB": ANY, "mC": ANY}) as (a, b, c):
         s.say("One block a tile of C.")
         m, n = s.extents(c)
         grid = _ceil_div(s, m, bm) * _ceil_div(s, n, bn)
-        s.launch("sgemm", [a, b, c], grid=grid, threads=rung.threads, variants=["sgemm_v"] if rung.vectors else [])
-    variant = (
-        "\n// @sgemm_v is for matrices whose rows are whole aligned vectors of 16 bytes; the launch takes it if it can."
-        if rung.vectors
-        else ""
-    )
-    return s.script(f"""\
-// C = A * B in f32 for row-major matrices of any size:
-// {rung.title}.{variant}
-""")
+        variants = ["sgemm_v"] if vector else []
+        s.launch(f"sgemm{suffix}", [a, b, c], grid=grid, threads=rung.threads, variants=variants)
+
+
+def _ahead(s: Script, rung: Rung) -> None:
+    """The kernel and the host function of the rung that loads by TMA."""
+    from cute_dialect.kernels.sgemm_pipelined import Tile, load_map, multiply_ahead, place
+
+    bm, bn, bk = rung.tile
+    tile = Tile(bm, bn, bk, rung.stages)
+    s.name_type("loadA", tile.load_a)
+    s.name_type("loadB", tile.load_b)
+    parameters = {"loadA": tile.load_a, "loadB": tile.load_b, "tiles": "i32", "mC": VECTOR}
+    attributes = [f"nvvm.minctasm = {rung.blocks} : i32"]
+    with s.kernel("sgemm", parameters, threads=rung.threads, attributes=attributes) as (load_a, load_b, tiles, c):
+        tid = s.let("tid", s.thread_id())
+        m, n = s.extents(c)
+        row, column = place(s, tile, s.ceil_div(m, bm), s.ceil_div(n, bn))
+        mma, t_c, acc = _accumulators(s, rung, c, row, column, tid)
+        multiply_ahead(s, tile, mma, acc, (load_a, load_b), (row, column), tiles, tid)
+        s.say("The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.")
+        done = s.let("sums", s.fragment_like(acc))
+        with s.for_(0, bm * bn // rung.threads) as loop:
+            s.store(done, loop.iv, s.load(acc, loop.iv) + s.constant(0.0, "f32"))
+        _finish(s, rung, c, row, column, mma, tid, t_c, done)
+    with s.host("launch", {"mA": VECTOR, "mB": VECTOR, "mC": VECTOR}, fallback="launch_any") as (a, b, c):
+        s.say("One block a tile of C.")
+        m, n = s.extents(c)
+        maps = [load_map(s, a, "A", tile), load_map(s, s.let("mBt", s.transposed(b)), "B", tile)]
+        tiles = s.ceil_div(s.extents(a)[1], bk)
+        grid = _ceil_div(s, m, bm) * _ceil_div(s, n, bn)
+        s.launch("sgemm", [*maps, tiles, c], grid=grid, threads=rung.threads)
 
 
 def _ceil_div(s: Script, a: Value, b: int) -> Value:
@@ -222,13 +281,19 @@ def _setup(
     s.say("How tiles of A (m, k) and of B, seen as (n, k), come to shared memory.")
     load_a = _Loader(s, "A", rung, a, row, bm, k_fast=True, vectors=vectors)
     load_b = _Loader(s, "B", rung, s.let("mBt", s.transposed(b)), column, bn, k_fast=False, vectors=vectors)
+    mma, t_c, acc = _accumulators(s, rung, c, row, column, tid)
+    return tid, row, column, mma, load_a, load_b, t_c, acc
+
+
+def _accumulators(s: Script, rung: Rung, c: Value, row: Value, column: Value, tid: Value) -> tuple[Value, Value, Value]:
+    """How the threads multiply, this thread's elements of C, and their sums, which are zero."""
     s.say("How the threads multiply; this thread's elements of C.")
     mma = s.let("mma", s.op("cute.make_tiled_mma", s.atom(FMA), type=f"!cute.tiled_mma<{FMA}, {rung.mma}>"))
-    g_c = s.let("gC", s.tile_at(c, (bm, bn), (row, column)))
+    g_c = s.let("gC", s.tile_at(c, (rung.tile[0], rung.tile[1]), (row, column)))
     t_c = s.let("tC", s.partition("C", mma, g_c, tid))
     acc = s.let("acc", s.op("cute.tiled.mma.make_fragment_C", mma, t_c))
     s.do("cute.clear", acc)
-    return tid, row, column, mma, load_a, load_b, t_c, acc
+    return mma, t_c, acc
 
 
 def _multiply(

@@ -1,6 +1,7 @@
 // REQUIRES: mlir
 // RUN: cute-opt %S/../../examples/sgemm_tile2d.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s --check-prefix=TILE
 // RUN: cute-opt %S/../../examples/sgemm_warptile.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s --check-prefix=WARP
+// RUN: cute-opt %S/../../examples/sgemm_pipelined.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | FileCheck %s --check-prefix=PIPE
 // RUN: cute-opt %S/../../examples/sgemm_warptile.mlir --pipeline=nvptx=chip=sm_90a --emit=ptx | not grep -E "\.local|call"
 
 // 8 x 8 products for each k; the accumulators are registers.
@@ -24,3 +25,20 @@
 // WARP:          ld.shared.v4.b32
 // WARP-COUNT-128: fma.rn
 // WARP:          st.global.v4.b32
+
+// Tiles by TMA; B of the next k is loaded before the 128 products of this one, A of the next four k in the second step.
+// PIPE:           .visible .entry sgemm(
+// PIPE-COUNT-6:   cp.async.bulk.tensor.2d.shared
+// PIPE:           mbarrier.try_wait
+// PIPE-COUNT-12:  ld.shared.v4.b32
+// PIPE:           ld.shared.v4.b32
+// PIPE-COUNT-128: fma.rn
+// PIPE-COUNT-12:  ld.shared.v4.b32
+// PIPE-COUNT-128: fma.rn
+// PIPE-COUNT-4:   ld.shared.v4.b32
+// PIPE:           bar.sync 0;
+// PIPE:           cp.async.bulk.tensor.2d.shared
+// PIPE:           mbarrier.try_wait
+// PIPE-COUNT-512: fma.rn
+// PIPE:           add.rn.f32
+// PIPE:           st.global.v4.b32
