@@ -229,7 +229,7 @@ class LocatedParser(LocationReader):
 
     # ------------------------------------------------------------------------------------------- types and attributes
 
-    def _parse_dialect_type_or_attribute_body(
+    def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ):
         whole = self._body_text(attr_name)
