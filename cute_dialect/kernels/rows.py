@@ -10,7 +10,7 @@ then hold the partial results.  There is one exchange between warps in every ker
 >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
 True
 >>> default_config("softmax", "f32", 4096)
-RowConfig(threads=256, rows=1, cluster=1)
+RowConfig(threads=512, rows=1, cluster=1)
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ VALUES = {"f32": 16, "f16": 32, "bf16": 32}
 MOST_VALUES = 32
 """Elements a thread may have: so many registers hold them, and two blocks of 512 threads still fit an SM."""
 
-WARP_ROW = 1024
-"""Rows up to this length belong to (a part of) one warp."""
+WARP_ROW = 512
+"""Rows up to this length belong to (a part of) one warp; sums up to twice this length."""
 
 MAX_THREADS, MAX_CLUSTER = 1024, 8
 
@@ -59,22 +59,28 @@ def _power_of_two(n: int) -> int:
 
 
 def default_config(op: str, element: str, n: int) -> RowConfig:
-    """How a row of ``n`` elements is shared out.  Raises ValueError where registers cannot hold it.
+    """How a row of ``n`` elements is shared out, as ``cute-bench rows_sweep`` found it best on an H200.
 
-    >>> [default_config("rmsnorm", "f32", n) for n in (100, 1024, 131072)]
-    [RowConfig(threads=8, rows=16, cluster=1), RowConfig(threads=32, rows=4, cluster=1), RowConfig(threads=512, rows=1, cluster=8)]
-    """  # noqa: E501
+    Raises ValueError where registers cannot hold it.
+
+    >>> [tuple(default_config("rmsnorm", "f32", n)) for n in (100, 1024, 4096, 32768, 131072)]
+    [(8, 16, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (1024, 1, 4)]
+    """
     _check(op, element, n)
     threads = _power_of_two(-(-n // VALUES[element]))
-    if n <= WARP_ROW:
+    if n <= WARP_ROW or (op == "sum" and n <= 2 * WARP_ROW):
         threads = min(threads, 32)
         return RowConfig(threads, 128 // threads)
-    threads = min(threads, 512)
     if op == "sum":
-        return RowConfig(threads)
+        return RowConfig(min(threads, 512))
+    if element == "f32" or n <= 2 * WARP_ROW:
+        threads *= 2
+    threads = min(threads, 512)
     cluster = _power_of_two(-(-n // (threads * MOST_VALUES)))
-    if cluster > MAX_CLUSTER:
-        threads, cluster = MAX_THREADS, MAX_CLUSTER
+    # Fewer, larger blocks were faster, but for LayerNorm in f32, and not for 16-bit rows of more than two blocks.
+    larger = cluster > 1 if element == "f32" else cluster == 2
+    if cluster > MAX_CLUSTER or (larger and (op, element) != ("layernorm", "f32")):
+        threads, cluster = MAX_THREADS, min(cluster // 2, MAX_CLUSTER)
     if cluster * threads * MOST_VALUES < n:
         most = MAX_CLUSTER * MAX_THREADS * MOST_VALUES
         raise ValueError(f"expected rows of at most {most} elements, which the registers of a cluster hold, got {n}")
