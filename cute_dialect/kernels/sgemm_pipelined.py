@@ -140,7 +140,7 @@ def multiply_ahead(
         s.let("phase", phase)
         following = ring.next(Position(slot, phase))
         for j in range(k):
-            if j == k - _QUAD:
+            if j == k - _QUAD + 1:
                 s.say(
                     "All are done with the tile before: its slot gets the tile that comes last.  The next one is there."
                 )

@@ -278,6 +278,12 @@ module attributes {gpu.container_module} {
         %131 = cute.static : !cute.coord<"(_,_,3)">
         %132 = cute.slice(%a0, %131) : !a0, !cute.coord<"(_,_,3)">
         cute.gemm(%mma, %acc, %132, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
+        %133 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,13,?)">
+        %134 = cute.slice(%tB, %133) : !tB, !cute.coord<"(_,_,13,?)">
+        cute.copy(%23, %134, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
+        %135 = cute.static : !cute.coord<"(_,_,0)">
+        %136 = cute.slice(%a1, %135) : !a0, !cute.coord<"(_,_,0)">
+        cute.gemm(%mma, %acc, %136, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<16>, "(1,8):(0,4)">, !b0, !acc) -> ()
         // All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
@@ -304,16 +310,10 @@ module attributes {gpu.container_module} {
           %175 = cute.slice(%sB, %174) : !sB, !cute.coord<"(_,_,?)">
           cute.copy(%170, %173, %175) : (!loadB, !cute.coord_tensor<"(?,?)", "(128,16):(1@0,1@1)">, !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">) -> ()
         }
-        %133 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-        %134 = cute.make_int_tuple(%67) : (i32) -> !cute.int_tuple<"?">
-        %135 = cute.add_offset(%133, %134) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_wait(%135, %69) : (!cute.ptr<i64, smem>, i32) -> ()
-        %136 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,13,?)">
-        %137 = cute.slice(%tB, %136) : !tB, !cute.coord<"(_,_,13,?)">
-        cute.copy(%23, %137, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %138 = cute.static : !cute.coord<"(_,_,0)">
-        %139 = cute.slice(%a1, %138) : !a0, !cute.coord<"(_,_,0)">
-        cute.gemm(%mma, %acc, %139, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<16>, "(1,8):(0,4)">, !b0, !acc) -> ()
+        %137 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
+        %138 = cute.make_int_tuple(%67) : (i32) -> !cute.int_tuple<"?">
+        %139 = cute.add_offset(%137, %138) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_wait(%139, %69) : (!cute.ptr<i64, smem>, i32) -> ()
         %140 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,14,?)">
         %141 = cute.slice(%tB, %140) : !tB, !cute.coord<"(_,_,14,?)">
         cute.copy(%23, %141, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()

@@ -36,9 +36,6 @@
 // PIPE-COUNT-12:  ld.shared.v4.b32
 // PIPE-COUNT-128: fma.rn
 // PIPE-COUNT-4:   ld.shared.v4.b32
-// PIPE:           bar.sync 0;
-// PIPE:           cp.async.bulk.tensor.2d.shared
-// PIPE:           mbarrier.try_wait
-// PIPE-COUNT-512: fma.rn
-// PIPE:           add.rn.f32
+// PIPE-COUNT-128: fma.rn
+// PIPE:           add.f32
 // PIPE:           st.global.v4.b32
