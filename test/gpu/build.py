@@ -59,7 +59,7 @@ def build_gemm(folder: str, chip: str) -> list[str]:
     from cute_dialect.tools.bench_gemm import build
 
     said = build(str(Path(folder) / "gemm"), chip)
-    for element, major_b in (("f16", "k"), ("f16", "mn"), ("bf16", "k")):
+    for element, major_b in ((e, b) for e in ("f16", "bf16") for b in ("k", "mn")):
         config = GemmConfig(element, majors=("k", major_b))
         module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{config.name}.mlir")
         module.save(Path(folder) / "gemm" / config.name)
