@@ -142,3 +142,13 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
 def test_bad_configurations(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         gemm_sm90(BASE._replace(**change))  # type: ignore[arg-type]
+
+
+def test_tma_rounds_to_tf32() -> None:
+    """A load of tf32 elements rounds to nearest, ties to even; what lies between two of them shows it."""
+    c = CASES["tf32"][0]
+    module = compile(gemm_sm90(c), emit="base")
+    a, b, out = np.zeros((64, 32), np.float32), np.eye(256, 32, dtype=np.float32), np.zeros((64, 256), np.float32)
+    a[0, :4] = [1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-20, -1 - 2**-12]
+    module.kernel("launch")(a, b, out, device="cpu")
+    assert out[0, :4].tolist() == [1.0, 1 + 2**-9, 1 + 2**-10, -1.0]
