@@ -78,6 +78,9 @@ if TYPE_CHECKING:
         slice_,
         slice_and_offset,
     )
+    from cute_dialect.algebra.layout import (
+        slice_ as slice,
+    )
     from cute_dialect.algebra.leaf import (
         AlgebraError,
         Dyn,
@@ -179,14 +182,16 @@ _MODULES = {
     ),
     "tables": "layout_table print_layout thread_value_table",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()} | {"slice": "layout"}
+_NAMES = {"slice": "slice_"}
+"""Names that are Python's own inside the modules."""
 
 
 def __getattr__(name: str) -> object:
     module = _HOME.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
+    value = getattr(import_module(f"{__name__}.{module}"), _NAMES.get(name, name))
     globals()[name] = value
     return value
 

@@ -33,3 +33,12 @@ def test_package_interface() -> None:
         assert getattr(algebra, name) is not None
     with pytest.raises(AttributeError):
         algebra.no_such_name  # noqa: B018
+
+
+def test_slice_has_its_own_name() -> None:
+    """``slice`` as in CuTe; ``slice_`` where Python's own would be hidden."""
+    from cute_dialect import algebra
+
+    layout = algebra.Layout("(6,5):(5,1)")
+    assert algebra.slice((algebra.UNDERSCORE, 2), layout) == algebra.slice_((algebra.UNDERSCORE, 2), layout)
+    assert "slice" in dir(algebra)
