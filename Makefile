@@ -39,7 +39,7 @@ demo: $(VENV)/.cuda  ## compile a kernel from text to PTX and run it (GPU, or th
 
 test: $(VENV)/.test  ## install the test extras, run lit and pytest
 	$(BIN)/lit -q test
-	$(BIN)/python -m pytest -q test
+	$(BIN)/python -m pytest -q -n auto test
 
 unit: $(VENV)/.test  ## pytest only
 	$(BIN)/python -m pytest -q test
