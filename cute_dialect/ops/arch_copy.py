@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -17,37 +14,11 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.memory_types import CopyAtomType, MemRefType, PtrType, element_bits
 from cute_dialect.nvgpu_copy_types import LdsmType, MovmType, ShuffleType, SimtAsyncCopyType, StsmType
-from cute_dialect.ops.asm import print_operand_list
-from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
+from cute_dialect.ops.base import cute_op
+from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 
-class _NoResultOp(MemoryOp):
-    """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        return []
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        op = parse_no_result(cls, parser)
-        for name in cls.get_irdl_definition().properties:
-            if name in op.attributes:
-                op.properties[name] = op.attributes.pop(name)
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operand_list(printer, self.operands)
-        if self.properties or self.attributes:
-            printer.print_op_attributes({**self.properties, **self.attributes})
-        printer.print_string(" : ")
-        with printer.in_parens():
-            printer.print_list(self.operand_types, printer.print_attribute)
-        printer.print_string(" -> ()")
-
-
-class _InstructionOp(_NoResultOp):
+class _CopyInstructionOp(InstructionOp):
     """One instruction of a copy atom; both sides hold exactly the values of one thread in one instruction."""
 
     ATOM: ClassVar[type[CopyAtomType]]
@@ -86,7 +57,7 @@ def _as_values(t: Attribute) -> Attribute:
 
 
 @cute_op
-class CpAsyncOp(_InstructionOp):
+class CpAsyncOp(_CopyInstructionOp):
     """One ``cp.async``; with a predicate the destination is zero-filled where it is false, and nothing is read.
 
     Syntax: ``cute_nvgpu.arch.cp_async(%gmem, %smem [, %pred]) {atom = ATOM} : (G, S [, i1]) -> ()``
@@ -105,7 +76,7 @@ class CpAsyncOp(_InstructionOp):
 
 
 @cute_op
-class LdmatrixOp(_InstructionOp):
+class LdmatrixOp(_CopyInstructionOp):
     """One ``ldmatrix``: ``%smem`` is the row whose address this thread gives, ``%rmem`` what it gets.
 
     Syntax: ``cute_nvgpu.arch.ldmatrix(%smem, %rmem) {atom = ATOM} : (S, R) -> ()``
@@ -123,7 +94,7 @@ class LdmatrixOp(_InstructionOp):
 
 
 @cute_op
-class StmatrixOp(_InstructionOp):
+class StmatrixOp(_CopyInstructionOp):
     """One ``stmatrix`` (sm_90): ``%smem`` is the row whose address this thread gives, ``%rmem`` what it holds.
 
     Syntax: ``cute_nvgpu.arch.stmatrix(%rmem, %smem) {atom = ATOM} : (R, S) -> ()``
@@ -141,7 +112,7 @@ class StmatrixOp(_InstructionOp):
 
 
 @cute_op
-class MovmatrixOp(_InstructionOp):
+class MovmatrixOp(_CopyInstructionOp):
     """One ``movmatrix``: the 8x8 matrix that the registers of a warp hold, transposed.
 
     Syntax: ``cute_nvgpu.arch.movmatrix(%from, %to) {atom = ATOM} : (R, R) -> ()``
@@ -159,7 +130,7 @@ class MovmatrixOp(_InstructionOp):
 
 
 @cute_op
-class ShuffleOp(_InstructionOp):
+class ShuffleOp(_CopyInstructionOp):
     """One shuffle of a warp: 2x2 blocks transposed, or the value of lane 0 for all.
 
     Syntax: ``cute_nvgpu.arch.shuffle(%from, %to) {atom = ATOM} : (R, R) -> ()``
@@ -179,7 +150,7 @@ class ShuffleOp(_InstructionOp):
 # ------------------------------------------------------------------------------------------------------ runs and caches
 
 
-class _RunOp(_NoResultOp):
+class _RunOp(InstructionOp):
     """An op on contiguous runs of bytes."""
 
     def verify_(self) -> None:

@@ -8,8 +8,6 @@ from typing import ClassVar
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.int_tuple import is_static
@@ -18,36 +16,14 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, Layout
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, MmaSyncType, UniversalFmaType, WgmmaType
-from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.gemm import descriptor_of
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.mma import atom_values, check_element
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
+from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 
-class _NoResultOp(MemoryOp):
-    """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        op = parse_no_result(cls, parser)
-        for name in cls.get_irdl_definition().properties:
-            if name in op.attributes:
-                op.properties[name] = op.attributes.pop(name)
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operand_list(printer, self.operands)
-        if self.properties or self.attributes:
-            printer.print_op_attributes({**self.properties, **self.attributes})
-        printer.print_string(" : ")
-        with printer.in_parens():
-            printer.print_list(self.operand_types, printer.print_attribute)
-        printer.print_string(" -> ()")
-
-
-class _ProductOp(_NoResultOp):
+class _ProductOp(InstructionOp):
     """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
 
     ATOM: ClassVar[type[MmaAtomType]]
@@ -183,7 +159,7 @@ class WgmmaOp(_ProductOp):
                 raise AlgebraError("expected accumulate = true beside a scale_d operand, got false")
 
 
-class _AccumulatorsOp(_NoResultOp):
+class _AccumulatorsOp(InstructionOp):
     """Accumulators may be operands: they then pass through the instruction, so nothing moves across it."""
 
     @classmethod
@@ -219,7 +195,7 @@ class WgmmaFenceOp(_AccumulatorsOp):
 
 
 @cute_op
-class WgmmaCommitGroupOp(_NoResultOp):
+class WgmmaCommitGroupOp(InstructionOp):
     """Makes a group of all ``wgmma`` issued since the last one.
 
     Syntax: ``cute_nvgpu.arch.wgmma_commit_group() : () -> ()``

@@ -112,6 +112,31 @@ def print_no_result(op: Operation, printer: Printer) -> None:
     printer.print_string(" -> ()")
 
 
+class InstructionOp(MemoryOp):
+    """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        op = parse_no_result(cls, parser)
+        for name in cls.get_irdl_definition().properties:
+            if name in op.attributes:
+                op.properties[name] = op.attributes.pop(name)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        if self.properties or self.attributes:
+            printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ()")
+
+
 # ------------------------------------------------------------------------------------------------ the parts of a tensor
 
 
