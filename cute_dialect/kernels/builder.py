@@ -17,107 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
+
+from cute_dialect.kernels.values import Coordinate, Loop, Scalar, Value
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Attribute, Block, Operation, SSAValue
+    from xdsl.ir import Attribute, Block, Operation
 
 __all__ = ["Builder", "Coordinate", "Loop", "Scalar", "Value"]
 
-Scalar: TypeAlias = "Value | int"
-Coordinate: TypeAlias = "Value | int | tuple[Coordinate, ...] | None"
-"""Integers, values, and ``None`` for ``_`` ("all of this mode"), nested."""
-
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
-
-
-class Value:
-    """An SSA value of a builder; see the module for its operators."""
-
-    __slots__ = ("builder", "ssa")
-    __hash__ = object.__hash__
-
-    def __init__(self, builder: Builder, ssa: SSAValue):
-        self.builder = builder
-        self.ssa = ssa
-
-    @property
-    def type(self) -> Attribute:
-        """Its type."""
-        return self.ssa.type
-
-    def _with(self, name: str, other: Scalar, *, swap: bool = False) -> Value:
-        b = self.builder
-        right = other if isinstance(other, Value) else b.constant(other, self.type)
-        return b.binary(name, right, self) if swap else b.binary(name, self, right)
-
-    def __add__(self, other: Scalar) -> Value:
-        if isinstance(other, int) and other == 0:
-            return self
-        return self._with("add", other)
-
-    def __radd__(self, other: int) -> Value:
-        return self + other
-
-    def __sub__(self, other: Scalar) -> Value:
-        return self._with("sub", other)
-
-    def __rsub__(self, other: int) -> Value:
-        return self._with("sub", other, swap=True)
-
-    def __mul__(self, other: Scalar) -> Value:
-        if isinstance(other, int) and other == 1:
-            return self
-        return self._with("mul", other)
-
-    def __rmul__(self, other: int) -> Value:
-        return self * other
-
-    def __floordiv__(self, other: Scalar) -> Value:
-        if isinstance(other, int) and other == 1:
-            return self
-        return self._with("div", other)
-
-    def __mod__(self, other: Scalar) -> Value:
-        return self._with("rem", other)
-
-    def __and__(self, other: Scalar) -> Value:
-        return self._with("and", other)
-
-    def __or__(self, other: Scalar) -> Value:
-        return self._with("or", other)
-
-    def __xor__(self, other: Scalar) -> Value:
-        return self._with("xor", other)
-
-    def __lshift__(self, other: Scalar) -> Value:
-        return self._with("shl", other)
-
-    def __rshift__(self, other: Scalar) -> Value:
-        return self._with("shr", other)
-
-    def __lt__(self, other: Scalar) -> Value:
-        return self.builder.compare("ult", self, other)
-
-    def __le__(self, other: Scalar) -> Value:
-        return self.builder.compare("ule", self, other)
-
-    def __gt__(self, other: Scalar) -> Value:
-        return self.builder.compare("ugt", self, other)
-
-    def __ge__(self, other: Scalar) -> Value:
-        return self.builder.compare("uge", self, other)
-
-    def eq(self, other: Scalar) -> Value:
-        """``self == other`` as an ``i1``."""
-        return self.builder.compare("eq", self, other)
-
-    def ne(self, other: Scalar) -> Value:
-        """``self != other`` as an ``i1``."""
-        return self.builder.compare("ne", self, other)
-
-
 _INTEGER_OPS = {
     "add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "div": "arith.divui", "rem": "arith.remui",
     "and": "arith.andi", "or": "arith.ori", "xor": "arith.xori", "shl": "arith.shli", "shr": "arith.shrui",
@@ -127,20 +37,6 @@ _FLOAT_OPS = {
     "add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf", "min": "arith.minimumf",
     "max": "arith.maximumf",
 }  # fmt: skip
-
-
-class Loop:
-    """A loop that is being built: its induction variable, the carried values, and after it its results."""
-
-    def __init__(self, iv: Value, args: tuple[Value, ...]):
-        self.iv = iv
-        self.args = args
-        self.results: tuple[Value, ...] = ()
-        self.yielded: tuple[Value, ...] | None = None
-
-    def next(self, *values: Value) -> None:
-        """What the carried values are in the next iteration; the last thing to say in a loop that carries any."""
-        self.yielded = values
 
 
 class Builder:
