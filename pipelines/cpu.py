@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-    from cute_dialect.interp import Pointer, RunReport
+    from cute_dialect.interp import Pointer, Progress, RunReport
     from cute_dialect.interp.launch import Argument
     from cute_dialect.interp.memory import Elements
     from cute_dialect.pipelines.launch import CompiledModule
@@ -34,16 +34,17 @@ def run_on_cpu(
     plan: Plan,
     args: Sequence[object],
     target: Target,
-    progress: Callable[[int, int], None] | None = None,
     *,
+    progress: Callable[[Progress], None] | None = None,
+    blocks: Sequence[int] | str | None = None,
     checks: Sequence[str] = (),
     reports: Sequence[str] = (),
     schedule: str = "round-robin",
     seed: int = 0,
 ) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
-    ``progress`` is called with (blocks done, blocks in all).  What threads print goes to standard output at the end, as
-    on the GPU.  ``checks``, ``reports``, ``schedule`` and ``seed`` are those of :func:`cute_dialect.interp.run_kernel`.
+    What threads print goes to standard output at the end, as on the GPU.  ``progress``, ``blocks``, ``checks``,
+    ``reports``, ``schedule`` and ``seed`` are those of :func:`cute_dialect.interp.run_kernel`.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
@@ -78,15 +79,29 @@ def run_on_cpu(
         dynamic_smem=plan.smem,
         cluster=plan.cluster,
         progress=progress,
+        blocks=blocks,
         checks=checks,
         reports=reports,
         schedule=schedule,
         seed=seed,
     )
     sys.stdout.write("".join(report.printf))
+    for found, name in zip(memory, target.names):
+        mask = next((m for source, m in report.written if found is not None and source is found.data), None)
+        if found is not None and mask is not None and (elements := _touched(found, mask)).any():
+            report.written_elements[name] = elements
     if report.profile is not None:
         report.profile.registers = _registers(module, plan.kernel)
     return report
+
+
+def _touched(memory: _Memory, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of a bool for each byte, a bool for each element of the array."""
+    import numpy as np
+
+    e = memory.elements
+    shape, strides = (*e.shape, e.itemsize), (*e.strides, 1)
+    return np.asarray(np.lib.stride_tricks.as_strided(mask[e.start :], shape, strides).any(axis=-1))
 
 
 def _registers(module: CompiledModule, kernel: str) -> int:

@@ -33,7 +33,7 @@ from cute_dialect.pipelines.signature import Param
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.interp import RunReport
+    from cute_dialect.interp import Progress, RunReport
 
 __all__ = ["CompiledModule", "Kernel", "load"]
 
@@ -186,18 +186,23 @@ class Kernel:
         reports: Sequence[str] = (),
         schedule: str = "round-robin",
         seed: int = 0,
+        blocks: Sequence[int] | str | None = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> RunReport | None:
         """Launch on ``args``.
 
         ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
         Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
-        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``.
+        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
+        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
         """
         if (checks or reports) and device != "cpu":
             raise LaunchError(f'{", ".join([*checks, *reports])}: only the interpreter tells that, say device="cpu"')
+        if blocks is not None and device != "cpu":
+            raise LaunchError('a choice of blocks: only the interpreter does that, say device="cpu"')
         usual = grid is None and block is None and smem is None and device == "gpu"
         if usual:
             last = self._last
@@ -218,6 +223,8 @@ class Kernel:
                 reports=reports,
                 schedule=schedule,
                 seed=seed,
+                blocks=blocks,
+                progress=progress,
             )
         gpu = cuda.driver()
         raw = 0 if stream is None else stream_of(stream)

@@ -76,6 +76,11 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="order on the CPU: round-robin, reverse, random (by --seed), adversarial",
     )
+    p.add_argument(
+        "--blocks",
+        metavar="WHICH",
+        help="run only these on the CPU: 0,5,16:32 or sample:16[:SEED]; checks then compare what they wrote",
+    )
     p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
     p.add_argument("--block", metavar="X,Y,Z")
     p.add_argument("--smem", type=int, metavar="BYTES", help="dynamic shared memory")
@@ -159,6 +164,8 @@ def _run(options: argparse.Namespace) -> int:
     if device == "gpu" and (sanitizers or reports):
         raise RunError(f"{', '.join([*sanitizers, *reports])}: only the CPU interpreter tells that, say --device=cpu")
     shape = Shape(_triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem)
+    if device == "gpu" and options.blocks is not None:
+        raise RunError("--blocks: only the CPU interpreter does that, say --device=cpu")
     values = [a.array if isinstance(a, Tensor) else a for a in arguments]
     plan = kernel.plan(*values, grid=shape.grid, block=shape.block, smem=shape.smem)
     told = None
@@ -168,8 +175,11 @@ def _run(options: argparse.Namespace) -> int:
         result, told = _run_cpu(kernel, values, shape, sanitizers, reports, options)
     report = Report(options.quiet)
     report.summary(options.file, module, plan, result, compiled)
-    ok = report.tensors(tensors)
-    ok = report.checks(expressions, kernel.target.names, arguments) and ok
+    if told is not None:
+        report.interpreter(told)
+    written = told.written_elements if told is not None and options.blocks is not None else None
+    ok = report.tensors(tensors, written)
+    ok = report.checks(expressions, kernel.target.names, arguments, written) and ok
     for tensor in tensors:
         if tensor.name in outs:
             _save(outs[tensor.name], tensor.array)
@@ -308,20 +318,24 @@ def _run_cpu(
     reports: Sequence[str],
     options: argparse.Namespace,
 ) -> tuple[Result, RunReport | None]:
+    from cute_dialect.tools.run_progress import Ticker
     from cute_dialect.tools.run_report import Result
 
     started = time.perf_counter()
-    told = kernel(
-        *values,
-        device="cpu",
-        grid=shape.grid,
-        block=shape.block,
-        smem=shape.smem,
-        checks=checks,
-        reports=reports,
-        schedule=options.schedule,
-        seed=options.seed,
-    )
+    with Ticker() as ticker:
+        told = kernel(
+            *values,
+            device="cpu",
+            grid=shape.grid,
+            block=shape.block,
+            smem=shape.smem,
+            checks=checks,
+            reports=reports,
+            schedule=options.schedule,
+            seed=options.seed,
+            blocks=options.blocks,
+            progress=ticker if sys.stderr.isatty() and not options.quiet else None,
+        )
     return Result("", 1e6 * (time.perf_counter() - started), 0), told
 
 

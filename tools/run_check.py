@@ -78,6 +78,9 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "f64": lambda x: np.asarray(x).astype(np.float64),
     "like": lambda x, y: np.asarray(x).astype(np.asarray(y).dtype),
 }
+_ELEMENTWISE = {
+    *("abs", "sqrt", "exp", "log", "tanh", "maximum", "minimum", "where", "isnan", "f32", "f64", "like"),
+}
 _KEYWORDS = {"rtol", "atol", "axis", "equal_nan"}
 _REFERENCES: Mapping[str, tuple[int, str]] = {
     "copy": (2, "{1} == {0}"),
@@ -93,10 +96,17 @@ def references() -> Sequence[str]:
     return tuple(_REFERENCES)
 
 
-def check(expression: str, values: Mapping[str, object], tensors: Sequence[str]) -> CheckResult:
+def check(
+    expression: str,
+    values: Mapping[str, object],
+    tensors: Sequence[str],
+    written: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> CheckResult:
     """Evaluate ``expression`` (or the name of a reference) over ``values``.
 
-    ``tensors`` are the names of the array arguments, in order.  Raises :class:`CheckError`.
+    ``tensors`` are the names of the array arguments, in order.  ``written``: after a run of some blocks only, which
+    elements of the arrays that they wrote count; the others are left out, element by element.  Raises
+    :class:`CheckError`.
 
     >>> check("c == a + 1", {"a": np.arange(3), "c": np.array([1, 2, 4])}, ["a", "c"])
     CheckResult(ok=False, detail='1 of 3 elements differ, the first at (2,): got 4, expected 3')
@@ -114,7 +124,7 @@ def check(expression: str, values: Mapping[str, object], tensors: Sequence[str])
         raise CheckError(f"cannot read the expression {expression!r}: {getattr(e, 'msg', e)}") from e
     try:
         with np.errstate(all="ignore"):
-            return _verdict(tree, values)
+            return _verdict(tree, values, None if written is None else Written(written, values))
     except CheckError:
         raise
     except RecursionError as e:
@@ -123,11 +133,13 @@ def check(expression: str, values: Mapping[str, object], tensors: Sequence[str])
         raise CheckError(f"{expression}: {e}") from e
 
 
-def _verdict(tree: ast.expr, values: Mapping[str, object]) -> CheckResult:
+def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | None) -> CheckResult:
     if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And):
-        results = [_verdict(t, values) for t in tree.values]
+        results = [_verdict(t, values, written) for t in tree.values]
         bad = [r for r in results if not r.ok]
         return bad[0] if bad else CheckResult(True, "; ".join(r.detail for r in results))
+    if written is not None:
+        return _partial(tree, values, written)
     if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq):
         got, want = np.asarray(_value(tree.left, values)), np.asarray(_value(tree.comparators[0], values))
         return _equal(got, want)
@@ -139,6 +151,83 @@ def _verdict(tree: ast.expr, values: Mapping[str, object]) -> CheckResult:
         first = tuple(int(i) for i in np.argwhere(~value)[0])
         return CheckResult(False, f"fails for {bad_count} of {value.size} elements, the first at {first}")
     return CheckResult(True, f"holds for {value.size} element{'s' if value.size != 1 else ''}")
+
+
+def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> CheckResult:
+    """The verdict over the elements that were written."""
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("allclose", "array_equal"):
+        known = written.both(*tree.args[:2])
+        close = tree.func.id == "allclose"
+        keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords if k.arg in _KEYWORDS}
+        function = cast("Callable[..., NDArray[np.bool_]]", np.isclose if close else np.equal)
+        good = function(*(np.asarray(_value(a, values)) for a in tree.args), **keywords)
+    elif isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq):
+        known = written.both(tree.left, tree.comparators[0])
+        got, want = (np.asarray(_value(t, values)) for t in (tree.left, tree.comparators[0]))
+        if got.shape != want.shape and want.shape != ():
+            return CheckResult(False, f"shapes differ: {got.shape} and {want.shape}")
+        good = np.equal(got, want)
+        if got.dtype.kind in "fV" and want.dtype.kind in "fV":
+            good = good | (np.not_equal(got, got) & np.not_equal(want, want))
+    else:
+        known = written.of(tree)
+        good = np.asarray(_value(tree, values))
+        if good.dtype != np.bool_:
+            raise CheckError("the expression is no comparison: write for example 'c == a + b'")
+    if known is None or not known.any():
+        raise CheckError("the blocks that ran have written no element of its arrays")
+    known = np.broadcast_to(known, good.shape)
+    bad = ~good & known
+    which = f"the {np.count_nonzero(known)} of {good.size} elements that were written"
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        return CheckResult(False, f"fails for {np.count_nonzero(bad)} of {which}, the first at {first}")
+    return CheckResult(True, f"holds for {which}")
+
+
+class Written:
+    """Which elements of an expression are made of elements that were written; None: of no array that was."""
+
+    def __init__(self, written: Mapping[str, NDArray[np.bool_]], values: Mapping[str, object]):
+        self._written = written
+        self._values = values
+
+    def both(self, *trees: ast.expr) -> NDArray[np.bool_] | None:
+        """The elements known in all of some operands."""
+        out: NDArray[np.bool_] | None = None
+        for t in trees:
+            known = self.of(t)
+            if known is not None:
+                out = known if out is None else out & known
+        return out
+
+    def of(self, tree: ast.expr) -> NDArray[np.bool_] | None:
+        """Raises :class:`CheckError` for what mixes written elements with others, as a sum does."""
+        if isinstance(tree, ast.Name):
+            return self._written.get(tree.id)
+        if isinstance(tree, ast.BinOp) and not isinstance(tree.op, ast.MatMult):
+            return self.both(tree.left, tree.right)
+        if isinstance(tree, ast.UnaryOp):
+            return self.of(tree.operand)
+        if isinstance(tree, ast.Compare):
+            return self.both(tree.left, *tree.comparators)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _ELEMENTWISE:
+            return self.both(*tree.args[: 1 if tree.func.id == "like" else None])
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "transpose":
+            known = self.of(tree.args[0])
+            return known if known is None else np.transpose(known)
+        if isinstance(tree, ast.Attribute):
+            known = self.of(tree.value)
+            return known if known is None else known.T
+        if isinstance(tree, ast.Subscript):
+            known = self.of(tree.value)
+            return known if known is None else known[cast("slice", _index(tree.slice, self._values))]
+        mixed = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in self._written]
+        if mixed:
+            raise CheckError(
+                f"{ast.unparse(tree)}: only some elements of {mixed[0]!r} were written; compare element by element"
+            )
+        return None
 
 
 def _equal(got: NDArray[np.generic], want: NDArray[np.generic]) -> CheckResult:

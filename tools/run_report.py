@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from cute_dialect.tools.run_check import CheckError, check
 from cute_dialect.tools.run_errors import RunError
 from cute_dialect.tools.run_inputs import Argument, Tensor, letters
+from cute_dialect.tools.run_progress import quantity
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
     from rich.console import Console
     from rich.table import Table
 
+    from cute_dialect.interp import RunReport
     from cute_dialect.pipelines.launch import CompiledModule
     from cute_dialect.pipelines.prepare import Plan
 
 __all__ = ["Report", "Result"]
+
+Written: TypeAlias = "Mapping[str, NDArray[np.bool_]]"
 
 
 class Result(NamedTuple):
@@ -77,11 +81,19 @@ class Report:
         took = f"{us:.1f} us" if us < 1e5 else f"{us / 1e6:.2f} s"
         self.line(f"  time    {took} ({what}); {'loaded' if os.path.isdir(file) else 'compiled'} in {seconds:.2f} s")
 
-    def tensors(self, tensors: Sequence[Tensor]) -> bool:
+    def interpreter(self, told: RunReport) -> None:
+        """How much the interpreter did, and how fast."""
+        of = f" of {told.all_blocks}" if told.blocks < told.all_blocks else ""
+        rate = f"{quantity(told.lane_ops_per_second)} lane-ops/s"
+        self.line(f"  cpu     {told.blocks}{of} blocks, {quantity(told.lane_ops)} lane-ops, {rate}")
+
+    def tensors(self, tensors: Sequence[Tensor], written: Written | None = None) -> bool:
         """One line a tensor; tells whether everything outside of them is untouched."""
         clean = True
         for t in tensors:
             state = "read" if np.array_equal(_bytes(t.array), _bytes(t.before)) else "written"
+            if written is not None and t.name in written:
+                state = f"{np.count_nonzero(written[t.name])} of {t.array.size} elements written"
             strides = tuple(s // t.array.itemsize for s in t.array.strides)
             self.line(
                 f"  {t.name:7} {_dims(t.array.shape)}:{_dims(strides)} {t.array.dtype.name}, {state}; {_stats(t.array)}"
@@ -92,11 +104,22 @@ class Report:
                 self.error(f"{outside} bytes outside of {t.name} were written")
         return clean
 
-    def checks(self, expressions: Sequence[str], names: Sequence[str], arguments: Sequence[Argument]) -> bool:
-        """Evaluate the checks; tells whether all hold.  Raises :class:`RunError` for one that cannot be read."""
+    def checks(
+        self,
+        expressions: Sequence[str],
+        names: Sequence[str],
+        arguments: Sequence[Argument],
+        written: Written | None = None,
+    ) -> bool:
+        """Evaluate the checks; tells whether all hold.  Raises :class:`RunError` for one that cannot be read.
+
+        With ``written`` (elements by parameter name) only those elements of the arrays named there count."""
         values: dict[str, object] = {}
+        known: dict[str, NDArray[np.bool_]] = {}
         for name, index in letters(names).items():
             a = arguments[index]
+            if written is not None and names[index] in written:
+                known[name] = written[names[index]]
             if isinstance(a, Tensor):
                 values[name] = a.array
                 values[f"in_{name}"] = a.before
@@ -106,7 +129,7 @@ class Report:
         ok = True
         for expression in expressions:
             try:
-                result = check(expression, values, tensors)
+                result = check(expression, values, tensors, None if written is None else known)
             except CheckError as e:
                 raise RunError(f"--check: {e}") from e
             if result.ok:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.launch import Pointer, RunReport, run_function, run_kernel
+from cute_dialect.interp.state import Progress
 from cute_dialect.interp.tensor_map import TensorMap
 
-__all__ = ["InterpError", "Pointer", "RunReport", "TensorMap", "run_function", "run_kernel"]
+__all__ = ["InterpError", "Pointer", "Progress", "RunReport", "TensorMap", "run_function", "run_kernel"]

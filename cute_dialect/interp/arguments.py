@@ -135,6 +135,7 @@ class Binder:
         name = f'{where.partition("[")[0]} "{p.name}"' if p.name else where
         buf = self.memory.add(data, name, writable=array.flags.writeable)
         buf.elements = p.elements
+        buf.source = array
         self._known[id(array)] = (buf, array)
         if p.window is not None:
             self._windows(buf, p, 0, where)

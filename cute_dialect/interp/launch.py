@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.interp.arguments import Argument, Binder, Pointer
+from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.group import Counter, Dim3, Group
 from cute_dialect.interp.memory import GlobalMemory
 from cute_dialect.interp.program import Function, Program, attr_of, symbol_name
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
-from cute_dialect.interp.state import Launch, RunReport
+from cute_dialect.interp.state import Launch, Progress, RunReport
 from cute_dialect.interp.symbols import place_globals
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.uniform import barriers_uniform
@@ -82,8 +83,8 @@ def run_kernel(
     overflow: str = "error",
     step_limit: int | None = None,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
-    blocks: Sequence[int] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    blocks: Sequence[int] | str | None = None,
+    progress: Callable[[Progress], None] | None = None,
     width: str = "auto",
     cluster: Sequence[int] | int | None = None,
     checks: Sequence[str] = (),
@@ -101,7 +102,9 @@ def run_kernel(
       "adversarial" (copies and wgmma complete as late as possible, warps run in changing order)
     - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
     - step_limit: ops that groups may execute (default 10^8); memory_limit: bytes for shared and local memory
-    - blocks: linear block numbers to run, the others are left out; progress: called with (blocks done, blocks in all)
+    - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
+      are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
+    - progress: called now and then with a `Progress`
     - checks: "race" looks for races, "uninit" makes a read of shared memory that nothing has written an error; "oob"
       and "sync" are always on
     - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`
@@ -138,10 +141,13 @@ def run_kernel(
     values = _bind_all(launch.memory, fn, args, kernel)
     place_globals(launch, func, dynamic_smem)
     launch.local_size = _stack_size(fn)
-    total = grid3[0] * grid3[1] * grid3[2]
-    chosen = list(range(total)) if blocks is None else sorted({int(b) for b in blocks})
-    if any(not 0 <= b < total for b in chosen):
-        raise InterpError("argument", f"expected block numbers in [0, {total}), got {chosen[0]} to {chosen[-1]}")
+    chosen = choose(blocks, grid3, launch.cluster)
+    report = launch.report
+    report.blocks = sum(map(len, chosen))
+    report.all_blocks = grid3[0] * grid3[1] * grid3[2]
+    if blocks is not None:
+        report.written = [(b.source, b.track()) for b in launch.memory.buffers if b.source is not None and b.writable]
+    watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
     if "race" in checks:
         from cute_dialect.interp.race import Monitor
@@ -160,19 +166,25 @@ def run_kernel(
     template = _registers(fn, values)
     with np.errstate(all="ignore"):
         if launch.wide:
-            run_wide(launch, fn, template, chosen, memory_limit, progress)
+            run_wide(launch, fn, template, [b for c in chosen for b in c], memory_limit, watch)
         else:
-            run_warps(launch, fn, template, chosen, memory_limit, progress, schedule, seed)
-    report = launch.report
+            run_warps(launch, fn, template, chosen, memory_limit, watch, schedule, seed)
     count = launch.count
     report.ops, report.lane_ops = count.steps, count.lane_ops
     report.loads, report.stores = count.loads, count.stores
     report.fences = launch.fences
-    report.blocks = len(chosen)
     if launch.poison_stores:
         report.warnings.append(f"{launch.poison_stores} stores of a poison (undefined) value: 0 was written")
     report.seconds = time.perf_counter() - begin
     return report
+
+
+def _watch(progress: Callable[[Progress], None], launch: Launch, begin: float) -> Callable[[int], None]:
+    def watch(done: int) -> None:
+        seconds = time.perf_counter() - begin
+        progress(Progress(done, launch.report.blocks, launch.count.lane_ops, seconds))
+
+    return watch
 
 
 def _bind_all(memory: GlobalMemory, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:

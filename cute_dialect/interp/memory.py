@@ -70,10 +70,13 @@ class Elements(NamedTuple):
 class Buffer:
     """One allocation: `data` is its bytes, `base` the address of `data[0]`.
 
-    `valid` marks the bytes that may be touched (None: all), `shadow` those written so far (None: not tracked).
+    `valid` marks the bytes that may be touched (None: all), `shadow` those written so far (None: not tracked) where
+    reads of others are reported, `written` the same where only the caller wants to know. `source`: the caller's array.
     """
 
-    __slots__ = ("base", "data", "elements", "name", "shadow", "size", "valid", "views", "writable")
+    __slots__ = (
+        "base", "data", "elements", "name", "shadow", "size", "source", "valid", "views", "writable", "written",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -92,8 +95,16 @@ class Buffer:
         self.writable = writable
         self.valid = valid
         self.shadow = shadow
+        self.written: Array | None = None
+        self.source: Array | None = None
         self.elements: Elements | None = None
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
+
+    def track(self) -> Array:
+        """Note from now on which bytes are written: one bool a byte."""
+        if self.written is None:
+            self.written = np.zeros(self.size, np.bool_)
+        return self.written
 
     def place(self, offset: int) -> str:
         """A byte offset in words, with the coordinate of the element where that is known."""
@@ -445,6 +456,8 @@ def _scatter(buf: Buffer, off: Array, site: Site, value: Value) -> None:
     dtype, count, item = leaf.dtype, leaf.count, leaf.dtype.itemsize
     if buf.shadow is not None:
         buf.shadow[off[:, None] + np.arange(site.nbytes)] = 1
+    if buf.written is not None:
+        buf.written[off[:, None] + np.arange(site.nbytes)] = True
     v = np.asarray(value, dtype)
     if leaf.width == 1 and leaf.kind == "i":
         if leaf.shape:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.group import Dim3, Group, Wait
+from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
 from cute_dialect.interp.program import Function
 from cute_dialect.interp.state import Launch
@@ -37,9 +37,9 @@ def run_wide(
     template: Regs,
     chosen: list[int],
     memory_limit: int,
-    progress: Callable[[int, int], None] | None,
+    watch: Callable[[int], None] | None,
 ) -> None:
-    """Blocks in lockstep, as many at once as fit `WIDE_LANES`."""
+    """Blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` is told how many are done."""
     padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
     row = round_up(launch.smem_size, 1024)
     per = max(1, WIDE_LANES // padded)
@@ -64,8 +64,8 @@ def run_wide(
             for _ in gen:
                 raise AssertionError("a group in lockstep has blocked")
         _retire(launch, g)
-        if progress is not None:
-            progress(first + n, len(chosen))
+        if watch is not None:
+            watch(first + n)
 
 
 def shared_buffer(size: int) -> Buffer:
@@ -95,20 +95,19 @@ def run_warps(
     launch: Launch,
     fn: Function,
     template: Regs,
-    chosen: list[int],
+    chosen: list[list[int]],
     memory_limit: int,
-    progress: Callable[[int, int], None] | None,
+    watch: Callable[[int], None] | None,
     schedule: str,
     seed: int,
 ) -> None:
-    """Warp by warp. One cluster is resident; another joins whenever none of the resident warps can go on."""
+    """Warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on."""
     rng = random.Random(seed)
-    waiting = _clusters(launch, chosen)
-    waiting.reverse()
+    waiting = chosen[::-1]
     warps: list[_Warp] = []
     launch.report.lanes = 32
     launch.transfers = transfers = Transfers(schedule, rng)
-    done, total = 0, len(chosen)
+    done = 0
     quiet = turn = 0
     seen = -1
     _memory_check(launch, round_up(launch.threads, 32), launch.smem_size, memory_limit)
@@ -146,8 +145,8 @@ def run_warps(
                         del launch.blocks[b.linear]
                         launch.shared.pop(b.linear, None)
                         done += 1
-                    if progress is not None:
-                        progress(done, total)
+        if watch is not None:
+            watch(done)
         if not moved and transfers.turn(True):
             moved = True
         if moved or launch.count.progress != seen:
@@ -169,20 +168,7 @@ def run_warps(
             warps.extend(_admit(launch, fn, template, waiting.pop()))
             quiet = 0
             continue
-        raise _deadlock(warps)
-
-
-def _clusters(launch: Launch, chosen: list[int]) -> list[list[int]]:
-    """The chosen blocks, by cluster; a cluster is run whole."""
-    c, grid = launch.cluster, launch.grid
-    if c == (1, 1, 1):
-        return [[b] for b in chosen]
-    out: dict[Dim3, list[int]] = {}
-    for b in range(grid[0] * grid[1] * grid[2]):
-        at = (b % grid[0] // c[0], b // grid[0] % grid[1] // c[1], b // (grid[0] * grid[1]) // c[2])
-        out.setdefault(at, []).append(b)
-    wanted = set(chosen)
-    return [members for members in out.values() if wanted & set(members)]
+        raise _deadlock(warps, launch.report.all_blocks - launch.report.blocks)
 
 
 def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
@@ -219,7 +205,7 @@ def _drive(
         yield from gen
 
 
-def _deadlock(warps: list[_Warp]) -> InterpError:
+def _deadlock(warps: list[_Warp], absent: int) -> InterpError:
     notes: list[str] = []
     first = next((w for w in warps if w.group.wait is not None), warps[0])
     for w in warps[:64]:
@@ -231,6 +217,8 @@ def _deadlock(warps: list[_Warp]) -> InterpError:
         notes.append(f"block ({x}, {y}, {z}) warp {w.number} {what}{op}{where}")
     if len(warps) > 64:
         notes.append(f"and {len(warps) - 64} more warps")
+    if absent:
+        notes.append(f"{absent} blocks of the grid were not chosen to run; the warps may wait for them")
     wait = first.group.wait
     info = wait.info if wait is not None else None
     return InterpError(

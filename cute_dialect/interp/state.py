@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Counter, Dim3
@@ -11,6 +11,7 @@ from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.program import Program
 from cute_dialect.interp.sync import Block
 from cute_dialect.interp.transfers import Transfers
+from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
     from cute_dialect.interp.group import Observer
@@ -20,13 +21,25 @@ if TYPE_CHECKING:
 MAX_PRINTS = 100_000
 
 
+class Progress(NamedTuple):
+    """How far a launch is: blocks done and in all, lane-ops and seconds so far."""
+
+    done: int
+    total: int
+    lane_ops: int
+    seconds: float
+
+
 class RunReport:
     """What a launch did.
 
     - ops: ops executed by groups of lanes; lane_ops: the same times the active lanes
     - loads, stores: by lane; fences: fence ops met (they do nothing here)
-    - seconds: wall clock; blocks: number of blocks run; lanes: width of a group (32, or more when blocks ran in
-      lockstep)
+    - seconds: wall clock; blocks: number of blocks run, of `all_blocks` of the grid; lanes: width of a group (32, or
+      more when blocks ran in lockstep)
+    - written: when only some blocks were run, each writable array argument with a bool for each of its bytes: whether
+      it was written
+    - written_elements: the same by parameter name and element, of a compiled kernel's arguments that were written
     - profile: bank conflicts, coalescing and occupancy, where they were asked for
     - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
     """
@@ -39,6 +52,9 @@ class RunReport:
         self.fences = 0
         self.seconds = 0.0
         self.blocks = 0
+        self.all_blocks = 0
+        self.written: list[tuple[Array, Array]] = []
+        self.written_elements: dict[str, Array] = {}
         self.lanes = 0
         self.warnings: list[str] = []
         self.printf: list[str] = []

@@ -293,6 +293,8 @@ class TensorMap:
             where, view = got
             part = box[region.row, where[-1]].reshape(view.shape) if self.pixels else box[where]
             view[...] = part if not combine else self._combined(view, part, combine)
+        if buf.written is not None:
+            buf.written[self.touched(buf, coordinates, offsets)[:, None] + np.arange(self.element_bytes)] = True
 
     def _combined(self, old: Array, new: Array, combine: str) -> Array:
         import ml_dtypes

@@ -568,9 +568,7 @@ def test_a_sample_of_blocks_and_progress() -> None:
     module = kernel(SCALE + "llvm.store %i, %p : i32, !llvm.ptr<1>\nllvm.return", "%a: !llvm.ptr<1>")
     a = np.full(40, -1, np.int32)
     seen: list[tuple[int, int]] = []
-    run_kernel(
-        module, "k", [Pointer(a)], grid=(10,), block=(4,), blocks=[2, 7], progress=lambda d, t: seen.append((d, t))
-    )
+    run_kernel(module, "k", [Pointer(a)], 10, 4, blocks=[2, 7], progress=lambda p: seen.append((p.done, p.total)))
     assert a.tolist() == [i if i // 4 in (2, 7) else -1 for i in range(40)]
     assert seen == [(2, 2)]
 

@@ -440,6 +440,8 @@ def _bulk_steps(
 
     def write() -> None:
         buf.data[start : start + n] = data[0]
+        if buf.written is not None:
+            buf.written[start : start + n] = True
         g.count.progress += 1
 
     return read, write

@@ -350,6 +350,8 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
         offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
         if buf.shadow is not None:
             buf.shadow[offs[:, None] + np.arange(site.nbytes)] = 1
+        if buf.written is not None:
+            buf.written[offs[:, None] + np.arange(site.nbytes)] = True
         view = buf.view(leaf.dtype, leaf.count)
         rows = offs // site.nbytes if leaf.count == 1 or site.align >= site.nbytes else None
         if rows is None:
@@ -421,6 +423,8 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
             view = buf.view(leaf.dtype, 1)
             if buf.shadow is not None:
                 buf.shadow[offs[:, None] + np.arange(site.nbytes)] = 1
+            if buf.written is not None:
+                buf.written[offs[:, None] + np.arange(site.nbytes)] = True
             for r, lane in zip((offs // site.nbytes).tolist(), lanes.tolist()):
                 old[lane] = view[r]
                 if view[r] == want[lane]:
