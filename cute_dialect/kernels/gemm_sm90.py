@@ -21,6 +21,7 @@ True
 from __future__ import annotations
 
 from cute_dialect.kernels.builder import Coordinate, Loop, Value
+from cute_dialect.kernels.gemm_fallback import FALLBACK_NOTE, emit_fallback
 from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig, Operand, head_of, one_more
 from cute_dialect.kernels.script import Script
 
@@ -28,12 +29,14 @@ __all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
 
 
 def gemm_sm90(config: GemmConfig | None = None) -> str:
-    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C).
+    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C); without a configuration the default one, with
+    a fallback.
 
     Raises ValueError for a bad configuration.
     """
-    config = config or GemmConfig()
-    return build_gemm_sm90(config).script(head_of(config))
+    config = config or GemmConfig(fallback=True)
+    more = f"\n//\n{FALLBACK_NOTE}" if config.fallback else ""
+    return build_gemm_sm90(config).script(head_of(config) + more)
 
 
 def build_gemm_sm90(config: GemmConfig) -> Script:
@@ -42,7 +45,9 @@ def build_gemm_sm90(config: GemmConfig) -> Script:
     b = Script()
     gemm = GemmEmitter(b, config)
     gemm.kernel()
-    gemm.host()
+    gemm.host(fallback="launch_any" if config.fallback else "")
+    if config.fallback:
+        emit_fallback(b, config, gemm.check_shapes)
     return b
 
 
@@ -468,24 +473,13 @@ class GemmEmitter:
 
     # --------------------------------------------------------------------------------------------------- host
 
-    def host(self) -> None:
-        """``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid."""
+    def host(self, *, fallback: str = "") -> None:
+        """``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid; ``fallback`` for other matrices."""
         b, c = self.b, self.c
         m, n, k = c.tile
         matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC}
-        with b.host("launch", matrices | self.more_arguments()) as (A, B, C, *others):
-            rows, depth, *more = self._shape(A)
-            columns, depth_b, *more_b = self._shape(B)
-            rows_c, columns_c, *more_c = self._shape(C)
-            checks = [
-                (depth.eq(depth_b), "A and B must have the same K"),
-                (rows.eq(rows_c), "A and C must have the same M"),
-                (columns.eq(columns_c), "B and C must have the same N"),
-            ]
-            for one, two, name in zip(more * 2, [*more_b, *more_c], "BC"):
-                checks.append((one.eq(two), f"A and {name} must have as many matrices"))
-            for ok, text in checks:
-                b.do("cf.assert", ok, msg=f'"{text}"')
+        with b.host("launch", matrices | self.more_arguments(), fallback=fallback) as (A, B, C, *others):
+            rows, columns, depth, *more = self.check_shapes(A, B, C)
             load_a = self._map("load", A, self.A_.atom, f"[{self.A_.part}:1;{k}:1]", self.A_.tile_layout)
             load_b = self._map("load", B, self.B_.atom, f"[{self.B_.part}:1;{k}:1]", self.B_.tile_layout)
             layout = f"(16,{c.chunk}):({c.chunk},1)"
@@ -517,6 +511,23 @@ class GemmEmitter:
         if atom.type != b.type(expected):
             raise ValueError(f"expected {expected}, got {atom.type}")
         return atom
+
+    def check_shapes(self, A: Value, B: Value, C: Value) -> list[Value]:
+        """Assert that the matrices fit; gives M, N, K (and the number of matrices)."""
+        b = self.b
+        rows, depth, *more = self._shape(A)
+        columns, depth_b, *more_b = self._shape(B)
+        rows_c, columns_c, *more_c = self._shape(C)
+        checks = [
+            (depth.eq(depth_b), "A and B must have the same K"),
+            (rows.eq(rows_c), "A and C must have the same M"),
+            (columns.eq(columns_c), "B and C must have the same N"),
+        ]
+        for one, two, name in zip(more * 2, [*more_b, *more_c], "BC"):
+            checks.append((one.eq(two), f"A and {name} must have as many matrices"))
+        for ok, text in checks:
+            b.do("cf.assert", ok, msg=f'"{text}"')
+        return [rows, columns, depth, *more]
 
     def _shape(self, tensor: Value) -> list[Value]:
         b = self.b

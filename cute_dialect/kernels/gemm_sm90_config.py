@@ -21,6 +21,7 @@ class GemmConfig(NamedTuple):
     C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
     cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
     first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
+    ``fallback``: the file has a second, simple kernel, which is launched for matrices that TMA cannot read.
     """
 
     element: str = "f16"
@@ -38,6 +39,7 @@ class GemmConfig(NamedTuple):
     serpentine: bool = True
     batch: bool = False
     promote: bool = False
+    fallback: bool = False
 
     @property
     def bits(self) -> int:

@@ -7,6 +7,9 @@
 //
 // full[s] says that stage s is there: one arrival of the producer and all bytes.  empty[s] says that it may be
 // filled again: one arrival of every consumer of the cluster.  Their phases alternate with every round of the ring.
+//
+// TMA wants addresses and rows of whole 16 bytes.  For other matrices the launch falls back to @launch_any: its kernel
+// multiplies by mma.sync and reads element by element.
 
 !sA = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,64,4):(64,1,8192)">
 !sB = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(256,64,4):(64,1,16384)">
@@ -21,6 +24,11 @@
 !A = !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">
 !tA = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4,4):((64,1),0,16,8192)">
 !tB = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4,4):((64,1),0,16,16384)">
+!mma_any = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,4,1):(1,2,0)">>
+!A_any = !cute.memref<f16, gmem, "(?,?):(?,1)">
+!sA2 = !cute.memref<f16, smem, align<16>, "(64,32):(40,1)">
+!sums = !cute.memref<f32, smem, align<16>, "(64,64):(72,1)">
+!acc2 = !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @gemm(%loadA: !loadA, %loadB: !loadA, %storeC: !storeC, %tiles_m: i32, %tiles_n: i32, %k_tiles: i32) kernel attributes {known_block_size = array<i32: 384, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, nvvm.minctasm = 1 : i32} {
@@ -630,8 +638,139 @@ module attributes {gpu.container_module} {
       cute_nvgpu.arch.cluster_wait() : () -> ()
       gpu.return
     }
+    gpu.func @gemm_any(%A: !A_any, %B: !A_any, %C: !A_any) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+      %c16_i32 = arith.constant 16 : i32
+      %c2_i32 = arith.constant 2 : i32
+      %c0_i16 = arith.constant 0 : i16
+      %c256_i32 = arith.constant 256 : i32
+      %c8_i32 = arith.constant 8 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %c0_i32 = arith.constant 0 : i32
+      %c32_i32 = arith.constant 32 : i32
+      %c31_i32 = arith.constant 31 : i32
+      %c64_i32 = arith.constant 64 : i32
+      %c63_i32 = arith.constant 63 : i32
+      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %0 = cute.get_layout(%A) : !A_any
+      %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
+      %3 = cute.get_layout(%B) : !A_any
+      %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+      %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
+      // This block's tile of C, and the matrix.
+      %6 = nvvm.read.ptx.sreg.ctaid.x : i32
+      %7 = arith.addi %2#0, %c63_i32 : i32
+      %8 = arith.divui %7, %c64_i32 : i32
+      %9 = arith.remui %6, %8 : i32
+      %m0 = arith.muli %9, %c64_i32 : i32
+      %10 = arith.divui %6, %8 : i32
+      %n0 = arith.muli %10, %c64_i32 : i32
+      // Tiles of A and B in shared memory; at the end the sums.
+      %sA = cute.memref.alloc_smem() : !sA2
+      %sB = cute.memref.alloc_smem() : !sA2
+      %sums = cute.memref.alloc_smem() : !sums
+      %11 = cute.atom() : !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
+      %tiled_mma = cute.make_tiled_mma(%11) : !mma_any
+      %12 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
+      %13 = cute.tiled.mma.partition_A(%tiled_mma, %sA, %12) : (!mma_any, !sA2, !cute.coord<"?">) -> !cute.memref<f16, smem, align<4>, "((2,2,2),2,2):((1,320,8),1280,16)">
+      %14 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
+      %15 = cute.tiled.mma.partition_B(%tiled_mma, %sB, %14) : (!mma_any, !sA2, !cute.coord<"?">) -> !cute.memref<f16, smem, align<4>, "((2,2),2,2):((1,8),1280,16)">
+      %16 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
+      %17 = cute.tiled.mma.partition_C(%tiled_mma, %sums, %16) : (!mma_any, !sums, !cute.coord<"?">) -> !cute.memref<f32, smem, align<8>, "((2,2),2,2):((1,576),2304,32)">
+      %acc = cute.tiled.mma.make_fragment_C(%tiled_mma, %17) : (!mma_any, !cute.memref<f32, smem, align<8>, "((2,2),2,2):((1,576),2304,32)">) -> !acc2
+      cute.clear(%acc) : (!acc2) -> ()
+      %18 = cute.recast_tensor(%A) : !A_any to !cute.memref<i16, gmem, "(?,?):(?,1)">
+      %19 = cute.recast_tensor(%sA) : !sA2 to !cute.memref<i16, smem, align<16>, "(64,32):(40,1)">
+      %20 = cute.recast_tensor(%B) : !A_any to !cute.memref<i16, gmem, "(?,?):(?,1)">
+      %21 = cute.recast_tensor(%sB) : !sA2 to !cute.memref<i16, smem, align<16>, "(64,32):(40,1)">
+      %22 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16, 32 b>
+      %23 = arith.addi %2#1, %c31_i32 : i32
+      %24 = arith.divui %23, %c32_i32 : i32
+      scf.for %arg0 = %c0_i32 to %24 step %c1_i32 : i32 {
+        %26 = arith.muli %arg0, %c32_i32 : i32
+        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %28 = arith.muli %arg1, %c256_i32 : i32
+          %29 = arith.addi %28, %tid : i32
+          %30 = arith.divui %29, %c32_i32 : i32
+          %31 = arith.remui %29, %c32_i32 : i32
+          %32 = arith.addi %m0, %30 : i32
+          %33 = arith.addi %26, %31 : i32
+          %34 = arith.cmpi ult, %32, %2#0 : i32
+          %35 = arith.cmpi ult, %33, %2#1 : i32
+          %36 = arith.andi %34, %35 : i1
+          %37 = arith.subi %2#0, %c1_i32 : i32
+          %38 = arith.minui %32, %37 : i32
+          %39 = arith.subi %2#1, %c1_i32 : i32
+          %40 = arith.minui %33, %39 : i32
+          %41 = cute.make_coord(%38, %40) : (i32, i32) -> !cute.coord<"(?,?)">
+          %42 = cute.memref.load(%18, %41) : (!cute.memref<i16, gmem, "(?,?):(?,1)">, !cute.coord<"(?,?)">) -> i16
+          %43 = arith.select %36, %42, %c0_i16 : i16
+          %44 = cute.make_coord(%30, %31) : (i32, i32) -> !cute.coord<"(?,?)">
+          cute.memref.store(%19, %44, %43) : (!cute.memref<i16, smem, align<16>, "(64,32):(40,1)">, !cute.coord<"(?,?)">, i16) -> ()
+        }
+        %27 = arith.muli %arg0, %c32_i32 : i32
+        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %28 = arith.muli %arg1, %c256_i32 : i32
+          %29 = arith.addi %28, %tid : i32
+          %30 = arith.divui %29, %c32_i32 : i32
+          %31 = arith.remui %29, %c32_i32 : i32
+          %32 = arith.addi %n0, %30 : i32
+          %33 = arith.addi %27, %31 : i32
+          %34 = arith.cmpi ult, %32, %5#0 : i32
+          %35 = arith.cmpi ult, %33, %2#1 : i32
+          %36 = arith.andi %34, %35 : i1
+          %37 = arith.subi %5#0, %c1_i32 : i32
+          %38 = arith.minui %32, %37 : i32
+          %39 = arith.subi %2#1, %c1_i32 : i32
+          %40 = arith.minui %33, %39 : i32
+          %41 = cute.make_coord(%38, %40) : (i32, i32) -> !cute.coord<"(?,?)">
+          %42 = cute.memref.load(%20, %41) : (!cute.memref<i16, gmem, "(?,?):(?,1)">, !cute.coord<"(?,?)">) -> i16
+          %43 = arith.select %36, %42, %c0_i16 : i16
+          %44 = cute.make_coord(%30, %31) : (i32, i32) -> !cute.coord<"(?,?)">
+          cute.memref.store(%21, %44, %43) : (!cute.memref<i16, smem, align<16>, "(64,32):(40,1)">, !cute.coord<"(?,?)">, i16) -> ()
+        }
+        cute_nvgpu.arch.barrier() : () -> ()
+        scf.for %arg1 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+          %28 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,?)">
+          %29 = cute.slice(%13, %28) : !cute.memref<f16, smem, align<4>, "((2,2,2),2,2):((1,320,8),1280,16)">, !cute.coord<"(_,_,?)">
+          %30 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,?)">
+          %31 = cute.slice(%15, %30) : !cute.memref<f16, smem, align<4>, "((2,2),2,2):((1,8),1280,16)">, !cute.coord<"(_,_,?)">
+          %32 = cute.tiled.mma.make_fragment_A(%tiled_mma, %29) : (!mma_any, !cute.memref<f16, smem, align<4>, "((2,2,2),2):((1,320,8),1280)">) -> !cute.memref<f16, rmem, align<32>, "((2,2,2),2):((1,2,4),8)">
+          %33 = cute.tiled.mma.make_fragment_B(%tiled_mma, %31) : (!mma_any, !cute.memref<f16, smem, align<4>, "((2,2),2):((1,8),1280)">) -> !cute.memref<f16, rmem, align<16>, "((2,2),2):((1,2),4)">
+          cute.copy(%22, %29, %32) : (!cute_nvgpu.atom.universal_copy<f16, 32 b>, !cute.memref<f16, smem, align<4>, "((2,2,2),2):((1,320,8),1280)">, !cute.memref<f16, rmem, align<32>, "((2,2,2),2):((1,2,4),8)">) -> ()
+          cute.copy(%22, %31, %33) : (!cute_nvgpu.atom.universal_copy<f16, 32 b>, !cute.memref<f16, smem, align<4>, "((2,2),2):((1,8),1280)">, !cute.memref<f16, rmem, align<16>, "((2,2),2):((1,2),4)">) -> ()
+          cute.gemm(%tiled_mma, %acc, %32, %33, %acc) : (!mma_any, !acc2, !cute.memref<f16, rmem, align<32>, "((2,2,2),2):((1,2,4),8)">, !cute.memref<f16, rmem, align<16>, "((2,2),2):((1,2),4)">, !acc2) -> ()
+        }
+        cute_nvgpu.arch.barrier() : () -> ()
+      }
+      // Through shared memory, so that neighbours write neighbours.
+      %25 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32, 64 b>
+      cute.copy(%25, %acc, %17) : (!cute_nvgpu.atom.universal_copy<f32, 64 b>, !acc2, !cute.memref<f32, smem, align<8>, "((2,2),2,2):((1,576),2304,32)">) -> ()
+      cute_nvgpu.arch.barrier() : () -> ()
+      scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
+        %26 = arith.muli %arg0, %c256_i32 : i32
+        %27 = arith.addi %26, %tid : i32
+        %28 = arith.divui %27, %c64_i32 : i32
+        %29 = arith.remui %27, %c64_i32 : i32
+        %30 = arith.addi %m0, %28 : i32
+        %31 = arith.cmpi ult, %30, %2#0 : i32
+        %32 = arith.addi %n0, %29 : i32
+        %33 = arith.cmpi ult, %32, %5#0 : i32
+        %34 = arith.andi %31, %33 : i1
+        scf.if %34 {
+          %35 = cute.make_coord(%28, %29) : (i32, i32) -> !cute.coord<"(?,?)">
+          %36 = cute.memref.load(%sums, %35) : (!sums, !cute.coord<"(?,?)">) -> f32
+          %37 = arith.truncf %36 : f32 to f16
+          %38 = arith.addi %m0, %28 : i32
+          %39 = arith.addi %n0, %29 : i32
+          %40 = cute.make_coord(%38, %39) : (i32, i32) -> !cute.coord<"(?,?)">
+          cute.memref.store(%C, %40, %37) : (!A_any, !cute.coord<"(?,?)">, f16) -> ()
+        }
+      }
+      gpu.return
+    }
   }
-  func.func @launch(%A: !A, %B: !A, %C: !A) {
+  func.func @launch(%A: !A, %B: !A, %C: !A) attributes {cute.fallback = @launch_any} {
     %c384_i32 = arith.constant 384 : i32
     %c2_i32 = arith.constant 2 : i32
     %c1_i32 = arith.constant 1 : i32
@@ -679,6 +818,34 @@ module attributes {gpu.container_module} {
     %32 = arith.divui %31, %29 : i32
     %33 = arith.muli %32, %c2_i32 : i32
     gpu.launch_func @kernels::@gemm blocks in (%33, %c1_i32, %c1_i32) threads in (%c384_i32, %c1_i32, %c1_i32) : i32 args(%14#0 : !loadA, %17#0 : !loadA, %20#0 : !storeC, %22 : i32, %24 : i32, %26 : i32)
+    return
+  }
+  func.func @launch_any(%A: !A_any, %B: !A_any, %C: !A_any) {
+    %c256_i32 = arith.constant 256 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c63_i32 = arith.constant 63 : i32
+    %0 = cute.get_layout(%A) : !A_any
+    %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
+    %3 = cute.get_layout(%B) : !A_any
+    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
+    %6 = cute.get_layout(%C) : !A_any
+    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
+    %9 = arith.cmpi eq, %2#1, %5#1 : i32
+    %10 = arith.cmpi eq, %2#0, %8#0 : i32
+    %11 = arith.cmpi eq, %5#0, %8#1 : i32
+    cf.assert %9, "A and B must have the same K"
+    cf.assert %10, "A and C must have the same M"
+    cf.assert %11, "B and C must have the same N"
+    %12 = arith.addi %2#0, %c63_i32 : i32
+    %13 = arith.divui %12, %c64_i32 : i32
+    %14 = arith.addi %5#0, %c63_i32 : i32
+    %15 = arith.divui %14, %c64_i32 : i32
+    %16 = arith.muli %13, %15 : i32
+    gpu.launch_func @kernels::@gemm_any blocks in (%16, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%A : !A_any, %B : !A_any, %C : !A_any)
     return
   }
 }
