@@ -430,7 +430,7 @@ class Monitor:
         block = group.block
         s = self._shadow(block.smem)
         actor = g.clocks.cluster.actor(
-            "wgmma", g.clocks.first // 128, f"wgmma of warpgroup {group.number} of block {block.linear}"
+            "wgmma", _warpgroup(g), f"wgmma of warpgroup {group.number} of block {block.linear}"
         )
         number = self._of_info(i.info)
         for units in operand_units(i, warp):
@@ -439,7 +439,7 @@ class Monitor:
             self._mark_read(s, idx, actor, i.number + 1, number)
 
     def wgmma_waited(self, g: Group, group: Warpgroup, target: int) -> None:
-        actor = g.clocks.cluster.actor("wgmma", g.clocks.first // 128, "")
+        actor = g.clocks.cluster.actor("wgmma", _warpgroup(g), "")
         g.clocks.learn(g, g.mask.idx.tolist(), actor, target)
 
     # -- reports ------------------------------------------------------------------------------------------------------
@@ -548,6 +548,11 @@ def _other_block(monitor: Monitor, site: int) -> str:
     verb, op = monitor.sites[site] if site >= 0 else ("access", None)
     where = "" if op is None else (op.location if isinstance(op, OpInfo) else location_text(op))
     return f"the earlier {verb} is by another block" + (f" at {where}" if where else "")
+
+
+def _warpgroup(g: Group) -> int:
+    """The first thread of a warp's warpgroup, as an actor; blocks need not hold whole warpgroups."""
+    return g.clocks.first - g.first_lane % 128
 
 
 def _leave(g: Group, message: Array) -> None:
