@@ -552,7 +552,7 @@ def _other_block(monitor: Monitor, site: int) -> str:
 
 def _warpgroup(g: Group) -> int:
     """The first thread of a warp's warpgroup, as an actor; blocks need not hold whole warpgroups."""
-    return g.clocks.first - g.first_lane % 128
+    return g.clocks.first - int(g.lane_tid[0]) % 128
 
 
 def _leave(g: Group, message: Array) -> None:
