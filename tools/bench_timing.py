@@ -33,17 +33,20 @@ def compare(
     runs: int = 100,
     warmup: int = 10,
     rounds: int = 0,
+    flush: str = "write",
 ) -> dict[str, Sample]:
     """Time the contestants, ``runs`` times each, on torch's current stream.
 
-    ``traffic`` is how many bytes one run moves; if that could stay in L2, the cache is overwritten before every run.
+    ``traffic`` is how many bytes one run moves; if that could stay in L2, the cache is overwritten before every run
+    (``flush``: ``write``), which leaves it full of modified lines that the run's own reads have to drive out; ``read``
+    fills it with lines that need not be written back; ``none`` leaves it as it is.
     Events are queued without waiting, so the GPU is never idle between two of them and host time does not count.
     They take turns launch by launch; with ``rounds`` each runs its share of a round alone, so that clock and power are
     its own.
     """
     import torch
 
-    flush = _flusher(traffic)
+    clear = _flusher(traffic, flush)
     for _ in range(warmup):
         for _, run in contestants:
             run()
@@ -54,7 +57,7 @@ def compare(
     for i in range(rounds or runs):
         for name, run in [x for x in (order if i % 2 == 0 else reversed(order)) for _ in range(share)]:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            flush()
+            clear()
             start.record()
             run()
             end.record()
@@ -67,18 +70,18 @@ def compare(
     return out
 
 
-def _flusher(traffic: int) -> Callable[[], object]:
-    """Overwrites memory four times the size of L2; nothing when the data is far larger than L2 anyway.
+def _flusher(traffic: int, how: str) -> Callable[[], object]:
+    """Overwrites (or reads) memory four times the size of L2; nothing when the data is far larger than L2 anyway.
 
     Small problems need it twice over: it also keeps the GPU busy while the next launch is being queued.
     """
     import torch
 
     size = 4 * torch.cuda.get_device_properties(0).L2_cache_size
-    if traffic > 8 * size:
+    if traffic > 8 * size or how == "none":
         return lambda: None
     scratch = torch.empty(max(size, 1 << 26), dtype=torch.uint8, device="cuda")
-    return scratch.zero_
+    return scratch.zero_ if how == "write" else scratch.view(torch.int32).zero_().max
 
 
 def host_overhead(run: Callable[[], object], *, calls: int = 2000, rounds: int = 7) -> float:

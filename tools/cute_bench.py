@@ -29,6 +29,7 @@ _CASES: Mapping[str, str] = {
     "all": "cute_dialect.tools.bench_all",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
+    "gemm_skinny": "cute_dialect.tools.bench_gemm_skinny",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
     "gemm_tune": "cute_dialect.tools.bench_gemm_tune",
     "launch": "cute_dialect.tools.bench_launch",

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from cute_dialect.kernels.builder import Coordinate, Loop, Value
 from cute_dialect.kernels.gemm_fallback import FALLBACK_NOTE, emit_fallback
-from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig, Operand, head_of, one_more
+from cute_dialect.kernels.gemm_sm90_config import BITS, EVICT_FIRST, GemmConfig, Operand, head_of, one_more
 from cute_dialect.kernels.script import Script
 
 __all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
@@ -242,6 +242,8 @@ class GemmEmitter:
         if shared:
             mask = b.constant((1 << c.cluster) - 1, "i16")
             atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
+        if c.stream_b and operand is self.B_:
+            atom = b.op("cute.atom.set_value", atom, b.constant(EVICT_FIRST, "i64"), field='"cache_hint"')
         part: Coordinate = (None, self.rank if shared else 0, None, slot)
         b.copy(atom, where, self._stage(operand, parts, part))
 

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
 
-__all__ = ["BITS", "GemmConfig", "Operand", "head_of", "one_more"]
+__all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "Operand", "head_of", "one_more"]
+
+EVICT_FIRST = 0x12F0000000000000
+"""The L2 policy ``createpolicy.fractional.L2::evict_first`` of all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
 
 BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
 
@@ -21,6 +24,7 @@ class GemmConfig(NamedTuple):
     C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
     cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
     first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
+    ``stream_b``: lines of B are the first to leave the L2 (where B is read once).
     ``fallback``: the file has a second, simple kernel, which is launched for matrices that TMA cannot read.
     """
 
@@ -40,6 +44,7 @@ class GemmConfig(NamedTuple):
     batch: bool = False
     promote: bool = False
     fallback: bool = False
+    stream_b: bool = False
 
     @property
     def bits(self) -> int:

@@ -1,0 +1,193 @@
+"""``cute-bench gemm_skinny``: products of few rows, where reading B takes the time; kernels beside ``torch``.
+
+What is left in the L2 decides here.  Each kernel is timed after the L2 was overwritten (its modified lines have to be
+written back while B is read), after it was filled by reading, and with four sets of matrices in turn and nothing
+between them, as the layers of a network are: ``write``, ``read``, ``turns``.  A row sum of B says how long reading
+alone takes, a kernel without work what a launch takes between two events.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from cute_dialect.kernels.gemm_sm90 import GemmConfig
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.op.gemm import Choice
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_timing import compare
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["SHAPES", "SPACE", "build", "run"]
+
+SHAPES = ((128, 8192, 8192), (64, 8192, 8192), (16, 8192, 8192), (128, 4096, 4096), (128, 28672, 4096))
+"""(M, N, K); all three ways for the first, ``write`` and ``turns`` for the others."""
+_FLAT = GemmConfig(cluster_m=1, deferred=False, serpentine=False, tile=(128, 128, 64), stages=6)
+_WHOLE = SkinnyConfig()
+_HALF = SkinnyConfig(columns=128, stages=6, parts=2)
+_FEW = SkinnyConfig(rows=64)
+SPACE: tuple[Choice | SkinnyConfig, ...] = (
+    Choice(_FLAT, 2),
+    Choice(_FLAT._replace(stream_b=True), 2),
+    Choice(_FLAT._replace(tile=(128, 256, 64), stages=4, stream_b=True), 4),
+    _WHOLE,
+    _WHOLE._replace(hint=False),
+    _WHOLE._replace(direct=False),
+    _WHOLE._replace(share=2),
+    _WHOLE._replace(share=2, hint=False),
+    _WHOLE._replace(share=4, columns=72, stages=8),
+    _WHOLE._replace(stages=4),  # two blocks an SM
+    _HALF,
+    _HALF._replace(hint=False),
+    _HALF._replace(share=2, columns=144, stages=5),
+    _HALF._replace(parts=2, columns=64, stages=8),  # 256 blocks
+    _FEW._replace(columns=64, stages=13),
+    _FEW._replace(columns=64, stages=13, share=2),
+    _FEW._replace(columns=64, stages=6),
+)
+_EMPTY = """gpu.module @kernels {
+  gpu.func @empty(%x: !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    gpu.return
+  }
+}
+"""  # noqa: E501
+
+
+def _text(choice: Choice | SkinnyConfig) -> str:
+    from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+    from cute_dialect.op.gemm import text_of
+
+    return gemm_sm90_skinny(choice) if isinstance(choice, SkinnyConfig) else text_of(choice)
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile the space into ``folder/NAME``; gives what ptxas says."""
+    from cute_dialect.kernels.rows import row_kernel
+    from cute_dialect.pipelines import compile as compile_cute
+
+    texts = {c.name: _text(c) for c in SPACE} | {"empty": _EMPTY, "sum": row_kernel("sum", "f16", 8192)}
+    said: list[str] = []
+    for name, text in texts.items():
+        module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
+        module.save(os.path.join(folder, name))
+        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
+    return said
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made; a row for each kernel, shape and state of the L2."""
+    from cute_dialect.op.gemm import Runner
+    from cute_dialect.pipelines import load
+
+    rows: list[dict[str, object]] = []
+    calls: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {}
+    for choice in SPACE:
+        module = load(os.path.join(folder, choice.name))
+        calls[choice.name] = Runner(choice, module) if isinstance(choice, Choice) else module.kernel("launch")
+    for shape in SHAPES:
+        m, n, k = shape
+        found = {c.name: calls[c.name] for c in SPACE if suits(c, shape)}
+        sets = [_matrices(m, n, k) for _ in range(4)]
+        right: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {}
+        for name, call in found.items():
+            try:
+                _check(name, call, sets[0])
+            except BenchError as e:
+                say(f"  WRONG: {e}")
+            else:
+                right[name] = call
+        for how in ("write", "read", "turns") if shape == SHAPES[0] else ("write", "turns"):
+            reference = _time("torch", lambda a, b, c: _mm(a, b, c), sets, how, runs)
+            if shape == SHAPES[0]:
+                read, empty = (_time(x, call, sets, how, runs) for x, call in _bounds(folder, n).items())
+                say(f"  {how}: row sum of B {read:.2f} us, a launch without work {empty:.2f} us")
+            for name, call in right.items():
+                ours = _time(name, call, sets, how, runs)
+                row = {"name": f"{m}x{n}x{k} {how}", "kernel": name, "ours": ours, "peer": reference}
+                rows.append({**row, "unit": "us", "ratio": reference / ours})
+                say(f"  {m}x{n}x{k} {how:5} {name:36} {ours:7.2f} us, torch {reference:7.2f}, {reference / ours:.3f}")
+    return {"rows": rows}
+
+
+def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]]:
+    """Kernels that only read B, and that do nothing."""
+    import torch
+
+    from cute_dialect.pipelines import load
+
+    total = load(os.path.join(folder, "sum")).kernel("sum")
+    nothing = load(os.path.join(folder, "empty")).kernel("empty")
+    y = torch.empty(n, device="cuda", dtype=torch.float16)
+    return {
+        "sum": lambda a, b, c: total(b, y),
+        "empty": lambda a, b, c: nothing(a, grid=(1, 1, 1), block=(128, 1, 1)),
+    }
+
+
+def suits(choice: Choice | SkinnyConfig, shape: tuple[int, int, int]) -> bool:
+    """Whether a kernel is for a shape: as few rows, and blocks that can all run at once where they must."""
+    m, n, _ = shape
+    if isinstance(choice, SkinnyConfig):
+        return m <= choice.rows and (m > 64 or choice.rows == 64 or choice == _WHOLE)
+    tile = choice.config.tile
+    return -(-m // tile[0]) * -(-n // tile[1]) * choice.parts <= choice.config.sms
+
+
+def _mm(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    import torch
+
+    torch.mm(a, b.t(), out=c)
+
+
+def _matrices(m: int, n: int, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    import torch
+
+    made = (torch.randn(rows, k, device="cuda").half() for rows in (m, n))
+    a, b = made
+    return a, b, torch.full((m, n), float("nan"), device="cuda", dtype=torch.float16)
+
+
+def _check(
+    name: str,
+    call: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object],
+    matrices: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    """Random normal data beside f32, small integers bit for bit."""
+    import torch
+
+    a, b, c = matrices
+    call(a, b, c)
+    again = c.clone()
+    c.fill_(float("nan"))
+    call(a, b, c)
+    if not torch.equal(c, again):
+        raise BenchError(f"{name}: two runs differ")
+    error = float((c.float() - a.float() @ b.float().t()).abs().max()) / a.shape[1] ** 0.5
+    if not error < 2e-2:
+        raise BenchError(f"{name}: error {error:.2e} of sqrt(K)")
+    x, y = (torch.randint(-2, 3, t.shape, device="cuda").to(t.dtype) for t in (a, b))
+    call(x, y, c)
+    wrong = int((c != (x.float() @ y.float().t()).to(c.dtype)).sum())
+    if wrong:
+        raise BenchError(f"{name}: {wrong} elements are wrong on integer data")
+
+
+def _time(
+    name: str,
+    call: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object],
+    sets: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]],
+    how: str,
+    runs: int,
+) -> float:
+    """Microseconds, the median."""
+    turns = cycle(sets if how == "turns" else sets[:1])
+    flush = "none" if how == "turns" else how
+    return compare([(name, lambda: call(*next(turns)))], traffic=0, runs=runs, flush=flush)[name].median
