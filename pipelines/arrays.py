@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -18,10 +18,9 @@ __all__ = [
     "ArrayView",
     "NotAnArray",
     "accepts",
+    "current_stream_of_torch",
     "numpy_dtype",
     "stream_of",
-    "torch_key",
-    "torch_stream",
     "view_of",
 ]
 
@@ -235,36 +234,6 @@ def _dlpack(value: object, stream: int) -> ArrayView:
     return ArrayView((tensor.data or 0) + tensor.byte_offset, shape, strides, name, device, "dlpack", capsule)
 
 
-# -------------------------------------------------------------------------------------------------------- torch, fast
-
-
-def torch_key(args: tuple[object, ...], mask: int, scalars: tuple[object, ...] | None) -> tuple[object, ...] | None:
-    """What a launch depends on: shape, strides, type, GPU and address & ``mask`` of torch tensors, and the numbers.
-
-    ``scalars``: the arguments that are numbers, ``None`` in the place of tensors.  ``None`` if a tensor is on no GPU.
-    """
-    if scalars is None:
-        return None
-    key: list[object] = []
-    for a, number in zip(args, scalars):
-        if number is not None:
-            key += (type(number), number)
-            continue
-        tensor = cast(Any, a)
-        device: int = tensor.get_device()
-        if device < 0:
-            return None
-        key += (tensor.shape, tensor.stride(), tensor.dtype, device, tensor.data_ptr() & mask)
-    return tuple(key) if key else None
-
-
-def torch_stream(device: int) -> int:
-    """The handle of torch's current stream on a GPU."""
-    torch = sys.modules["torch"]
-    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what torch's own compiler uses: 20 times faster
-    return int(quick(device) if quick is not None else torch.cuda.current_stream(device).cuda_stream)
-
-
 # ------------------------------------------------------------------------------------------------------------ streams
 
 StreamLike: TypeAlias = object
@@ -288,10 +257,19 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
     raise TypeError(f"expected a stream of torch, cupy or cuda-python, or its handle, got {type(stream).__name__}")
 
 
+def current_stream_of_torch() -> Callable[[int], int]:
+    """What gives the handle of torch's current stream on a GPU, by its number.  Torch is imported."""
+    torch = sys.modules["torch"]
+    quick: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if quick is not None:  # what torch's own compiler uses: 20 times faster
+        return quick
+    return lambda device: int(torch.cuda.current_stream(device).cuda_stream)
+
+
 def _current_stream(views: tuple[ArrayView, ...]) -> int:
     for view in views:
         if view.library == "torch" and view.device >= 0:
-            return torch_stream(view.device)
+            return current_stream_of_torch()(view.device)
     cupy = sys.modules.get("cupy")
     if cupy is not None and any(v.library == "cuda" and type(v.keep).__module__.startswith("cupy") for v in views):
         return int(cupy.cuda.get_current_stream().ptr)

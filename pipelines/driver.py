@@ -85,8 +85,6 @@ class Driver:
         self._get_current = library.cuCtxGetCurrent
         self._get_current.argtypes = (POINTER(c_void_p),)
         self._get_current.restype = c_int
-        self._get_quickly = ctypes.PyDLL(library._name).cuCtxGetCurrent  # it never waits: keeps Python's lock
-        self._get_quickly.restype = c_int
         self._call("cuInit", c_uint(0))
         count = c_int()
         self._call("cuDeviceGetCount", byref(count))
@@ -189,18 +187,18 @@ class Driver:
         self._call("cuFuncSetAttribute", c_void_p(function), c_int(_NON_PORTABLE_CLUSTER), c_int(1))
 
     def launcher(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> Callable[[], int]:
-        """What launches the kernel with what ``config`` and ``parameters`` hold then; gives the driver's code."""
-        # An own function object, without argument types: ctypes then takes the arguments as they are.
+        """What launches the kernel with what ``config`` and ``parameters`` hold then; gives the driver's code.
+
+        The cheapest form that ctypes has: an own function object without argument types, and arguments that are
+        converted already, so that a call converts and allocates nothing.  It releases Python's lock.
+        """
         raw = self._library["cuLaunchKernelEx"]
         raw.restype = c_int
-        return partial(raw, byref(config), c_void_p(function), parameters, None)
+        return partial(raw, byref(config), c_void_p.from_param(function), byref(parameters), None)
 
-    def context_test(self, device: int) -> Callable[[], bool]:
-        """What tells whether the primary context of ``device`` is current; for one thread at a time."""
-        out = c_void_p()
-        get = partial(self._get_quickly, byref(out))
-        wanted = self.primary_context(device)
-        return lambda: get() == 0 and out.value == wanted
+    def is_current(self, device: int) -> bool:
+        """Whether the primary context of ``device`` is the calling thread's."""
+        return self.current_context() == self.primary_context(device)
 
     def launch(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> None:
         """Launch; ``parameters`` holds the address of each parameter's bytes."""

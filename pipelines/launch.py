@@ -10,8 +10,8 @@
 A call binds the arguments to the host function's parameters, evaluates its program, takes the first variant whose
 types hold, and launches.  Where none does, or TMA cannot describe an array, the host function's fallback is taken.  All
 that is kept per (shapes, strides, types, alignment): a second call with like arguments writes the addresses into
-prepared parameter buffers (and makes tensor maps for new ones) and launches.  Needs numpy or torch, and the driver;
-neither xDSL nor MLIR.
+prepared parameter buffers (and makes tensor maps for new ones) and launches; with torch tensors it is recognised by
+generated code (:mod:`cute_dialect.pipelines.quick`).  Needs numpy or torch, and the driver; neither xDSL nor MLIR.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.arrays import ArrayView, stream_of, torch_key
+from cute_dialect.pipelines.arrays import ArrayView, stream_of
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, load_artifact, save_artifact
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
 from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
-from cute_dialect.pipelines.prepared import BoundCall, QuickCall, Ready, quick_call, scalar_arguments
+from cute_dialect.pipelines.prepared import BoundCall, Ready
+from cute_dialect.pipelines.quick import QuickCall, number_key, quick_call, torch_key
 from cute_dialect.pipelines.signature import Param
 
 if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.interp import Progress, RunReport
@@ -38,7 +41,25 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["CompiledModule", "Kernel", "load"]
 
 _CACHE_LIMIT = 256
+_RECENT = 4
+"""Kinds of calls that are tried by comparison, before those remembered are looked up: a kernel often sees a few shapes
+in turn, and a comparison that fails ends at the first difference."""
 _T = TypeVar("_T")
+
+
+class CallOptions(TypedDict, total=False):
+    """What a call of a kernel takes beside arguments and stream; see :meth:`Kernel.__call__`."""
+
+    grid: Sequence[int] | None
+    block: Sequence[int] | None
+    smem: int | None
+    device: str | int
+    checks: Sequence[str]
+    reports: Sequence[str]
+    schedule: str
+    seed: int
+    blocks: Sequence[int] | str | None
+    progress: Callable[[Progress], None] | None
 
 
 class CompiledModule:
@@ -157,8 +178,7 @@ class Kernel:
         self._mask = max(16, required_alignment(target.kernels)) - 1
         self._ready: dict[object, Ready] = {}
         self._quick: dict[object, QuickCall] = {}
-        self._last: QuickCall | None = None
-        self._lock = threading.Lock()
+        self._recent: tuple[QuickCall, ...] = ()
 
     @property
     def name(self) -> str:
@@ -174,10 +194,29 @@ class Kernel:
         takes = ", ".join(f"{n}: {p['type']}" for n, p in zip(self.target.names, self.params))
         return f"<kernel @{self.name}({takes})>"
 
-    def __call__(
+    def __call__(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
+        """Launch on ``args``.
+
+        ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
+        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
+        ``grid``, ``block``, ``smem`` override the host function's rule.
+        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
+        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
+        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
+        Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
+        ``CudaError``.
+        """
+        if not options:
+            for quick in self._recent:
+                if quick(args, stream):
+                    return None
+        return self._call(args, stream, **options)
+
+    def _call(
         self,
-        *args: object,
-        stream: object = None,
+        args: tuple[object, ...],
+        stream: object,
+        *,
         grid: Sequence[int] | None = None,
         block: Sequence[int] | None = None,
         smem: int | None = None,
@@ -189,27 +228,11 @@ class Kernel:
         blocks: Sequence[int] | str | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> RunReport | None:
-        """Launch on ``args``.
-
-        ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
-        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
-        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
-        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
-        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
-        Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
-        ``CudaError``.
-        """
+        """A call that is not like one of the last."""
         if (checks or reports) and device != "cpu":
             raise LaunchError(f'{", ".join([*checks, *reports])}: only the interpreter tells that, say device="cpu"')
         if blocks is not None and device != "cpu":
             raise LaunchError('a choice of blocks: only the interpreter does that, say device="cpu"')
-        usual = grid is None and block is None and smem is None and device == "gpu"
-        if usual:
-            last = self._last
-            if last is not None and last(args, stream):
-                return None
-            if self._quick and self._call_quick(args, stream):
-                return None
         if device == "cpu":
             from cute_dialect.pipelines.cpu import run_on_cpu
 
@@ -226,6 +249,10 @@ class Kernel:
                 blocks=blocks,
                 progress=progress,
             )
+        usual = grid is None and block is None and smem is None and device == "gpu"
+        key = torch_key(args, self._mask) if usual else None
+        if key is not None and self._call_known(key, args, stream):
+            return None
         gpu = cuda.driver()
         raw = 0 if stream is None else stream_of(stream)
         arguments = read_arguments(self.target, args, raw)
@@ -240,27 +267,24 @@ class Kernel:
                 return None
             if stream is None:
                 raw = stream_of(None, tuple(v for v in arguments.views if v))
-            with self._lock:
-                ready.launch(gpu, _addresses(arguments), raw)
+            ready.launch(_addresses(arguments), raw)
         finally:
             if previous:
                 gpu.set_context(previous)
-        if usual:
-            quick = quick_call(gpu, ready, args, self._mask, self._lock)
-            key = torch_key(args, self._mask, scalar_arguments(args)) if quick is not None else None
-            if quick is not None and key is not None:
+        if key is not None:
+            quick = quick_call(ready, args, self._mask)
+            if quick is not None:
                 _remember(self._quick, key, quick)
-                self._last = quick
+                self._recent = (quick, *self._recent[: _RECENT - 1])
         return None
 
-    def _call_quick(self, args: tuple[object, ...], stream: object) -> bool:
-        """A call like an earlier one, though not like the last: no reading, no checks.  Tells whether it was one."""
-        scalars = scalar_arguments(args)
-        key = torch_key(args, self._mask, scalars) if scalars is not None else None
-        quick = self._quick.get(key) if key is not None else None
+    def _call_known(self, key: object, args: tuple[object, ...], stream: object) -> bool:
+        """A call like an earlier one that is none of the last: it becomes one.  Tells whether it was one."""
+        quick = self._quick.get(key)
         if quick is None or not quick(args, stream):
             return False
-        self._last = quick
+        if quick not in self._recent:
+            self._recent = (quick, *self._recent[: _RECENT - 1])
         return True
 
     def bind(
@@ -287,7 +311,7 @@ class Kernel:
         finally:
             if previous:
                 gpu.set_context(previous)
-        return BoundCall(gpu, ready, args, arguments.views, _addresses(arguments))
+        return BoundCall(ready, args, arguments.views, _addresses(arguments))
 
     def _find_ready(
         self,
@@ -302,7 +326,7 @@ class Kernel:
         key = (
             device,
             tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
-            tuple([None if v else a for v, a in zip(views, arguments.values)]),
+            tuple([None if v else number_key(a) for v, a in zip(views, arguments.values)]),
             (grid and tuple(grid), block and tuple(block), smem),
         )
         try:
@@ -394,7 +418,7 @@ class Kernel:
             ready = self._make_ready(copied, device, grid, block, smem)
             if ready.plan.empty:
                 return
-            ready.launch(gpu, _addresses(copied), stream)
+            ready.launch(_addresses(copied), stream)
             gpu.synchronize(stream)
             for copy in staged.values():
                 copy.back()

@@ -1,187 +1,125 @@
 """Prepared launches: parameter buffers, configuration and the driver's call, made once and used again.
 
 :class:`Ready` belongs to arguments of certain shapes, strides, types and alignment; only addresses and the stream
-change from call to call.  :func:`quick_call` makes the function that recognises such arguments among torch tensors and
-launches: five attributes read an argument, one comparison of addresses and two calls into the driver.
-:class:`BoundCall` is a launch on fixed arrays.  None of them allocates memory or waits, so a CUDA graph can capture
-them.
+change from call to call.  What one launch writes is a *frame*: whoever launches takes one from the pool, writes, calls
+the driver and gives it back; where several threads launch at once, each has its own, and nobody waits (a lock held
+while the driver works would also hang a signal handler that launches).  :class:`BoundCall` is a launch on fixed arrays.
+Nothing here allocates GPU memory or waits, so a CUDA graph can capture it.
+
+**Contexts.**  A launch does not ask which context is current: that costs a tenth of it.  A kernel belongs to the
+primary context of its GPU, so the driver refuses it under any other (or none) with an error and launches nothing.
+:meth:`Ready.failed` then enters the right context, launches again and goes back.
+
+**Python's lock.**  The driver is called with the GIL released, though holding it would save 40 ns: a launch blocks
+when the GPU's queue is full, and what empties that queue may be a host callback that needs the GIL.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.arrays import ArrayView, stream_of
+from cute_dialect.pipelines.arrays import ArrayView, current_stream_of_torch, stream_of
 from cute_dialect.pipelines.prepare import Plan
-from cute_dialect.pipelines.tensor_maps import MapSlot
+from cute_dialect.pipelines.tensor_maps import EncodedMaps
 
-__all__ = ["BoundCall", "QuickCall", "Ready", "quick_call", "scalar_arguments"]
+__all__ = ["BoundCall", "Frame", "Ready", "Word"]
 
-QuickCall: TypeAlias = Callable[[tuple[object, ...], object], bool]
-"""Launches if the arguments are of the kind it was made for; tells whether they were."""
+_Slots: TypeAlias = tuple[ctypes.c_uint64, ...]
+_Maps: TypeAlias = tuple[Mapping[int, int], ...]
+Frame: TypeAlias = tuple[_Slots, _Maps, ctypes.c_uint64, Callable[[], int], object]
+"""What one launch writes: the words (as in :attr:`Ready.words`), the tensor maps by address, the stream; then the
+driver's call with all that, which gives its code, and what must stay alive."""
+
+Word: TypeAlias = tuple[int, int, int]
+"""A word to write: number of the array argument, bytes to add, number of its tensor map (-1: the address itself)."""
 
 
 class Ready:
-    """A prepared launch: function, configuration and parameter buffers; addresses are written in at each call.
+    """A prepared launch.  ``frames`` is the pool of those that nobody uses now; any thread may launch at any time."""
 
-    Not safe against itself: the caller holds a lock while it launches.
-    """
-
-    __slots__ = ("_addresses", "_current", "_keep", "_launch", "_maps", "_slots", "_stream", "config", "device", "plan")
+    __slots__ = ("_function", "_gpu", "device", "frames", "plan", "words")
 
     def __init__(self, gpu: cuda.Driver, plan: Plan, function: int, device: int):
         self.plan = plan
         self.device = device
-        self.config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
-        buffers = plan.packed.buffers
+        self.frames: list[Frame] = []
+        self._gpu = gpu
+        self._function = function
+        packed = plan.packed
+        words: list[Word] = [(argument, add, -1) for _, _, argument, add in packed.patches]
+        words += [(m.address.argument, 0, i) for i, (_, m) in enumerate(packed.maps)]
+        self.words: tuple[Word, ...] = tuple(words)
+
+    def frame(self) -> Frame:
+        """A new frame; nothing is written in it."""
+        plan = self.plan
+        packed = plan.packed
+        config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
+        keep: list[object] = [config]
         offsets: list[int] = []
         total = 0
-        for b in buffers:
+        for b in packed.buffers:
             offsets.append(total)
             total += -(-len(b) // 64) * 64
         memory = (ctypes.c_uint8 * (total + 64))()
         base = -(-ctypes.addressof(memory) // 64) * 64 - ctypes.addressof(memory)
-        for offset, b in zip(offsets, buffers):
+        for offset, b in zip(offsets, packed.buffers):
             memory[base + offset : base + offset + len(b)] = b
         start = ctypes.addressof(memory) + base
-        parameters = (ctypes.c_void_p * max(1, len(buffers)))(*[start + o for o in offsets])
-        self._slots = [
-            (ctypes.c_uint64.from_buffer(memory, base + offsets[p] + o), argument, add)
-            for p, o, argument, add in plan.packed.patches
-        ]
-        self._maps = [MapSlot(tensor_map, start + offsets[p]) for p, tensor_map in plan.packed.maps]
-        self._keep: list[object] = [memory]
+        parameters = (ctypes.c_void_p * max(1, len(packed.buffers)))(*[start + o for o in offsets])
+        word = ctypes.c_uint64.from_buffer
+        slots = [word(memory, base + offsets[p] + offset) for p, offset, _, _ in packed.patches]
+        # The parameter of a tensor map is wherever the map was made: nothing is copied.
+        slots += [word(parameters, 8 * p) for p, _ in packed.maps]
+        maps = tuple([EncodedMaps(self._gpu, m) for _, m in packed.maps])
         if plan.cluster is not None:
             attribute = cuda.cluster_attribute(plan.cluster)
-            self._keep.append(attribute)
-            self.config.attributes = ctypes.pointer(attribute)
-            self.config.attribute_count = 1
-        self._stream = 0
-        self._addresses: Sequence[int] = ()
-        self._launch = gpu.launcher(function, self.config, parameters)
-        self._current = gpu.context_test(device)
+            keep.append(attribute)
+            config.attributes = ctypes.pointer(attribute)
+            config.attribute_count = 1
+        stream = word(config, cuda.LaunchConfig.stream.offset)
+        keep += [memory, parameters]
+        return tuple(slots), maps, stream, self._gpu.launcher(self._function, config, parameters), keep
 
-    @property
-    def driver_call(self) -> Callable[[], int]:
-        """The driver's call alone, with the parameters and the stream of the last launch; gives its code."""
-        return self._launch
+    def write(self, frame: Frame, addresses: Sequence[int]) -> None:
+        """Write the addresses of the arguments (one each) into a frame.  Raises :class:`CudaError` for a tensor map."""
+        slots, maps, _, _, _ = frame
+        for slot, (argument, add, number) in zip(slots, self.words):
+            address = addresses[argument]
+            slot.value = address + add if number < 0 else maps[number][address]
 
-    def launch(self, gpu: cuda.Driver, addresses: Sequence[int], stream: int) -> None:
+    def launch(self, addresses: Sequence[int], stream: int) -> None:
         """Launch for arrays at ``addresses`` (one an argument).  Raises :class:`CudaError`."""
-        if addresses != self._addresses:
-            self._write(gpu, addresses)
-        if stream != self._stream:
-            self.config.stream = stream
-            self._stream = stream
-        if self._current():
-            code = self._launch()
-        else:
+        try:
+            frame = self.frames.pop()
+        except IndexError:
+            frame = self.frame()
+        self.write(frame, addresses)
+        _, _, where, run, _ = frame
+        where.value = stream
+        code = run()
+        if code:
+            self.failed(run, code)
+        self.frames.append(frame)
+
+    def failed(self, run: Callable[[], int], code: int) -> None:
+        """After ``run()`` gave an error: once more in the kernel's context, if another one or none was current.
+
+        Raises :class:`CudaError`.
+        """
+        gpu = self._gpu
+        if not gpu.is_current(self.device):
             previous = gpu.enter(self.device)
             try:
-                code = self._launch()
+                code = run()
             finally:
                 if previous:
                     gpu.set_context(previous)
-        if code:
-            gpu.check("cuLaunchKernelEx", code)
-
-    def _write(self, gpu: cuda.Driver, addresses: Sequence[int]) -> None:
-        self._addresses = ()  # should the driver refuse a map, nothing is right
-        for slot, argument, add in self._slots:
-            slot.value = addresses[argument] + add
-        for slot in self._maps:
-            slot.update(gpu, addresses)
-        self._addresses = addresses
-
-
-def scalar_arguments(args: tuple[object, ...]) -> tuple[object, ...] | None:
-    """The numbers among the arguments, ``None`` in the place of others; ``None`` if one is neither number nor tensor.
-
-    A call with such arguments can be recognised by their values.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    tensors = _tensor_types(torch)
-    if any(type(a) not in tensors and type(a) not in (int, float, bool) for a in args):
-        return None
-    return tuple([None if type(a) in tensors else a for a in args])
-
-
-def _tensor_types(torch: Any) -> tuple[type, ...]:
-    parameter = getattr(getattr(torch, "nn", None), "Parameter", None)
-    return (torch.Tensor,) if parameter is None else (torch.Tensor, parameter)
-
-
-def quick_call(
-    gpu: cuda.Driver, ready: Ready, args: tuple[object, ...], mask: int, lock: threading.Lock
-) -> QuickCall | None:
-    """The function that launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are
-    not torch tensors and numbers.
-
-    Tensors are alike if shape, strides, type, GPU and address & ``mask`` are the same, numbers if they are equal.
-    """
-    torch = sys.modules.get("torch")
-    scalars = scalar_arguments(args)
-    if torch is None or scalars is None or all(s is not None for s in scalars):
-        return None
-    used = {argument for _, _, argument, _ in ready.plan.packed.patches}
-    if any(scalars[i] is not None for i in used):
-        return None  # an address given as a number
-    types = _tensor_types(torch)
-    device = ready.device
-    specs: list[tuple[Any, Any, Any, int]] = []  # of a number: itself, its type, None, -1
-    for a in args:
-        if type(a) in types:
-            t = cast(Any, a)
-            specs.append((t.shape, t.stride(), t.dtype, t.data_ptr() & mask))
-        else:
-            specs.append((a, type(a), None, -1))
-    n = len(args)
-    stream_now = _current_stream(torch)
-    launch = ready.launch
-
-    def call(args: tuple[Any, ...], stream: object) -> bool:
-        if len(args) != n:
-            return False
-        addresses: list[int] = []
-        for a, (shape, strides, dtype, low) in zip(args, specs):
-            if low < 0:
-                if type(a) is not strides or a != shape:
-                    return False
-                addresses.append(0)
-                continue
-            if (
-                type(a) not in types
-                or a.dtype is not dtype
-                or a.shape != shape
-                or a.stride() != strides
-                or a.get_device() != device
-            ):
-                return False
-            pointer = a.data_ptr()
-            if pointer & mask != low:
-                return False
-            addresses.append(pointer)
-        raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)
-        with lock:
-            launch(gpu, addresses, raw)
-        return True
-
-    return call
-
-
-def _current_stream(torch: Any) -> Callable[[int], int]:
-    """What gives the handle of torch's current stream on a GPU."""
-    quick: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    if quick is not None:  # what torch's own compiler uses: 20 times faster
-        return quick
-    return lambda device: int(torch.cuda.current_stream(device).cuda_stream)
+        gpu.check("cuLaunchKernelEx", code)
 
 
 class BoundCall:
@@ -190,25 +128,24 @@ class BoundCall:
     What the arrays looked like is not checked again: whoever resizes one binds anew.
     """
 
-    __slots__ = ("_addresses", "_gpu", "_lock", "_ready", "_stream_now", "_views", "arguments")
+    __slots__ = ("_addresses", "_device", "_frames", "_ready", "_stream_now", "_views", "arguments")
 
     def __init__(
         self,
-        gpu: cuda.Driver,
         ready: Ready,
         arguments: tuple[object, ...],
         views: tuple[ArrayView | None, ...],
         addresses: Sequence[int],
     ):
         self.arguments = arguments
-        self._gpu = gpu
         self._ready = ready
+        self._device = ready.device
         self._views = tuple([v for v in views if v is not None])
-        self._addresses = list(addresses)
-        self._lock = threading.Lock()
+        self._addresses = addresses
+        self._frames: list[Frame] = [] if ready.plan.empty else [self._frame()]
         torch = sys.modules.get("torch")
         of_torch = torch is not None and any(v.library == "torch" for v in self._views)
-        self._stream_now = _current_stream(torch) if of_torch else None
+        self._stream_now = current_stream_of_torch() if of_torch else None
 
     @property
     def plan(self) -> Plan:
@@ -218,18 +155,30 @@ class BoundCall:
     @property
     def driver_call(self) -> Callable[[], int]:
         """``cuLaunchKernelEx`` alone, as the last launch called it; gives the driver's code.  To measure by."""
-        return self._ready.driver_call
+        return self._frames[-1][3]
 
     def __call__(self, stream: object = None) -> None:
         """Launch on ``stream``, by default the current one of the arrays' library.  Raises ``CudaError``."""
-        ready = self._ready
-        if ready.plan.empty:
-            return
         if stream is not None:
             raw = stream_of(stream)
         elif self._stream_now is not None:
-            raw = self._stream_now(ready.device)
+            raw = self._stream_now(self._device)
         else:
             raw = stream_of(None, self._views)
-        with self._lock:
-            ready.launch(self._gpu, self._addresses, raw)
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            if self._ready.plan.empty:
+                return
+            frame = self._frame()
+        _, _, where, run, _ = frame
+        where.value = raw
+        code = run()
+        if code:
+            self._ready.failed(run, code)
+        self._frames.append(frame)
+
+    def _frame(self) -> Frame:
+        frame = self._ready.frame()
+        self._ready.write(frame, self._addresses)
+        return frame

@@ -1,8 +1,8 @@
 """Tensor maps at launch: what a host program asks for, checked, and made by the driver.
 
 A host program describes a map by numbers (:class:`~cute_dialect.pipelines.hostprog.TensorMap`); the address is that of
-an array argument, so a prepared launch keeps the description and makes the 128 bytes again only when the address
-changes.  The last few are kept: a kernel called in turn on the same buffers makes each map once.
+an array argument, so a prepared launch keeps the description and makes the 128 bytes at the first launch on an address.
+The last few are kept: a kernel called in turn on the same buffers makes each map once, and passes the map that it has.
 
 Limits: CUDA driver API, ``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``.
 """
@@ -19,10 +19,10 @@ from cute_dialect.pipelines.hostprog import TensorMap
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.driver import Driver
 
-__all__ = ["MAP_BYTES", "MapSlot", "checked"]
+__all__ = ["MAP_BYTES", "EncodedMaps", "checked"]
 
 MAP_BYTES = 128
-_KEPT = 8
+_KEPT = 16
 """Encoded maps kept for a parameter."""
 
 
@@ -90,36 +90,37 @@ def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
     )
 
 
-class MapSlot:
-    """The place of one tensor map in the parameters of a prepared launch."""
+class EncodedMaps(dict[int, int]):
+    """Address of the array → host address of the 128 bytes of its tensor map, made when it is first asked for.
 
-    __slots__ = ("_current", "_encoded", "_map", "_to")
+    The last few are kept.  For one thread at a time; an address that this gave is good until the next is asked for.
+    Asking raises :class:`CudaError` if the driver refuses the map.
+    """
 
-    def __init__(self, tensor_map: TensorMap, to: int):
-        """``to``: host address of the 128 bytes, aligned to 64."""
+    __slots__ = ("_gpu", "_made", "_map")
+
+    def __init__(self, gpu: Driver, tensor_map: TensorMap):
+        super().__init__()
+        self._gpu = gpu
         self._map = tensor_map
-        self._to = to
-        self._current = -1
-        self._encoded: dict[int, bytes] = {}
+        self._made: dict[int, object] = {}
 
-    def update(self, gpu: Driver, addresses: Sequence[int]) -> None:
-        """Put the map for arrays at these addresses in place.  Raises :class:`CudaError` if the driver refuses it."""
-        pointer = self._map.address
-        address = addresses[pointer.argument] + pointer.offset
-        if address == self._current:
-            return
-        data = self._encoded.get(address)
-        if data is None:
-            if len(self._encoded) >= _KEPT:
-                del self._encoded[next(iter(self._encoded))]
-            m = self._map
-            codes = (m.element, m.interleave, m.swizzle, m.l2, m.oob)
-            if m.pixels:
-                data = gpu.encode_im2col(
-                    address, m.extents, m.strides, m.lower, m.upper, m.box[0], m.pixels, m.steps, *codes
-                )
-            else:
-                data = gpu.encode_tiled(address, m.extents, m.strides, m.box, m.steps, *codes)
-            self._encoded[address] = data
-        ctypes.memmove(self._to, data, MAP_BYTES)
-        self._current = address
+    def __missing__(self, address: int) -> int:
+        m = self._map
+        start = address + m.address.offset
+        codes = (m.element, m.interleave, m.swizzle, m.l2, m.oob)
+        if m.pixels:
+            data = self._gpu.encode_im2col(
+                start, m.extents, m.strides, m.lower, m.upper, m.box[0], m.pixels, m.steps, *codes
+            )
+        else:
+            data = self._gpu.encode_tiled(start, m.extents, m.strides, m.box, m.steps, *codes)
+        memory = (ctypes.c_uint8 * (MAP_BYTES + 64))()
+        at = -(-ctypes.addressof(memory) // 64) * 64
+        ctypes.memmove(at, data, MAP_BYTES)
+        if len(self) >= _KEPT:
+            oldest = next(iter(self))
+            del self[oldest], self._made[oldest]
+        self[address] = at
+        self._made[address] = memory
+        return at

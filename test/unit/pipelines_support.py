@@ -158,13 +158,22 @@ class FakeDriver:
 
     def launcher(self, function: int, config: object, parameters: object) -> Callable[[], int]:
         def run() -> int:
+            # Functions are those of GPU 0: under no context or another one they are an error, and nothing is launched.
+            if self.context != self.primary_context(0):
+                return 400 if self.context else 201
             self.launch(function, config, parameters)
             return 0
 
         return run
 
-    def context_test(self, device: int) -> Callable[[], bool]:
-        return lambda: self.context == self.primary_context(device)
+    def is_current(self, device: int) -> bool:
+        return self.context == self.primary_context(device)
+
+    def check(self, name: str, code: int) -> None:
+        from cute_dialect.pipelines.driver import CudaError
+
+        if code:
+            raise CudaError(name, code, "CUDA_ERROR_TEST")
 
     def launch(self, function: int, config: object, parameters: object) -> None:
         name = self.functions[function - 1]

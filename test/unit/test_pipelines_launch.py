@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 
 import ml_dtypes
@@ -503,6 +504,10 @@ class FakeTensor:
 
     def stride(self) -> tuple[int, ...]:
         return self._strides
+
+    def is_contiguous(self) -> bool:
+        steps = [prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
+        return all(n == 1 or s == t for n, s, t in zip(self.shape, self._strides, steps))
 
     def data_ptr(self) -> int:
         return self._pointer
