@@ -333,11 +333,20 @@ class MemRefType(Data[MemRef], TensorType):
 
 
 def _verify_memref(p: Ptr, layout: AnyLayout) -> None:
-    strides = layout.outer.stride if isinstance(layout, ComposedLayout) else layout.stride
-    if any(isinstance(leaf, Basis) for leaf in leaves(strides)):
-        raise AlgebraError("expected integer strides in a memref (basis strides make a cute.coord_tensor)")
-    if isinstance(layout, ComposedLayout) and p.swizzle is not None:
-        raise AlgebraError("expected a swizzle on the pointer or in the layout, got both")
+    parts = (layout.outer, layout.inner) if isinstance(layout, ComposedLayout) else (layout,)
+    for part in parts:
+        if isinstance(part, Layout) and any(isinstance(leaf, Basis) for leaf in leaves(part.stride)):
+            raise AlgebraError(
+                f"expected integer strides in a memref (basis strides make a cute.coord_tensor), got {text.to_text(part)}"
+            )
+    if isinstance(layout, ComposedLayout):
+        if isinstance(layout.offset, tuple):
+            raise AlgebraError(f"expected an integer offset in the layout of a memref, got {text.to_text(layout.offset)}")
+        if p.swizzle is not None:
+            raise AlgebraError(
+                f"expected a swizzle on the pointer or in the layout, got both: {text.to_text(p.swizzle)} and "
+                f"{text.to_text(layout)}"
+            )
 
 
 class CoordTensor(NamedTuple):

@@ -312,7 +312,7 @@ def _parse_only_dynamic(parser: Parser) -> dict[str, Attribute]:
     at = parser.pos
     properties = parser.parse_optional_properties_dict()
     if any(name != "only_dynamic" or not isinstance(a, UnitAttr) for name, a in properties.items()):
-        parser.raise_error("expected <{only_dynamic}>", at)
+        parser.raise_error(f"expected no property but only_dynamic, got {', '.join(properties)}", at)
     return properties
 
 

@@ -36,8 +36,6 @@ class _CopyInstructionOp(InstructionOp):
             assert isinstance(atom, self.ATOM)
             for i, t in enumerate(types[:2]):
                 expect(t, MemRefType, i, "a !cute.memref")
-            if len(types) == 3 and types[2] != i1:
-                raise AlgebraError(f"operand #2 must be i1, got {types[2]}")
             source, destination = check_copy(atom, _as_values(types[0]), _as_values(types[1]), None)
             for what, side in (("source", source), ("destination", destination)):
                 if any(n != 1 for n in side.counts):
@@ -172,8 +170,7 @@ def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
     """
     from cute_dialect.algebra.layout import coalesce, size
 
-    if not isinstance(t, MemRefType):
-        raise AlgebraError(f"expected a {what} that is a !cute.memref, got {t}")
+    assert isinstance(t, MemRefType)
     if t.space not in spaces:
         raise AlgebraError(f"expected a {what} in {' or '.join(spaces)}, got {t.space} in {t}")
     layout = t.layout

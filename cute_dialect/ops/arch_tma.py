@@ -37,7 +37,7 @@ class MachineOp(MemoryOp):
         def one() -> None:
             name = parser.parse_identifier()
             if parser.parse_optional_punctuation("=") is None:
-                parser.raise_error(f"expected a value for '{name}'")
+                parser.raise_error(f"expected '=' and a value after '{name}'")
             word = parser.parse_optional_identifier() if name in cls.WORDS else None
             value = StringAttr(word) if word is not None else parser.parse_attribute()
             (properties if name in declared else attributes)[name] = value
@@ -101,7 +101,7 @@ class _TmaInstruction(MachineOp):
         assert isinstance(atom, TmaAtomType)
         rank = atom.data.rank
         if len(operand_types) < rank + 2:
-            raise AlgebraError(f"expected {rank} coordinates and shared memory, got {len(operand_types) - 1} operands")
+            raise AlgebraError(f"expected {rank} coordinates and shared memory, got {len(operand_types) - 1} of these")
         for i, t in enumerate(operand_types[1 : 1 + rank], 1):
             if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
                 raise AlgebraError(f"operand #{i} must be an i32 coordinate ({rank} dimensions), got {t}")

@@ -105,7 +105,7 @@ class CuteOp(IRDLOperation):
         inferred = self.infer_types(self.operand_types, self.properties)
         actual = self.result_types
         if len(inferred) != len(actual):
-            raise AlgebraError(f"expected {_plural(len(inferred), 'result')}, got {len(actual)}")
+            raise AlgebraError(f"expected {plural(len(inferred), 'result')}, got {len(actual)}")
         for i, (want, got) in enumerate(zip(inferred, actual)):
             if not type_weaker_or_equal(got, want):
                 raise AlgebraError(f"result #{i}: expected {want}, got {got}")
@@ -131,7 +131,7 @@ class CuteOp(IRDLOperation):
         operand_types, result_types = parse_signature(parser, cls.FORM, cls.OPERAND_KINDS, cls.RESULT_KINDS)
         if len(operand_types) != len(operands):
             parser.raise_error(
-                f"expected {_plural(len(operands), 'operand type')}, got {len(operand_types)}", types_at, parser.pos
+                f"expected {plural(len(operands), 'operand type')}, got {len(operand_types)}", types_at, parser.pos
             )
         values = [parser.resolve_operand(o, t) for o, t in zip(operands, operand_types)]
         if result_types is None:
@@ -243,11 +243,12 @@ def is_tensor(attribute: Attribute) -> bool:
     return isinstance(attribute, TensorType)
 
 
-def _plural(n: int, what: str) -> str:
+def plural(n: int, what: str) -> str:
+    """``1 operand``, ``2 operands``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _count(least: int, most: int | None) -> str:
     if most is None:
-        return f"at least {_plural(least, 'operand')}"
-    return _plural(least, "operand") if least == most else f"{least} to {most} operands"
+        return f"at least {plural(least, 'operand')}"
+    return plural(least, "operand") if least == most else f"{least} to {most} operands"

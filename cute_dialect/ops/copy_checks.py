@@ -77,8 +77,7 @@ def check_copy(
     cuts: list[Pieces] = []
     sides = (("source", "src", source, row.src_space), ("destination", "dst", destination, row.dst_space))
     for i, (what, side, t, space) in enumerate(sides, 1):
-        if not isinstance(t, MemRefType):
-            raise AlgebraError(f"operand #{i} must be a !cute.memref, got {t}")
+        assert isinstance(t, MemRefType)
         if t.space != space:
             raise AlgebraError(
                 f"expected a {what} in {space} ({row.emit.kind} moves {row.src_space} to {row.dst_space}), "

@@ -98,7 +98,10 @@ class MakeIm2colMapOp(MachineOp):
             raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.data.element}, gmem>, got {address}")
         rank, given = atom.data.rank, self.operand_types[1:]
         if len(given) != 2 * rank - 1 or any(t != i64 for t in given):
-            raise AlgebraError(f"expected {2 * rank - 1} i64: {rank} extents and {rank - 1} strides")
+            raise AlgebraError(
+                f"expected {2 * rank - 1} i64 ({rank} extents, {rank - 1} strides) after the address, "
+                f"got {', '.join(map(str, given)) or 'none'}"
+            )
 
 
 @cute_op

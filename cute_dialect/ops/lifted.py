@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import tuple_add
 from cute_dialect.algebra.layout import slice_and_offset
-from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import (
     CoordTensor,
@@ -25,7 +25,7 @@ from cute_dialect.memory_types import (
     ptr,
 )
 from cute_dialect.ops.base import CuteOp, Properties, Typed
-from cute_dialect.ops.kinds import payload_text, tracked, wrap
+from cute_dialect.ops.kinds import tracked, wrap
 from cute_dialect.types import CuteType
 
 OFFSET_OPS = frozenset({"cute.slice"})
@@ -38,8 +38,7 @@ def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properti
     assert isinstance(tensor, TensorType)
     layout = tracked(tensor.layout)
     rest = [Typed(t.kind, tracked(t.data)) for t in operand_types[1:] if isinstance(t, CuteType)]
-    if len(rest) != len(operand_types) - 1:
-        raise AlgebraError("expected cute values beside the tensor operand")
+    assert len(rest) == len(operand_types) - 1, "the kinds of the operands have been checked"
     kind = "composed_layout" if isinstance(layout, ComposedLayout) else "layout"
     cls.check_operand_kinds([wrap(Typed(kind, tensor.layout)), *operand_types[1:]])
     results = cls.infer([Typed(kind, layout), *rest], properties)
@@ -63,8 +62,7 @@ def tensor_with(tensor: TensorType, layout: AnyLayout, offset: IntTuple | None) 
     if isinstance(tensor, MemRefType):
         p = tensor.data.ptr
         if offset is not None:
-            if not isinstance(offset, int | Dyn):
-                raise AlgebraError(f"expected a scalar offset for a pointer, got {payload_text(offset)}")
+            assert isinstance(offset, int | Dyn), "the strides of a memref are integers"
             align = derived_alignment(p.alignment, offset, p.element)
             p = ptr(p.element, p.space, align, p.swizzle)
         return MemRefType(MemRef(p, layout))

@@ -28,7 +28,7 @@ from cute_dialect.algebra.layout import make_identity_layout, make_layout_like, 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
-from cute_dialect.ops.base import CuteOp, cute_op, is_tensor
+from cute_dialect.ops.base import CuteOp, cute_op, is_tensor, plural
 from cute_dialect.ops.kinds import (
     ANY_LAYOUT,
     COORD,
@@ -326,7 +326,9 @@ class MakeLayoutOp(CuteOp):
             parser.parse_punctuation(")")
             parser.parse_punctuation("->")
             if len(operand_types) != len(operands):
-                parser.raise_error(f"expected {len(operands)} operand types, got {len(operand_types)}", at, parser.pos)
+                parser.raise_error(
+                    f"expected {plural(len(operands), 'operand type')}, got {len(operand_types)}", at, parser.pos
+                )
         result = parse_type(parser, LAYOUT)
         values = [parser.resolve_operand(o, t) for o, t in zip(operands, operand_types)]
         return cls.create(operands=values, result_types=[result], attributes=attributes)

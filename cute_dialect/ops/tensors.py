@@ -7,6 +7,7 @@ types here and over values in ``cute-expand-ops``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -16,9 +17,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static, weakly_congruent
+from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static, leaves, weakly_congruent
 from cute_dialect.algebra.layout import evaluate, recast_layout
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility
 from cute_dialect.algebra.tiled_copy import local_partition, local_tile
 from cute_dialect.algebra.tiling import Tiler
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
@@ -53,8 +54,6 @@ class PlacedOp(MemoryOp):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        if not operand_types:
-            raise AlgebraError("expected a tensor, got no operand")
         tensor = operand_types[0]
         expect(tensor, TensorType, 0, "a tensor")
         assert isinstance(tensor, TensorType)
@@ -198,13 +197,27 @@ class DomainOffsetOp(PlacedOp):
 
 
 def recast(tensor: TensorType, layout: AnyLayout, element: Attribute) -> AnyLayout:
-    """The layout of a tensor seen as elements of another width.  Raises AlgebraError."""
-    if not isinstance(tensor, MemRefType):
-        raise AlgebraError(f"expected a !cute.memref, got {tensor}")
+    """The layout of a memref seen as elements of another width.  Raises AlgebraError."""
+    assert isinstance(tensor, MemRefType)
     new, old = element_bits(element), element_bits(tensor.element)
+    if new > old:
+        _check_whole(layout, new // gcd(new, old), f"{element} ({new} bits)")
     if isinstance(layout, ComposedLayout):
         return recast_layout(layout, new, old)
     return recast_layout(layout, new, old)
+
+
+def _check_whole(layout: AnyLayout, n: int, wide: str) -> None:
+    """Raise AlgebraError if an element of the recast tensor would not be ``n`` neighbours of the tensor."""
+    plain = layout.outer if isinstance(layout, ComposedLayout) else layout
+    for s, d in zip(leaves(plain.shape), leaves(plain.stride)):
+        if s == 1 or d == 0 or divisibility(cast("Leaf", d)) % n == 0:
+            continue
+        if not (isinstance(d, int) and n % d == 0 and divisibility(cast("Leaf", s)) % (n // abs(d)) == 0):
+            raise AlgebraError(
+                f"expected modes that are whole elements of {wide}, {n} of the tensor's each, got "
+                f"{payload_text(s)}:{payload_text(d)} in {payload_text(layout)}"
+            )
 
 
 def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
@@ -215,9 +228,11 @@ def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
     assert isinstance(layout, Layout | ComposedLayout)
     new = recast(tensor, layout, element)
     p = tensor.data.ptr
-    if p.alignment % natural_alignment(element):
+    natural = natural_alignment(element)
+    if p.alignment % natural:
         raise AlgebraError(
-            f"expected an alignment of at least the {natural_alignment(element)} bytes of {element}, got {p.alignment}"
+            f"expected an alignment of at least the {natural} bytes of {element}, got {p.alignment}: say align<{natural}> "
+            "where the tensor is made"
         )
     return MemRefType(MemRef(ptr(element, p.space, p.alignment, p.swizzle), new))
 

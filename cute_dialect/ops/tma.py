@@ -254,7 +254,10 @@ class MakeTensorMapOp(MachineOp):
         wanted = 2 * atom.data.rank - 1
         given = self.operand_types[1:]
         if len(given) != wanted or any(t != i64 for t in given):
-            raise AlgebraError(f"expected {wanted} i64: {atom.data.rank} extents and {atom.data.rank - 1} strides")
+            raise AlgebraError(
+                f"expected {wanted} i64 ({atom.data.rank} extents, {atom.data.rank - 1} strides) after the address, "
+                f"got {', '.join(map(str, given)) or 'none'}"
+            )
 
 
 # ------------------------------------------------------------------------------------------------------- state of atoms

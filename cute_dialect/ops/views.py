@@ -32,7 +32,7 @@ from cute_dialect.memory_types import (
     ptr,
 )
 from cute_dialect.ops.asm import defined_type, parse_operand_list, print_operand_list
-from cute_dialect.ops.base import CuteOp, Properties, Typed, cute_op
+from cute_dialect.ops.base import CuteOp, Properties, Typed, cute_op, plural
 from cute_dialect.ops.kinds import payload_text, tracked, type_weaker_or_equal, wrap
 from cute_dialect.types import ComposedLayoutType, CuteType, IntTupleType, LayoutType
 
@@ -47,8 +47,8 @@ def expect_operands(types: Sequence[Attribute], least: int, most: int | None = N
     """Raise AlgebraError unless the number of operands lies in ``[least, most]``."""
     most = least if most is None else most
     if not least <= len(types) <= most:
-        count = str(least) if least == most else f"{least} to {most}"
-        raise AlgebraError(f"expected {count} operands, got {len(types)}")
+        count = plural(least, "operand") if least == most else f"{least} to {most} operands"
+        raise AlgebraError(f"expected {count}, got {len(types)}")
 
 
 def layout_type(layout: AnyLayout) -> CuteType:

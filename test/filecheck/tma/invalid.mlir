@@ -389,7 +389,7 @@ func.func @f(%a: !store, %x: i32, %s: !cute.ptr<f16, smem, align<128>>, %m: i16)
 
 !load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
 func.func @f(%p: !cute.ptr<f16, gmem>, %n: i64) {
-  // expected-error @below {{expected 3 i64: 2 extents and 1 strides}}
+  // expected-error @below {{expected 3 i64 (2 extents, 1 strides) after the address, got i64, i64}}
   %a = cute_nvgpu.arch.make_tensor_map(%p, %n, %n) : (!cute.ptr<f16, gmem>, i64, i64) -> !load
   return
 }

@@ -1,0 +1,236 @@
+// Tiled MMA, gemm: operands that do not fit the atom.
+// RUN: cute-opt %s --split-input-file --verify-diagnostics
+
+!atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
+func.func @f(%a: !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>) {
+  // expected-error @below {{'cute.make_tiled_mma' op expected an atom of type !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> as the result says, got !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>}}
+  %m = cute.make_tiled_mma(%a) : !cute.tiled_mma<!atom, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+func.func @f(%m: !mma, %a: !cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">, %c: !cute.coord<"?">) {
+  // expected-error @below {{'cute.tiled.mma.partition_A' op expected a plain layout (a swizzle belongs on the pointer), got the composed layout S<3,3,3> o 0 o (64,64):(64,1)}}
+  %r = "cute.tiled.mma.partition_A"(%m, %a, %c) : (!mma, !cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, "8:1">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+func.func @f(%m: !mma, %a: !cute.memref<f16, smem, "(64,64):(64,1)">, %c: !cute.coord<"(?,?)">) {
+  // expected-error @below {{'cute.tiled.mma.partition_A' op operand #2 must be a thread index, got (?,?)}}
+  %r = cute.tiled.mma.partition_A(%m, %a, %c) : (!mma, !cute.memref<f16, smem, "(64,64):(64,1)">, !cute.coord<"(?,?)">) -> !cute.memref<f16, smem, "8:1">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+func.func @f(%m: !mma, %a: !cute.memref<f16, smem, "64:1">, %c: !cute.coord<"?">) {
+  // expected-error @below {{'cute.tiled.mma.partition_A' op expected a layout of rank 2 or more for operand A, got 64:1}}
+  %r = cute.tiled.mma.partition_A(%m, %a, %c) : (!mma, !cute.memref<f16, smem, "64:1">, !cute.coord<"?">) -> !cute.memref<f16, smem, "8:1">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+func.func @f(%m: !mma, %a: !cute.memref<f16, gmem, "(64,64):(64,1)">, %c: !cute.coord<"?">) {
+  // expected-error @below {{'cute.tiled.mma.partition_A' op expected operand A of !cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)> in smem, got gmem}}
+  %r = cute.tiled.mma.partition_A(%m, %a, %c) : (!mma, !cute.memref<f16, gmem, "(64,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, "8:1">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+func.func @f(%m: !mma, %s: !cute.shape<"64">) {
+  // expected-error @below {{'cute.tiled.mma.partition_shape_A' op expected a shape (M,K,…) of rank 2 or more, got 64}}
+  %r = cute.tiled.mma.partition_shape_A(%m, %s) : (!mma, !cute.shape<"64">) -> !cute.shape<"64">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(8,?,4):(1,8,?)">) {
+  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op expected a static shape, got (8,?,4)}}
+  %r = cute.tiled.mma.make_fragment_A(%m, %s) : (!mma, !cute.memref<f16, smem, "(8,?,4):(1,8,?)">) -> !cute.memref<f16, rmem, "8:1">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+func.func @f(%m: !mma, %s: !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) {
+  // expected-error @below {{'cute.tiled.mma.make_fragment_A' op expected 8 values of A in mode 0 as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes, got 4 in (4,2,4)}}
+  %r = cute.tiled.mma.make_fragment_A(%m, %s) : (!mma, !cute.memref<f16, smem, "(4,2,4):(1,4,8)">) -> !cute.memref<f16, rmem, "8:1">
+//     ^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, rmem, "(8,1):(1,0)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected ranks of A, B and D among 1 1 1: one atom, 1 1 2: outer product of (M) and (N), 2 2 2: (M,K) and (N,K), 2 2 3: (V,M) and (V,N), 3 3 3: (V,M,K) and (V,N,K); got 2 3 3 ((8,1), (4,1,1), (4,1,1))}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected 8 values of A in mode V as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes, got 4 in (4,1,1)}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, rmem, "S<1,0,1> o 0 o (8,1,1):(1,0,0)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected a plain layout of A (a swizzle belongs on the pointer), got S<1,0,1> o 0 o (8,1,1):(1,0,0)}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, smem, "(8,1,1):(1,0,0)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected A in rmem as the atom !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> takes it, got smem}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, rmem, "(8,1,?):(1,0,?)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected a static layout of A, got (8,1,?):(1,0,?)}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, rmem, "(8,1,1):(1,0,0)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(0,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected an injective layout of D, got a mode of extent 4 and stride 0 in (4,1,1):(0,0,0)}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!a = !cute.memref<f16, rmem, "(8,2,1):(1,8,0)">
+!b = !cute.memref<f16, rmem, "(4,1,1):(1,0,0)">
+!d = !cute.memref<f32, rmem, "(4,2,1):(1,4,0)">
+!c = !cute.memref<f32, rmem, "(4,1,1):(1,4,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %c: !c) {
+  // expected-error @below {{'cute.gemm' op expected the same extents in C and D, got (4,1,1) and (4,2,1) (mode M)}}
+  cute.gemm(%m, %d, %a, %b, %c) : (!mma, !d, !a, !b, !c) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+!a = !cute.memref<f16, smem, align<8>, "(((8,8),(8,2)),1,1):(((8,64),(1,512)),0,0)">
+!b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,1):((8,(1,64)),0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected A aligned to at least 16 bytes, got 8 bytes: !cute.memref<f16, smem, align<8>, "(((8,8),(8,2)),1,1):(((8,64),(1,512)),0,0)">}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+!a = !cute.memref<f16, smem, align<128>, "(((8,8),(8,2)),1,2):(((8,64),(1,512)),0,4)">
+!b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,2):((8,(1,64)),0,128)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected strides of whole units of 16 bytes in mode RestK of A, got 4 elements of 16 bits in (((8,8),(8,2)),1,2):(((8,64),(1,512)),0,4)}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+!a = !cute.memref<f16, smem, align<128>, "((64,16),1,1):((?,1),0,0)">
+!b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,1):((8,(1,64)),0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op expected a static layout of one instruction's tile of A, got (64,16):(?,1)}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+!a = !cute.memref<f16, smem, align<128>, "((64,16),1,1):((2,1),0,0)">
+!b = !cute.memref<f16, smem, align<128>, "((8,(8,2)),1,1):((8,(1,64)),0,0)">
+!d = !cute.memref<f32, rmem, "(4,1,1):(1,0,0)">
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{'cute.gemm' op operand A, tile (M,K) = (64,16):(2,1) of !cute.memref<f16, smem, align<128>, "((64,16),1,1):((2,1),0,0)">, has no matrix descriptor: X: expected strides that are multiples of 8 elements, 16 bytes, got 2 in 64:2}}
+  cute.gemm(%m, %d, %a, %b, %d) : (!mma, !d, !a, !b, !d) -> ()
+//^
+  return
+}
+
+// -----
+
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<8x8x32, (i32,i4,i4,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+!t = !cute.memref<i4, smem, align<16>, "(8,32):(32,1)">
+!c = !cute.memref<i32, smem, align<16>, "(8,8):(8,1)">
+func.func @f(%m: !mma, %c: !c, %a: !t, %b: !t, %i: !cute.coord<"?">) {
+  // expected-error @below {{'cute.cooperative_gemm' op expected elements of whole bytes in A, got i4}}
+  cute.cooperative_gemm(%m, %c, %a, %b, %i) : (!mma, !c, !t, !t, !cute.coord<"?">) -> ()
+//^
+  return
+}
