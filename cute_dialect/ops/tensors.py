@@ -231,8 +231,8 @@ def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
     natural = natural_alignment(element)
     if p.alignment % natural:
         raise AlgebraError(
-            f"expected an alignment of at least the {natural} bytes of {element}, got {p.alignment}: say align<{natural}> "
-            "where the tensor is made"
+            f"expected an alignment of at least the {natural} bytes of {element}, got {p.alignment}: "
+            f"say align<{natural}> where the tensor is made"
         )
     return MemRefType(MemRef(ptr(element, p.space, p.alignment, p.swizzle), new))
 
