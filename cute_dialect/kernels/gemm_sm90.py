@@ -23,6 +23,7 @@ from __future__ import annotations
 from cute_dialect.kernels.builder import Coordinate, Loop, Value
 from cute_dialect.kernels.gemm_fallback import FALLBACK_NOTE, emit_fallback
 from cute_dialect.kernels.gemm_sm90_config import BITS, EVICT_FIRST, GemmConfig, Operand, head_of, one_more
+from cute_dialect.kernels.gemm_sm90_epilogue import Fused
 from cute_dialect.kernels.script import Script
 
 __all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
@@ -96,6 +97,8 @@ class GemmEmitter:
         attributes = ["nvvm.minctasm = 1 : i32"]
         with b.kernel("gemm", self.parameters(), threads=c.threads, cluster=cluster, attributes=attributes) as p:
             self.load_a, self.load_b, self.store_c, self.tiles_m, self.tiles_n, self.k_tiles = p[:6]
+            fused = self.epilogue_arguments()
+            self.fused = Fused(b, c.epilogue, c.output, dict(zip(fused, p[len(p) - len(fused) :])))
             self.begin(p)
             self._prologue()
             # Registers that the producer gives up; 256 threads have 255 each anyway.
@@ -117,7 +120,16 @@ class GemmEmitter:
         """Names and types of the kernel's parameters."""
         found = {"loadA": self.A_.atom, "loadB": self.B_.atom, "storeC": self.tma_c}
         found |= {"tiles_m": "i32", "tiles_n": "i32", "k_tiles": "i32"}
-        return found | {"matrices": "i32"} if self.c.batch else found
+        found |= {"matrices": "i32"} if self.c.batch else {}
+        return found | self.more_arguments() | self.epilogue_arguments()
+
+    def more_arguments(self) -> dict[str, str]:
+        """Further arguments of the host function, which go to the kernel; those of the epilogue follow."""
+        return {}
+
+    def epilogue_arguments(self) -> dict[str, str]:
+        """The arguments of the epilogue."""
+        return self.c.epilogue.arguments(self.c.output, batch=self.c.batch)
 
     def begin(self, parameters: tuple[Value, ...]) -> None:
         """Which tiles this block has, and which stages of K of the first one."""
@@ -314,8 +326,11 @@ class GemmEmitter:
             slot, phase = self._name(tiles, "tile", "slot", "phase")
             place = self.place(tiles.iv)
             slot, phase = self._multiply_promoting(slot, phase) if c.promote else self.multiply(slot, phase)
-            self._convert()
+            self._convert(place)
             for chunk in range(c.tile[1] // c.chunk):
+                if c.output == "f32" and c.epilogue.active:  # no sooner: what it loads would need registers
+                    values = b.view(b.pointer(self.sums, c.chunk // 2 * chunk), f"{c.chunk // 2}:1")
+                    self.fuse(values, c.chunk, (place[0], place[1] + chunk * c.chunk, place[2]))
                 self.store_chunk(chunk, place)
             tiles.next(slot, phase)
         self.finish_stores()
@@ -400,7 +415,7 @@ class GemmEmitter:
             with b.for_(2, self.k_tiles, 1, loop.results) as loop:
                 self._pipelined(loop)
             slot, phase = self._complete(loop.results)
-            self._convert()
+            self._convert(place)
             tiles.next(slot, phase, *[x for x in place if x is not None])
         last = list(tiles.results[2:])
         for chunk in chunks:
@@ -431,10 +446,17 @@ class GemmEmitter:
         self.warp_rows = b.slice(b.view(b.iterator(self.C), rows), None, self.warp, None, None, self.consumer)
         self.first_lane = self.lane.eq(0)
 
-    def _convert(self) -> None:
+    def fuse(self, values: Value, columns: int, place: tuple[Value, Value, Value | None]) -> None:
+        """The epilogue on the registers of some columns; ``place`` is the first of this block's tile."""
+        if self.c.epilogue.active:
+            row = place[0] + self.consumer * 64 + self.warp * 16
+            self.fused.apply(values, columns, (row, place[1]), self.lane, place[2])
+
+    def _convert(self, place: tuple[Value, Value, Value | None]) -> None:
         b, c = self.b, self.c
         if c.output == "f32":
             return
+        self.fuse(self.sums, c.tile[1], place)
         with b.for_(0, c.tile[1] // 4) as loop:  # register tensors: the loop is unrolled
             pair = loop.iv * 2
             values = b.load_vec(b.view(b.pointer(self.sums, pair), "2:1"))
@@ -480,8 +502,11 @@ class GemmEmitter:
         b, c = self.b, self.c
         m, n, k = c.tile
         matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC}
-        with b.host("launch", matrices | self.more_arguments(), fallback=fallback) as (A, B, C, *others):
+        fused = self.epilogue_arguments()
+        arguments = matrices | self.more_arguments() | fused
+        with b.host("launch", arguments, fallback=fallback) as (A, B, C, *others):
             rows, columns, depth, *more = self.check_shapes(A, B, C)
+            c.epilogue.checks(b, dict(zip(fused, others[len(others) - len(fused) :])), rows, columns, more)
             load_a = self._map("load", A, self.A_.atom, f"[{self.A_.part}:1;{k}:1]", self.A_.tile_layout)
             load_b = self._map("load", B, self.B_.atom, f"[{self.B_.part}:1;{k}:1]", self.B_.tile_layout)
             layout = f"(16,{c.chunk}):({c.chunk},1)"
@@ -490,10 +515,6 @@ class GemmEmitter:
             tiles_m, tiles_n = b.ceil_div(rows, m * c.cluster_m), b.ceil_div(columns, n * c.cluster_n)
             k_tiles = b.ceil_div(depth, k)
             self.launch([load_a, load_b, store_c, tiles_m, tiles_n, k_tiles, *more, *others])
-
-    def more_arguments(self) -> dict[str, str]:
-        """Further arguments of the host function, which go to the kernel."""
-        return {}
 
     def launch(self, arguments: list[Value]) -> None:
         """As many blocks as the waves that the tiles make need."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
+from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 
 __all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "Operand", "head_of", "one_more"]
 
@@ -24,7 +25,8 @@ class GemmConfig(NamedTuple):
     C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
     cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
     first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
-    ``stream_b``: lines of B are the first to leave the L2 (where B is read once).
+    ``stream_b``: lines of B are the first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the
+    sums, see :mod:`cute_dialect.kernels.gemm_sm90_epilogue`.
     ``fallback``: the file has a second, simple kernel, which is launched for matrices that TMA cannot read.
     """
 
@@ -45,6 +47,7 @@ class GemmConfig(NamedTuple):
     promote: bool = False
     fallback: bool = False
     stream_b: bool = False
+    epilogue: Epilogue = Epilogue()
 
     @property
     def bits(self) -> int:
@@ -85,6 +88,9 @@ class GemmConfig(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         m, n, k = self.tile
+        self.epilogue.check()
+        if self.epilogue.active and self.fallback:
+            raise ValueError("expected no epilogue with a fallback, whose kernel has none")
         if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
             raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
         if k * self.bits != 1024:

@@ -67,9 +67,6 @@ class _SplitGemm(GemmEmitter):
         self.workspace_type = '!cute.memref<f32, gmem, align<16>, "?:1">'
         self.counters_type = '!cute.memref<i32, gmem, "?:1">'
 
-    def parameters(self) -> dict[str, str]:
-        return super().parameters() | self.more_arguments()
-
     def more_arguments(self) -> dict[str, str]:
         return {"workspace": self.workspace_type, "counters": self.counters_type}
 
@@ -132,6 +129,8 @@ class _SplitGemm(GemmEmitter):
                 b.copy(copy, b.slice(partials, None, None, thread, self.consumer, chunk_, part), values)
             for values in found[1:]:
                 self._add(found[0], values)
+            if c.epilogue.active:
+                self.fuse(found[0], c.chunk, (place[0], place[1] + chunk_ * c.chunk, place[2]))
             self._store(found[0], mine, chunk_, place)
         self.finish_stores()
 
