@@ -16,6 +16,11 @@ _OPS: Mapping[str, tuple[str, ...]] = {
     "shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
     "cooperative_gemm": ("cute.cooperative_gemm",),
     "gemm": ("cute.gemm",),
+    "sparse_mma": (
+        "cute.sparse_gemm", "cute.tiled.mma.layout_E_tv", "cute.tiled.mma.make_fragment_E",
+        "cute.tiled.mma.partition_E", "cute.tiled.mma.partition_shape_E",
+    ),
+    "arch_sparse_mma": ("cute_nvgpu.arch.mma_sp",),
     "im2col": (
         "cute_nvgpu.make_tma_load_im2col", "cute_nvgpu.arch.make_im2col_map", "cute_nvgpu.arch.tma_load_im2col",
     ),
@@ -47,7 +52,8 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     ),
     "nvgpu_im2col_types": ("cute_nvgpu.atom.tma_load_im2col",),
     "nvgpu_mma_types": (
-        "cute.tiled_mma", *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sync", "universal_fma", "wgmma")),
+        "cute.tiled_mma",
+        *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sp", "mma_sync", "universal_fma", "wgmma")),
     ),
     "nvgpu_tma_types": tuple(f"cute_nvgpu.atom.{n}" for n in ("tma_load", "tma_reduce", "tma_store")),
 }  # fmt: skip

@@ -6,6 +6,7 @@ The row itself (fragments, registers, how it is emitted) is looked up when it is
 * ``!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>``: one multiply-add of one thread;
 * ``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a`` and ``dp2a`` of one thread;
 * ``!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>``: ``mma.sync`` of a warp (of a quad-pair for 8x8x4 on f16);
+* ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, whose A is sparse;
 * ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warp group.
 
 The element types are those of (D, A, B, C); single bits are ``i1``.
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar, cast
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import i1, i16, i32
 from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -39,7 +40,7 @@ class MmaKey(NamedTuple):
     """What an MMA atom type says.
 
     ``types``: elements of D, A, B, C.  ``source_a``: "smem" or "rmem" (wgmma).  ``majors``: of A and B, "k" or "mn".
-    ``bit_op``: "xor" or "and" for single bits.
+    ``bit_op``: "xor" or "and" for single bits.  ``selector``: which threads are asked for the metadata of a sparse A.
     """
 
     shape: tuple[int, int, int]
@@ -48,6 +49,7 @@ class MmaKey(NamedTuple):
     majors: tuple[str, str] = ("k", "k")
     saturate: bool = False
     bit_op: str = ""
+    selector: int = 0
 
 
 def element_name(element: Attribute) -> str:
@@ -63,7 +65,9 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
     """Base of the MMA atom types."""
 
     OPTIONS: ClassVar[frozenset[str]] = frozenset()
-    """Which of ``A``, ``major``, ``saturate``, ``bit_op`` may follow the types."""
+    """Which of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector`` may follow the types."""
+    SPARSE: ClassVar[bool] = False
+    """Whether A is sparse: then it comes with an operand E."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> MmaKey:
@@ -101,6 +105,9 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
             return key._replace(saturate=True)
         if word in ("xor", "and") and "bit_op" in cls.OPTIONS:
             return key._replace(bit_op=word)
+        if word == "selector" and "selector" in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            return key._replace(selector=parser.parse_integer(allow_boolean=False))
         known = [w for o in sorted(cls.OPTIONS) for w in (("and", "xor") if o == "bit_op" else (o,))]
         parser.raise_error(f"expected one of {', '.join(known)}, got '{word}'" if known else "expected '>'", at)
 
@@ -117,6 +124,8 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
             printer.print_string(", saturate")
         if key.bit_op:
             printer.print_string(f", {key.bit_op}")
+        if key.selector:
+            printer.print_string(f", selector = {key.selector}")
         printer.print_string(">")
 
     @property
@@ -130,7 +139,9 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
         raise NotImplementedError
 
     def element(self, operand: str) -> Attribute:
-        """The element type of operand A, B, C or D."""
+        """The element type of operand A, B, C or D; E of a sparse product."""
+        if operand == "E":
+            return {"i16": i16, "i32": i32}[self.row.element("E")]
         return self.data.types["DABC".index(operand)]
 
     def threads(self) -> int:
@@ -263,6 +274,40 @@ class WgmmaType(MmaAtomType):
         return find_wgmma(n, (d, a, b), key.source_a, key.majors, key.saturate)
 
 
+@irdl_attr_definition
+class MmaSpType(MmaAtomType):
+    """``!cute_nvgpu.atom.mma_sp<MxNxK, (D,A,B,C) [, saturate] [, selector = S]>``: ``mma.sp::ordered_metadata``.
+
+    A is sparse: of each group of 4 elements of a row (2 of tf32, 8 of 4-bit integers) half are kept, so that A is
+    ``(M, K/2)``; the metadata E says which (:class:`cute_dialect.arch.atom.Metadata`).  ``selector``: which threads of
+    each four are asked for it; any one serves where E comes from ``cute.tiled.mma.partition_E``.
+    """
+
+    name = "cute_nvgpu.atom.mma_sp"
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"saturate", "selector"})
+    SPARSE: ClassVar[bool] = True
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        from cute_dialect.arch.table import find_mma_sp
+
+        row = find_mma_sp(key.shape, names, key.saturate)
+        check_selector(row, key.selector)
+        return row
+
+
+def check_selector(row: MmaAtom, selector: int) -> None:
+    """Raise AtomError unless a sparse atom has that sparsity selector."""
+    from cute_dialect.arch.errors import AtomError
+
+    assert row.metadata is not None
+    last = row.metadata.selectors - 1
+    if not 0 <= selector <= last:
+        shape = "x".join(map(str, row.shape_mnk))
+        known = f"from 0 to {last}" if last else "of 0"
+        raise AtomError(f"expected a sparsity selector {known} for {shape} on {row.a}, got {selector}")
+
+
 # ---------------------------------------------------------------------------------------------------------- tiled MMA
 
 
@@ -322,6 +367,11 @@ class TiledMmaType(Data[TiledMmaData], TypeAttribute):
         """How it partitions its operands."""
         return tiled(self.data)
 
+    def tiling(self, operand: str) -> TiledMma:
+        """How it partitions operand A, B, C or E: as :attr:`tiled`, but K counts what is kept of a sparse A, or the
+        elements of its E."""
+        return tiled_operand(self.data, operand)
+
     @classmethod
     def of(
         cls,
@@ -342,6 +392,8 @@ def tiled(data: TiledMmaData) -> TiledMma:
     from cute_dialect.algebra.tiled_mma import TiledMma
 
     row = data.atom.row
+    if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):
+        raise AlgebraError(f"expected _ as the permutation of K of the sparse atom {data.atom}")
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
         raise AlgebraError("expected a static atom layout and a static permutation")
     mma = TiledMma(row.shape_mnk, row.thr_id, data.atom_layout, data.permutation)
@@ -358,6 +410,19 @@ def tiled(data: TiledMmaData) -> TiledMma:
     return mma
 
 
+@lru_cache(maxsize=256)
+def tiled_operand(data: TiledMmaData, operand: str) -> TiledMma:
+    """The partitioning of one operand of a tiled MMA; see :meth:`TiledMmaType.tiling`."""
+    from cute_dialect.algebra.tiled_mma import TiledMma
+
+    mma = tiled(data)
+    if not data.atom.SPARSE or operand not in ("A", "E"):
+        return mma
+    row = data.atom.row
+    m, n, _ = row.shape_mnk
+    return TiledMma((m, n, row.tile(operand)[1]), row.thr_id, data.atom_layout, data.permutation)
+
+
 def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str) -> _Parsed:
     parser.parse_punctuation("=")
     with parser.in_angle_brackets():
@@ -369,7 +434,7 @@ def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str
             parser.raise_error(f"invalid{what} '{string}': {e}", at + 1 + e.position)
 
 
-ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType, WgmmaType]
+ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType, WgmmaType, MmaSpType]
 """Types of ``cute_nvgpu``."""
 
 CUTE_ATTRS: list[type[Attribute]] = [TiledMmaType]

@@ -296,6 +296,7 @@ _EXTENSIONS: Mapping[str, str] = {
     "cute_dialect.ops.tile_copies": "copy_atoms",
     "cute_dialect.ops.mma": "mma_atoms",
     "cute_dialect.ops.gemm": "mma_atoms",
+    "cute_dialect.ops.sparse_mma": "sparse_mma",
     "cute_dialect.ops.cooperative_gemm": "cooperative_gemm",
     "cute_dialect.ops.im2col": "im2col_atoms",
     "cute_dialect.ops.tma": "tma_atoms",

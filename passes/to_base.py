@@ -57,6 +57,7 @@ _EXTENSIONS: Mapping[str, str] = {
     "cute_dialect.ops.arch_sync": "arch_sync",
     "cute_dialect.ops.arch_copy": "arch_copy",
     "cute_dialect.ops.arch_mma": "arch_mma",
+    "cute_dialect.ops.arch_sparse_mma": "arch_sparse_mma",
     "cute_dialect.ops.arch_tma": "arch_tma",
     "cute_dialect.ops.im2col": "arch_im2col",
     "cute_dialect.ops.tma": "arch_tma",

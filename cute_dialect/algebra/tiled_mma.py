@@ -28,8 +28,8 @@ from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
 from cute_dialect.algebra.tiling import logical_divide, tiled_product, zipped_divide
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore, layout_modes, raw_layout
 
-OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
-"""Operand -> the two modes of (M, N, K) that it has."""
+OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "E": (0, 2)}
+"""Operand -> the two modes of (M, N, K) that it has; E: the metadata of a sparse A."""
 
 
 class TiledMma:

@@ -1,8 +1,8 @@
 """The instructions of NVIDIA GPUs as tables: copy and MMA atoms, shared-memory and tensor-map descriptors.
 
 ``ATOMS`` maps names to atoms; nothing is made before it is asked for.  The tables of the generations are in ``sm61`` to
-``sm90``, ``matrix_copy``, ``async_copy`` and ``universal``; ``gmma`` and ``descriptors`` hold what WGMMA reads from
-shared memory, ``tma`` the tensor maps.  ``python -m cute_dialect.arch`` lists the table.
+``sm90``, ``mma_sp``, ``matrix_copy``, ``async_copy`` and ``universal``; ``gmma`` and ``descriptors`` hold what WGMMA
+reads from shared memory, ``tma`` the tensor maps.  ``python -m cute_dialect.arch`` lists the table.
 
 >>> from cute_dialect.arch import ATOMS
 >>> ATOMS["SM75_U32x4_LDSM_N"].dst
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cute_dialect.arch.atom import Atom, CopyAtom, Emit, MmaAtom, Registers
+    from cute_dialect.arch.atom import Atom, CopyAtom, Emit, Metadata, MmaAtom, Registers
     from cute_dialect.arch.errors import ArchError, AtomError, DescriptorError, TmaError
     from cute_dialect.arch.table import (
         AtomTable,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         copy_atom,
         find_cp_async,
         find_matrix_copy,
+        find_mma_sp,
         find_mma_sync,
         find_tma,
         find_universal,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     ATOMS: AtomTable
 
 _HOME = {
-    "atom": ("Atom", "CopyAtom", "Emit", "MmaAtom", "Registers"),
+    "atom": ("Atom", "CopyAtom", "Emit", "Metadata", "MmaAtom", "Registers"),
     "errors": ("ArchError", "AtomError", "DescriptorError", "TmaError"),
     "table": (
         "AtomTable",
@@ -40,6 +41,7 @@ _HOME = {
         "copy_atom",
         "find_cp_async",
         "find_matrix_copy",
+        "find_mma_sp",
         "find_mma_sync",
         "find_tma",
         "find_universal",
@@ -71,6 +73,7 @@ __all__ = [
     "CopyAtom",
     "DescriptorError",
     "Emit",
+    "Metadata",
     "MmaAtom",
     "Registers",
     "TmaError",
@@ -78,6 +81,7 @@ __all__ = [
     "copy_atom",
     "find_cp_async",
     "find_matrix_copy",
+    "find_mma_sp",
     "find_mma_sync",
     "find_tma",
     "find_universal",

@@ -2,7 +2,8 @@
 
 An atom is a frozen record that checks itself when it is built.  Its layouts are functions:
 
-* MMA: ``A: (thread, value) -> m + M*k``, ``B: -> n + N*k``, ``C: -> m + M*n`` (D is as C);
+* MMA: ``A: (thread, value) -> m + M*k``, ``B: -> n + N*k``, ``C: -> m + M*n`` (D is as C); where A is sparse, k counts
+  the elements of a row that are kept, and E says which they are (:class:`Metadata`);
 * copy: ``src, dst: (thread, value) -> bit`` of the abstract array of bits that one instruction moves; ``ref`` is the
   one of the two that a thread-value layout of the user refers to.
 
@@ -20,10 +21,11 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cute_dialect.algebra.int_tuple import product, tree_leaves
-from cute_dialect.algebra.values import IntTuple, Layout, Stride, layout_modes
+from cute_dialect.algebra.values import IntTuple, Layout, Stride, layout_modes, raw_layout
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import AtomError
 
@@ -83,6 +85,78 @@ class Emit:
         return "op" if self.nvvm else "intrinsic" if self.intrinsic else "asm"
 
 
+_KEPT: Mapping[int, Mapping[int, tuple[int, ...]]] = {
+    2: {0b0100: (0,), 0b1110: (1,)},
+    4: {i | j << 2: (i, j) for j in range(4) for i in range(j)},
+    8: {i | j << 2: (2 * i, 2 * i + 1, 2 * j, 2 * j + 1) for j in range(4) for i in range(j)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The operand E of a sparse product: which elements of A are there.
+
+    Each row of A is cut into groups of ``group`` elements, of which half are kept; 4 bits name them: 0100 and 1110 the
+    first and the second of two; two indices in rising order, the first lowest, of two of four; two such indices of
+    pairs of eight.  An ``element`` of E, i16 or i32, holds the bits of 4 or 8 groups that follow each other in a row,
+    the first lowest: E is a matrix ``(M, K / columns)``.  ``layout``: ``(thread, value) -> m + M*column of E``.
+
+    Of each four threads only those are asked whose ``lane % 4`` is, divided by ``4 / selectors``, the sparsity selector
+    of the instruction; in the layout the others hold the same, so that each selector from 0 to ``selectors - 1`` will
+    do.
+
+    >>> from cute_dialect.arch import mma_atom
+    >>> held = mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata
+    >>> held.element, held.layout, held.columns, held.selectors
+    ('i16', Layout("((2,2,8),2):((16,0,1),8)"), 16, 2)
+    """
+
+    element: str
+    layout: Layout
+    registers: Registers
+    group: int
+    selectors: int
+
+    @property
+    def groups(self) -> int:
+        """Groups in an element of E."""
+        return bits_of(self.element) // 4
+
+    @property
+    def columns(self) -> int:
+        """Elements of a row of A that one element of E speaks of."""
+        return self.groups * self.group
+
+    @property
+    def kept(self) -> Mapping[int, tuple[int, ...]]:
+        """The 4 bits of a group -> the elements of the group that are kept, in order.  Other bits mean nothing.
+
+        >>> from cute_dialect.arch import mma_atom
+        >>> mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata.kept[0b1101]  # 01 and 11
+        (1, 3)
+        """
+        return _KEPT[self.group]
+
+    def group_layout(self, m: int) -> Layout:
+        """``(thread, (group, value)) -> m + M*group of the row``: who holds the 4 bits of which group, for ``m`` rows.
+
+        >>> from cute_dialect.arch import mma_atom
+        >>> mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata.group_layout(16)
+        Layout("((2,2,8),(4,2)):((64,0,1),(16,8))")
+        """
+
+        def scale(d: Stride) -> Stride:
+            if isinstance(d, tuple):
+                return tuple([scale(x) for x in d])
+            assert isinstance(d, int)
+            return d if d < m else d * self.groups
+
+        threads, values = layout_modes(self.layout)
+        return raw_layout(
+            (threads.shape, (self.groups, values.shape)), (scale(threads.stride), (m, scale(values.stride)))
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class MmaAtom:
     """One matrix multiply ``D = A * B + C`` of ``shape_mnk``.
@@ -90,8 +164,9 @@ class MmaAtom:
     ``arch``: the first GPU that has it (``sm_80``; ``sm_90a``: that one only).  ``d a b c``: element types as in MLIR.
     ``major_a``, ``major_b``: "k" or "mn", which index is contiguous in memory (in the sense of the instruction's
     ``.row``/``.col`` or transpose bits).  ``source_a``: "rmem" or "smem" (a matrix descriptor); B is in smem iff the
-    atom's family is wgmma.  ``ptx``: the instruction with ``$d $a $b $c`` (and ``$scale_d …``) for the operands.
-    ``isa``: section of the PTX ISA 9.0 that defines the fragments; ``ptx_version``: first version that has it.
+    atom's family is wgmma or wgmma_sp.  ``ptx``: the instruction with ``$d $a $b $c`` (and ``$scale_d …``) for the
+    operands.  ``isa``: section of the PTX ISA 9.0 that defines the fragments; ``ptx_version``: first version that has
+    it.  ``metadata``: of a sparse A, of which an atom takes the kept half: ``(M, K/2)``.
     """
 
     name: str
@@ -118,15 +193,17 @@ class MmaAtom:
     ptx_version: str
     source_a: str = "rmem"
     source_b: str = "rmem"
+    metadata: Metadata | None = None
 
     def __post_init__(self) -> None:
         m, n, k = self.shape_mnk
+        half = 1 if self.metadata is None else 2
         threads = product(self.thr_id.shape)
         _expect(self, self.d == self.c or self.family == "fma", f"expected D and C of one type, got {self.d}, {self.c}")
         for what, major in (("A", self.major_a), ("B", self.major_b)):
             _expect(self, major in ("k", "mn"), f"expected 'k' or 'mn' as the major of {what}, got {major!r}")
         for what, layout, tile, held, elt, source in (
-            ("A", self.layout_a, m * k, self.registers_a, self.a, self.source_a),
+            ("A", self.layout_a, m * k // half, self.registers_a, self.a, self.source_a),
             ("B", self.layout_b, n * k, self.registers_b, self.b, self.source_b),
             ("C", self.layout_c, m * n, self.registers_c, self.c, "rmem"),
             ("D", self.layout_c, m * n, self.registers_d, self.d, "rmem"),
@@ -142,6 +219,26 @@ class MmaAtom:
             else:
                 _expect_covers(self, what, layout, tile, have * values)
                 _expect_registers(self, what, held, values, bits_of(elt))
+        if self.metadata is not None:
+            self._check_metadata(self.metadata)
+
+    def _check_metadata(self, held: Metadata) -> None:
+        m, _, k = self.shape_mnk
+        _expect(self, held.group in _KEPT, f"expected groups of {', '.join(map(str, _KEPT))}, got {held.group}")
+        _expect(self, held.selectors in (1, 2, 4), f"expected 1, 2 or 4 selectors, got {held.selectors}")
+        _expect(self, k % held.columns == 0, f"expected a multiple of {held.columns} columns of A, got {k}")
+        threads, values = _thread_value(self, "E", held.layout)
+        _expect(self, threads == self.threads, f"expected {self.threads} threads in the layout of E, got {threads}")
+        tile, covered = m * k // held.columns, _covered(self, "E", held.layout)
+        _expect(self, covered == tile, f"expected E to cover its tile of {tile}, got {covered} by {held.layout}")
+        wanted = tile * held.selectors
+        _expect(
+            self,
+            threads * values == wanted,
+            f"expected E to be held once for each of {held.selectors} selectors, {wanted} in all, got "
+            f"{threads * values}",
+        )
+        _expect_registers(self, "E", held.registers, values, bits_of(held.element))
 
     @property
     def threads(self) -> int:
@@ -149,26 +246,39 @@ class MmaAtom:
         return product(self.thr_id.shape)  # type: ignore[return-value]
 
     def layout(self, operand: str) -> Layout:
-        """The thread-value layout of operand A, B, C or D.
+        """The thread-value layout of operand A, B, C or D; E of a sparse product.
 
         >>> from cute_dialect.arch import ATOMS
         >>> ATOMS["SM80_16x8x16_F32F16F16F32_TN"].layout("B")
         Layout("((4,8),(2,2)):((16,1),(8,64))")
         """
+        if operand == "E":
+            return self._held().layout
         return {"A": self.layout_a, "B": self.layout_b, "C": self.layout_c, "D": self.layout_c}[operand]
 
     def element(self, operand: str) -> str:
-        """The element type of operand A, B, C or D."""
+        """The element type of operand A, B, C or D; E of a sparse product."""
+        if operand == "E":
+            return self._held().element
         return {"A": self.a, "B": self.b, "C": self.c, "D": self.d}[operand]
 
     def registers(self, operand: str) -> Registers:
-        """The registers in which one thread holds operand A, B, C or D."""
+        """The registers in which one thread holds operand A, B, C or D; E of a sparse product."""
+        if operand == "E":
+            return self._held().registers
         return {"A": self.registers_a, "B": self.registers_b, "C": self.registers_c, "D": self.registers_d}[operand]
 
     def tile(self, operand: str) -> tuple[int, int]:
-        """Shape of the tile of an operand: A ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``."""
+        """Shape of the tile of an operand: A ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``; sparse A, E: their words."""
         m, n, k = self.shape_mnk
-        return {"A": (m, k), "B": (n, k), "C": (m, n), "D": (m, n)}[operand]
+        if operand == "E":
+            return m, k // self._held().columns
+        return {"A": (m, k if self.metadata is None else k // 2), "B": (n, k), "C": (m, n), "D": (m, n)}[operand]
+
+    def _held(self) -> Metadata:
+        if self.metadata is None:
+            raise AtomError("expected a sparse atom, which has an operand E, got a dense one", self.name)
+        return self.metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,4 +427,4 @@ def _expect_registers(atom: Atom, what: str, held: Registers, values: int, bits:
     )
 
 
-__all__ = ["Atom", "CopyAtom", "Emit", "MmaAtom", "Registers", "compact_size", "int_leaves"]
+__all__ = ["Atom", "CopyAtom", "Emit", "Metadata", "MmaAtom", "Registers", "compact_size", "int_leaves"]

@@ -52,6 +52,18 @@ def element(name: str) -> Element:
         raise AtomError(f"expected one of {', '.join(_ELEMENTS)} as element type, got {name!r}") from None
 
 
+def by_ptx(name: str) -> str:
+    """The name of the element type that PTX calls so.  Raises AtomError.
+
+    >>> by_ptx("e4m3"), by_ptx("u4")
+    ('f8E4M3FN', 'ui4')
+    """
+    for e in _ELEMENTS.values():
+        if e.ptx == name:
+            return e.name
+    raise AtomError(f"expected the PTX name of an element type, got {name!r}")
+
+
 def bits_of(name: str) -> int:
     """Width of one value in bits.
 
@@ -61,4 +73,4 @@ def bits_of(name: str) -> int:
     return element(name).bits
 
 
-__all__ = ["Element", "bits_of", "element"]
+__all__ = ["Element", "bits_of", "by_ptx", "element"]

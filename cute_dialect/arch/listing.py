@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import Layout, layout_modes
-from cute_dialect.arch.atom import Atom, CopyAtom, MmaAtom, Registers
+from cute_dialect.arch.atom import Atom, CopyAtom, Metadata, MmaAtom, Registers
 
 Json: TypeAlias = "str | int | bool | list[Json] | dict[str, Json] | None"
 
 
 def record(atom: Atom) -> dict[str, Json]:
-    """One row as JSON: layouts as strings; keys A, B, C of an MMA atom, src, dst, ref of a copy atom."""
+    """One row as JSON: layouts as strings; keys A, B, C (and E) of an MMA atom, src, dst, ref of a copy atom."""
     emit: dict[str, Json] = {
         "kind": atom.emit.kind,
         "mnemonic": atom.emit.mnemonic,
@@ -41,6 +41,8 @@ def record(atom: Atom) -> dict[str, Json]:
             "sources": {"A": atom.source_a, "B": atom.source_b},
             "registers": {op: _registers(atom.registers(op)) for op in "DABC"},
         }
+        if atom.metadata is not None:
+            out |= {"E": str(atom.metadata.layout), "metadata": _metadata(atom.metadata, atom.shape_mnk[0])}
     else:
         out |= {
             "shape_mnk": None,
@@ -63,6 +65,17 @@ def _registers(held: Registers) -> Json:
     return {"type": held.type, "count": held.count, "values": held.values}
 
 
+def _metadata(held: Metadata, m: int) -> Json:
+    return {
+        "element": held.element,
+        "registers": _registers(held.registers),
+        "group": held.group,
+        "group_layout": str(held.group_layout(m)),
+        "kept": {f"{bits:04b}": list(elements) for bits, elements in held.kept.items()},
+        "selectors": held.selectors,
+    }
+
+
 def as_json(atoms: Iterable[Atom]) -> Iterator[str]:
     """Lines of one JSON array, an atom a line."""
     import json
@@ -81,7 +94,8 @@ def as_text(atoms: Iterable[Atom]) -> Iterator[str]:
             m, n, k = atom.shape_mnk
             types = " ".join(atom.element(op) for op in "DABC")
             yield f"{atom.name}  {atom.arch}  {m}x{n}x{k}  D A B C: {types}  ThrID {atom.thr_id}"
-            yield f"    A {atom.layout_a}  B {atom.layout_b}  C {atom.layout_c}"
+            e = "" if atom.metadata is None else f"  E {atom.metadata.layout}"
+            yield f"    A {atom.layout_a}  B {atom.layout_b}  C {atom.layout_c}{e}"
         else:
             what = f"{atom.bits} bits" if not atom.sizes else atom.sizes
             yield f"{atom.name}  {atom.arch}  {atom.src_space} -> {atom.dst_space}, {what}  ThrID {atom.thr_id}"
@@ -133,7 +147,8 @@ def show(atom: Atom) -> Iterator[str]:
     yield f"{atom.ptx}"
     yield f"ThrID {atom.thr_id}"
     if isinstance(atom, MmaAtom):
-        for op, names in (("A", "m k"), ("B", "n k"), ("C", "m n")):
+        metadata = () if atom.metadata is None else (("E", "m words"),)
+        for op, names in (("A", "m k"), ("B", "n k"), ("C", "m n"), *metadata):
             rows, columns = atom.tile(op)
             layout = atom.layout(op)
             yield ""

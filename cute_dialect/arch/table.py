@@ -26,7 +26,7 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import async_copy, matrix_copy, sm61, sm70, sm75, sm80, sm89, sm90, universal
+    from cute_dialect.arch import async_copy, matrix_copy, mma_sp, sm61, sm70, sm75, sm80, sm89, sm90, universal
 
     sources = (
         universal.rows,
@@ -37,6 +37,7 @@ def _makers() -> dict[str, Callable[[], Atom]]:
         sm80.rows,
         async_copy.cp_async_rows,
         sm89.rows,
+        mma_sp.rows,
         sm90.rows,
         matrix_copy.store_rows,
         async_copy.bulk_rows,
@@ -158,7 +159,7 @@ def find_mma_sync(
 def _mma_sync_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], tuple[str, str], bool, str], str]:
     index: dict[tuple[tuple[int, int, int], tuple[str, ...], tuple[str, str], bool, str], str] = {}
     for name in _makers():
-        if name.startswith("SM90_64x") or not name.startswith(("SM7", "SM8", "SM90_16x")):
+        if "_SPARSE_" in name or not name.startswith(("SM7", "SM8", "SM90_16x")):
             continue
         atom = _made(name)
         if isinstance(atom, MmaAtom):
@@ -168,6 +169,32 @@ def _mma_sync_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], tuple
                 (atom.shape_mnk, types, majors, bool(atom.emit["saturate"]), str(atom.emit["bit_op"])), name
             )
     return index
+
+
+def find_mma_sp(shape_mnk: tuple[int, int, int], types: tuple[str, str, str, str], saturate: bool = False) -> MmaAtom:
+    """The warp-level atom of a sparse A, of that shape and these types of D, A, B, C.
+
+    Raises AtomError, which lists what there is for the types.
+
+    >>> find_mma_sp((16, 8, 64), ("i32", "i8", "ui8", "i32"), saturate=True).name
+    'SM80_SPARSE_16x8x64_S32S8U8S32_TN_SATURATE'
+    """
+    found = _mma_sp_index().get((shape_mnk, types, saturate))
+    if found is None:
+        shapes = sorted({k[0] for k in _mma_sp_index() if k[1:] == (types, saturate)})
+        raise AtomError(
+            f"expected a shape and modifiers that mma.sp has for D, A, B, C = {', '.join(types)}"
+            + (f" (shapes {', '.join('x'.join(map(str, s)) for s in shapes)})" if shapes else " (there are none)")
+            + f", got {'x'.join(map(str, shape_mnk))}"
+            + (", saturating" if saturate else "")
+        )
+    return mma_atom(found)
+
+
+@cache
+def _mma_sp_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], bool], str]:
+    atoms = [mma_atom(name) for name in _makers() if name.startswith(("SM80_SPARSE_", "SM89_SPARSE_"))]
+    return {(a.shape_mnk, (a.d, a.a, a.b, a.c), bool(a.emit["saturate"])): a.name for a in atoms}
 
 
 def find_wgmma(
@@ -254,6 +281,7 @@ __all__ = [
     "copy_atom",
     "find_cp_async",
     "find_matrix_copy",
+    "find_mma_sp",
     "find_mma_sync",
     "find_tma",
     "find_universal",

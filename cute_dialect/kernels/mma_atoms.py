@@ -4,6 +4,10 @@
 ``D = A * B + C``: A is ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``, row-major; the tile is that of 32 threads.  Elements
 below a byte come as words: A, B ``(32, registers)`` of i32, each thread's registers in order.
 
+:func:`sparse_cases` are those of them whose A is sparse.  Their kernels take ``(A, B, E, C, D)``: A is the kept half,
+``(M,K/2)``, E the words of metadata ``(M,K/columns)``, row-major.  Threads that the selector does not name get other
+metadata, so that the result shows who was asked.
+
 :func:`wgmma_cases` are ``wgmma``.  Their kernels take ``(A, B, D)`` and compute ``D = 2 * A * B``: A and B, two
 instructions deep, are put into shared memory in the layout of the case; a first gemm starts the accumulators, a second
 adds to them.
@@ -21,20 +25,27 @@ from cute_dialect.kernels.builder import Builder, Value
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import MmaAtom
 
-__all__ = ["MmaCase", "build", "kernels", "register_cases", "wgmma_cases"]
+__all__ = ["MmaCase", "build", "kernels", "register_cases", "sparse_cases", "wgmma_cases"]
 
 WARP = 32
+OTHER_METADATA = 0x44444444
+"""Keeps the first elements of each group; means something for every type of A."""
 ELEMENT_TYPES = {"b1": "i1", "tf32": "f32"}
 """Element of the table -> that of the tensors, where it is another."""
 
 
 class MmaCase(NamedTuple):
-    """One kernel.  ``swizzle``: bytes of the rows of both operands in shared memory; ``flag``: scale-d at run time."""
+    """One kernel.
+
+    ``swizzle``: bytes of the rows of both operands in shared memory; ``flag``: scale-d at run time; ``selector``: which
+    threads are asked for metadata.
+    """
 
     name: str
     row: str
     swizzle: int = 128
     flag: bool = False
+    selector: int = 0
 
     @property
     def atom(self) -> MmaAtom:
@@ -64,8 +75,8 @@ def _atom_counts(atom: MmaAtom) -> tuple[int, int]:
     return {32: (1, 1), 8: (2, 2), 1: (8, 4)}[atom.threads]
 
 
-def atom_type(atom: MmaAtom) -> str:
-    """The type of a row of the table.
+def atom_type(atom: MmaAtom, selector: int = 0) -> str:
+    """The type of a row of the table; ``selector``: of the metadata of a sparse A.
 
     >>> from cute_dialect.arch import mma_atom
     >>> atom_type(mma_atom("SM80_8x8x128_S32U1U1S32_TN_XORPOPC"))
@@ -79,10 +90,12 @@ def atom_type(atom: MmaAtom) -> str:
         text += f", A = {atom.source_a}{majors}"
     elif (atom.major_a, atom.major_b) != ("k", "k"):
         text += majors
-    if atom.emit.kind in ("mma_sync", "wgmma") and atom.emit["saturate"]:
+    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma") and atom.emit["saturate"]:
         text += ", saturate"
     if atom.emit.kind == "mma_sync" and atom.emit["bit_op"]:
         text += f", {atom.emit['bit_op']}"
+    if selector:
+        text += f", selector = {selector}"
     return f"!cute_nvgpu.atom.{kind}<{text}>"
 
 
@@ -92,7 +105,7 @@ def register_cases() -> Iterator[MmaCase]:
 
     seen: set[str] = set()
     for name in ATOMS:
-        if name.startswith("SM90_64x"):
+        if name.startswith("SM90_64x") or "_SPARSE_" in name:
             continue
         atom = ATOMS[name]
         if not isinstance(atom, MmaAtom):
@@ -101,6 +114,25 @@ def register_cases() -> Iterator[MmaCase]:
         if t not in seen:
             seen.add(t)
             yield MmaCase(name, name)
+
+
+def sparse_cases() -> Iterator[MmaCase]:
+    """All atoms in registers whose A is sparse; of each shape and width each selector once."""
+    from cute_dialect.arch import ATOMS, mma_atom
+    from cute_dialect.arch.elements import bits_of
+
+    seen: set[tuple[int, int]] = set()
+    for name in ATOMS:
+        if not name.startswith(("SM80_SPARSE_", "SM89_SPARSE_")):
+            continue
+        yield MmaCase(name, name)
+        atom = mma_atom(name)
+        assert atom.metadata is not None
+        kind = (atom.shape_mnk[2], bits_of(atom.a))
+        if kind not in seen:
+            seen.add(kind)
+            for selector in range(1, atom.metadata.selectors):
+                yield MmaCase(f"{name}_SEL{selector}", name, selector=selector)
 
 
 def wgmma_cases() -> Iterator[MmaCase]:
@@ -152,27 +184,46 @@ def _copy(b: Builder, source: Value, target: Value) -> None:
 
 
 def _tiled_mma(b: Builder, case: MmaCase, atom_layout: str) -> Value:
-    t = atom_type(case.atom)
+    t = atom_type(case.atom, case.selector)
     return b.op("cute.make_tiled_mma", b.atom(t), type=f'!cute.tiled_mma<{t}, atom_layout_MNK = <"{atom_layout}">>')
 
 
 def _registers(b: Builder, case: MmaCase) -> None:
     atom = case.atom
     m, n, k = case.tile
-    parameters = {"A": _tensor(atom.a, (m, k)), "B": _tensor(atom.b, (n, k))}
+    parameters = {"A": _tensor(atom.a, (m, k if atom.metadata is None else k // 2)), "B": _tensor(atom.b, (n, k))}
     if case.words:
         parameters = {x: _tensor("i32", (WARP, atom.registers(x).count)) for x in "AB"}
+    if atom.metadata is not None:
+        parameters["E"] = _tensor(atom.metadata.element, atom.tile("E"))
     parameters |= {x: _tensor(atom.c, (m, n)) for x in "CD"}
     am, an = _atom_counts(atom)
-    with b.kernel(case.name, parameters, threads=WARP) as (pa, pb, pc, pd):
+    with b.kernel(case.name, parameters, threads=WARP) as (pa, pb, *pe, pc, pd):
         tid = b.thread_id()
         mma = _tiled_mma(b, case, f"({am},{an},1):({1 if am > 1 else 0},{am if an > 1 else 0},0)")
         operands = [_fragment(b, case, mma, x, p, tid) for x, p in (("A", pa), ("B", pb))]
         part = b.partition("C", mma, pc, tid)
         acc = b.op("cute.tiled.mma.make_fragment_C", mma, part)
         _copy(b, part, acc)
-        b.gemm(mma, acc, operands[0], operands[1], acc)
+        if pe:
+            b.do("cute.sparse_gemm", mma, acc, *operands, _metadata(b, case, mma, pe[0], tid), acc)
+        else:
+            b.gemm(mma, acc, operands[0], operands[1], acc)
         _copy(b, acc, b.partition("C", mma, pd, tid))
+
+
+def _metadata(b: Builder, case: MmaCase, mma: Value, tensor: Value, tid: Value) -> Value:
+    """The fragment of E; threads that the selector does not name hold ``OTHER_METADATA`` in place of it."""
+    held = case.atom.metadata
+    assert held is not None
+    part = b.partition("E", mma, tensor, tid)
+    fragment = b.op("cute.tiled.mma.make_fragment_E", mma, part)
+    _copy(b, part, fragment)
+    vector = b.load_vec(fragment)
+    word = b.op("llvm.bitcast", vector, type="i32")
+    asked = (tid % 4 // (4 // held.selectors)).eq(case.selector)
+    b.store_vec(b.op("llvm.bitcast", b.select(asked, word, OTHER_METADATA), type=vector.type), fragment)
+    return fragment
 
 
 def _fragment(b: Builder, case: MmaCase, mma: Value, operand: str, tensor: Value, tid: Value) -> Value:
@@ -260,14 +311,14 @@ def _smem_type(element: str, major: str, width: int, tile: tuple[int, int]) -> s
 
 
 def build(folder: str, chip: str = "sm_90a") -> list[str]:
-    """Compile the modules into ``folder/mma_atoms_registers`` and ``folder/mma_atoms_wgmma``; what ptxas says."""
+    """Compile the modules into ``folder/mma_atoms_registers``, ``…_sparse`` and ``…_wgmma``; what ptxas says."""
     import os
 
     from cute_dialect.pipelines import compile as compile_cute
     from cute_dialect.pipelines.artifact import save_artifact
 
     reports: list[str] = []
-    for name, cases in (("registers", register_cases()), ("wgmma", wgmma_cases())):
+    for name, cases in (("registers", register_cases()), ("sparse", sparse_cases()), ("wgmma", wgmma_cases())):
         folder_name = os.path.join(folder, f"mma_atoms_{name}")
         module = compile_cute(kernels(cases), chip=chip, features="+ptx87", filename=f"mma_atoms_{name}.mlir")
         save_artifact(module.artifact._replace(stages=()), folder_name)

@@ -23,16 +23,18 @@ from cute_dialect.ops.mma import atom_values, check_element
 from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 
-class _ProductOp(InstructionOp):
+class ProductOp(InstructionOp):
     """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
 
     ATOM: ClassVar[type[MmaAtomType]]
     OPERANDS: ClassVar[str] = "DABC"
+    FLAGS: ClassVar[int] = 0
+    """How many operands may follow that are no tensors."""
 
     def check_types(self) -> None:
         """Raise AlgebraError unless atom and operands fit."""
         n = len(self.OPERANDS)
-        expect_operands(self.operand_types, n, n + (self.name == WgmmaOp.name))
+        expect_operands(self.operand_types, n, n + self.FLAGS)
         atom = self.properties["atom"]
         assert isinstance(atom, self.ATOM)
         for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
@@ -66,7 +68,7 @@ def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
 
 
 @cute_op
-class FmaOp(_ProductOp):
+class FmaOp(ProductOp):
     """One multiply-add of a thread.
 
     Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -86,7 +88,7 @@ class FmaOp(_ProductOp):
 
 
 @cute_op
-class DotProductOp(_ProductOp):
+class DotProductOp(ProductOp):
     """``dp4a`` or ``dp2a`` of a thread.
 
     Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -103,7 +105,7 @@ class DotProductOp(_ProductOp):
 
 
 @cute_op
-class MmaSyncOp(_ProductOp):
+class MmaSyncOp(ProductOp):
     """``mma.sync`` of a warp: views hold what one thread has of one atom, values in the order of the atom.
 
     Syntax: ``cute_nvgpu.arch.mma_sync(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -123,7 +125,7 @@ class MmaSyncOp(_ProductOp):
 
 
 @cute_op
-class WgmmaOp(_ProductOp):
+class WgmmaOp(ProductOp):
     """``wgmma.mma_async`` of a warp group: ``D = A * B + D`` if it accumulates, else ``D = A * B``.
 
     Syntax: ``cute_nvgpu.arch.wgmma(%D, %A, %B [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B [, i1]) -> ()``
@@ -139,6 +141,7 @@ class WgmmaOp(_ProductOp):
     name = "cute_nvgpu.arch.wgmma"
     ATOM: ClassVar[type[MmaAtomType]] = WgmmaType
     OPERANDS: ClassVar[str] = "DAB"
+    FLAGS: ClassVar[int] = 1
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)

@@ -51,22 +51,27 @@ def _rank(layout: Layout) -> int:
     return len(layout.shape) if isinstance(layout.shape, tuple) else 1
 
 
-def gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
+def gemm_operands(
+    types: Sequence[Attribute], *, sparse: bool = False
+) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
     """The atom and the layouts (V, first, second) of D, A, B (and C) of a gemm with these operand types.
 
-    ``types``: of the MMA, D, A, B and perhaps C.  Raises AlgebraError, which names both sides and the mode, for
-    operands that do not fit.
+    ``types``: of the MMA, D, A, B and perhaps C.  ``sparse``: whether A must be sparse, or must not.  Raises
+    AlgebraError, which names both sides and the mode, for operands that do not fit.
     """
     expect_operands(types, 4, 5)
     mma = types[0]
     expect(mma, (MmaAtomType, TiledMmaType), 0, "an MMA atom or a !cute.tiled_mma")
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
     assert isinstance(atom, MmaAtomType)
+    if sparse != atom.SPARSE:
+        wanted, got = ("sparse", "dense") if sparse else ("dense", "sparse (see cute.sparse_gemm)")
+        raise AlgebraError(f"operand #0 must be a {wanted} atom, got the {got} atom {atom}")
     plain: dict[str, Layout] = {}
     for i, (operand, t) in enumerate(zip("DABC", types[1:]), 1):
         expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
         assert isinstance(t, MemRefType)
-        plain[operand] = _plain_operand(atom, operand, t)
+        plain[operand] = plain_operand(atom, operand, t)
     ranks = (_rank(plain["A"]), _rank(plain["B"]), _rank(plain["D"]))
     if ranks not in _RANKS:
         known = ", ".join(f"{a} {b} {d}: {what}" for (a, b, d), what in _RANKS.items())
@@ -98,7 +103,8 @@ def gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[str, tu
     return atom, modes
 
 
-def _plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
+def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
+    """The layout of an operand of a gemm.  Raises AlgebraError for one that the atom cannot take."""
     layout = t.layout
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(

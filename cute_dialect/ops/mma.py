@@ -35,7 +35,7 @@ from cute_dialect.ops.views import (
 )
 from cute_dialect.types import CoordType, LayoutType, ShapeType
 
-MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N")}
+MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}
 """Operand -> the names of its two modes."""
 
 
@@ -78,7 +78,7 @@ class MakeTiledMmaOp(MemoryOp):
 
 
 def atom_layout(atom: MmaAtomType, operand: str) -> Layout:
-    """The atom's thread-value layout of operand A, B, C or D."""
+    """The atom's thread-value layout of operand A, B, C or D; E of a sparse product."""
     return atom.row.layout(operand)
 
 
@@ -112,7 +112,7 @@ def partition(
     if isinstance(tensor, MemRefType) and atom.in_shared_memory(operand):
         check_shared_operand(atom, operand, tensor)
     thread = cast("Leaf", tracked(tid))
-    part, offset = mma.tiled.partition(operand, tracked(layout), atom_layout(atom, operand), thread)
+    part, offset = mma.tiling(operand).partition(operand, tracked(layout), atom_layout(atom, operand), thread)
     return part, offset
 
 
@@ -133,7 +133,9 @@ def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
         )
 
 
-class _PartitionOp(MemoryOp):
+class PartitionOp(MemoryOp):
+    """A thread's part of one operand."""
+
     OPERAND: ClassVar[str]
 
     def __init__(self, mma: SSAValue, tensor: SSAValue, tid: SSAValue):
@@ -157,7 +159,7 @@ class _PartitionOp(MemoryOp):
 
 
 @cute_op
-class PartitionAOp(_PartitionOp):
+class PartitionAOp(PartitionOp):
     """A thread's part of operand A of a tiled MMA, a tensor ``(M, K, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_A(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -179,7 +181,7 @@ class PartitionAOp(_PartitionOp):
 
 
 @cute_op
-class PartitionBOp(_PartitionOp):
+class PartitionBOp(PartitionOp):
     """A thread's part of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
 
     Example:
@@ -196,7 +198,7 @@ class PartitionBOp(_PartitionOp):
 
 
 @cute_op
-class PartitionCOp(_PartitionOp):
+class PartitionCOp(PartitionOp):
     """A thread's part of operand C (or D) of a tiled MMA, a tensor ``(M, N, …)`` of any element type, or coordinates.
 
     Syntax: ``%t = cute.tiled.mma.partition_C(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -222,14 +224,16 @@ def partition_shape(mma: TiledMmaType, operand: str, shape: Payload) -> IntTuple
         )
     zeros = _zeros(cast("IntTuple", tracked(shape)))
     layout = Layout(cast("IntTuple", tracked(shape)), zeros)
-    return mma.tiled.partition(operand, layout, atom_layout(mma.atom, operand), 0)[0].shape
+    return mma.tiling(operand).partition(operand, layout, atom_layout(mma.atom, operand), 0)[0].shape
 
 
 def _zeros(shape: IntTuple) -> Stride:
     return tuple([_zeros(s) for s in shape]) if isinstance(shape, tuple) else 0
 
 
-class _PartitionShapeOp(MemoryOp):
+class PartitionShapeOp(MemoryOp):
+    """The shape of a thread's part of one operand."""
+
     OPERAND: ClassVar[str]
 
     def __init__(self, mma: SSAValue, shape: SSAValue):
@@ -246,7 +250,7 @@ class _PartitionShapeOp(MemoryOp):
 
 
 @cute_op
-class PartitionShapeAOp(_PartitionShapeOp):
+class PartitionShapeAOp(PartitionShapeOp):
     """The shape of ``partition_A`` of a tensor of that shape.
 
     Syntax: ``%s = cute.tiled.mma.partition_shape_A(%mma, %shape) : (TM, !cute.shape<"…">) -> !cute.shape<"…">``
@@ -261,7 +265,7 @@ class PartitionShapeAOp(_PartitionShapeOp):
 
 
 @cute_op
-class PartitionShapeBOp(_PartitionShapeOp):
+class PartitionShapeBOp(PartitionShapeOp):
     """The shape of ``partition_B`` of a tensor of that shape; see ``partition_shape_A``."""
 
     name = "cute.tiled.mma.partition_shape_B"
@@ -273,7 +277,7 @@ class PartitionShapeBOp(_PartitionShapeOp):
 
 
 @cute_op
-class PartitionShapeCOp(_PartitionShapeOp):
+class PartitionShapeCOp(PartitionShapeOp):
     """The shape of ``partition_C`` of a tensor of that shape; see ``partition_shape_A``.
 
     Example:
@@ -357,7 +361,9 @@ def _compact(layout: Layout) -> Layout:
     return Layout(layout.shape, walk(layout.shape, layout.stride))
 
 
-class _MakeFragmentOp(MemoryOp):
+class MakeFragmentOp(MemoryOp):
+    """Registers for a thread's part of one operand."""
+
     OPERAND: ClassVar[str]
 
     def __init__(self, mma: SSAValue, source: SSAValue):
@@ -373,7 +379,7 @@ class _MakeFragmentOp(MemoryOp):
 
 
 @cute_op
-class MakeFragmentAOp(_MakeFragmentOp):
+class MakeFragmentAOp(MakeFragmentOp):
     """Registers for a partition of A (or for its shape); the partition itself where the atom reads A from smem.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_A(%mma, %part) : (TM, T) -> T'``
@@ -394,7 +400,7 @@ class MakeFragmentAOp(_MakeFragmentOp):
 
 
 @cute_op
-class MakeFragmentBOp(_MakeFragmentOp):
+class MakeFragmentBOp(MakeFragmentOp):
     """Registers for a partition of B (or for its shape); the partition itself where the atom reads B from smem."""
 
     name = "cute.tiled.mma.make_fragment_B"
@@ -406,7 +412,7 @@ class MakeFragmentBOp(_MakeFragmentOp):
 
 
 @cute_op
-class MakeFragmentCOp(_MakeFragmentOp):
+class MakeFragmentCOp(MakeFragmentOp):
     """Accumulators for a partition of C (or for its shape): an rmem tensor of the atom's accumulator type.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_C(%mma, %part) : (TM, T) -> T'``
@@ -479,16 +485,18 @@ class TileShapeOp(_QueryOp):
         return ShapeType(mma.tiled.tile_size)
 
 
-class _LayoutTvOp(_QueryOp):
+class LayoutTvOp(_QueryOp):
+    """The (thread, value) layout of one operand."""
+
     OPERAND: ClassVar[str]
 
     @classmethod
     def answer(cls, mma: TiledMmaType) -> Attribute:
-        return LayoutType(mma.tiled.layout_tv(cls.OPERAND, atom_layout(mma.atom, cls.OPERAND)))
+        return LayoutType(mma.tiling(cls.OPERAND).layout_tv(cls.OPERAND, atom_layout(mma.atom, cls.OPERAND)))
 
 
 @cute_op
-class LayoutAOp(_LayoutTvOp):
+class LayoutAOp(LayoutTvOp):
     """(thread, value) -> column-major index in the (M, K) tile of A: a tiled copy with it loads the fragments of A."""
 
     name = "cute.tiled.mma.layout_A_tv"
@@ -499,7 +507,7 @@ class LayoutAOp(_LayoutTvOp):
 
 
 @cute_op
-class LayoutBOp(_LayoutTvOp):
+class LayoutBOp(LayoutTvOp):
     """(thread, value) -> column-major index in the (N, K) tile of B; see ``layout_A_tv``."""
 
     name = "cute.tiled.mma.layout_B_tv"
@@ -510,7 +518,7 @@ class LayoutBOp(_LayoutTvOp):
 
 
 @cute_op
-class LayoutCOp(_LayoutTvOp):
+class LayoutCOp(LayoutTvOp):
     """(thread, value) -> column-major index in the (M, N) tile of C; see ``layout_A_tv``.
 
     Example:

@@ -33,7 +33,7 @@ from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
 
-_TYPES: Mapping[str, Attribute] = {
+REGISTERS: Mapping[str, Attribute] = {
     "f16": f16,
     "f32": f32,
     "f64": f64,
@@ -44,19 +44,20 @@ _TYPES: Mapping[str, Attribute] = {
 }
 
 
-def _row(op: Operation) -> tuple[MmaAtomType, MmaAtom]:
+def row_of(op: Operation) -> tuple[MmaAtomType, MmaAtom]:
+    """The atom of an instruction and its row."""
     atom = op.properties["atom"]
     assert isinstance(atom, MmaAtomType)
     return atom, atom.row
 
 
-def _read(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
+def read_operand(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
     """The values of a tensor in the registers of an operand."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     if t.element == i1:
         return _read_bits(low, tensor, t)
-    register = _TYPES[held.mlir]
+    register = REGISTERS[held.mlir]
     if held.mlir.startswith("vector") and not _in_structs(low, tensor):
         # A wide vector is cut into words at once.
         return [as_type(low.build, word, register) for word in read_packed(low, tensor, None, i32)]
@@ -94,13 +95,13 @@ def _word(low: Lowering, vector: SSAValue, number: int, count: int) -> SSAValue:
     return low.build.lane(as_type(low.build, vector, VectorType(i32, [count])), number)
 
 
-def _write_struct(low: Lowering, tensor: SSAValue, held: Registers, struct: SSAValue) -> None:
+def write_struct(low: Lowering, tensor: SSAValue, held: Registers, struct: SSAValue) -> None:
     """Write the registers of a result struct to a tensor: its cells become the members."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     view = low.views.get(tensor)
     if view is None:
-        register = _TYPES[held.mlir]
+        register = REGISTERS[held.mlir]
         registers = [low.build.extract(struct, (i,), register) for i in range(held.count)]
         write_packed(low, tensor, registers)
         return
@@ -116,7 +117,7 @@ def _write_one(low: Lowering, tensor: SSAValue, value: SSAValue) -> None:
 
 
 def _fma(low: Lowering, op: Operation) -> None:
-    _, row = _row(op)
+    _, row = row_of(op)
     d, *operands = op.operands
     element = lowered(cast("MemRefType", d.type).element)
     a, b, c = (read_packed(low, x, None, element)[0] for x in operands)
@@ -128,11 +129,11 @@ def _fma(low: Lowering, op: Operation) -> None:
 
 
 def _dot_product(low: Lowering, op: Operation) -> None:
-    _, row = _row(op)
+    _, row = row_of(op)
     d, a, b, c = op.operands
     operands: list[SSAValue] = []
     for tensor, held in ((a, row.registers_a), (b, row.registers_b)):
-        t = _TYPES[held.mlir]
+        t = REGISTERS[held.mlir]
         if not held.spare:
             operands += read_packed(low, tensor, None, t)
             continue
@@ -155,16 +156,18 @@ def _dot_product(low: Lowering, op: Operation) -> None:
 
 
 def _mma_sync(low: Lowering, op: Operation) -> None:
-    _, row = _row(op)
+    _, row = row_of(op)
     d, a, b, c = op.operands
-    registers = [_read(low, x, h) for x, h in zip((a, b, c), (row.registers_a, row.registers_b, row.registers_c))]
+    registers = [
+        read_operand(low, x, h) for x, h in zip((a, b, c), (row.registers_a, row.registers_b, row.registers_c))
+    ]
     held = row.registers_d
-    result = struct_type(_TYPES[held.mlir], held.count)
+    result = struct_type(REGISTERS[held.mlir], held.count)
     if row.emit.route == "op":
         make: Operation = _mma_sync_op(row, registers, result)
     else:
         make = llvm.CallIntrinsicOp(row.emit.intrinsic, [r for part in registers for r in part], result)
-    _write_struct(low, d, held, low.build.emit(make))
+    write_struct(low, d, held, low.build.emit(make))
 
 
 def _mma_sync_op(row: MmaAtom, registers: list[list[SSAValue]], result: Attribute) -> Operation:
@@ -204,7 +207,7 @@ def _accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -
 def _wgmma(low: Lowering, op: Operation) -> None:
     from cute_dialect.passes.lowering.matrix_descriptor import descriptor
 
-    atom, row = _row(op)
+    atom, row = row_of(op)
     assert isinstance(atom, WgmmaType)
     d, a, b, *flag = op.operands
     accumulate = op.properties["accumulate"]

@@ -116,7 +116,7 @@ class Writes:
 
 
 _VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter")
-_PRODUCTS = frozenset({"cute_nvgpu.arch.mma_sync", "cute_nvgpu.arch.fma", "cute_nvgpu.arch.dot_product"})
+_PRODUCTS = frozenset({f"cute_nvgpu.arch.{n}" for n in ("mma_sync", "mma_sp", "fma", "dot_product")})
 
 
 def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:

@@ -39,8 +39,9 @@ def _nothing(op: Operation) -> None:
     """A tiled MMA: all about it is in its type."""
 
 
-def _partition(op: Operation) -> None:
-    assert isinstance(op, mma.PartitionAOp | mma.PartitionBOp | mma.PartitionCOp)
+def partition(op: Operation) -> None:
+    """A thread's part of an operand: a view."""
+    assert isinstance(op, mma.PartitionOp)
     tiled, tensor, tid = op.operands
     site = Site(op)
     t, tiled_mma, declared = tensor.type, tiled.type, op.results[0].type
@@ -53,24 +54,29 @@ def _partition(op: Operation) -> None:
     op.results[0].replace_all_uses_with(site.emit(view))
 
 
-def _partition_shape(op: Operation) -> None:
-    assert isinstance(op, mma.PartitionShapeAOp | mma.PartitionShapeBOp | mma.PartitionShapeCOp)
+def partition_shape(op: Operation) -> None:
+    """The shape of a part."""
+    assert isinstance(op, mma.PartitionShapeOp)
     site = Site(op)
-    declared, tiled = op.results[0].type, op.mma.type
+    declared, tiled = op.results[0].type, op.operands[0].type
     assert isinstance(declared, ShapeType) and isinstance(tiled, TiledMmaType)
-    shape = declared.data if declared.is_static() else mma.partition_shape(tiled, op.OPERAND, site.bound(op.shape))
+    shape = (
+        declared.data if declared.is_static() else mma.partition_shape(tiled, op.OPERAND, site.bound(op.operands[1]))
+    )
     op.results[0].replace_all_uses_with(site.make(declared, shape))
 
 
-def _make_fragment(op: Operation) -> None:
-    assert isinstance(op, mma.MakeFragmentAOp | mma.MakeFragmentBOp | mma.MakeFragmentCOp)
+def make_fragment(op: Operation) -> None:
+    """Registers for a part, or the part itself in shared memory."""
+    assert isinstance(op, mma.MakeFragmentOp)
     t = op.results[0].type
     assert isinstance(t, MemRefType)
-    fragment = op.source if t.space != "rmem" else Site(op).emit(memory.AllocaOp(t))
+    fragment = op.operands[1] if t.space != "rmem" else Site(op).emit(memory.AllocaOp(t))
     op.results[0].replace_all_uses_with(fragment)
 
 
-def _query(op: Operation) -> None:
+def query(op: Operation) -> None:
+    """What is known of a tiled MMA: a static value."""
     t = op.results[0].type
     assert isinstance(t, CuteType)
     op.results[0].replace_all_uses_with(Site(op).static(t))
@@ -136,7 +142,8 @@ def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
             yield i, (n - 1 - j if serpentine and i % 2 else j)
 
 
-def _extent(mode: Layout) -> int:
+def extent(mode: Layout) -> int:
+    """The size of a mode, which is static."""
     n = size(mode)
     assert isinstance(n, int)
     return n
@@ -147,12 +154,12 @@ def _gemm(op: Operation) -> None:
     site = Site(op)
     atom, modes = gemm_operands(op.operand_types)
     tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DAB", (op.d, op.a, op.b))}
-    extents = (_extent(modes["D"][1]), _extent(modes["D"][2]), _extent(modes["A"][2]))
+    extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
     if isinstance(atom, WgmmaType):
         _wgmma(site, op, atom, tiles, extents)
         return
     c = tiles["D"] if op.c is None or op.c is op.d else Tiles(site, op.c, modes["C"])
-    zero = _zeros(site, atom) if op.c is None else None
+    zero = zeros(site, atom) if op.c is None else None
     make = _instruction(atom)
     m, n, k = extents
     for step in range(k):
@@ -168,7 +175,7 @@ def _instruction(atom: MmaAtomType) -> type[Operation]:
     return arch_mma.DotProductOp if isinstance(atom, DotProductType) else arch_mma.MmaSyncOp
 
 
-def _zeros(site: Site, atom: MmaAtomType) -> SSAValue:
+def zeros(site: Site, atom: MmaAtomType) -> SSAValue:
     """A fragment of zeros, one atom's C."""
     element = atom.element("C")
     n = mma.atom_values(atom, "C")
@@ -233,20 +240,20 @@ def _accumulate_flag(op: gemm.GemmOp) -> SSAValue | None:
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {
     "cute.make_tiled_mma": _nothing,
-    "cute.tiled.mma.partition_A": _partition,
-    "cute.tiled.mma.partition_B": _partition,
-    "cute.tiled.mma.partition_C": _partition,
-    "cute.tiled.mma.partition_shape_A": _partition_shape,
-    "cute.tiled.mma.partition_shape_B": _partition_shape,
-    "cute.tiled.mma.partition_shape_C": _partition_shape,
-    "cute.tiled.mma.make_fragment_A": _make_fragment,
-    "cute.tiled.mma.make_fragment_B": _make_fragment,
-    "cute.tiled.mma.make_fragment_C": _make_fragment,
-    "cute.tiled.mma.thr_layout_vmnk": _query,
-    "cute.tiled.mma.tile_shape_mnk": _query,
-    "cute.tiled.mma.layout_A_tv": _query,
-    "cute.tiled.mma.layout_B_tv": _query,
-    "cute.tiled.mma.layout_C_tv": _query,
+    "cute.tiled.mma.partition_A": partition,
+    "cute.tiled.mma.partition_B": partition,
+    "cute.tiled.mma.partition_C": partition,
+    "cute.tiled.mma.partition_shape_A": partition_shape,
+    "cute.tiled.mma.partition_shape_B": partition_shape,
+    "cute.tiled.mma.partition_shape_C": partition_shape,
+    "cute.tiled.mma.make_fragment_A": make_fragment,
+    "cute.tiled.mma.make_fragment_B": make_fragment,
+    "cute.tiled.mma.make_fragment_C": make_fragment,
+    "cute.tiled.mma.thr_layout_vmnk": query,
+    "cute.tiled.mma.tile_shape_mnk": query,
+    "cute.tiled.mma.layout_A_tv": query,
+    "cute.tiled.mma.layout_B_tv": query,
+    "cute.tiled.mma.layout_C_tv": query,
     "cute.gemm": _gemm,
 }
 """Op name -> how it is lowered in place."""

@@ -66,6 +66,7 @@ NOT_CARRIED: Mapping[str, str] = {
     "bulk_copy": "nvgpu has no bulk copy without a tensor map",
     "bulk_prefetch": "nvgpu has no bulk prefetch",
     "dot_product": "nvgpu has no dp2a and dp4a",
+    "mma_sp": "nvgpu.mma.sp.sync has no ordered metadata",
     "wgmma": "nvgpu.warpgroup.mma multiplies whole tiles, waits for them itself and takes its layout from a tensor map",
     "wgmma_fence": "nvgpu.warpgroup.mma holds its own fence",
     "wgmma_commit_group": "nvgpu.warpgroup.mma holds its own group",

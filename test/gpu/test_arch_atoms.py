@@ -131,14 +131,14 @@ def expected(atom: MmaAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.n
         x, y = a[:, None, :], b[None, :, :]
         return ((x ^ y) if op == "xor" else (x & y)).sum(-1) + c
     d = a @ b.T + c
-    if atom.emit.kind in ("mma_sync", "wgmma") and atom.emit["saturate"]:
+    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma") and atom.emit["saturate"]:
         return np.clip(d, -(1 << 31), (1 << 31) - 1)
     return d
 
 
 def accumulators(rng: np.random.Generator, atom: MmaAtom) -> np.ndarray:
     shape = atom.tile("C")
-    if atom.emit.kind in ("mma_sync", "wgmma") and atom.emit["saturate"]:
+    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma") and atom.emit["saturate"]:
         # Close to both ends, so that most sums stick.
         return rng.choice([-1, 1], shape) * ((1 << 31) - 8) + rng.integers(-3, 4, shape)
     return rng.integers(-5, 6, shape)
@@ -146,7 +146,7 @@ def accumulators(rng: np.random.Generator, atom: MmaAtom) -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------------------- register atoms
 
-REGISTER_ATOMS = [n for n, a in ATOMS.items() if isinstance(a, MmaAtom) and a.family != "wgmma"]
+REGISTER_ATOMS = [n for n, a in ATOMS.items() if isinstance(a, MmaAtom) and a.source_b == "rmem" and not a.metadata]
 
 
 @pytest.mark.parametrize("name", REGISTER_ATOMS)
@@ -175,6 +175,60 @@ def test_mma_in_registers(name: str) -> None:
         d = np.empty(wanted[g].size)
         d[positions(atom.layout_c)] = decode(atom.d, got[lanes[g]])
         assert np.array_equal(d.reshape(wanted[g].T.shape).T, wanted[g])
+
+
+SPARSE_ATOMS = [n for n, a in ATOMS.items() if isinstance(a, MmaAtom) and a.family == "mma_sp"]
+
+
+def metadata(rng: np.random.Generator, atom: MmaAtom, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Random metadata for the kept elements of A: the words E ``(M, columns)``, and A with its zeros."""
+    held = atom.metadata
+    assert held is not None
+    m, _, k = atom.shape_mnk
+    known = list(held.kept.items())
+    chosen = rng.integers(0, len(known), (m, k // held.group))
+    full = np.zeros((m, k // held.group, held.group), a.dtype)
+    where = np.array([elements for _, elements in known])[chosen]
+    np.put_along_axis(full, where, a.reshape(where.shape), axis=-1)
+    bits = np.array([b for b, _ in known])[chosen].reshape(m, -1, held.groups)
+    return (bits << 4 * np.arange(held.groups)).sum(-1), full.reshape(m, k)
+
+
+def metadata_registers(atom: MmaAtom, words: np.ndarray, selector: int) -> np.ndarray:
+    """E in the registers of the threads that the selector names; the others hold other metadata."""
+    held = atom.metadata
+    assert held is not None
+    own = words.T.reshape(-1)[positions(held.layout)].astype(np.uint64)
+    registers = pack(held.registers, held.element, own)
+    asked = np.arange(atom.threads) % 4 // (4 // held.selectors) == selector
+    registers[~asked] = 0x44444444
+    return registers
+
+
+@pytest.mark.parametrize("name", SPARSE_ATOMS)
+def test_sparse_mma_in_registers(name: str) -> None:
+    atom = ATOMS[name]
+    assert isinstance(atom, MmaAtom) and atom.metadata is not None
+    rng = np.random.default_rng(len(name))
+    held = atom.registers_d
+    for selector in range(atom.metadata.selectors):
+        tiles = {op: integers(rng, atom.element(op), atom.tile(op)) for op in "AB"}
+        tiles["C"] = accumulators(rng, atom)
+        inputs = [
+            pack(
+                atom.registers(op),
+                atom.element(op),
+                encode(atom.element(op), t.T.reshape(-1))[positions(atom.layout(op))],
+            )
+            for op, t in tiles.items()
+        ]
+        words, full = metadata(rng, atom, tiles["A"])
+        inputs.append(metadata_registers(atom, words, selector))
+        ptx = header(ptx_version(atom.ptx_version), "sm_90a") + mma_kernel(atom, selector=selector)
+        out = launch(ptx, "probe", 32, list(map(np.ascontiguousarray, inputs)), 32 * held.count * held.bits // 8)
+        d = np.empty(tiles["C"].size)
+        d[positions(atom.layout_c)] = decode(atom.d, unpack(held, atom.d, out.view(WORD[held.bits]).reshape(32, -1)))
+        assert np.array_equal(d.reshape(tiles["C"].T.shape).T, expected(atom, full, tiles["B"], tiles["C"])), selector
 
 
 # ---------------------------------------------------------------------------------------------------------------- wgmma
@@ -296,6 +350,19 @@ THREAD_COPIES = [
 ]
 
 
+REDUCED = {
+    "F32": "f32", "F16": "f16", "BF16": "bf16", "F64": "f64", "S32": "i32", "U32": "ui32", "S64": "i64", "U64": "i64",
+    "B32": "ui32", "B64": "i64",
+}  # fmt: skip
+REDUCTIONS = {
+    "ADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "AND": np.bitwise_and, "OR": np.bitwise_or,
+    "XOR": np.bitwise_xor,
+    "INC": lambda new, old: np.where(old >= new, 0, old + 1),
+    "DEC": lambda new, old: np.where((old == 0) | (old > new), new, old - 1),
+}  # fmt: skip
+"""What becomes of the old contents of the destination."""
+
+
 @pytest.mark.parametrize("name", THREAD_COPIES)
 def test_thread_copies(name: str) -> None:
     atom = ATOMS[name]
@@ -303,13 +370,12 @@ def test_thread_copies(name: str) -> None:
     rng = np.random.default_rng(2)
     moved = 256 if atom.sizes else atom.bits // 8
     if atom.family == "bulk_reduce":
-        elt = {"F32": "f32", "F16": "f16", "BF16": "bf16", "S32": "i32", "U32": "ui32", "U64": "i64"}[
-            name.rsplit("_", 1)[1]
-        ]
+        _, _, _, operation, _, ptx_type = name.split("_")
+        elt = REDUCED[ptx_type]
         word = WORD[bits_of(elt)]
         values, before = (rng.integers(0, 100, moved * 8 // bits_of(elt)) for _ in range(2))
         given = np.concatenate([encode(elt, values).astype(word), encode(elt, before).astype(word)]).view(np.uint8)
-        wanted = encode(elt, values + before).astype(word).view(np.uint8)
+        wanted = encode(elt, REDUCTIONS[operation](values, before)).astype(word).view(np.uint8)
     else:
         given = rng.integers(0, 256, moved).astype(np.uint8)
         wanted = given.copy()

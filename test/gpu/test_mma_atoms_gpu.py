@@ -13,9 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from mma_atoms_support import register_arrays, wgmma_arrays
+from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays
 
-from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, wgmma_cases
+from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases
 from cute_dialect.pipelines import load
 from cute_dialect.pipelines.launch import CompiledModule
 
@@ -33,6 +33,11 @@ def registers(artifacts: Path) -> CompiledModule:
 
 
 @pytest.fixture(scope="module")
+def sparse(artifacts: Path) -> CompiledModule:
+    return compiled(artifacts, "sparse")
+
+
+@pytest.fixture(scope="module")
 def wgmma(artifacts: Path) -> CompiledModule:
     return compiled(artifacts, "wgmma")
 
@@ -41,6 +46,13 @@ def wgmma(artifacts: Path) -> CompiledModule:
 def test_atoms_in_registers(registers: CompiledModule, case: MmaCase) -> None:
     arrays, wanted = register_arrays(case)
     registers.kernel(case.name)(*arrays, grid=(1, 1, 1))
+    assert np.array_equal(arrays[-1].astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("case", list(sparse_cases()), ids=lambda c: c.name)
+def test_atoms_with_a_sparse_operand(sparse: CompiledModule, case: MmaCase) -> None:
+    arrays, wanted = sparse_arrays(case)
+    sparse.kernel(case.name)(*arrays, grid=(1, 1, 1))
     assert np.array_equal(arrays[-1].astype(np.float64), wanted)
 
 

@@ -78,12 +78,18 @@ def _move(prefix: str, held: Registers, store: bool) -> str:
     return "".join(lines)
 
 
-def mma_kernel(atom: MmaAtom, name: str = "probe", descriptors: tuple[int, int] = (0, 0), smem: int = 0) -> str:
-    """An entry ``(d, a, b, c[, image])``; ``descriptors``: of A and B relative to the start of shared memory."""
+def mma_kernel(
+    atom: MmaAtom, name: str = "probe", descriptors: tuple[int, int] = (0, 0), smem: int = 0, selector: int = 0
+) -> str:
+    """An entry ``(d, a, b, c[, e][, image])``; ``descriptors``: of A and B relative to the start of shared memory.
+
+    ``e``, ``selector``: the metadata of a sparse A, and which threads are asked for it.
+    """
     # mma.m8n8k4 on f16 and wgmma take vectors even of one register; scalar instructions take bare registers.
     scalar = atom.family in ("fma", "dp4a", "dp2a")
-    shared = atom.family == "wgmma"
-    params = ["d", "a", "b", "c"] + (["image"] if shared else [])
+    shared = atom.family in ("wgmma", "wgmma_sp")
+    held_e = atom.metadata.registers if atom.metadata is not None else None
+    params = ["d", "a", "b", "c"] + (["e"] if held_e is not None else []) + (["image"] if shared else [])
     body = [
         f".visible .entry {name}({', '.join(f'.param .u64 {p}' for p in params)})\n.reqntid "
         f"{max(atom.threads, 32 if atom.threads == 8 else atom.threads)}\n{{\n",
@@ -93,11 +99,13 @@ def mma_kernel(atom: MmaAtom, name: str = "probe", descriptors: tuple[int, int] 
     in_registers = [("c", atom.registers_c)]
     in_registers += [("a", atom.registers_a)] if atom.source_a == "rmem" else []
     in_registers += [("b", atom.registers_b)] if atom.source_b == "rmem" else []
+    in_registers += [("e", held_e)] if held_e is not None else []
     for prefix, held in (*in_registers, ("d", atom.registers_d)):
         body.append(_declare(prefix, held))
     for prefix, held in in_registers:
         body.append(_move(prefix, held, store=False))
-    operands = {p: _group(_names(p, h), scalar) for p, h in (*in_registers, ("d", atom.registers_d))}
+    operands = {p: _group(_names(p, h), scalar or p == "e") for p, h in (*in_registers, ("d", atom.registers_d))}
+    operands["selector"] = str(selector)
     if shared:
         body.append(f"  .shared .align 1024 .b8 tile[{max(smem, 1024)}];\n")
         body.append(

@@ -87,6 +87,51 @@ def register_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
     return [*operands, c.astype(held), poison], wanted
 
 
+def sparse_rows(rng: np.random.Generator, element: str, m: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A sparse matrix ``(m, k)`` with random zeros, its kept elements ``(m, k/2)``, and the 4 bits of each group."""
+    group = {32: 2, 4: 8}.get(bits_of(element), 4)
+    values = numbers(rng, element, (m, k // 2))
+    dense = np.zeros((m, k), values.dtype)
+    bits = np.zeros((m, k // group), np.uint32)
+    for r in range(m):
+        kept = iter(values[r])
+        for g in range(k // group):
+            first, second = sorted(rng.choice(4, 2, replace=False).tolist())
+            if group == 2:  # the halves of one 32-bit number
+                first, second = (0, 1) if rng.integers(2) == 0 else (2, 3)
+            bits[r, g] = first | second << 2
+            for quarter in (first, second):
+                each = group // 4  # elements that an index stands for
+                where = [quarter * each + i for i in range(each)] if each else [quarter // 2] * (quarter % 2 == 0)
+                for at in where:
+                    dense[r, g * group + at] = next(kept)
+        assert next(kept, None) is None
+    return dense, values, bits
+
+
+def sparse_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
+    """Arguments A, B, E, C, D of a kernel with a sparse A (D poisoned), and what D must be."""
+    atom = case.atom
+    m, n, k = case.tile
+    rng = np.random.default_rng(sum(map(ord, case.name)))
+    dense, a, bits = sparse_rows(rng, atom.a, m, k)
+    b = numbers(rng, atom.b, (n, k))
+    c = rng.integers(-5, 6, (m, n))
+    if atom.emit["saturate"]:
+        c = rng.choice([-1, 1], (m, n)) * ((1 << 31) - 40) + c
+    wanted = dense @ b.T + c
+    if atom.emit["saturate"]:
+        wanted = np.clip(wanted, -(1 << 31), (1 << 31) - 1)
+    word = np.uint16 if bits_of(atom.a) >= 16 else np.uint32
+    per = 2 * np.dtype(word).itemsize
+    e = (bits.reshape(m, -1, per) << (4 * np.arange(per, dtype=np.uint32))).sum(-1).astype(word)
+    operands = [words(case, x, t) if case.words else t.astype(dtype(atom.element(x))) for x, t in (("A", a), ("B", b))]
+    held = dtype(atom.c)
+    poison = np.full((m, n), 0xA5, np.uint8).repeat(held.itemsize, 1).view(held)
+    signed = e.view(np.int16 if word is np.uint16 else np.int32)
+    return [*operands, signed, c.astype(held), poison], wanted
+
+
 def wgmma_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.ndarray]:
     """Arguments A, B, D (and the flag) of a wgmma kernel, D poisoned, and what D must be."""
     atom = case.atom

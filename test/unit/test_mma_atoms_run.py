@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mma_atoms_support import register_arrays, wgmma_arrays
+from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays
 
-from cute_dialect.kernels.mma_atoms import MmaCase, kernels, register_cases, wgmma_cases
+from cute_dialect.kernels.mma_atoms import MmaCase, kernels, register_cases, sparse_cases, wgmma_cases
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.launch import CompiledModule
 
 REGISTERS = list(register_cases())
+SPARSE = list(sparse_cases())
 WGMMA = [c for c in wgmma_cases() if c.atom.shape_mnk[1] in (8, 64, 256)]
 
 
@@ -23,6 +24,18 @@ def registers() -> CompiledModule:
 def test_atoms_in_registers(registers: CompiledModule, case: MmaCase) -> None:
     arrays, wanted = register_arrays(case)
     registers.kernel(case.name)(*arrays, grid=(1, 1, 1), device="cpu")
+    assert np.array_equal(arrays[-1].astype(np.float64), wanted)
+
+
+@pytest.fixture(scope="module")
+def sparse() -> CompiledModule:
+    return compile_cute(kernels(SPARSE), emit="base")
+
+
+@pytest.mark.parametrize("case", SPARSE, ids=lambda c: c.name)
+def test_atoms_with_a_sparse_operand(sparse: CompiledModule, case: MmaCase) -> None:
+    arrays, wanted = sparse_arrays(case)
+    sparse.kernel(case.name)(*arrays, grid=(1, 1, 1), device="cpu")
     assert np.array_equal(arrays[-1].astype(np.float64), wanted)
 
 

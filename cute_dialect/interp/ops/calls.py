@@ -13,6 +13,7 @@ from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load
 from cute_dialect.interp.ops import floats, gpu, warp
 from cute_dialect.interp.ops.matrix import mma_by_name
+from cute_dialect.interp.ops.sparse import mma_sp_by_name
 from cute_dialect.interp.printf import format_c, specs
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import float_leaf, int_leaf, round_up
@@ -182,6 +183,7 @@ _INTRINSICS: tuple[tuple[str, Match], ...] = (
     (r"read\.ptx\.sreg\.(.*)", _nvvm_sreg),
     (r"ff2(?:b?f16)x2\.rn", _nvvm_pack),
     (r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", _nvvm_mma),
+    (r"mma\.sp\.ordered\.metadata\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_sp_by_name),
 )
 
 OPS: dict[str, Builder] = {"llvm.call_intrinsic": _call_intrinsic}

@@ -158,7 +158,7 @@ class Mma:
         return out
 
 
-def _decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
+def decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
     """A register as its elements, `(warps, 32, E)`."""
     raw = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes)
     if kind in ("s8", "u8"):
@@ -190,8 +190,8 @@ def run_mma(
 ) -> list[Value]:
     """D = A·B + C on the fragments of each warp; the result registers."""
     la, lb, lc = leaves
-    A = mma.gather([_decode(v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
-    B = mma.gather([_decode(v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
+    A = mma.gather([decode(v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
+    B = mma.gather([decode(v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
     warps = g.lanes // 32
     acc = [to_lanes(v, leaf, g.lanes).reshape(warps, 32, -1) for v, leaf in zip(c, lc)]
     flat = np.concatenate(acc, axis=2)  # (warps, 32, elements)
@@ -279,4 +279,4 @@ OPS: dict[str, Builder] = {
     "nvvm.mma.sync": _mma_sync,
 }
 
-__all__ = ["OPS", "Mma", "from_bits", "mma_by_name", "run_mma", "shape_of"]
+__all__ = ["OPS", "Mma", "decode", "from_bits", "mma_by_name", "run_mma", "shape_of"]

@@ -1,0 +1,175 @@
+"""Rows of ``mma.sp::ordered_metadata``: warp-level products whose A is sparse, half of each row being kept.
+
+A holds the kept elements, ``(M, K/2)``, in fragments as those of a dense product of half the depth; B, C and D are as
+in a dense product.  E, the metadata, says which elements of A they are; see :class:`cute_dialect.arch.atom.Metadata`.
+
+>>> atom = mma_sp("X", "sm_80", (16, 8, 32), ("f32", "bf16", "bf16", "f32"))
+>>> atom.tile("A"), atom.tile("E"), atom.layout_a
+((16, 16), (16, 2), Layout("((4,8),(2,2,2)):((32,1),(16,8,128))"))
+>>> atom.ptx
+'mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32 $d, $a, $b, $c, $e, $selector;'
+
+The older ``mma.sp`` computes the same of the same operands; ptxas advises against it, so the table has the ordered
+form alone.
+
+Source: PTX ISA 9.0, 9.7.14.6.1 "Sparse matrix storage", 9.7.14.6.2 "Matrix fragments for multiply-accumulate operation
+with sparse matrix A", 9.7.14.6.3 "Multiply-and-Accumulate Instruction: mma.sp"; CUTLASS
+``include/cute/atom/mma_traits_sm120_sparse.hpp`` and ``mma_traits_sm90_gmma_sparse.hpp`` (BSD-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from cute_dialect.algebra.values import raw_layout
+from cute_dialect.arch.atom import Emit, Metadata, MmaAtom, Registers
+from cute_dialect.arch.elements import bits_of, element
+from cute_dialect.arch.fragments import (
+    WARP,
+    accumulator_registers,
+    fragment,
+    operand_registers,
+    packed_values,
+)
+from cute_dialect.arch.mma_sync import Row, Types, type_letters
+
+_SECTIONS = {
+    (16, 16): '9.7.14.6.2.1 "Matrix Fragments for sparse mma.m16n8k16 with .f16 and .bf16 types"',
+    (32, 16): '9.7.14.6.2.2 "Matrix Fragments for sparse mma.m16n8k32 with .f16 and .bf16 types"',
+    (16, 32): '9.7.14.6.2.3 "Matrix Fragments for sparse mma.m16n8k16 with .tf32 floating point type"',
+    (8, 32): '9.7.14.6.2.4 "Matrix Fragments for sparse mma.m16n8k8 with .tf32 floating point type"',
+    (32, 8): '9.7.14.6.2.5 "Matrix Fragments for sparse mma.m16n8k32 with .u8 / .s8 integer type"',
+    (64, 8): '9.7.14.6.2.6 "Matrix Fragments for sparse mma.m16n8k64 with .u8 / .s8 / .e4m3 / .e5m2 type"',
+    (64, 4): '9.7.14.6.2.7 "Matrix Fragments for sparse mma.m16n8k64 with .u4 / .s4 integer type"',
+    (128, 4): '9.7.14.6.2.8 "Matrix Fragments for sparse mma.m16n8k128 with .u4 / .s4 integer type"',
+}
+_FP8 = ("f8E4M3FN", "f8E5M2")
+VERSION = "8.5"
+"""The first PTX version with ``::ordered_metadata``."""
+
+
+def metadata(m: int, k: int, a: str) -> Metadata:
+    """Who holds the metadata of a tile ``(m, k)`` of A: 16 rows of a warp, 64 of a warp group.
+
+    Half words where a group takes 32 bits or more of A: a thread holds those of rows ``g`` and ``g + 8``, of one
+    column of E, and lane ``q`` of four that of column ``q % 2`` where there are two.  Words else: lane ``q`` holds row
+    ``g + 8*(q % 2)``, column ``q / 2`` where there are two.
+
+    >>> metadata(16, 16, "f16").layout, metadata(16, 32, "i8").layout, metadata(64, 64, "i8").layout
+    (Layout("((4,8),2):((0,1),8)"), Layout("((2,2,8),1):((8,0,1),0)"), Layout("((2,2,8,4),1):((8,64,1,16),0)"))
+    """
+    group = {32: 2, 16: 4, 8: 4, 4: 8}[bits_of(a)]
+    halves = bits_of(a) >= 16
+    columns = k // (4 * group if halves else 8 * group)
+    quad: tuple[tuple[int, ...], tuple[int, ...]]
+    if halves:
+        quad = ((4,), (0,)) if columns == 1 else ((2, 2), (m, 0))
+    else:
+        quad = ((2, 2), (8, 0 if columns == 1 else m))
+    warps = ((m // 16,), (16,)) if m > 16 else ((), ())
+    values = (2, 8) if halves else (1, 0)
+    return Metadata(
+        element="i16" if halves else "i32",
+        layout=raw_layout((quad[0] + (8,) + warps[0], values[0]), (quad[1] + (1,) + warps[1], values[1])),
+        registers=Registers("b32", 1, values[0], "i32"),
+        group=group,
+        selectors=(4 if halves else 2) // columns,
+    )
+
+
+def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool) -> str:
+    """The LLVM intrinsic of a sparse product.
+
+    >>> intrinsic_name((16, 8, 64), ("f32", "f8E4M3FN", "f8E5M2", "f32"), False)
+    'llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e5m2.f32'
+    """
+    from cute_dialect.arch.mma_sync import intrinsic_name as dense
+
+    return dense(shape, types, saturate, "").replace(".mma.", ".mma.sp.ordered.metadata.", 1)
+
+
+def mma_sp(
+    name: str,
+    arch: str,
+    shape: tuple[int, int, int],
+    types: Types,
+    *,
+    saturate: bool = False,
+    nvvm: bool = True,
+) -> MmaAtom:
+    """The atom of ``mma.sp::ordered_metadata.sync.aligned.m16n8kK.row.col`` of these types.
+
+    ``saturate``: integer results stick at the ends of their range (``.satfinite``).  ``nvvm``: whether upstream MLIR 22
+    carries it as ``nvvm.mma.sp.sync``; an LLVM intrinsic carries each.
+    """
+    m, n, k = shape
+    d, a, b, c = types
+    packed = packed_values(a)
+    ptx_types = ".".join([element(t).ptx for t in types])
+    modifier = ".satfinite" if saturate else ""
+    mnemonic = f"mma.sp::ordered_metadata.sync.aligned.m{m}n{n}k{k}.row.col{modifier}.{ptx_types}"
+    accumulators = accumulator_registers(d, m * n // 32)
+    return MmaAtom(
+        name=name,
+        arch=arch,
+        family="mma_sp",
+        shape_mnk=shape,
+        d=d,
+        a=a,
+        b=b,
+        c=c,
+        thr_id=WARP,
+        layout_a=fragment(m, k // 2, packed),
+        layout_b=fragment(n, k, packed),
+        layout_c=fragment(m, n, 2),
+        registers_d=accumulators,
+        registers_a=operand_registers(a, m * k // 2 // 32),
+        registers_b=operand_registers(b, n * k // 32),
+        registers_c=accumulators,
+        major_a="k",
+        major_b="k",
+        emit=Emit(
+            kind="mma_sp",
+            mnemonic=mnemonic,
+            nvvm="nvvm.mma.sp.sync" if nvvm else "",
+            intrinsic=intrinsic_name(shape, types, saturate),
+            pieces=(("type_a", element(a).ptx), ("type_b", element(b).ptx), ("saturate", saturate)),
+        ),
+        ptx=f"{mnemonic} $d, $a, $b, $c, $e, $selector;",
+        isa=_SECTIONS[k, bits_of(a)],
+        ptx_version=VERSION,
+        metadata=metadata(m, k, a),
+    )
+
+
+def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = True) -> Row:
+    """The row of generation ``sm`` with 16 rows, 8 columns and that depth.
+
+    >>> row(80, 16, ("f32", "tf32", "tf32", "f32"))[0]
+    'SM80_SPARSE_16x8x16_F32TF32TF32F32_TN'
+    """
+    name = f"SM{sm}_SPARSE_16x8x{k}_{type_letters(types)}_TN{'_SATURATE' if saturate else ''}"
+    return name, partial(mma_sp, name, f"sm_{sm}", (16, 8, k), types, saturate=saturate, nvvm=nvvm)
+
+
+def rows() -> Iterator[Row]:
+    """f16, bf16, tf32, 8-bit and 4-bit integers from sm_80; fp8 from sm_89."""
+    for k in (16, 32):
+        for acc in ("f16", "f32"):
+            yield row(80, k, (acc, "f16", "f16", acc))
+        yield row(80, k, ("f32", "bf16", "bf16", "f32"))
+    for k in (8, 16):
+        yield row(80, k, ("f32", "tf32", "tf32", "f32"))
+    for bits, depths in ((8, (32, 64)), (4, (64, 128))):
+        for k in depths:
+            for a in ("i", "ui"):
+                for b in ("i", "ui"):
+                    for saturate in (False, True):
+                        yield row(80, k, ("i32", f"{a}{bits}", f"{b}{bits}", "i32"), saturate=saturate)
+    for a in _FP8:
+        for b in _FP8:
+            yield row(89, 64, ("f32", a, b, "f32"), nvvm=False)
+
+
+__all__ = ["VERSION", "intrinsic_name", "metadata", "mma_sp", "row", "rows"]

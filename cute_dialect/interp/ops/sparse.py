@@ -1,0 +1,203 @@
+"""`mma.sp::ordered_metadata`: products of a warp whose A is sparse.
+
+Who holds what comes from the rows of the table of atoms (PTX ISA 9.0, 9.7.14.6).  A is expanded to its full depth as
+the metadata of the threads that the selector names says; bits that name no elements are a fault.  The rest is as in
+`matrix`: products and their sum in f64 (integers exact), C added, one rounding.
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.ops.data import enum_word
+from cute_dialect.interp.ops.matrix import decode, shape_of, whole_warps
+from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
+from cute_dialect.interp.types import Leaf, int_leaf
+from cute_dialect.interp.values import Array, Regs, active_uniform, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.algebra.values import Layout
+    from cute_dialect.arch.atom import Metadata, MmaAtom
+
+_I32 = int_leaf(32)
+
+
+class Registers(NamedTuple):
+    """Slots of the operands and of the results; `selector` is one too."""
+
+    a: list[int]
+    b: list[int]
+    c: list[int]
+    e: int
+    selector: int
+    outs: list[int]
+
+
+@lru_cache(maxsize=64)
+def positions(layout: Layout) -> Array:
+    """The offset of each `(thread, value)` of a layout."""
+    from cute_dialect.algebra.evaluation import evaluate
+    from cute_dialect.algebra.int_tuple import product
+    from cute_dialect.algebra.values import layout_modes
+
+    threads, values = layout_modes(layout)
+    first, second = (
+        np.array([evaluate(i, x) for i in range(product(x.shape))])  # type: ignore[arg-type]
+        for x in (threads, values)
+    )
+    return first[:, None] + second[None, :]
+
+
+@lru_cache(maxsize=8)
+def kept_table(held: Metadata) -> Array:
+    """The 4 bits of a group -> the elements that are kept, -1 for bits that mean nothing; `(16, kept)`."""
+    table = np.full((16, held.group // 2), -1)
+    for bits, elements in held.kept.items():
+        table[bits] = elements
+    return table
+
+
+def contributing(held: Metadata, selector: int, threads: int) -> Array:
+    """Which threads are asked for metadata: of each four those that the selector names."""
+    each = 4 // held.selectors
+    return np.arange(threads) % 4 // each == selector
+
+
+def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> Array:
+    """The matrix E, `(n, m, columns)`, from a register of each thread, `(n, threads)`, as unsigned numbers."""
+    bits = 4 * held.groups
+    values = np.stack([e.astype(np.uint32) >> np.uint32(bits * i) for i in range(held.registers.values)], axis=-1)
+    values &= np.uint32((1 << bits) - 1)
+    asked = contributing(held, selector, e.shape[1])
+    flat = np.zeros((e.shape[0], m * columns), np.uint32)
+    flat[:, positions(held.layout)[asked]] = values[:, asked]
+    return flat.reshape(-1, columns, m).transpose(0, 2, 1)
+
+
+def expand(held: Metadata, a: Array, words: Array, ask: Array, name: str) -> Array:
+    """A sparse `(n, m, k / 2)` at full depth.  `ask`: which of the n matter, of which bits that mean nothing are a
+    fault."""
+    n, m, columns = words.shape
+    shifts = np.arange(held.groups, dtype=np.uint32) * np.uint32(4)
+    bits = (words[..., None] >> shifts & np.uint32(15)).reshape(n, m, columns * held.groups)
+    where = kept_table(held)[bits]
+    wrong = (where[..., 0] < 0) & ask[:, None, None]
+    if wrong.any():
+        _, r, g = (int(x[0]) for x in np.nonzero(wrong))
+        known = ", ".join(f"{b:04b}" for b in held.kept)
+        first = bits[tuple(x[0] for x in np.nonzero(wrong))]
+        raise Fault(
+            "metadata", f"{name}: expected one of {known} as metadata of row {r}, group {g} of A, got {int(first):04b}"
+        )
+    out = np.zeros((n, m, columns * held.groups, held.group), a.dtype)
+    np.put_along_axis(out, np.maximum(where, 0), a.reshape(where.shape), axis=-1)
+    return out.reshape(n, m, -1)
+
+
+def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
+    """Fragments `(warps, 32, values)` as a matrix `(warps, rows, columns)`."""
+    rows, columns = row.tile(operand)
+    flat = np.zeros((values.shape[0], rows * columns), values.dtype)
+    flat[:, positions(row.layout(operand))] = values
+    return flat.reshape(-1, columns, rows).transpose(0, 2, 1)
+
+
+def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
+    """The step of one product."""
+    held = row.metadata
+    assert held is not None
+    m, _, _ = row.shape_mnk
+    kinds = (str(row.emit["type_a"]), str(row.emit["type_b"]))
+    exact = np.int64 if row.d == "i32" else np.float64
+    leaves: list[list[Leaf]] = [[c.leaf_of(s) for s in part] for part in (used.a, used.b, used.c, used.outs)]
+    c.fn.collective = True
+
+    def operand(R: Regs, g: Group, name: str, slots: list[int], kind: str, own: list[Leaf]) -> Array:
+        parts = [decode(R[s], leaf, kind, g) for s, leaf in zip(slots, own)]
+        return _tile(row, name, np.concatenate(parts, axis=2).astype(exact))
+
+    def step(R: Regs, g: Group) -> None:
+        warps = g.lanes // 32
+        if g.mask.n:
+            whole_warps(g, "mma.sp")
+        selector = int(active_uniform(R[used.selector], g.mask, "the sparsity selector")) if g.mask.n else 0
+        if not 0 <= selector < held.selectors:
+            raise Fault("metadata", f"mma.sp: expected a selector from 0 to {held.selectors - 1}, got {selector}")
+        a = operand(R, g, "A", used.a, kinds[0], leaves[0])
+        b = operand(R, g, "B", used.b, kinds[1], leaves[1])
+        e = to_lanes(R[used.e], _I32, g.lanes).reshape(warps, 32).view(np.uint32)
+        words = words_of(held, m, row.tile("E")[1], e, selector)
+        ask = np.asarray(g.mask.array.reshape(warps, 32).any(axis=1))
+        product = expand(held, a, words, ask, "mma.sp") @ b.transpose(0, 2, 1)
+        parts = [to_lanes(R[s], leaf, g.lanes).reshape(warps, 32, -1) for s, leaf in zip(used.c, leaves[2])]
+        total = product + _tile(row, "C", np.concatenate(parts, axis=2).astype(exact))
+        if row.emit["saturate"]:
+            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+        flat = total.transpose(0, 2, 1).reshape(warps, -1)
+        result = flat[:, positions(row.layout_c)].astype(leaves[3][0].dtype)
+        per = result.shape[2] // len(used.outs)
+        for i, (s, leaf) in enumerate(zip(used.outs, leaves[3])):
+            R[s] = np.ascontiguousarray(result[:, :, i * per : (i + 1) * per]).reshape(g.lanes, *leaf.shape)
+
+    return step
+
+
+def row_of(c: FnCompiler, shape: tuple[int, int, int], a: str, b: str, saturate: bool, out: Leaf) -> MmaAtom:
+    """The row of the table for PTX types of A and B and a result register.  Raises InterpError."""
+    from cute_dialect.arch.elements import by_ptx
+    from cute_dialect.arch.errors import AtomError
+    from cute_dialect.arch.table import find_mma_sp
+
+    d = "f16" if out.name.endswith("f16") else "i32" if out.kind == "i" else "f32"
+    try:
+        return find_mma_sp(shape, (d, by_ptx(a), by_ptx(b), d), saturate)
+    except AtomError as e:
+        raise InterpError("unsupported", str(e)) from None
+
+
+def _emit(c: FnCompiler, op: Operation, row: MmaAtom) -> None:
+    values = [c.use(v) for v in op.operands]
+    na, nb, nc = (row.registers(x).count for x in "ABC")
+    if len(values) != na + nb + nc + 2:
+        raise InterpError("unsupported", f"expected {na + nb + nc + 2} operands of mma.sp, got {len(values)}")
+    a, b, acc = values[:na], values[na : na + nb], values[na + nb : -2]
+    used = Registers(a, b, acc, values[-2], values[-1], list(c.defines(op.results[0])))
+    c.emit(op, compile_mma(c, row, used), keep=True)
+
+
+def _mma_sp_sync(c: FnCompiler, op: Operation) -> None:
+    if attr_of(op, "orderedMetadata") is None:
+        raise InterpError("unsupported", "expected nvvm.mma.sp.sync with ordered metadata")
+    shape = shape_of(op)
+    sizes = segments(op, 5)
+    a, b = (enum_word(attr_of(op, f"multiplicand{x}PtxType")) for x in "AB")
+    saturate = enum_word(attr_of(op, "intOverflowBehavior")) == "satfinite"
+    acc = c.leaf_of(c.use(op.operands[sizes[0] + sizes[1]]))
+    _emit(c, op, row_of(c, (shape["m"], shape["n"], shape["k"]), a, b, saturate, acc))
+
+
+def mma_sp_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    """`llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e4m3.f32`; see `matrix.mma_by_name`."""
+    names = [n for n in m[4].split(".") if n != "satfinite"]
+    a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
+    acc = c.leaf_of(c.use(op.operands[-3]))
+    if a in ("f16", "f32") and b == a:  # named by D and C
+        a = b = "f16"
+    _emit(c, op, row_of(c, (int(m[1]), int(m[2]), int(m[3])), a, b, "satfinite" in m[4], acc))
+
+
+OPS: dict[str, Builder] = {"nvvm.mma.sp.sync": _mma_sp_sync}
+
+__all__ = ["OPS", "expand", "mma_sp_by_name", "words_of"]
