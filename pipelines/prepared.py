@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from cute_dialect.pipelines import driver as cuda
@@ -29,10 +29,10 @@ from cute_dialect.pipelines.tensor_maps import EncodedMaps
 __all__ = ["BoundCall", "Frame", "Ready", "Word"]
 
 _Slots: TypeAlias = tuple[ctypes.c_uint64, ...]
-_Maps: TypeAlias = tuple[Mapping[int, int], ...]
-Frame: TypeAlias = tuple[_Slots, _Maps, ctypes.c_uint64, Callable[[], int], object]
-"""What one launch writes: the words (as in :attr:`Ready.words`), the tensor maps by address, the stream; then the
-driver's call with all that, which gives its code, and what must stay alive."""
+_Known: TypeAlias = tuple[dict[int, int], ...]
+Frame: TypeAlias = tuple[_Slots, _Known, ctypes.c_uint64, Callable[[], int], tuple[EncodedMaps, ...], object]
+"""What one launch writes: the words (as in :attr:`Ready.words`), the known tensor maps, the stream; then the driver's
+call with all that, which gives its code, what makes tensor maps, and what must stay alive."""
 
 Word: TypeAlias = tuple[int, int, int]
 """A word to write: number of the array argument, bytes to add, number of its tensor map (-1: the address itself)."""
@@ -83,14 +83,15 @@ class Ready:
             config.attribute_count = 1
         stream = word(config, cuda.LaunchConfig.stream.offset)
         keep += [memory, parameters]
-        return tuple(slots), maps, stream, self._gpu.launcher(self._function, config, parameters), keep
+        run = self._gpu.launcher(self._function, config, parameters)
+        return tuple(slots), tuple([m.known for m in maps]), stream, run, maps, keep
 
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
         """Write the addresses of the arguments (one each) into a frame.  Raises :class:`CudaError` for a tensor map."""
-        slots, maps, _, _, _ = frame
+        slots, _, _, _, maps, _ = frame
         for slot, (argument, add, number) in zip(slots, self.words):
             address = addresses[argument]
-            slot.value = address + add if number < 0 else maps[number][address]
+            slot.value = address + add if number < 0 else maps[number].at(address)
 
     def launch(self, addresses: Sequence[int], stream: int) -> None:
         """Launch for arrays at ``addresses`` (one an argument).  Raises :class:`CudaError`."""
@@ -99,7 +100,7 @@ class Ready:
         except IndexError:
             frame = self.frame()
         self.write(frame, addresses)
-        _, _, where, run, _ = frame
+        _, _, where, run, _, _ = frame
         where.value = stream
         code = run()
         if code:
@@ -171,7 +172,7 @@ class BoundCall:
             if self._ready.plan.empty:
                 return
             frame = self._frame()
-        _, _, where, run, _ = frame
+        _, _, where, run, _, _ = frame
         where.value = raw
         code = run()
         if code:

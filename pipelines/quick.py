@@ -5,14 +5,15 @@ tensors and numbers and launches again.  It is straight-line code, generated for
 are numbers, and where their addresses go; nothing of it comes from the user (shapes, strides, types and numbers are
 values that it closes over), and kernels of the same form share it.  For ``k(a, 2)``, ``a`` contiguous::
 
-    def make(t0, d0, s0, t1, v1, device, mask, frames, new_frame, failed, stream_now, stream_of):
+    def make(t0, d0, g0, s0, t1, v1, guard, device, mask, frames, new_frame, write, failed, stream_now, stream_of):
         def call(args, stream):
             try:
                 a0, a1 = args
             except ValueError:
                 return False
-            if not (type(a0) is t0 and a0.dtype is d0 and a0.get_device() == device and a0.shape == s0
-                    and a0.is_contiguous() and type(a1) is t1 and a1 == v1):
+            if not (type(a1) is t1 and a1 == v1) or not guard(a0) and not (
+                type(a0) is t0 and a0.dtype is d0 and a0.device == g0 and a0.shape == s0 and a0.is_contiguous()
+            ):
                 return False
             p0 = a0.data_ptr()
             if p0 & mask:
@@ -22,7 +23,7 @@ values that it closes over), and kernels of the same form share it.  For ``k(a, 
                 frame = frames.pop()
             except IndexError:
                 frame = new_frame()
-            (w0,), maps, where, run, _ = frame
+            (w0,), (), where, run, _, _ = frame
             w0.value = p0
             where.value = raw
             code = run()
@@ -32,8 +33,18 @@ values that it closes over), and kernels of the same form share it.  For ``k(a, 
             return True
         return call
 
+The word of a tensor map is found by address, ``w0.value = m0[p0]``; an address that is not known goes to ``write``.
+
+``guard`` compares all tensors in one call: it is what torch's own compiler asks whether compiled code may run again
+(``TensorGuards``: Python type, dispatch keys, element type, device, sizes, strides).  Its yes is taken where it has
+shown once that it sees each of those differ; its no says little (it also minds gradients, inference mode, and a tensor
+given twice), so then the tensors are asked one by one, as they are where torch has no such guard.
+
 ``is_contiguous()`` costs half of ``stride()`` and says as much once the shape is known: it leaves open only strides of
 dimensions of extent 1, which no kernel uses.
+
+Costs on a 2.6 GHz EPYC with torch 2.13, in ns: ``type`` 16, ``dtype`` 52, ``device ==`` 90, ``shape ==`` 116,
+``stride() ==`` 126, ``is_contiguous()`` 66, ``data_ptr()`` 69; the guard 360 for three tensors.
 """
 
 from __future__ import annotations
@@ -56,11 +67,12 @@ _TEXT, _NUMBER, _CONTIGUOUS, _STRIDED = "text", "number", "contiguous", "strided
 
 class _Form(NamedTuple):
     """What the code of a quick call depends on: kinds of arguments, words to write, whether all addresses are aligned
-    to the mask."""
+    to the mask, whether there is a guard."""
 
     kinds: tuple[str, ...]
     words: tuple[Word, ...]
     aligned: bool
+    guarded: bool
 
 
 def number_key(value: object) -> object:
@@ -86,8 +98,8 @@ def torch_key(args: tuple[object, ...], mask: int) -> tuple[object, ...] | None:
     for a in args:
         if type(a) in types:
             tensor = cast(Any, a)
-            device: int = tensor.get_device()
-            if device < 0:
+            device = tensor.device
+            if device.type != "cuda":
                 return None
             key += (type(a), tensor.shape, tensor.stride(), tensor.dtype, device, tensor.data_ptr() & mask)
             tensors += 1
@@ -115,15 +127,17 @@ def quick_call(ready: Ready, args: tuple[object, ...], mask: int) -> QuickCall |
     types = _tensor_types(torch)
     kinds: list[str] = []
     values: list[object] = []
+    tensors: list[object] = []
     lows: list[int] = []
     for a in args:
         if type(a) in types:
             t = cast(Any, a)
             contiguous = bool(t.is_contiguous())
             kinds.append(_CONTIGUOUS if contiguous else _STRIDED)
-            values += (type(a), t.dtype, t.shape)
+            values += (type(a), t.dtype, t.device, t.shape)
             if not contiguous:
                 values.append(t.stride())
+            tensors.append(a)
             lows.append(t.data_ptr() & mask)
         elif type(a) in (int, float, bool):
             kinds.append(_TEXT if a == 0.0 and type(a) is float else _NUMBER)
@@ -132,9 +146,56 @@ def quick_call(ready: Ready, args: tuple[object, ...], mask: int) -> QuickCall |
             return None
     if not lows or any(kinds[argument] in (_TEXT, _NUMBER) for argument, _, _ in ready.words):
         return None  # no tensor, or an address given as a number
-    form = _Form(tuple(kinds), ready.words, not any(lows))
-    rest = (ready.device, mask, ready.frames, ready.frame, ready.failed, current_stream_of_torch(), stream_of)
-    return _maker(form)(*values, *(() if form.aligned else lows), *rest)
+    guard = _guard(tensors)
+    form = _Form(tuple(kinds), ready.words, not any(lows), guard is not None)
+    rest = (
+        guard,
+        ready.device,
+        mask,
+        ready.frames,
+        ready.frame,
+        ready.write,
+        ready.failed,
+        current_stream_of_torch(),
+        stream_of,
+    )
+    return _maker(form)(*values, *([] if form.aligned else lows), *rest)
+
+
+def _guard(tensors: list[object]) -> Callable[..., bool] | None:
+    """What tells whether tensors are like these; ``None`` if torch has nothing that is sure to."""
+    torch = sys.modules["torch"]
+    make = _guard_maker(torch)
+    guard = make(*tensors) if make is not None else None
+    return guard if guard is not None and guard(*tensors) else None
+
+
+@lru_cache(maxsize=1)
+def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
+    """What makes guards, if this version of torch has them and they see what they must."""
+    try:
+        guards = torch._C._dynamo.guards.TensorGuards
+
+        def make(*tensors: object) -> Callable[..., bool]:
+            return guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+
+        def empty(*shape: int, device: str = "cpu", dtype: Any = torch.float32) -> Any:
+            return torch.empty(shape, device=device, dtype=dtype)
+
+        others = (
+            empty(4, 7),
+            empty(4, 6, 1),
+            empty(6, 4).t(),
+            empty(4, 6, dtype=torch.float16),
+            empty(4, 6, device="meta"),
+            torch.nn.Parameter(empty(4, 6)),
+            None,
+            4,
+        )
+        guard, same = make(empty(4, 6)), empty(4, 6)
+        return make if guard(same) and not any(guard(x) for x in others) else None
+    except Exception:  # whatever a later torch says instead
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -147,48 +208,61 @@ def _maker(form: _Form) -> Callable[..., QuickCall]:
 def _source(form: _Form) -> str:
     """The code for a form: numbers and names that are made here, nothing else."""
     given: list[str] = []
+    numbers: list[str] = []
     tests: list[str] = []
     tensors: list[int] = []
     for i, kind in enumerate(form.kinds):
         given.append(f"t{i}")
-        tests.append(f"type(a{i}) is t{i}")
         if kind in (_TEXT, _NUMBER):
             given.append(f"v{i}")
-            tests.append(f"repr(a{i}) == v{i}" if kind == _TEXT else f"a{i} == v{i}")
+            numbers += (f"type(a{i}) is t{i}", f"repr(a{i}) == v{i}" if kind == _TEXT else f"a{i} == v{i}")
             continue
         tensors.append(i)
-        given += (f"d{i}", f"s{i}")
-        tests += (f"a{i}.dtype is d{i}", f"a{i}.get_device() == device", f"a{i}.shape == s{i}")
+        given += (f"d{i}", f"g{i}", f"s{i}")
+        tests += (
+            f"type(a{i}) is t{i}",
+            f"a{i}.dtype is d{i}",
+            f"a{i}.device == g{i}",
+            f"a{i}.shape == s{i}",
+        )
         if kind == _CONTIGUOUS:
             tests.append(f"a{i}.is_contiguous()")
         else:
             given.append(f"e{i}")
             tests.append(f"a{i}.stride() == e{i}")
+    condition = f"not ({' and '.join(tests)})"
+    if form.guarded:
+        condition = f"not guard({', '.join(f'a{i}' for i in tensors)}) and {condition}"
+    if numbers:
+        condition = f"not ({' and '.join(numbers)}) or {condition}"
     if form.aligned:
         misaligned = f"({' | '.join(f'p{i}' for i in tensors)}) & mask"
     else:
         given += [f"l{i}" for i in tensors]
         misaligned = " or ".join(f"p{i} & mask != l{i}" for i in tensors)
     slots = "".join(f"w{j}, " for j in range(len(form.words)))
+    known = "".join(f"m{number:d}, " for _, _, number in form.words if number >= 0)
     writes: list[str] = []
     for j, (argument, add, number) in enumerate(form.words):
-        writes.append(
-            f"w{j}.value = "
-            + (
-                (f"p{argument} + {add:d}" if add else f"p{argument}")
-                if number < 0
-                else f"maps[{number:d}][p{argument}]"
-            )
-        )
+        value = f"m{number:d}[p{argument}]" if number >= 0 else f"p{argument} + {add:d}" if add else f"p{argument}"
+        writes.append(f"w{j}.value = {value}")
+    if known:
+        given_addresses = "".join(f"p{i}, " if i in tensors else "0, " for i in range(len(form.kinds)))
+        writes = [
+            "try:",
+            *[f"    {w}" for w in writes],
+            "except KeyError:",
+            f"    write(frame, ({given_addresses}))",
+        ]
     unpack = "".join(f"a{i}, " for i in range(len(form.kinds)))
     lines = [
-        f"def make({', '.join(given)}, device, mask, frames, new_frame, failed, stream_now, stream_of):",
+        f"def make({', '.join(given)}, guard, device, mask, frames, new_frame, write, failed, stream_now, stream_of):",
         "    def call(args, stream):",
         "        try:",
         f"            {unpack.rstrip()} = args" if unpack else "            () = args",
         "        except ValueError:",
         "            return False",
-        f"        if not ({' and '.join(tests)}):",
+        f"        if {condition}:",
         "            return False",
         *[f"        p{i} = a{i}.data_ptr()" for i in tensors],
         f"        if {misaligned}:",
@@ -198,7 +272,7 @@ def _source(form: _Form) -> str:
         "            frame = frames.pop()",
         "        except IndexError:",
         "            frame = new_frame()",
-        f"        ({slots}), maps, where, run, _ = frame" if slots else "        _, maps, where, run, _ = frame",
+        f"        ({slots}), ({known}), where, run, _, _ = frame",
         *[f"        {w}" for w in writes],
         "        where.value = raw",
         "        code = run()",

@@ -90,22 +90,26 @@ def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
     )
 
 
-class EncodedMaps(dict[int, int]):
-    """Address of the array → host address of the 128 bytes of its tensor map, made when it is first asked for.
+class EncodedMaps:
+    """The tensor maps of one parameter, made at the first launch on an address; the last few are kept.
 
-    The last few are kept.  For one thread at a time; an address that this gave is good until the next is asked for.
-    Asking raises :class:`CudaError` if the driver refuses the map.
+    For one thread at a time.
     """
 
-    __slots__ = ("_gpu", "_made", "_map")
+    __slots__ = ("_gpu", "_made", "_map", "known")
 
     def __init__(self, gpu: Driver, tensor_map: TensorMap):
-        super().__init__()
         self._gpu = gpu
         self._map = tensor_map
         self._made: dict[int, object] = {}
+        self.known: dict[int, int] = {}
+        """Address of the array → host address of the 128 bytes, good until :meth:`at` is asked for a new one."""
 
-    def __missing__(self, address: int) -> int:
+    def at(self, address: int) -> int:
+        """Host address of the map for an array at ``address``.  Raises :class:`CudaError` if the driver refuses it."""
+        found = self.known.get(address)
+        if found is not None:
+            return found
         m = self._map
         start = address + m.address.offset
         codes = (m.element, m.interleave, m.swizzle, m.l2, m.oob)
@@ -118,9 +122,9 @@ class EncodedMaps(dict[int, int]):
         memory = (ctypes.c_uint8 * (MAP_BYTES + 64))()
         at = -(-ctypes.addressof(memory) // 64) * 64
         ctypes.memmove(at, data, MAP_BYTES)
-        if len(self) >= _KEPT:
-            oldest = next(iter(self))
-            del self[oldest], self._made[oldest]
-        self[address] = at
+        if len(self.known) >= _KEPT:
+            oldest = next(iter(self.known))
+            del self.known[oldest], self._made[oldest]
+        self.known[address] = at
         self._made[address] = memory
         return at

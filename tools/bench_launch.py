@@ -2,8 +2,10 @@
 
 Built: elementwise add in f32 (three arrays) and a Hopper GEMM in f16 (three tensor maps).  Measured, in microseconds a
 call, the best of 50 rounds of 200 calls (so that the queue never fills): a call of the kernel on torch tensors, a bound
-launch, the same beside fresh output tensors in turn, and the driver's ``cuLaunchKernelEx`` alone.  The results are
-compared with torch's first, launched plainly and from a CUDA graph.
+launch, a call with one of four output tensors in turn, one with two shapes in turn, and the driver's
+``cuLaunchKernelEx`` alone, in the cheapest way that ctypes has (arguments converted before).  The differences say where
+a call's time goes: reading, checking and writing the arguments (call - bound), stream and frame (bound - driver), the
+driver.  The results are compared with torch's first, launched plainly, bound, from a CUDA graph, and from two threads.
 """
 
 # torch is not there where the types are checked.
@@ -30,12 +32,21 @@ __all__ = ["Measured", "build", "run"]
 
 
 class Measured(NamedTuple):
-    """Microseconds of host time: a call, a bound launch, a call that writes to other memory each time, the driver."""
+    """Microseconds of host time: a call, a bound launch, a call that writes to other memory each time, one that has
+    another shape each time, the driver alone."""
 
     call: float
     bound: float
     other_output: float
+    other_shape: float
     driver: float
+
+    def __str__(self) -> str:
+        arguments, rest = self.call - self.bound, self.bound - self.driver
+        return (
+            f"{self.call:.2f} us a call = arguments {arguments:.2f} + stream and frame {rest:.2f} + "
+            f"cuLaunchKernelEx {self.driver:.2f}"
+        )
 
 
 def build(folder: str, chip: str) -> list[str]:
@@ -70,9 +81,11 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         other = inputs if name == "add" else (a, b.t())
         expected = peer(*other)
         check(kernel, inputs, outputs[0], expected)
-        say(f"  right: {name}, plainly and from a graph")
+        check_threads(kernel, inputs, outputs, expected)
+        say(f"  right: {name}, plainly, bound, from a graph, from two threads")
         ours = measure(kernel, inputs, outputs)
         theirs = _host(partial(peer, *other, out=outputs[0]))
+        say(f"  {name}: {ours}; torch.{peer.__name__} {theirs:.2f}")
         for what, value in ours._asdict().items():
             row = {"name": f"{name}: {what.replace('_', ' ')}", "ours": value, "peer": theirs, "unit": "us"}
             rows.append({**row, "ratio": theirs / value})
@@ -98,17 +111,51 @@ def check(kernel: Kernel, inputs: tuple[torch.Tensor, ...], output: torch.Tensor
             raise BenchError(f"{kernel.name}, {name}: the output is not torch's")
 
 
+def check_threads(
+    kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor], expected: torch.Tensor
+) -> None:
+    """Call from two threads at once, on other outputs.  Raises :class:`BenchError` where one is another's."""
+    from threading import Thread
+
+    import torch
+
+    def work(mine: torch.Tensor) -> None:
+        for _ in range(500):
+            kernel(*inputs, mine)
+
+    for output in outputs:
+        output.fill_(float("nan"))
+    torch.cuda.synchronize()
+    threads = [Thread(target=work, args=(output,)) for output in outputs[:2]]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    torch.cuda.synchronize()
+    if not all(torch.equal(o, expected) for o in outputs[:2]) or not all(o.isnan().all() for o in outputs[2:]):
+        raise BenchError(f"{kernel.name}, from two threads: the output is not torch's")
+
+
 def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor]) -> Measured:
     """The host's time for each way to launch."""
     bound = kernel.bind(*inputs, outputs[0])
     bound()
     turns = cycle(outputs)
+    half = outputs[0].shape[0] // 2
+    shapes = cycle([(*inputs, outputs[0]), (inputs[0][:half], *_halves(inputs[1:], outputs[0], half))])
     return Measured(
         call=_host(partial(kernel, *inputs, outputs[0])),
         bound=_host(bound),
         other_output=_host(lambda: kernel(*inputs, next(turns))),
+        other_shape=_host(lambda: kernel(*next(shapes))),
         driver=_host(bound.driver_call),
     )
+
+
+def _halves(rest: tuple[torch.Tensor, ...], output: torch.Tensor, half: int) -> tuple[torch.Tensor, ...]:
+    """The other arguments where the first has half its rows: an addend has half too, a GEMM's second matrix all."""
+    same = output.shape == rest[0].shape
+    return (*[x[:half] if same else x for x in rest], output[:half])
 
 
 def _host(launch: Callable[[], object]) -> float:

@@ -110,3 +110,94 @@ def test_from_another_thread(artifacts: Path) -> None:
     worker.join()
     torch.cuda.synchronize()
     assert torch.equal(c, a + b)
+
+
+def test_from_two_threads_at_once(artifacts: Path) -> None:
+    """Each launch has parameters of its own: what one thread writes never reaches the other's."""
+    import threading
+
+    k = load(artifacts / "f32-stream").kernel("add")
+    a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
+    mine = [torch.full_like(a, float("nan")) for _ in range(2)]
+    others = [torch.randn_like(a) for _ in range(2)]
+    torch.cuda.synchronize()
+    bound = [k.bind(a, o, c) for o, c in zip(others, mine)]
+
+    def work(i: int) -> None:
+        for _ in range(300):
+            k(b, b, mine[i])
+            bound[i]()
+            k(a, others[i], mine[i])
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    torch.cuda.synchronize()
+    for other, c in zip(others, mine):
+        assert torch.equal(c, a + other)
+
+
+def test_under_another_context(artifacts: Path) -> None:
+    """With a context current that is not the GPU's primary one, the launch goes to the primary one, and it stays so."""
+    import ctypes
+
+    k = load(artifacts / "f32-stream").kernel("add")
+    a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
+    c = torch.empty_like(a)
+    bound = k.bind(a, b, c)
+    driver = ctypes.CDLL("libcuda.so.1")
+    own, now = ctypes.c_void_p(), ctypes.c_void_p()
+    for launch in (lambda: k(a, b, c), lambda: k(a, b, c), bound):
+        c.fill_(float("nan"))
+        torch.cuda.synchronize()
+        assert driver.cuCtxCreate_v2(ctypes.byref(own), 0, 0) == 0
+        try:
+            launch()
+            assert driver.cuCtxGetCurrent(ctypes.byref(now)) == 0 and now.value == own.value
+        finally:
+            assert driver.cuCtxDestroy_v2(own) == 0
+        torch.cuda.synchronize()
+        assert torch.equal(c, a + b)
+
+
+def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("NOT RUN: one GPU here, this needs two")
+    k = load(artifacts / "f32-stream").kernel("add")
+    for _ in range(3):
+        for number in (0, 1):
+            a, b = (torch.randn(64, 512, device=f"cuda:{number}") for _ in range(2))
+            c = torch.full_like(a, float("nan"))
+            k(a, b, c)
+            torch.cuda.synchronize(number)
+            assert torch.equal(c, a + b)
+            assert torch.cuda.current_device() == 0
+
+
+def test_like_calls_are_told_from_others(artifacts: Path) -> None:
+    """What torch's guard minds and we do not: gradients, inference mode, a tensor given twice; and what both mind."""
+    from cute_dialect.pipelines.binding import LaunchError
+
+    k = load(artifacts / "f32-stream").kernel("add")
+    a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
+    c = torch.empty_like(a)
+    k(a, b, c)
+    leaf = torch.nn.Parameter(b)
+    for x, y in ((a, b), (a, a), (a, leaf), (a, b), (a.clone().requires_grad_(), b)):
+        for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+            c.fill_(float("nan"))
+            with mode():
+                k(x, y, c)
+            assert torch.equal(c, x + y)
+    for wrong in (b.half(), b.cpu(), b.t()):
+        with pytest.raises(LaunchError):
+            k(a, wrong, c)
+    wide = torch.randn(64, 1024, device="cuda")
+    k(a, wide[:, 512:], c)
+    assert torch.equal(c, a + wide[:, 512:])
+    for tensor in (a, b, c):  # the same objects, of another shape
+        tensor.data = torch.randn(33, 260, device="cuda")
+    k(a, b, c)
+    assert torch.equal(c, a + b)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from im2col_support import CASES, Case, arrays, text
+from im2col_support import CASES, CHANNELS, Case, arrays, copy_text, stored, text
 
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES
 from cute_dialect.pipelines import compile as compile_cute
@@ -19,6 +19,27 @@ def test_columns_of_pixels(case: Case) -> None:
     x, y, want = arrays(case, 3)
     compile_cute(text(case), emit="base").kernel("launch")(x, y, device="cpu")
     assert np.array_equal(y, want)
+
+
+@pytest.mark.parametrize("tiled", [False, True], ids=["copy", "tiled_copy"])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_copies_of_columns(case: Case, tiled: bool) -> None:
+    """``cute.copy`` and ``cute.tiled_copy`` to and from shared memory; what is outside of the tensor is not stored."""
+    x, y, want = arrays(case, 3, CHANNELS)
+    z = np.zeros_like(x.T).T
+    compile_cute(copy_text(case, tiled), emit="base").kernel("launch")(x, y, z, device="cpu", checks=("race", "uninit"))
+    assert np.array_equal(y, want)
+    assert np.array_equal(z, stored(case, x))
+
+
+def test_ptx_of_the_copies() -> None:
+    made = compile_cute(copy_text(CASES[1], False), emit="ptx", cache=False).artifact.code[0].ptx
+    for instruction in (
+        "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group",
+        "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group",
+        "cp.async.bulk.prefetch.tensor.4d.L2.global.im2col",
+    ):
+        assert instruction in made
 
 
 def test_ptx_of_the_instruction() -> None:
@@ -48,7 +69,7 @@ class Im2colDriver(Driver):
 def test_the_driver_gets_the_numbers() -> None:
     gpu = Im2colDriver()
     maps = EncodedMaps(gpu, MAP)
-    assert maps[4096] == maps[4096] and maps[4096] % 64 == 0
+    assert maps.at(4096) == maps.at(4096) == maps.known[4096] and maps.at(4096) % 64 == 0
     codes = (ELEMENT_CODES["f16"], 0, 3, 2, 0)
     strides = (128, 896, 5376)
     assert gpu.asked == [(4096, (64, 7, 6, 2), strides, (-1, -1), (-1, -1), 64, 16, (1, 1, 1, 1), *codes)]

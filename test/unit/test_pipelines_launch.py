@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from functools import lru_cache
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -494,13 +496,20 @@ def test_without_a_gpu_the_message_says_what_to_do() -> None:
         pytest.skip("there is a GPU here")
 
 
+class FakeDevice(NamedTuple):
+    """A torch.device."""
+
+    type: str
+    index: int
+
+
 class FakeTensor:
     """As much of a torch tensor as the launcher looks at."""
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], pointer: int, device: int = 0):
         self.shape, self._strides, self._pointer, self._device = shape, strides, pointer, device
         self.dtype = "torch.float32"
-        self.device = type("D", (), {"type": "cuda" if device >= 0 else "cpu"})()
+        self.device = FakeDevice("cuda" if device >= 0 else "cpu", device)
 
     def stride(self) -> tuple[int, ...]:
         return self._strides
@@ -599,3 +608,97 @@ def test_bind(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(gpu.launches) == 5
     with pytest.raises(DeviceError, match="expected an array in GPU memory"):
         k.bind(*[np.zeros((2, 2), np.float32)] * 3)
+
+
+def three(first: int) -> list[FakeTensor]:
+    """Tensors for @add_v, at addresses of their own."""
+    return [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * (3 * first + j)) for j in range(3)]
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_launch_during_another_has_its_own_parameters(
+    gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch, bound: bool
+) -> None:
+    """While the driver works for one thread, Python's lock is free and another launches the same kernel."""
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    outer, inner = three(0), three(1)
+    call = k.bind(*outer) if bound else None
+    seen: list[list[bytes]] = []
+    depth = 0
+
+    def run(record: dict[str, object]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth == 1:
+            (call or k)(*([] if call else inner), stream=8)
+        depth -= 1
+        seen.append(parameters(record))
+
+    k(*outer)
+    gpu.kernels = {"add_v": run}
+    for _ in range(2):
+        (call or k)(*([] if call else outer), stream=9)
+        both = [[matrix_bytes(x.data_ptr(), 17, 128, 128) for x in a] for a in (outer if call else inner, outer)]
+        assert seen == both
+        assert [r["stream"] for r in gpu.launches[-2:]] == [9, 8]
+        seen.clear()
+
+
+def test_a_launch_under_another_context_or_none(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver refuses; the launch is made in the GPU's primary context, and the thread's own comes back."""
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    arrays = three(0)
+    k(*arrays)
+    call = k.bind(*arrays)
+    for launch in (call, lambda: k(*arrays)):
+        for context, after in ((77, 77), (0, gpu.primary_context(0)), (gpu.primary_context(0),) * 2):
+            gpu.context, launched = context, len(gpu.launches)
+            launch()
+            assert len(gpu.launches) == launched + 1 and gpu.context == after
+
+
+@pytest.mark.parametrize("context", [1000, 77])
+def test_what_the_driver_refuses_is_an_error(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch, context: int) -> None:
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    arrays = three(0)
+    codes = iter([0, 700, 700])
+    launcher = gpu.launcher
+    monkeypatch.setattr(gpu, "launcher", lambda *a: lambda: next(codes))
+    k(*arrays)
+    gpu.context = context
+    with pytest.raises(cuda.CudaError, match=r"cuLaunchKernelEx failed with .* \(700\)"):
+        k(*arrays)
+    assert gpu.context == context
+    monkeypatch.setattr(gpu, "launcher", launcher)
+    gpu.context = 1000
+    k(*arrays)
+    assert len(gpu.launches) == 1
+
+
+def test_numbers_are_told_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By type and sign: a call with -0.0 is not like one with 0.0, nor one with True like one with 1."""
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    seen: list[bytes] = []
+    gpu.kernels = {"k": lambda record: seen.append(bytes((ctypes.c_uint8 * 4).from_address(record["parameters"][1])))}
+    text = module(kernel("k", ["!cute.ptr<f32, gmem>", "f32"], ["!llvm.ptr<1>", "f32"]), POINTER_HOST)
+    k = compile_cute(text).kernel("k")
+    tensor = FakeTensor((4,), (1,), ALIGNED)
+    for number in (0.0, -0.0, 2.5, 0.0, -0.0, 2, True) * 2:
+        for options in ({}, {"stream": 3}, {"grid": (1, 1, 1)}):
+            k(tensor, number, **options)  # type: ignore[arg-type]
+            assert seen[-1] == np.float32(number).tobytes()
+            assert gpu.launches[-1]["stream"] == options.get("stream", 55)
+
+
+POINTER_HOST = """\
+  func.func @launch(%a: !llvm.ptr<1>, %x: f32) attributes {cute.args = ["!cute.ptr<f32, gmem>", "f32"]} {
+    %one = arith.constant 1 : index
+    %t = arith.constant 128 : index
+    gpu.launch_func @kernels::@k blocks in (%one, %one, %one) threads in (%t, %one, %one)
+      args(%a : !llvm.ptr<1>, %x : f32)
+    return
+  }
+"""
