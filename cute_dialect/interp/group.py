@@ -8,6 +8,7 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.memory import LOCAL_WINDOW, Buffer, GlobalMemory, Site, place
+from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Group:
         self.smem_offset = 0
         self.smem_lane = smem_lane
         self.local_size = launch.local_size
+        self.local_valid = launch.local_valid
         self.local = Buffer(0, np.full(self.lanes * self.local_size, 0xFF, np.uint8), "local memory")
         self.local_lane = np.arange(self.lanes, dtype=np.int64) * self.local_size
         self.frame = 0
@@ -246,15 +248,14 @@ class Group:
         )
 
     def warn_uninit(self, site: Site, buf: Buffer, offset: int) -> None:
-        row = offset % self.smem_size if self.smem_size else offset
+        row = offset % round_up(self.smem_size, 1024) if self.smem_lane is not None else offset
+        where = f"{buf.name} at byte offset {row}{self.launch.shared_names.place(row)}"
         if self.launch.strict_uninit:
             raise Fault(
                 "uninit",
-                f"{site.verb} of {site.nbytes} bytes of {buf.name} at byte offset {row}: nothing has written them",
+                f"{site.verb} of {site.nbytes} bytes of {where}: nothing has written them",
             )
-        self.launch.warn(
-            ("uninit", id(site)), f"{site.verb} of {buf.name} at byte offset {row}, which nothing has written"
-        )
+        self.launch.warn(("uninit", id(site)), f"{site.verb} of {where}, which nothing has written")
 
     def note_poison_store(self) -> None:
         self.launch.poison_stores += 1

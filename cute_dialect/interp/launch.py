@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.errors import InterpError, op_name
@@ -60,6 +61,19 @@ def _find(program: Program, name: str) -> Operation:
 
 def _stack_size(fn: Function) -> int:
     return fn.frame_size + max((_stack_size(f) for f in fn.callees), default=0)
+
+
+def _place_locals(launch: Launch, fn: Function) -> None:
+    """How much local memory a thread has, and what lies in it."""
+    launch.local_size = _stack_size(fn)
+    launch.local_valid = np.zeros(launch.local_size, np.bool_)
+    launch.local_names = Allocations(fn.allocas)
+    todo = [(fn, 0)]
+    while todo:
+        f, base = todo.pop()
+        for a in f.allocas:
+            launch.local_valid[base + a.start : base + a.start + a.size] = True
+        todo += [(callee, base + f.frame_size) for callee in f.callees]
 
 
 def _registers(fn: Function, args: list[list[Value]]) -> Regs:
@@ -140,7 +154,7 @@ def run_kernel(
     fn = program.function(func)
     values = _bind_all(launch.memory, fn, args, kernel)
     place_globals(launch, func, dynamic_smem)
-    launch.local_size = _stack_size(fn)
+    _place_locals(launch, fn)
     chosen = choose(blocks, grid3, launch.cluster)
     report = launch.report
     report.blocks = sum(map(len, chosen))
@@ -254,7 +268,7 @@ def run_function(
     binder = Binder(launch.memory, vectorised=True)
     values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
     place_globals(launch, func, 0)
-    launch.local_size = _stack_size(fn)
+    _place_locals(launch, fn)
     lanes = binder.lanes
     launch.threads = lanes
     g = Group(launch, 0, np.arange(lanes, dtype=np.int64), shared_buffer(round_up(launch.smem_size, 1024)), None)

@@ -27,6 +27,7 @@ from cute_dialect.interp.values import POISON, Array, Value, to_lanes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.allocations import Allocations
     from cute_dialect.interp.group import Group
 
 GLOBAL_BASE = 0x7F00_0000_0000
@@ -72,10 +73,12 @@ class Buffer:
 
     `valid` marks the bytes that may be touched (None: all), `shadow` those written so far (None: not tracked) where
     reads of others are reported, `written` the same where only the caller wants to know. `source`: the caller's array.
+    `elements`, `names`: the tensor or tensors in it, for diagnostics.
     """
 
     __slots__ = (
-        "base", "data", "elements", "name", "shadow", "size", "source", "valid", "views", "writable", "written",
+        "base", "data", "elements", "name", "names", "shadow", "size", "source", "valid", "views", "writable",
+        "written",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +101,7 @@ class Buffer:
         self.written: Array | None = None
         self.source: Array | None = None
         self.elements: Elements | None = None
+        self.names: Allocations | None = None
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
 
     def track(self) -> Array:
@@ -108,6 +112,8 @@ class Buffer:
 
     def place(self, offset: int) -> str:
         """A byte offset in words, with the coordinate of the element where that is known."""
+        if self.names is not None:
+            return f"{self.name} at byte offset {offset}{self.names.place(offset)}"
         found = self.elements.coordinate(offset) if self.elements is not None else ""
         return f"{self.name} at byte offset {offset}" + (f", {found}" if found else "")
 
@@ -161,13 +167,13 @@ class GlobalMemory:
             return f"{where}: {-offset} bytes before its start"
         if offset + nbytes > best.size:
             return f"{where}: {offset + nbytes - best.size} bytes past its end"
-        return where
+        return best.place(offset)
 
 
 class Site:
     """One load or store in the program: what it moves, and the buffer it last touched."""
 
-    __slots__ = ("align", "atomic", "buf", "leaf", "nbytes", "number", "op", "quiet", "space", "store", "verb")
+    __slots__ = ("align", "atomic", "buf", "leaf", "local", "nbytes", "number", "op", "quiet", "space", "store", "verb")
 
     def __init__(
         self, leaf: Leaf, align: int, space: int, store: bool, verb: str = "", op: Operation | None = None
@@ -183,6 +189,7 @@ class Site:
         self.store = store
         self.verb = verb or ("store" if store else "load")
         self.buf: Buffer | None = None
+        self.local = -1  # the offset in local memory that was last found in bounds
 
 
 # A part of an access: buffer, byte offsets (an int when one for all lanes), and which of the active lanes (None: all).
@@ -221,7 +228,7 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
         return g.smem, base + off, None
     if LOCAL_WINDOW <= addr < SHARED_WINDOW and space in (0, 5):
         off = addr - LOCAL_WINDOW
-        if off + site.nbytes > g.local_size:
+        if not g.local_valid[off : off + site.nbytes].all() or off + site.nbytes > g.local_size:
             _oob_local(site, g, addr, int(g.mask.idx[0]))
         base = g.local_lane if g.mask.bits is None else g.local_lane[g.mask.idx]
         return g.local, base + off, None
@@ -263,7 +270,8 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
             return [_global_many(site, g, found, a - found.base)]
     if space in (0, 5) and lo >= LOCAL_WINDOW and hi < SHARED_WINDOW:
         off = a - LOCAL_WINDOW
-        bad = off + n > g.local_size
+        last = np.minimum(off + (n - 1), g.local_size - 1)
+        bad = (off + n > g.local_size) | ~(g.local_valid[np.minimum(off, last)] & g.local_valid[last])
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             _oob_local(site, g, int(a[at]), int(m.idx[at]))
@@ -276,7 +284,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
     for k, address in enumerate(a.tolist()):
         lane = int(lanes[k])
         if space == 0 and LOCAL_WINDOW <= address < SHARED_WINDOW:
-            if address - LOCAL_WINDOW + n > g.local_size:
+            if address - LOCAL_WINDOW + n > g.local_size or not g.local_valid[address - LOCAL_WINDOW]:
                 _oob_local(site, g, address, lane)
             b, off1 = g.local, int(g.local_lane[lane]) + address - LOCAL_WINDOW
         elif space == 7 or (space == 0 and SHARED_WINDOW <= address < GLOBAL_BASE):
@@ -417,10 +425,11 @@ def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
     """Local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or packed."""
     leaf = site.leaf
     off = addr - LOCAL_WINDOW
-    if off + site.nbytes > g.local_size:
+    if off != site.local and (off + site.nbytes > g.local_size or not g.local_valid[off : off + site.nbytes].all()):
         if g.mask.n:
             _oob_local(site, g, addr, int(g.mask.idx[0]))
         return None
+    site.local = off
     if site.align > 1 and off & (site.align - 1):
         _misaligned(site, g, addr, int(g.mask.idx[0]) if g.mask.n else 0)
     item = leaf.dtype.itemsize
@@ -499,11 +508,14 @@ def _misaligned(site: Site, g: Group, addr: int, lane: int) -> None:
 def place(g: Group, site: Site, addr: int) -> str:
     """Where an address lies, in words."""
     if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
-        return f"shared memory ({g.smem_size} bytes) at byte offset {addr - SMEM_ORIGIN}"
+        at = addr - SMEM_ORIGIN
+        return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.launch.shared_names.place(at)}"
     if LOCAL_WINDOW <= addr < SHARED_WINDOW:
-        return f"local memory of the thread ({g.local_size} bytes) at byte offset {addr - LOCAL_WINDOW}"
+        at = addr - LOCAL_WINDOW
+        return f"local memory of the thread ({g.local_size} bytes) at byte offset {at}{g.launch.local_names.place(at)}"
     if SHARED_WINDOW <= addr < GLOBAL_BASE:
-        return f"shared memory at byte offset {(addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN}"
+        at = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+        return f"shared memory at byte offset {at}{g.launch.shared_names.place(at)}"
     return g.memory.describe(addr, site.nbytes)
 
 
@@ -512,7 +524,8 @@ def _oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory: "
-        f"expected a byte offset in [0, {max(g.smem_size - site.nbytes + 1, 0)}), got {off}",
+        f"expected a byte offset in [0, {max(g.smem_size - site.nbytes + 1, 0)}), got "
+        f"{off}{g.launch.shared_names.place(off)}",
         lane,
         addr,
     )
@@ -521,8 +534,8 @@ def _oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
 def _oob_local(site: Site, g: Group, addr: int, lane: int) -> None:
     raise Fault(
         "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes in local memory: "
-        f"expected a byte offset in [0, {max(g.local_size - site.nbytes + 1, 0)}), got {addr - LOCAL_WINDOW}",
+        f"out-of-bounds {site.verb} of {site.nbytes} bytes in local memory ({g.local_size} bytes) at byte offset "
+        f"{addr - LOCAL_WINDOW}{g.launch.local_names.place(addr - LOCAL_WINDOW)}",
         lane,
         addr,
     )

@@ -19,12 +19,15 @@ from cute_dialect.interp.values import POISON, Pending, Regs, Value
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+    from cute_dialect.interp.allocations import Allocation
+
 Step: TypeAlias = Callable[[Regs, Group], None]
 GenStep: TypeAlias = Callable[[Regs, Group], Generator[Wait, None, None]]
 Run: TypeAlias = "Callable[[Regs, Group], Generator[Wait, None, None] | None]"
 Builder: TypeAlias = "Callable[[FnCompiler, Operation], None]"
 
 
+LOCAL_GUARD = 128  # bytes after each alloca that belong to nobody
 TERMINATORS = (
     "scf.yield",
     "scf.condition",
@@ -191,6 +194,7 @@ class Function:
         self.collective = False
         self.global_sync = False  # an atomic in global memory whose result is used, or a fence of device scope
         self.callees: list[Function] = []
+        self.allocas: list[Allocation] = []  # in its frame
 
 
 class Symbols:
@@ -387,12 +391,15 @@ class FnCompiler:
         out = self.flat_uses(term.operands) if term is not None else ()
         return RegionCode(run, blocking, out)
 
-    def alloca(self, size: int, align: int) -> int:
-        """Reserve bytes of the function's stack frame; returns the offset."""
+    def alloca(self, op: Operation, size: int, align: int) -> int:
+        """Reserve bytes of the function's stack frame, and a guard after them; returns the offset."""
+        from cute_dialect.interp.allocations import local_allocation
+
         align = max(align, 1)
         self.frame = (self.frame + align - 1) // align * align
         at = self.frame
-        self.frame += size
+        self.frame += size + LOCAL_GUARD
+        self.fn.allocas.append(local_allocation(op, at, size))
         return at
 
     def compile(self) -> Function:

@@ -168,16 +168,16 @@ class Monitor:
             lanes = g.mask.idx if sel is None else g.mask.idx[sel]
             if isinstance(off, int):
                 if site.store and not site.atomic and len(lanes) > 1:
-                    self._same(g, site, lanes, np.full(len(lanes), off), value)
+                    self._same(g, site, buf, lanes, np.full(len(lanes), off), value)
                 lanes = lanes[-1:] if site.store else lanes[:1]
                 off = np.array([off])
             elif site.store and not site.atomic:
-                self._same(g, site, lanes, off, value)
+                self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)
             idx = shadow.granules(off, site.nbytes, site.align)
             self._access(g, shadow, idx, lanes, site.store, site.atomic, self._number(site))
 
-    def _same(self, g: Group, site: Site, lanes: Array, off: Array, value: Value | None) -> None:
+    def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
         """Lanes of one store that write different values to the same place."""
         if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
             return
@@ -190,7 +190,7 @@ class Monitor:
                 x, y, z = g.thread_coord(other)
                 raise Fault(
                     "race",
-                    f"threads of one warp {site.verb} different values to the same address at byte offset {at}",
+                    f"threads of one warp {site.verb} different values to the same address: {buf.place(at)}",
                     lane,
                     notes=(f"the other is thread ({x}, {y}, {z})",),
                 )
@@ -336,9 +336,8 @@ class Monitor:
             first = int(np.flatnonzero(~fenced)[0])
             raise Fault(
                 "race",
-                f"{'overwrites' if store else 'reads'} shared memory through the asynchronous proxy at byte offset "
-                f"{int(idx[first]) << s.shift}, which was written through the generic proxy without a "
-                "fence.proxy.async between",
+                f"{'overwrites' if store else 'reads'} through the asynchronous proxy what was written through the "
+                f"generic proxy without a fence.proxy.async between: {s.buf.place(int(idx[first]) << s.shift)}",
                 lane,
                 notes=(self._note(g, int(actor[first]), int(s.w_site[idx[first]])),),
             )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
@@ -68,8 +69,11 @@ def run_wide(
             watch(first + n)
 
 
-def shared_buffer(size: int) -> Buffer:
-    return Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory", shadow=np.zeros(size, np.uint8))
+def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
+    """Fresh shared memory."""
+    buf = Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory", shadow=np.zeros(size, np.uint8))
+    buf.names = names
+    return buf
 
 
 def _retire(launch: Launch, g: Group) -> None:
@@ -179,7 +183,7 @@ def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> 
     body = fn.body
     assert body is not None
     for linear in members:
-        smem = shared_buffer(round_up(launch.smem_size, 1024))
+        smem = shared_buffer(round_up(launch.smem_size, 1024), launch.shared_names)
         block = Block(linear, smem, 0, cluster)
         block.live_warps = count
         block.size = launch.smem_size

@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Counter, Dim3
 from cute_dialect.interp.memory import Buffer, GlobalMemory
@@ -85,7 +88,10 @@ class Launch:
         self.is_kernel = is_kernel
         self.wide = True
         self.smem_size = 0
+        self.shared_names = Allocations()
         self.local_size = 0
+        self.local_names = Allocations()
+        self.local_valid: Array = np.zeros(0, np.bool_)
         self.blocks: dict[int, Block] = {}
         self.shared: dict[int, tuple[Buffer, int]] = {}
         self.symbols: dict[str, int] = {}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.allocations import shared_allocations
 from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.ops.data import literal
@@ -47,17 +48,21 @@ def place_globals(launch: Launch, func: Operation, dynamic_smem: int) -> None:
         constant = attr_of(op, "constant") is not None
         buf = launch.memory.add(data, f"global @{name}", writable=not constant)
         launch.symbols[name] = buf.base
+    segments: dict[str, tuple[int, int]] = {}
     for name, size, align in static:
         at = round_up(at, align)
+        segments[name] = (at, size)
         launch.symbols[name] = SMEM_ORIGIN + at
         at += size
     for name, align in dynamic:
         start = round_up(at, align)
+        segments[name] = (start, dynamic_smem)
         launch.symbols[name] = SMEM_ORIGIN + start
         at = start
     launch.smem_size = at + dynamic_smem
     if launch.smem_size > SMEM_LIMIT:
         raise InterpError("limit", f"expected at most {SMEM_LIMIT} bytes of shared memory, got {launch.smem_size}")
+    launch.shared_names = shared_allocations(func, segments)
 
 
 def _names_used(program: Program, func: Operation) -> set[str]:

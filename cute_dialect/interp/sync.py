@@ -242,18 +242,20 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
 def shared_at(g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int) -> tuple[Block, int]:
     """The block and byte offset of `nbytes` of shared memory. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
+    names = g.launch.shared_names
     if block is None or not 0 <= offset <= g.smem_size - nbytes:
         raise Fault(
             "oob",
             f"{what} {nbytes} bytes of shared memory: expected a byte offset in "
-            f"[0, {max(g.smem_size - nbytes + 1, 0)}), got {offset}",
+            f"[0, {max(g.smem_size - nbytes + 1, 0)}), got {offset}{names.place(offset)}",
             lane,
             address,
         )
     if offset % align:
         raise Fault(
             "misaligned",
-            f"{what} shared memory: expected a byte offset that is a multiple of {align}, got {offset}",
+            f"{what} shared memory: expected a byte offset that is a multiple of {align}, got "
+            f"{offset}{names.place(offset)}",
             lane,
             address,
         )
@@ -264,11 +266,12 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, i
     """The block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
-        raise Fault("oob", f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}", lane, address)
+        past = g.launch.shared_names.place(offset)
+        text = f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}{past}"
+        raise Fault("oob", text, lane, address)
     if offset % 8:
-        raise Fault(
-            "misaligned", f"expected an mbarrier at a multiple of 8 bytes, got byte offset {offset}", lane, address
-        )
+        at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
+        raise Fault("misaligned", f"expected an mbarrier at a multiple of 8 bytes, got {at}", lane, address)
     return block, offset
 
 
@@ -277,5 +280,6 @@ def find_mbarrier(g: Group, address: int, space: int, lane: int) -> MBarrier:
     block, offset = mbarrier_at(g, address, space, lane)
     got = block.mbarriers.get(offset)
     if got is None:
-        raise Fault("sync", f"no mbarrier was initialised at shared memory byte offset {offset}", lane, address)
+        at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
+        raise Fault("sync", f"no mbarrier was initialised at shared memory {at}", lane, address)
     return got

@@ -7,7 +7,17 @@ from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, VectorType, f32, i1, i8, i32
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    VectorType,
+    f32,
+    i1,
+    i8,
+    i32,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
@@ -391,6 +401,8 @@ def _alloca(low: Lowering, op: Operation) -> None:
     assert low.entry is not None
     count = arith.ConstantOp(IntegerAttr(n, i32), i32)
     address = llvm.AllocaOp(count.results[0], memory_type(t.element), alignment=t.alignment)
+    address.attributes["cute.tensor"] = StringAttr(str(t))  # for diagnostics
+    address.results[0].name_hint = result.name_hint
     first = low.entry.first_op
     for new in (count, address):
         new.location = op.location

@@ -2,7 +2,9 @@
 
 All ``alloc_smem`` of a kernel are laid out in the order of the program, each at its alignment.  Up to 48 KiB the
 segment is a static global; else it is the external dynamic segment, and the kernel gets ``cute.dynamic_smem``, the
-bytes that the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.
+bytes that the launcher has to ask for.  ``cute.smem_base`` gives what the launch asks for beyond that.  ``cute.smem``
+on the kernel says what lies where, for diagnostics: a dictionary a buffer with the name of the value, the segment,
+offset and size in bytes in it, and the tensor's type.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i8, i64
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i8, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
@@ -25,6 +27,9 @@ MAX_STATIC = 48 * 1024
 
 DYNAMIC_SMEM = "cute.dynamic_smem"
 """Attribute of a lowered kernel: bytes of dynamic shared memory that every launch needs."""
+
+SMEM_BUFFERS = "cute.smem"
+"""Attribute of a lowered kernel: what its shared memory holds."""
 
 
 class Buffer(NamedTuple):
@@ -147,6 +152,24 @@ def _smem_base(low: Lowering, op: Operation) -> None:
     low.values[op.results[0]] = _address(low, layout.dynamic_name, layout.base_offset)
 
 
+def _described(layout: SmemLayout) -> Attribute:
+    segment = layout.dynamic_name if layout.dynamic else layout.static_name
+    return ArrayAttr(
+        [
+            DictionaryAttr(
+                {
+                    "name": StringAttr(b.op.results[0].name_hint or ""),
+                    "segment": StringAttr(segment),
+                    "offset": IntegerAttr(b.offset, i64),
+                    "bytes": IntegerAttr(b.size, i64),
+                    "type": StringAttr(str(b.op.results[0].type)),
+                }
+            )
+            for b in layout.buffers
+        ]
+    )
+
+
 def finish(low: Lowering, function: Operation) -> list[Operation]:
     """The globals that a lowered function needs; it gets ``cute.dynamic_smem`` if it has dynamic shared memory."""
     layout = low.smem
@@ -154,6 +177,8 @@ def finish(low: Lowering, function: Operation) -> list[Operation]:
         return []
     assert isinstance(layout, SmemLayout)
     made: list[Operation] = []
+    if layout.buffers:
+        function.attributes[SMEM_BUFFERS] = _described(layout)
     if layout.dynamic:
         n_bytes = layout.base_offset if layout.has_base else layout.size
         function.attributes[DYNAMIC_SMEM] = IntegerAttr(n_bytes, i64)

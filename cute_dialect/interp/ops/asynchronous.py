@@ -199,7 +199,7 @@ def mbarrier_step(
         if not 1 <= n <= MAX_MBARRIER_COUNT:
             raise Fault("sync", f"mbarrier.init: expected a count in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
         block, offset = mbarrier_at(g, address, space, lane)
-        bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}")
+        bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}{g.launch.shared_names.place(offset)}")
         block.mbarriers[offset] = bar
         at = block.smem_start + offset
         if block.smem.shadow is not None:

@@ -20,7 +20,7 @@ from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.sync import Block, MBarrier, find_mbarrier, shared_at
-from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap, read_shared, write_shared
+from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, write_shared
 from cute_dialect.interp.transfers import BulkGroups, Transfer
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes
@@ -40,6 +40,7 @@ class Copies:
         self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
         self.coordinates: list[int] = []
         self.offsets: list[int] = []
+        self.columns = False  # of pixels: im2col
         c.fn.needs_warp.append("an asynchronous copy")
 
     def space(self, slot: int) -> int:
@@ -145,7 +146,8 @@ def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBar
     offset = (_at(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     bar = block.mbarriers.get(offset)
     if bar is None:
-        raise Fault("sync", f"no mbarrier was initialised at byte offset {offset} of a multicast's receiver", lane)
+        at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
+        raise Fault("sync", f"no mbarrier was initialised at {at} of a multicast's receiver", lane)
     return bar
 
 
@@ -343,16 +345,24 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             tm, buf = tensor_map(g, _at(R, k.map, lane), lane)
             at = [_at(R, s, lane) for s in k.coordinates]
             _check_coordinates(tm, at, lane)
+            if bool(tm.pixels) != k.columns:
+                what = "columns of pixels" if tm.pixels else "boxes"
+                raise Fault("tma", f"expected a store of {what}, as the tensor map describes", lane)
             n = tm.box_bytes
             block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "TMA store from", 128)
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
-                monitor.async_global_write(g, lane, buf, tm.touched(buf, at), info, combine)
+                monitor.async_global_write(g, lane, buf, tm.touched(buf, at, _unmoved(tm)), info, combine)
             data: list[Array] = []
             _issue_store(g, lane, info, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
 
     c.emit(op, step, pure=False)
+
+
+def _unmoved(tm: TensorMap) -> Sequence[int]:
+    """The im2col offsets of a store, which has none."""
+    return (0,) * (tm.rank - 2) if tm.pixels else ()
 
 
 def _store_steps(
@@ -371,7 +381,7 @@ def _store_steps(
         data.append(read_shared(block.smem, start, address, n, tm.swizzle))
 
     def write() -> None:
-        tm.scatter(buf, at, data[0], combine)
+        tm.scatter(buf, at, data[0], combine, _unmoved(tm))
         g.count.progress += 1
 
     return read, write
@@ -391,10 +401,16 @@ def _tensor_store(c: FnCompiler, op: Operation) -> None:
     k.coordinates = slots[2 : 2 + sizes[2]]
     if len(sizes) > 4 and sizes[4]:
         k.predicate = slots[-1]
-    mode = enum_word(attr_of(op, "mode")) or "tile"
-    if mode != "tile":
-        raise InterpError("unsupported", f"expected TMA store mode tile, got {mode}")
+    k.columns = _columns(op)
     emit_tensor_store(op, k, "")
+
+
+def _columns(op: Operation) -> bool:
+    """Whether a store is one of columns of pixels."""
+    mode = enum_word(attr_of(op, "mode")) or "tile"
+    if mode not in ("tile", "im2col"):
+        raise InterpError("unsupported", f"expected TMA store mode tile or im2col, got {mode}")
+    return mode == "im2col"
 
 
 def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
@@ -403,12 +419,13 @@ def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
     k = Copies(c)
     k.map, k.shared = slots[:2]
     k.coordinates = slots[2 : 2 + sizes[2]]
+    k.columns = _columns(op)
     kind = enum_word(attr_of(op, "redKind"))
     emit_tensor_store(op, k, {"_and": "and", "_or": "or", "_xor": "xor"}.get(kind, kind))
 
 
-def emit_bulk_store(op: Operation, k: Copies) -> None:
-    """cp.async.bulk from shared to global memory."""
+def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = "") -> None:
+    """cp.async.bulk from shared to global memory; `combine`, `element`: the reduction of cp.reduce.async.bulk."""
     c = k.c
     space = k.space(k.shared)
     info = c.info(op)
@@ -423,14 +440,14 @@ def emit_bulk_store(op: Operation, k: Copies) -> None:
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
-                monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 4), info, "")
-            _issue_store(g, lane, info, *_bulk_steps(g, block, offset, buf, start, n))
+                monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 4), info, combine)
+            _issue_store(g, lane, info, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
 
     c.emit(op, step, pure=False)
 
 
 def _bulk_steps(
-    g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int
+    g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int, combine: str, element: str
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     data: list[Array] = []
 
@@ -439,7 +456,11 @@ def _bulk_steps(
         data.append(block.smem.data[first : first + n].copy())
 
     def write() -> None:
-        buf.data[start : start + n] = data[0]
+        new = data[0]
+        if combine:
+            bits = f"u{int(element.lstrip('bfsu')) // 8}"
+            new = combined(element, buf.data[start : start + n].view(bits), new.view(bits), combine).view(np.uint8)
+        buf.data[start : start + n] = new
         if buf.written is not None:
             buf.written[start : start + n] = True
         g.count.progress += 1

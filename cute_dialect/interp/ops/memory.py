@@ -175,7 +175,7 @@ def _alloca(c: FnCompiler, op: Operation) -> None:
     if elem is None:
         raise InterpError("unsupported", "expected llvm.alloca with an elem_type")
     size, align = size_of(elem)
-    offset = c.alloca(count * max(stride_of(elem), size), max(_int_attr(op, "alignment") or align, 1))
+    offset = c.alloca(op, count * max(stride_of(elem), size), max(_int_attr(op, "alignment") or align, 1))
     d = c.define(op.results[0])
 
     def step(R: Regs, g: Group) -> None:

@@ -1,0 +1,162 @@
+"""What lies where in shared and local memory: names and coordinates for diagnostics.
+
+A kernel lowered from cute IR says in its attribute `cute.smem` where each `alloc_smem` lies and which tensor it holds;
+an `llvm.alloca` that holds a register tensor has `cute.tensor`.  A byte offset becomes `element (3, 17) of %sA`: the
+pointer's swizzle is undone on the byte, the layout's on the index, then the layout is searched for the index.
+Everything here is read when a report is made and costs nothing before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from cute_dialect.interp.errors import op_name
+from cute_dialect.interp.program import attr_of
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.algebra.values import IntTuple
+
+_TYPE = re.compile(r'!cute\.memref<(!?[\w.]+), \w+(?:, align<\d+>)?(?:, (S<[-\d,]*>))?, "(.*)">')
+MAX_SEARCHED = 1 << 22  # elements of a layout beyond which no coordinate is looked for
+
+
+class Allocation(NamedTuple):
+    """A tensor in shared or local memory: first byte, bytes, its cute type as text (empty: unknown)."""
+
+    name: str
+    start: int
+    size: int
+    type: str = ""
+
+    def element(self, offset: int) -> str:
+        """`element (3, 17)` of a byte offset in the tensor, empty when that cannot be told.
+
+        >>> Allocation("sA", 0, 512, '!cute.memref<f16, smem, "(8,(4,8)):(1,(8,32))">').element(2 * 11)
+        'element (3, (1, 0))'
+        """
+        found = _TYPE.fullmatch(self.type)
+        bits = re.fullmatch(r"[a-z]+(\d+)\w*", found[1]) if found is not None else None
+        if found is None or bits is None:
+            return ""
+        from cute_dialect.algebra import text
+        from cute_dialect.algebra.leaf import AlgebraError
+        from cute_dialect.algebra.swizzle import apply_swizzle
+        from cute_dialect.algebra.values import ComposedLayout, Swizzle
+
+        try:
+            layout = text.parse_composed_layout(found[3])
+            byte = apply_swizzle(text.parse_swizzle(found[2]), offset) if found[2] else offset
+            assert isinstance(byte, int)
+            index = byte * 8 // int(bits[1])
+            if isinstance(layout, ComposedLayout):
+                if not isinstance(layout.inner, Swizzle) or not isinstance(layout.offset, int):
+                    return ""
+                plain = apply_swizzle(layout.inner, index)
+                assert isinstance(plain, int)
+                index, layout = plain - layout.offset, layout.outer
+            linear = _search(_flat(layout.shape), _flat(layout.stride), index)
+            return "" if linear is None else f"element {_shown(_unravel(linear, layout.shape)[0])}"
+        except (AlgebraError, TypeError):  # a layout that depends on the run
+            return ""
+
+
+def _flat(tree: object) -> list[int]:
+    if isinstance(tree, tuple):
+        return [leaf for t in cast("tuple[object, ...]", tree) for leaf in _flat(t)]
+    if type(tree) is not int:
+        raise TypeError(tree)
+    return [tree]
+
+
+def _search(shape: Sequence[int], strides: Sequence[int], index: int) -> int | None:
+    """The first coordinate, counted colexicographically, at which a layout gives an index."""
+    total = int(np.prod(shape, dtype=np.int64))
+    if total > MAX_SEARCHED:
+        return None
+    at = np.zeros(1, np.int64)
+    for n, d in zip(shape, strides):
+        at = (np.arange(n, dtype=np.int64)[:, None] * d + at).reshape(-1)
+    hits = np.flatnonzero(at == index)
+    return int(hits[0]) if len(hits) else None
+
+
+def _unravel(linear: int, shape: IntTuple) -> tuple[IntTuple, int]:
+    """A coordinate of the shape's profile, and what is left of the number."""
+    if isinstance(shape, tuple):
+        out: list[IntTuple] = []
+        for s in shape:
+            c, linear = _unravel(linear, s)
+            out.append(c)
+        return tuple(out), linear
+    assert isinstance(shape, int)
+    return linear % shape, linear // shape
+
+
+def _shown(c: IntTuple) -> str:
+    return f"({', '.join(map(_shown, c))})" if isinstance(c, tuple) else str(c)
+
+
+class Allocations:
+    """The tensors of one memory, by offset."""
+
+    def __init__(self, known: Sequence[Allocation] = ()) -> None:
+        self.known = tuple(sorted(known, key=lambda a: a.start))
+
+    def at(self, offset: int) -> Allocation | None:
+        """The tensor that has the byte."""
+        return next((a for a in self.known if a.start <= offset < a.start + a.size), None)
+
+    def place(self, offset: int) -> str:
+        """`, element (3, 17) of %sA` of a byte, or how far past which tensor it lies; empty when nothing is known."""
+        found = self.at(offset)
+        if found is not None:
+            element = found.element(offset - found.start) or f"byte {offset - found.start}"
+            return f", {element} of {found.name}"
+        before = [a for a in self.known if a.start + a.size <= offset]
+        if not before:
+            return ""
+        last = max(before, key=lambda a: a.start + a.size)
+        return f", {offset - last.start - last.size} bytes past the end of {last.name}"
+
+    def names(self, offset: int) -> str:
+        """`element 2 of %barriers`, or the offset where there is no name."""
+        return self.place(offset).removeprefix(", ") if self.at(offset) is not None else f"byte offset {offset}"
+
+
+def shared_allocations(kernel: Operation, segments: Mapping[str, tuple[int, int]]) -> Allocations:
+    """What `cute.smem` of a kernel says of its segments (symbol: start, bytes); of others, their own names."""
+    out: list[Allocation] = []
+    described: set[str] = set()
+    listed: object = getattr(attr_of(kernel, "cute.smem"), "data", ())
+    for number, entry in enumerate(cast("tuple[object, ...]", listed) if isinstance(listed, tuple) else ()):
+        name, segment, text = (_field(entry, k, "data") for k in ("name", "segment", "type"))
+        at, size = (_field(_field(entry, k, "value"), "", "data") for k in ("offset", "bytes"))
+        if isinstance(segment, str) and isinstance(at, int) and isinstance(size, int) and segment in segments:
+            described.add(segment)
+            shown = f"%{name}" if name else f"alloc_smem #{number}"
+            out.append(Allocation(shown, segments[segment][0] + at, size, str(text)))
+    plain = [Allocation(f"@{name}", *place) for name, place in segments.items() if name not in described]
+    return Allocations(out + plain if len(segments) > 1 else out)
+
+
+def _field(entry: object, key: str, what: str) -> object:
+    """`entry.data[key].what`, or `entry.what` for an empty key; None where there is no such thing."""
+    held: object = cast("Mapping[str, object]", getattr(entry, "data", {})).get(key) if key else entry
+    return getattr(held, what, None)
+
+
+def local_allocation(op: Operation, start: int, size: int) -> Allocation:
+    """What an `llvm.alloca` holds."""
+    assert op_name(op) == "llvm.alloca"
+    hint = op.results[0].name_hint
+    text = getattr(attr_of(op, "cute.tensor"), "data", "")
+    return Allocation(f"%{hint}" if hint else "an alloca", start, size, text if isinstance(text, str) else "")
+
+
+__all__ = ["Allocation", "Allocations", "local_allocation", "shared_allocations"]
