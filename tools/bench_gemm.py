@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 from cute_dialect.op.gemm import Choice, Problem, Runner, choose
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
@@ -44,6 +45,8 @@ PROBLEMS: tuple[Problem, ...] = (
     *(Problem(*s, element="f8E4M3FN", output="bf16") for s in SQUARE),
     Problem(4096, 4096, 4096, element="tf32", output="f32"),
 )
+FUSED = Epilogue(bias="n", bias_type="f16", activation="gelu")
+"""Measured beside ``gelu(addmm(bias, a, b))`` on ``SQUARE``."""
 CHECKS = ((64, 256, 64), (128, 256, 192), (200, 264, 72), (256, 512, 64), (1000, 1000, 1000), (4096, 512, 16))
 _LIMITS = {"f16": 4e-3, "bf16": 4e-2, "f32": 1e-2}
 """Output -> largest error that is allowed, of sqrt(K)."""
@@ -54,7 +57,14 @@ def choices() -> dict[str, Choice]:
     found = [choose(p) for p in PROBLEMS]
     fp8 = choose(Problem(4096, 4096, 4096, element="f8E4M3FN", output="bf16")).config
     found.append(Choice(fp8._replace(tile=(128, 128, 128), promote=True, deferred=False)))
+    found.append(fused(Problem(*SQUARE[0])))
     return {c.name: c for c in found}
+
+
+def fused(problem: Problem) -> Choice:
+    """The kernel for a problem with ``FUSED``."""
+    choice = choose(problem)
+    return choice._replace(config=choice.config._replace(epilogue=FUSED))
 
 
 def build(folder: str, chip: str) -> list[str]:
@@ -77,6 +87,8 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in choices().items()}
     rng = random.Random(0)
     for name, runner in runners.items():
+        if runner.choice.config.epilogue.active:
+            continue  # checked where it is measured
         shapes = [*CHECKS, *((rng.randint(1, 700), 8 * rng.randint(1, 90), 16 * rng.randint(1, 60)) for _ in range(20))]
         worst, done = 0.0, 0
         for shape in shapes:
@@ -96,6 +108,8 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             if integers and (problem.major_a, problem.major_b) != ("k", "k"):
                 continue
             rows.append(measure(runners[choose(problem).name], problem, runs, integers=integers))
+    for shape in SQUARE:
+        rows.append(measure_fused(runners[fused(Problem(*shape)).name], Problem(*shape), runs))
     for element in ("f16", "bf16"):
         for data in ("normal", "int"):
             ratios = [
@@ -199,3 +213,29 @@ def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> d
         "unit": "TFLOP/s",
         "ratio": ours / theirs,
     }
+
+
+def measure_fused(runner: Runner, problem: Problem, runs: int) -> dict[str, object]:
+    """One row: ``gelu(a b^T + bias)`` in one kernel beside torch's two."""
+    import torch
+
+    m, n, k = problem[:3]
+    a, b, c = inputs(problem, integers=False)
+    bias = torch.randn(n, device="cuda").to(c.dtype)
+    gelu = torch.nn.functional.gelu
+    exact = gelu(torch.addmm(bias.float(), a[:256].float(), b.float().t()))
+    runner(a, b, c, bias)
+    error = float((c[:256].float() - exact).abs().max()) / k**0.5
+    if not error < _LIMITS["f16"]:
+        raise BenchError(f"{runner.choice.name}: error {error:.2e} of sqrt(K)")
+    times = compare(
+        [("torch", lambda: gelu(torch.addmm(bias, a, b.t()))), ("ours", lambda: runner(a, b, c, bias))],
+        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
+        runs=runs,
+        rounds=4,
+    )
+    flop = 2e-6 * m * n * k
+    ours, theirs = flop / times["ours"].median, flop / times["torch"].median
+    name = f"gemm {problem.element} gelu(a b + bias) {m}x{n}x{k}"
+    kernel = runner.choice.name.split("-", 3)[3]
+    return {"name": name, "kernel": kernel, "ours": ours, "peer": theirs, "unit": "TFLOP/s", "ratio": ours / theirs}

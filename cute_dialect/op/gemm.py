@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import BITS
+from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -64,6 +66,7 @@ class Choice(NamedTuple):
         more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}"
         options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
+        more += f"-{c.epilogue.name}" if c.epilogue.active else ""
         return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{shape}{more}"
 
     def workspace(self, m: int, n: int) -> tuple[int, int]:
@@ -136,12 +139,12 @@ class Runner:
         self._kernel: Kernel = module.kernel("launch")
         self._shared: dict[tuple[object, int], tuple[object, object]] = {}
 
-    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-        """``c = a b^T`` on the current stream."""
+    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
+        """``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
         if self.choice.parts == 1:
-            self._kernel(a, b, c)
+            self._kernel(a, b, c, *more)
         else:
-            self._kernel(a, b, c, *self._workspace(c))
+            self._kernel(a, b, c, *self._workspace(c), *more)
 
     def _workspace(self, c: torch.Tensor) -> tuple[object, object]:
         import torch
@@ -174,54 +177,104 @@ def any_rows(element: str, major_a: str, major_b: str) -> Kernel:
     return _compiled(config.name, lambda: gemm_sm80(config)).kernel("launch")
 
 
-class Matrix(NamedTuple):
-    """What decides how a matrix can be read: extents, strides (elements), bytes of an element, address."""
-
-    shape: tuple[int, int]
-    stride: tuple[int, int]
-    item: int
-    address: int
-
-    @property
-    def contiguous(self) -> int:
-        """The mode that is contiguous: 1 for rows, 0 for columns.  Raises ValueError where neither is."""
-        for mode in (1, 0):
-            if self.stride[mode] == 1 or self.shape[mode] == 1:
-                return mode
-        raise ValueError(f"expected a matrix with a contiguous mode, got strides {self.stride}")
-
-    def suits_tma(self) -> bool:
-        """Whether TMA can describe it: an address and rows of whole 16 bytes (PTX ISA, "Tensors")."""
-        rows = self.stride[1 - self.contiguous] * self.item
-        return self.address % 16 == 0 and rows % 16 == 0 and rows > 0 and min(self.shape) > 0
-
-
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "f8E4M3FN"}
 
 
-def mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-    """``a @ b`` as ``torch.mm``, for f16, bf16, f32 (in tf32) and e4m3 (to bf16) on a Hopper GPU.
+_OUTPUTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 
-    ``a``: (M, K), ``b``: (K, N), each with a contiguous mode; ``out``: (M, N), row-major.  Matrices of f16 and bf16
-    whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA.  Raises ValueError for other
-    types, ``LaunchError`` where no kernel can read a matrix, with the reason.
+
+def mm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    c: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    activation: str = "",
+    hook: Hook | None = None,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """``activation(alpha * a @ b + beta * c + bias)``, for f16, bf16, f32 (in tf32) and e4m3 on a Hopper GPU.
+
+    ``a``: (M, K), ``b``: (K, N), each with a contiguous mode; ``out``: (M, N), row-major; ``dtype``: of the result
+    where there is no ``out``, else that of ``a`` (bf16 for e4m3).  ``c``: like the result, may be ``out``, as in
+    ``torch.addmm``; ``bias``: (N,), a value a column, or (M, 1), a value a row.  ``activation``: relu, gelu, gelu_tanh
+    or silu.  ``hook``: :data:`cute_dialect.kernels.gemm_sm90_epilogue.Hook`, always the same function for the same
+    kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of the kernel.
+
+    Matrices of f16 and bf16 whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA, and
+    torch does the rest.  Raises ValueError for other types, ``LaunchError`` where no kernel can read a matrix, with
+    the reason.
     """
     import torch
 
-    dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
-    c = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=dtype) if out is None else out
-    x, y, z = (Matrix(t.shape, t.stride(), t.element_size(), t.data_ptr() % 16) for t in (a, b, c))
-    _kernel_for(x, y, z, str(a.dtype))(a, b.t(), c)
-    return c
+    if dtype is None:
+        dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
+    d = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=dtype) if out is None else out
+    x, y, z = _matrix(a), _matrix(b), _matrix(d)
+    if alpha == 1.0 and c is None and bias is None and not activation and hook is None:
+        _kernel_for(x, y, z, str(a.dtype), str(d.dtype))(a, b.t(), d)
+        return d
+    c = None if beta == 0.0 else c
+    if not fits_tma(x, y, z, str(a.dtype), str(d.dtype)) or d.shape[1] % 2:
+        if hook is not None:
+            raise ValueError("expected matrices whose addresses and rows are multiples of 16 bytes for a hook")
+        return unfused(mm(a, b), d, alpha, beta, c, bias, activation)
+    epilogue = Epilogue(
+        alpha=1.0 if alpha == 1.0 else "arg",
+        beta=0.0 if c is None else 1.0 if beta == 1.0 else "arg",
+        bias="" if bias is None else bias_mode(tuple(bias.shape), *d.shape),
+        bias_type="f32" if bias is None else _output(str(bias.dtype)),
+        activation=activation,
+        hook=hook,
+    )
+    more: list[object] = [] if c is None else [like(c, d)]
+    if bias is not None:
+        flat = bias.reshape(-1).contiguous()
+        more.append(flat if flat.data_ptr() % 16 == 0 else flat.clone())
+    more += [number for kind, number in ((epilogue.alpha, alpha), (epilogue.beta, beta)) if kind == "arg"]
+    _kernel_for(x, y, z, str(a.dtype), str(d.dtype), epilogue)(a, b.t(), d, *more)
+    return d
 
 
-@cache
-def _kernel_for(a: Matrix, b: Matrix, out: Matrix, dtype: str) -> Runner | Kernel:
+def _matrix(t: torch.Tensor) -> Matrix:
+    return Matrix(t.shape, t.stride(), t.element_size(), t.data_ptr() % 16)
+
+
+def _output(dtype: str) -> str:
+    found = _OUTPUTS.get(dtype.removeprefix("torch."))
+    if found is None:
+        raise ValueError(f"expected a result and a bias of {', '.join(_OUTPUTS)}, got {dtype}")
+    return found
+
+
+def fits_tma(a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str) -> bool:
+    """Whether the Hopper kernel takes these matrices; types without another kernel always go there."""
+    element = _element(dtype)
+    _output(result)
+    return element not in ("f16", "bf16") or all(m.suits_tma() for m in (a, b, out))
+
+
+def _element(dtype: str) -> str:
     element = _ELEMENTS.get(dtype.removeprefix("torch."))
     if element is None:
         raise ValueError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
-    output = {"tf32": "f32", "f8E4M3FN": "bf16"}.get(element, element)
+    return element
+
+
+@cache
+def _kernel_for(
+    a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None
+) -> Runner | Kernel:
+    element, output = _element(dtype), _output(result)
     majors = ("k" if a.contiguous == 1 else "m", "n" if b.contiguous == 1 else "k")
-    if element in ("f16", "bf16") and not all(m.suits_tma() for m in (a, b, out)):
+    if not fits_tma(a, b, out, dtype, result):
+        if output != element:
+            raise ValueError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")
         return any_rows(element, *majors)
-    return runner(choose(Problem(a.shape[0], b.shape[1], a.shape[1], element, output, *majors)))
+    choice = choose(Problem(a.shape[0], b.shape[1], a.shape[1], element, output, *majors))
+    if epilogue is not None:
+        choice = choice._replace(config=choice.config._replace(epilogue=epilogue))
+    return runner(choice)

@@ -67,3 +67,22 @@ def test_a_hundred_times_the_same_bits() -> None:
         out.fill_(float("nan"))
         gemm.mm(a, b, out=out)
         assert torch.equal(out, first)
+
+
+def test_bias_and_gelu_in_the_kernel() -> None:
+    """The kernel that ``cute-bench gemm`` measures, more than one wave of it."""
+    a = torch.randn(5000, 1024, device="cuda", dtype=torch.float16)
+    b = torch.randn(4096, 1024, device="cuda", dtype=torch.float16).t()
+    bias = torch.randn(4096, device="cuda", dtype=torch.float16)
+    out = gemm.mm(a, b, bias=bias, activation="gelu")
+    exact = torch.nn.functional.gelu(product(a, b) + bias.double())
+    assert float((out.double() - exact).abs().max()) <= limit(out, 1024)
+
+
+def test_torch_does_it_for_rows_that_tma_cannot_read() -> None:
+    a = torch.randn(129, 65, device="cuda", dtype=torch.float16)
+    b = torch.randn(257, 65, device="cuda", dtype=torch.float16).t()
+    c, bias = torch.randn(129, 257, device="cuda", dtype=torch.float16), torch.randn(129, 1, device="cuda")
+    out = gemm.mm(a, b, alpha=0.5, beta=2.0, c=c, bias=bias, activation="silu")
+    exact = torch.nn.functional.silu(0.5 * product(a, b) + 2.0 * c.double() + bias.double())
+    assert float((out.double() - exact).abs().max()) <= limit(out, 65)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import doctest
+import re
+from builtins import compile as compile_python
 from math import erf
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect.kernels import gemm_sm90_epilogue
 from cute_dialect.kernels.builder import Builder, Value
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
@@ -16,6 +21,7 @@ from cute_dialect.op.gemm import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.binding import LaunchError
 
+DOCS = Path(__file__).parents[2] / "docs" / "kernels.md"
 BASE = GemmConfig()
 SINGLE = GemmConfig(cluster_m=1, deferred=False, tile=(128, 128, 64))
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
@@ -119,6 +125,15 @@ def test_blocks_that_share_k_have_it_once() -> None:
 def test_without_an_epilogue_nothing_changes() -> None:
     assert gemm_sm90(BASE._replace(epilogue=Epilogue())) == gemm_sm90(BASE)
     assert gemm_sm90(BASE._replace(epilogue=Epilogue(activation="relu"))) != gemm_sm90(BASE)
+
+
+def test_the_example_of_the_documentation() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    exec(compile_python(block, str(DOCS), "exec"), {})
+
+
+def test_docstring() -> None:
+    assert doctest.testmod(gemm_sm90_epilogue).failed == 0
 
 
 @pytest.mark.parametrize(

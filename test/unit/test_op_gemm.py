@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 from cute_dialect.op import gemm
-from cute_dialect.op.gemm import Matrix
+from cute_dialect.op.fused import Matrix, bias_mode
 
 
 def row_major(rows: int, columns: int, item: int = 2, ld: int = 0, address: int = 0) -> Matrix:
@@ -27,8 +28,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     gemm._kernel_for.cache_clear()
 
 
-def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "torch.float16") -> None:
-    gemm._kernel_for(a, b, out, dtype)
+def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "torch.float16", result: str = "") -> None:
+    gemm._kernel_for(a, b, out, dtype, result or dtype)
 
 
 def test_majors(taken: list[str]) -> None:
@@ -57,10 +58,26 @@ def test_rows_that_tma_cannot_read(taken: list[str], a: Matrix, b: Matrix, out: 
 def test_types(taken: list[str]) -> None:
     f32, f8 = row_major(64, 64, 4), row_major(64, 64, 1)
     ask(f32, transposed(f32), f32, "torch.float32")
-    ask(f8, transposed(f8), row_major(64, 64), "torch.float8_e4m3fn")
-    assert [n.split("-")[:2] for n in taken] == [["tf32", "f32"], ["f8E4M3FN", "bf16"]]
+    ask(f8, transposed(f8), row_major(64, 64), "torch.float8_e4m3fn", "torch.bfloat16")
+    ask(row_major(64, 64), row_major(64, 64), f32, "torch.float16", "torch.float32")
+    assert [n.split("-")[:2] for n in taken] == [["tf32", "f32"], ["f8E4M3FN", "bf16"], ["f16", "f32"]]
+    with pytest.raises(ValueError, match="expected a result and a bias of float16"):
+        ask(f32, f32, f32, "torch.float32", "torch.int32")
     with pytest.raises(ValueError, match="expected elements of float16"):
         ask(f32, f32, f32, "torch.int32")
+
+
+def test_epilogues_have_kernels_of_their_own(taken: list[str]) -> None:
+    a = row_major(4096, 4096)
+    e = Epilogue(alpha="arg", bias="n", activation="gelu")
+    gemm._kernel_for(a, a, a, "torch.float16", "torch.float16", e)
+    assert taken == ["f16-f16-kn-128x256-c2d-alpha-bn-gelu"]
+
+
+def test_bias_shapes() -> None:
+    assert [bias_mode(s, 64, 128) for s in ((128,), (1, 128), (64, 1))] == ["n", "n", "m"]
+    with pytest.raises(ValueError, match=r"expected a bias of shape \(128,\) or \(64, 1\), got \(64,\)"):
+        bias_mode((64,), 64, 128)
 
 
 def test_a_matrix_without_a_contiguous_mode(taken: list[str]) -> None:
