@@ -201,7 +201,7 @@ def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
 @lru_cache(maxsize=256)
 def _maker(form: _Form) -> Callable[..., QuickCall]:
     space: dict[str, object] = {}
-    exec(_source(form), space)
+    exec(compile(_source(form), "<a quick call>", "exec"), space)
     return cast("Callable[..., QuickCall]", space["make"])
 
 
