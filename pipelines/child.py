@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from cute_dialect.pipelines.upstream_error import UpstreamError, clip
 
-__all__ = ["can_fork", "in_child"]
+__all__ = ["abort_message", "can_fork", "in_child"]
 
 
 def can_fork() -> bool:
@@ -56,14 +56,14 @@ def in_child(work: Callable[[], str], filename: str) -> str:
         log.seek(0)
         said = log.read().decode(errors="replace")
     if not data:
-        raise UpstreamError(_abort_message(said, status), filename=filename)
+        raise UpstreamError(abort_message(said, status), filename=filename)
     reply = json.loads(data)
     if "text" in reply:
         return str(reply["text"])
     raise UpstreamError(str(reply["message"]), int(reply["line"]), int(reply["col"]), str(reply["file"]))
 
 
-def _abort_message(said: str, status: int) -> str:
+def abort_message(said: str, status: int) -> str:
     """What LLVM printed before it died, in one line."""
     lines = [line for line in said.splitlines() if line.strip()]
     start = next((i for i, line in enumerate(lines) if "LLVM ERROR" in line or "Assertion" in line), None)

@@ -15,7 +15,7 @@ and parsed by upstream MLIR in this process; it stays there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,6 +36,7 @@ from cute_dialect.printing import ir_text
 from cute_dialect.verifier import verify
 
 if TYPE_CHECKING:
+    from cute_dialect.pipelines.ahead import AheadModule
     from cute_dialect.pipelines.validation import Validator
 
 HANDED_OVER = "<IR handed to upstream MLIR>"
@@ -88,7 +89,7 @@ class IR:
     def __init__(
         self,
         module: ModuleOp | None = None,
-        upstream: UpstreamModule | None = None,
+        upstream: UpstreamModule | AheadModule | None = None,
         *,
         source_names: bool = False,
     ):
@@ -172,7 +173,7 @@ class Runner:
 
     ``verify_each`` runs the verifier after each pass, ``legality`` checks what the pass says is legal after it.
     ``sources`` receives the text of the hand-off, so that errors about it can be shown.  ``validator`` runs each
-    function before and after each pass that runs here, and compares.
+    function before and after each pass that runs here, and compares.  ``hand_over`` makes the module of upstream.
     """
 
     def __init__(
@@ -185,6 +186,7 @@ class Runner:
         observers: Sequence[Observer] = (),
         sources: dict[str, Source] | None = None,
         validator: Validator | None = None,
+        hand_over: Callable[[str, str], UpstreamModule | AheadModule] = UpstreamModule.from_text,
     ):
         self.pass_context = PassContext(context, engine)
         self._engine = engine
@@ -193,6 +195,8 @@ class Runner:
         self._observers = observers
         self._sources = sources
         self._validator = validator
+        self.upstream = hand_over
+        """Makes the module of upstream from a text and a file name."""
         self.hand_over_seconds = 0.0
         """How long the hand-off to upstream took, the import of MLIR included."""
 
@@ -306,7 +310,7 @@ class Runner:
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
         try:
-            ir.upstream = UpstreamModule.from_text(text, HANDED_OVER)
+            ir.upstream = self.upstream(text, HANDED_OVER)
         except UpstreamError as e:
             self.report(e, step.name)
             return False

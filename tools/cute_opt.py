@@ -22,11 +22,13 @@ from cute_dialect.tools.opt_options import (
     PipelineFlag,
     parse_arguments,
 )
+from cute_dialect.tools.quick_start import methods_made_later
 
 if TYPE_CHECKING:
     from xdsl.context import Context
 
     from cute_dialect.passes.pipeline_text import Element
+    from cute_dialect.pipelines.ahead import Ahead
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.pipelines.validation import Validator
     from cute_dialect.tools.opt_watch import IRDumper, Timing
@@ -62,7 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or "-debug" in words or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
     try:
-        status = _command(parse_arguments(words), words, start, as_program)
+        options = parse_arguments(words)
+        if as_program:
+            with methods_made_later():
+                status = _command(options, words, start, as_program)
+        else:
+            status = _command(options, words, start, as_program)
         sys.stdout.flush()
     except CommandLineError as e:
         sys.stderr.write(f"cute-opt: error: {e}\nTry 'cute-opt --help'.\n")
@@ -113,9 +120,14 @@ def _command(options: OptOptions, words: Sequence[str], start: float, as_program
         texts = {"version": versions_text, "list-passes": passes_text, "list-pipelines": pipelines_text}
         sys.stdout.write("".join(text() for name, text in texts.items() if options.flag(name)))
         return 0
-    job = Job(options, words, start)
+    ahead = None
+    if as_program and _goes_upstream(options):
+        from cute_dialect.pipelines.ahead import start as start_ahead
+
+        ahead = start_ahead()
+    job = Job(options, words, start, ahead)
     if as_program:
-        if any(step.info.upstream for step in job.steps):
+        if ahead is None and any(step.info.upstream for step in job.steps):
             _import_mlir()
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
@@ -124,6 +136,13 @@ def _command(options: OptOptions, words: Sequence[str], start: float, as_program
         sys.stdout.write("Available Dialects: " + ", ".join(sorted(job.context().registered_dialect_names)) + "\n")
         return 0
     return job.run()
+
+
+def _goes_upstream(options: OptOptions) -> bool:
+    """Whether the options ask for a module of upstream MLIR for sure; passes by name are looked at later."""
+    return options.value("emit", "mlir") != "mlir" or any(
+        isinstance(item, PipelineFlag) and item.named and item.text.startswith("nvptx") for item in options.run
+    )
 
 
 def _import_mlir() -> None:
@@ -138,13 +157,14 @@ def _import_mlir() -> None:
 class Job:
     """One command: options, and what all pieces of the input share."""
 
-    def __init__(self, options: OptOptions, words: Sequence[str], start: float):
+    def __init__(self, options: OptOptions, words: Sequence[str], start: float, ahead: Ahead | None = None):
         from importlib import import_module
 
         import_module("cute_dialect.parsing")  # what takes long is imported here, to be timed
 
         self.options = options
         self.words = words
+        self.ahead = ahead
         self.emit = options.value("emit", "mlir")
         self.debug = options.flag("debug") or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
         self.timing: Timing | None = None

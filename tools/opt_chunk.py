@@ -53,6 +53,7 @@ def process(
         observers=observers,
         sources=sources,
         validator=job.validator(),
+        **({"hand_over": job.ahead.module} if job.ahead is not None else {}),
     )
     if job.steps and job.steps[0].info.upstream and not _mentions_cute(source.text) and _may_skip_xdsl(job):
         ir = _parse_upstream(runner, source)
@@ -115,10 +116,10 @@ def _may_skip_xdsl(job: Job) -> bool:
 def _parse_upstream(runner: Runner, source: Source) -> IR | None:
     """Only base ops, only passes of upstream: it parses the file itself, which is faster."""
     from cute_dialect.pipelines.runner import IR
-    from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+    from cute_dialect.pipelines.upstream_error import UpstreamError
 
     try:
-        return IR(upstream=UpstreamModule.from_text(source.text, source.name))
+        return IR(upstream=runner.upstream(source.text, source.name))
     except UpstreamError as e:
         runner.report(e, "parse", source.line_offset)
         return None
@@ -173,7 +174,7 @@ def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
             f"--emit={job.emit} needs passes that go to upstream MLIR: add --pipeline, or leave all passes away"
         )
         return None
-    from cute_dialect.pipelines.upstream import UpstreamError
+    from cute_dialect.pipelines.upstream_error import UpstreamError
 
     try:
         if job.emit == "llvm":

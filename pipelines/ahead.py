@@ -1,0 +1,242 @@
+"""Upstream MLIR in a child process that is started ahead, so that it loads and warms up while we import and parse.
+
+Loading LLVM takes a tenth of a second, and the first module that passes through it another twentieth: on a machine
+with two cores or more, a program that will hand a module over starts the child first of all::
+
+    ahead = start()                                   # before anything heavy is imported; None: not here
+    …                                                 # parse, verify, lower
+    m = ahead.module(text, "add.mlir")                # what UpstreamModule.from_text gives, over there
+    m.run("base-prepare")
+    …
+
+The child holds one module at a time.  LLVM's NVPTX back end aborts its process on an instruction that it cannot
+select: here that ends the child, and becomes an :class:`UpstreamError`; later modules are then made in this process.
+
+Requests and replies are :mod:`marshal` data, each after its length in 8 bytes, in a pipe that only the two hold.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from cute_dialect.pipelines.child import abort_message
+from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
+
+if TYPE_CHECKING:
+    from cute_dialect.pipelines.gpu_objects import GpuObject
+    from cute_dialect.pipelines.upstream import UpstreamModule
+
+__all__ = ["Ahead", "AheadModule", "start"]
+
+_WARM = """gpu.module @warm [#nvvm.target<chip = "sm_80">] {
+  gpu.func @warm(%p: !llvm.ptr<1>, %n: i32) kernel {
+    %t = gpu.thread_id x
+    %i = arith.index_cast %t : index to i32
+    %c = arith.cmpi slt, %i, %n : i32
+    scf.if %c {
+      %q = llvm.getelementptr %p[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+      %v = llvm.load %q : !llvm.ptr<1> -> f32
+      %w = arith.addf %v, %v : f32
+      llvm.store %w, %q : f32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+}
+"""
+"""What the child compiles while it waits: passes and LLVM's back end set themselves up at their first use."""
+
+
+def start() -> Ahead | None:
+    """Start the child; None where it would not help: one core, or a platform without fork and memfd_create."""
+    if not (hasattr(os, "fork") and hasattr(os, "memfd_create") and hasattr(os, "sched_getaffinity")):
+        return None
+    if len(os.sched_getaffinity(0)) < 2:
+        return None
+    log = os.memfd_create("mlir")
+    to_child, requests = os.pipe()
+    replies, from_child = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover  (the child)
+        try:
+            os.close(requests)
+            os.close(replies)
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, 0)
+            os.dup2(nothing, 1)  # whoever reads our output must not wait for the child
+            os.dup2(log, 2)
+            if "faulthandler" in sys.modules:  # an abort here is expected: no dump of ours
+                sys.modules["faulthandler"].disable()
+            with open(to_child, "rb") as source, open(from_child, "wb") as sink:
+                _serve(source, sink)
+        finally:
+            os._exit(0)
+    os.close(to_child)
+    os.close(from_child)
+    return Ahead(pid, open(requests, "wb"), open(replies, "rb"), log)
+
+
+class Ahead:
+    """The child, from here.  Made by :func:`start`."""
+
+    def __init__(self, pid: int, requests: BinaryIO, replies: BinaryIO, log: int):
+        self._pid = pid
+        self._requests = requests
+        self._replies = replies
+        self._log = log
+        self.alive = True
+
+    def module(self, text: str, filename: str = "-") -> UpstreamModule | AheadModule:
+        """Parse and verify ``text`` there.  Raises as :meth:`.upstream.UpstreamModule.from_text` does."""
+        if not self.alive:
+            from cute_dialect.pipelines.upstream import UpstreamModule
+
+            return UpstreamModule.from_text(text, filename)
+        self.call("from_text", text, filename)
+        return AheadModule(self, filename)
+
+    def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
+        """Have the child carry out ``method``; its result.  Raises UpstreamError."""
+        try:
+            _send(self._requests, (method, arguments))
+            reply = _receive(self._replies)
+        except BrokenPipeError:
+            reply = None
+        if reply is None:
+            raise UpstreamError(self._last_words(), filename=filename)
+        kind, value = reply
+        if kind == "ok":
+            return value
+        error = UpstreamMissing if kind == "missing" else UpstreamError
+        raise error(*value)
+
+    def close(self) -> None:
+        """End the child and wait for it."""
+        if self.alive:
+            self.alive = False
+            self._requests.close()
+            self._replies.close()
+            os.waitpid(self._pid, 0)
+            os.close(self._log)
+
+    def _last_words(self) -> str:
+        self.alive = False
+        self._replies.close()
+        _, status = os.waitpid(self._pid, 0)
+        os.lseek(self._log, 0, os.SEEK_SET)
+        with open(self._log, "rb") as log:
+            return abort_message(log.read().decode(errors="replace"), status)
+
+
+class AheadModule:
+    """A module over there, with the methods of :class:`.upstream.UpstreamModule` that a compilation needs."""
+
+    def __init__(self, ahead: Ahead, filename: str):
+        self._ahead = ahead
+        self._filename = filename
+
+    def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
+        """Run one base pass or pass of upstream, with its options."""
+        self._call("run", pass_name, dict(options or {}))
+
+    def run_pipeline(self, pipeline: str) -> None:
+        """Run a textual pass pipeline."""
+        self._call("run_pipeline", pipeline)
+
+    def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
+        """The module as text."""
+        return str(self._call("text", generic, debuginfo, local_scope))
+
+    def objects(self) -> list[GpuObject]:
+        """The objects of every ``gpu.binary``, in order."""
+        from cute_dialect.pipelines.gpu_objects import GpuObject
+
+        return [GpuObject(*entry) for entry in self._call("objects")]
+
+    def ptx(self) -> dict[str, str]:
+        """PTX of every compiled ``gpu.module``."""
+        return {o.module: o.data.decode() for o in self.objects() if o.format == "isa"}
+
+    def llvm_ir(self) -> dict[str, str]:
+        """LLVM IR as text, by ``gpu.module``; host code under ``""``."""
+        return dict(self._call("llvm_ir"))
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        return self._ahead.call(method, *arguments, filename=self._filename)
+
+
+# ---------------------------------------------------------------------------------------------------------- the child
+
+
+def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the child)
+    import gc
+
+    gc.disable()
+    try:
+        from cute_dialect.pipelines.upstream import UpstreamModule, import_light
+
+        import_light()
+        warm = UpstreamModule.from_text(_WARM)
+        warm.run("base-prepare")
+        warm.run("one-shot-convert-to-llvm")
+        warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
+    except UpstreamError:
+        pass  # said when a module comes
+    module: UpstreamModule | None = None
+    while (request := _receive(source)) is not None:
+        method, arguments = request
+        try:
+            if method == "from_text":
+                from cute_dialect.pipelines.upstream import UpstreamModule
+
+                text, filename = arguments
+                module = UpstreamModule.from_text(str(text), str(filename))
+                module.may_abort = True
+                value: object = None
+            else:
+                assert module is not None
+                value = _carry_out(module, method, arguments)
+            reply = ("ok", value)
+        except UpstreamMissing as e:
+            reply = ("missing", (e.message,))
+        except UpstreamError as e:
+            reply = ("error", (e.message, e.line, e.col, e.filename))
+        except Exception as e:
+            reply = ("error", (f"{type(e).__name__}: {e}",))
+        _send(sink, reply)
+
+
+def _carry_out(module: UpstreamModule, method: str, arguments: tuple[Any, ...]) -> object:  # pragma: no cover
+    if method == "run":
+        name, options = arguments
+        return module.run(name, options)
+    if method == "run_pipeline":
+        return module.run_pipeline(*arguments)
+    if method == "text":
+        generic, debuginfo, local_scope = arguments
+        return module.text(generic=generic, debuginfo=debuginfo, local_scope=local_scope)
+    if method == "objects":
+        return [tuple(o) for o in module.objects()]
+    assert method == "llvm_ir"
+    return module.llvm_ir()
+
+
+def _send(pipe: BinaryIO, data: tuple[str, Any]) -> None:
+    payload = marshal.dumps(data)
+    pipe.write(len(payload).to_bytes(8, "little") + payload)
+    pipe.flush()
+
+
+def _receive(pipe: BinaryIO) -> tuple[str, Any] | None:
+    """The next message; None when the other side is gone."""
+    head = pipe.read(8)
+    if len(head) < 8:
+        return None
+    size = int.from_bytes(head, "little")
+    payload = pipe.read(size)
+    return marshal.loads(payload) if len(payload) == size else None

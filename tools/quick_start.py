@@ -1,0 +1,71 @@
+"""A quicker start for programs: what a short run never calls is not compiled.
+
+A third of the time that importing xDSL takes goes into compiling the methods of its data classes (some 1,100: five for
+a frozen class), of which a run of ``cute-opt`` calls a tenth.  Inside :func:`methods_made_later`, :mod:`dataclasses`
+gives classes methods that compile themselves at their first call and then take their own place in the class.
+
+For our own programs only, around their imports; a process that has us as a library never comes here.
+"""
+
+# What is replaced is private to the standard library, and checked to be what we know.
+# pyright: reportAttributeAccessIssue=false, reportPrivateUsage=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+_CODE = ("name", "args", "body", "globals", "locals", "return_type")
+"""The parameters of ``dataclasses._create_fn`` in CPython 3.11 and 3.12 (3.13 compiles a class's methods at once)."""
+
+
+@contextmanager
+def methods_made_later() -> Generator[None]:
+    """Inside, the methods that ``@dataclass`` writes are compiled when they are first called.
+
+    Does nothing where :mod:`dataclasses` is not built as expected.
+
+    >>> with methods_made_later():
+    ...     @dataclasses.dataclass(frozen=True)
+    ...     class Point:
+    ...         x: int
+    ...         y: int = 0
+    >>> Point(1) == Point(1, 0), hash(Point(1)) == hash(Point(1)), Point(2)
+    (True, True, Point(x=2, y=0))
+    """
+    create: Callable[..., Callable[..., object]] | None = getattr(dataclasses, "_create_fn", None)
+    code = getattr(create, "__code__", None)
+    if create is None or code is None or code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] != _CODE:
+        yield
+        return
+    made = create
+
+    def later(name: str, *parts: object, **more: object) -> Callable[..., object]:
+        return _later(made, name, parts, more)
+
+    dataclasses._create_fn = later
+    try:
+        yield
+    finally:
+        dataclasses._create_fn = made
+
+
+def _later(
+    create: Callable[..., Callable[..., object]], name: str, parts: tuple[object, ...], more: dict[str, object]
+) -> Callable[..., object]:
+    real: Callable[..., object] | None = None
+
+    def method(self: object, /, *arguments: object, **named: object) -> object:
+        nonlocal real
+        if real is None:
+            real = create(name, *parts, **more)
+            real.__qualname__ = method.__qualname__
+            for cls in type(self).__mro__:
+                if cls.__dict__.get(name) is method:
+                    setattr(cls, name, real)
+        return real(self, *arguments, **named)
+
+    method.__name__ = name
+    method.__qualname__ = name
+    return method
