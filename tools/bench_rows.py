@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.pipelines.launch import Kernel
 
-__all__ = ["CASES", "Case", "build", "build_configs", "run"]
+__all__ = ["CASES", "Case", "build", "build_one", "run"]
 
 TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
@@ -88,22 +88,7 @@ def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
     module = compile_cute(text, chip=chip, filename=f"{case.folder}.mlir")
     module.save(folder)
     lines = [x for x in module.report.strip().splitlines() if case.op in x]
-    return f"{os.path.basename(folder)} {config.threads}x{config.rows}x{config.cluster}: {'; '.join(lines)}"
-
-
-def build_configs(case: Case) -> list[RowConfig]:
-    """Other ways to share out a row."""
-    found: list[RowConfig] = []
-    for cluster in (1, 2, 4, 8):
-        for threads in (32, 64, 128, 256, 512, 1024):
-            values = case.n / (threads * cluster)
-            if not 8 <= values <= 64 or (case.op == "sum" and cluster > 1) or (cluster > 1 and threads < 128):
-                continue
-            if values > 32 and threads > 512:
-                continue
-            for rows in (1, 2, 4, 8) if threads == 32 else (1,):
-                found.append(RowConfig(threads, rows, cluster))
-    return [c for c in found if c != default_config(case.op, case.element, case.n)]
+    return f"{os.path.basename(folder)} {'x'.join(map(str, config))}: {'; '.join(lines)}"
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

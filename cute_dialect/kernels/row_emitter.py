@@ -1,22 +1,23 @@
-"""Emits the row kernels of :mod:`.rows`: one row is shared by some threads, which exchange partial results once.
+"""What the row kernels of :mod:`.rows` are made of: who has which part of a row, registers, exchanges between warps.
 
 A thread has ``values`` elements of its row, in ``chunks`` vectors that lie as many vectors apart as threads share the
 row, so that a warp reads 512 bytes at a time.  What is left of a row after whole chunks, if anything, is one more chunk
 that only the first threads have; the others hold a neutral element there.
+
+Elements stay in registers as they were loaded, two 16-bit ones in each; they become ``f32`` where they are used.  With
+``stages`` a block goes on from row to row: the next ones are on their way into shared memory while it works on the one
+at hand, and the weights stay there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import VectorType
-
-from cute_dialect.algebra.layout import size
-from cute_dialect.algebra.values import Layout
 from cute_dialect.kernels.builder import Value
+from cute_dialect.kernels.row_arithmetic import Combine, RowArithmetic, named
 from cute_dialect.kernels.script import Script
 from cute_dialect.memory_types import MemRefType
 
@@ -25,32 +26,43 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.kernels.rows import RowConfig
 
-__all__ = ["RowEmitter"]
-
-LOG2_E = 1.4426950408889634
-LOWEST = -3.4028234663852886e38
-"""The smallest finite ``f32``; unlike minus infinity it can be subtracted from itself."""
+__all__ = ["STREAM", "RowEmitter", "shared_bytes"]
 
 STREAM = 8
 """Vectors a thread has under way in a sum over long rows."""
 
-Combine = Callable[[Value, Value], Value]
+SHARED_MEMORY = 224 * 1024
+"""Bytes of shared memory that blocks of an SM may have, beside what the partial results take."""
 
 
-def _named(value: Value, name: str) -> Value:
-    """The value, by that name in the text."""
-    b = value.builder
-    assert isinstance(b, Script)
-    return value if value.ssa.name_hint is not None else b.let(name, value)
+def _rows_of(matrix: Value) -> Value:
+    b = matrix.builder
+    size = b.op("cute.size", matrix, mode="array<i32: 0>")
+    return named(b.op("cute.get_scalars", size, type="i32"), "rows")
 
 
-class RowEmitter:
+def shared_bytes(op: str, element: str, n: int, config: RowConfig) -> int:
+    """Bytes of shared memory that the rows and weights of a block take where it holds them.
+
+    >>> from cute_dialect.kernels.rows import RowConfig
+    >>> shared_bytes("layernorm", "f16", 32768, RowConfig(1024, stages=1))
+    196608
+    """
+    from cute_dialect.kernels.rows import BITS, WEIGHTS, vector_width
+
+    width = vector_width(element, n)
+    share = -(-n // (config.sharing * width)) * width * config.threads * BITS[element] // 8
+    return (WEIGHTS[op] + config.stages) * share
+
+
+class RowEmitter(RowArithmetic):
     """One kernel: ``width`` elements an access."""
 
-    def __init__(self, b: Script, op: str, element: str, n: int, config: RowConfig, width: int, eps: float):
-        from cute_dialect.kernels.rows import BITS
+    def __init__(self, b: Script, op: str, element: str, n: int, config: RowConfig, width: int, eps: float, sms: int):
+        from cute_dialect.kernels.rows import BITS, WEIGHTS
 
-        self.b, self.op, self.element, self.n, self.c, self.width, self.eps = b, op, element, n, config, width, eps
+        self.op, self.n, self.c, self.width = op, n, config, width
+        self.eps, self.sms = eps, sms
         self.step = config.sharing * width
         """Elements of a row that all its threads read at once."""
         chunks = n // self.step
@@ -58,9 +70,13 @@ class RowEmitter:
         if op == "sum" and chunks >= 2 * STREAM:
             self.rounds, chunks = divmod(chunks, STREAM)
         self.chunks, self.tail = chunks, n % self.step != 0
-        self.values = (self.chunks + self.tail) * width
-        self.group = min(4, self.values & -self.values) if self.values else 1
-        align = width * BITS[element] // 8
+        super().__init__(b, element, (self.chunks + self.tail) * width)
+        self.block_step = config.threads * width
+        """Elements of one chunk that the threads of a block have: how far chunks lie apart in shared memory."""
+        self.share = config.threads * self.values
+        self.neutral = -inf if op == "softmax" else 0.0
+        self.bits, self.weight_count = BITS[element], WEIGHTS[op]
+        align = width * self.bits // 8
         aligned = f", align<{align}>" if width > 1 else ""
         stride = f"?{{div={width}}}" if width > 1 else "?"
         self.matrix = f'!cute.memref<{element}, gmem{aligned}, "(?,{n}):({stride},1)">'
@@ -70,9 +86,8 @@ class RowEmitter:
 
     def parameters(self) -> dict[str, str]:
         """Names and types of the kernel's parameters."""
-        between = {"rmsnorm": ("w",), "layernorm": ("w", "b")}.get(self.op, ())
         out = self.column if self.op == "sum" else self.matrix
-        return {"x": self.matrix, **dict.fromkeys(between, self.vector), "y": out}
+        return {"x": self.matrix, **dict.fromkeys(("w", "b")[: self.weight_count], self.vector), "y": out}
 
     def name_types(self) -> None:
         """Name the types of parameters."""
@@ -86,163 +101,263 @@ class RowEmitter:
 
     # ------------------------------------------------------------------------------------------------------ the kernel
 
+    @property
+    def resident(self) -> int:
+        """Blocks that an SM should hold at once."""
+        blocks = max(1, 1024 // self.c.block)
+        if self.c.stages:
+            blocks = min(blocks, max(1, SHARED_MEMORY // shared_bytes(self.op, self.element, self.n, self.c)))
+        return blocks
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that the GPU holds at once.  The SMs of a GPC, 16 or 18 on H100 and H200, hold whole ones."""
+        sms = self.sms // 8 * 8 if self.c.cluster > 2 else self.sms
+        return max(1, sms * self.resident // self.c.cluster)
+
     def kernel(self, name: str) -> None:
         """``gpu.func @name``."""
         b, c = self.b, self.c
         cluster = (c.cluster, 1, 1) if c.cluster > 1 else None
-        attributes = [f"nvvm.minctasm = {max(1, 1024 // c.block)} : i32"]
+        attributes = [f"nvvm.minctasm = {self.resident} : i32"]
         with b.kernel(name, self.parameters(), threads=c.block, cluster=cluster, attributes=attributes) as p:
             self.weights = p[1:-1]
             self._begin(p[0], p[-1])
-            emit = {
-                "sum": self._sum, "softmax": self._softmax, "rmsnorm": self._rmsnorm, "layernorm": self._layernorm
-            }  # fmt: skip
-            emit[self.op]()
+            if self.op == "sum":
+                self.sum()
+            elif c.stages:
+                self._row_after_row()
+            else:
+                self.one_row(self.load(self._row_of(self.x, self.source)))
 
     def launch(self, variants: Sequence[str]) -> None:
         """The host function."""
         b, c = self.b, self.c
         with b.host("launch", self.parameters()) as p:
-            rows = self._rows(p[0])
+            rows = _rows_of(p[0])
             b.say("The grid follows from the number of rows.")
-            same = _named(b.compare("eq", self._rows(p[-1]), rows), "same")
+            same = named(b.compare("eq", _rows_of(p[-1]), rows), "same")
             b.do("cf.assert", same, msg='"y must have as many rows as x"')
             grid = b.ceil_div(rows, c.rows) if c.rows > 1 else rows
-            b.launch(self.op, p, grid=_named(grid * c.cluster, "grid"), threads=c.block, variants=variants)
+            if c.stages:
+                grid = b.minimum(grid, b.constant(self.clusters))
+            b.launch(self.op, p, grid=named(grid * c.cluster, "grid"), threads=c.block, variants=variants)
 
-    def _rows(self, matrix: Value) -> Value:
-        b = self.b
-        size = b.op("cute.size", matrix, mode=b.type("array<i32: 0>"))
-        return _named(b.op("cute.get_scalars", size, type="i32"), "rows")
+    def sum(self) -> None:
+        """The sum of a row."""
+        raise NotImplementedError
+
+    def one_row(self, x: Value) -> None:
+        """Any other operation on a row, whose elements are in registers."""
+        raise NotImplementedError
 
     def _begin(self, x: Value, y: Value) -> None:
         b, c = self.b, self.c
         if c.cluster > 1:
             b.run("cluster_arrive", relaxed=True)
-        tid, block = _named(b.thread_id(), "tid"), _named(b.block_id(), "block")
-        self.lane = _named(b.arch("lane_id"), "lane")
-        self.atom = _named(b.atom(self.atom_type), "atom")
+        tid, block = named(b.thread_id(), "tid"), named(b.block_id(), "block")
+        self.lane = named(b.arch("lane_id"), "lane")
+        self.atom = named(b.atom(self.atom_type), "atom")
         self.rank: Value | None = None
-        self.thread = tid
+        self.side: Value | None = None
+        self.held: list[Value] = []
+        self.slot: Value | None = None
+        self.tid = self.thread = tid
         if c.cluster > 1:
-            self.rank = _named(b.arch("cluster_rank"), "rank")
-            block = _named(block // c.cluster, "cluster")
-            self.thread = _named(self.rank * c.threads + tid, "thread")
+            self.rank = named(b.arch("cluster_rank"), "rank")
+            block = named(block // c.cluster, "cluster")
+            self.thread = named(self.rank * c.threads + tid, "thread")
         self.row = block
         self.real: Value | None = None
+        self.source = self.row
         if c.rows > 1:
-            self.thread = _named(tid % c.threads, "thread")
-            self.row = _named(block * c.rows + tid // c.threads, "row")
-            rows = self._rows(x)
-            self.real = _named(self.row < rows, "real")
+            self.thread = named(tid % c.threads, "thread")
+            self.row = named(block * c.rows + tid // c.threads, "row")
+            rows = _rows_of(x)
+            self.real = named(self.row < rows, "real")
             # Threads beyond the last row read that one: they take part in shuffles, but write nothing.
-            source = _named(b.select(self.real, self.row, rows - 1), "source")
-        else:
-            source = self.row
-        b.say("Where this thread begins in each round of a row, and its row.")
-        first = self.thread * self.width
-        if self.width > 1:
-            first = b.op("cute.assume", first, type=f"!cute.i32<divby {self.width}>")
-        self.first = _named(first, "first")
-        self.x = _named(b.slice(x, source, None), "gX")
-        self.y = y
+            self.source = named(b.select(self.real, self.row, rows - 1), "source")
+        b.say("Where this thread begins in each round of a row.")
+        self.first = named(self._whole(self.thread * self.width), "first")
+        self.x, self.y = x, y
+
+    def _row_of(self, matrix: Value, row: Value) -> Value:
+        return named(self.b.slice(matrix, row, None), "gX")
+
+    def _row_after_row(self) -> None:
+        """This block's rows; while it works on one, the next ones come into other slots of shared memory."""
+        b, c = self.b, self.c
+        if self.weights:
+            b.say("Weights stay in shared memory; each thread reads back what it has written.")
+            self.held = [self._hold(w) for w in self.weights]
+        rows = _rows_of(self.x)
+        self._make_slots()
+        step = named(b.grid_size() // c.cluster, "step")
+        for i in range(c.stages - 1):
+            self._fetch(self.row + step * i, rows, b.constant(i))
+        if c.cluster > 1:
+            b.run("cluster_wait")
+        with b.for_(self.row, rows, step, carry=[b.constant(0), b.constant(0)]) as loop:
+            self.row = loop.iv
+            slot, self.side = loop.args
+            last = slot + (c.stages - 1)
+            self._fetch(self.row + step * (c.stages - 1), rows, b.select(last >= c.stages, last - c.stages, last))
+            b.say("All groups but the latest have arrived: this row is there, as far as this thread reads it.")
+            b.run("cp_async_wait_group", n=c.stages - 1)
+            self.slot = named(self._slot(slot), "slot")
+            self.one_row(self.again())
+            following = slot + 1
+            loop.next(b.select(following.eq(c.stages), 0, following), self.side ^ 1)
+
+    def _make_slots(self) -> None:
+        b, c, w = self.b, self.c, self.width
+        align = 16 if w > 1 else self.bits // 8
+        size = c.stages * self.share
+        self.slots = named(b.alloc_smem(f'!cute.memref<{self.element}, smem, align<{align}>, "{size}:1">'), "slots")
+        bits = min(128, w * self.bits)
+        cache = "global" if bits == 128 else "always"
+        kind = f"simt_async_copy<{self.element}, cache = {cache}, {bits} b>"
+        self.fetch_atom = named(b.atom(f"!cute_nvgpu.atom.{kind}"), "fetch") if bits >= 32 else None
+        if self.tail:
+            b.say("Where a thread has no element of the last chunk, there is a neutral one.")
+            with b.if_(self._outside_tail()):
+                rest = self.registers(self.element, w)
+                b.do("cute.fill", rest, b.constant(self.neutral, self.element))
+                for s in range(c.stages):
+                    begin = self.at(self._slot(b.constant(s)), self.chunks * self.block_step)
+                    self.move(begin, rest, 0, 1, store=True)
+
+    def _slot(self, slot: Value) -> Value:
+        """Where this thread's elements begin in a slot."""
+        at = slot * self.share + self.tid * self.width
+        return self.at(self.slots, self._whole(at))
+
+    def _fetch(self, row: Value, rows: Value, slot: Value) -> None:
+        """Begin to copy a row, if there is such a row, into a slot; what a thread copies is what it reads."""
+        b = self.b
+        with b.if_(row < rows):
+            source, begin = self._row_of(self.x, row), self._slot(slot)
+            if self.fetch_atom is None:
+                raw = self.load(source)
+                self.move(begin, raw, 0, self.chunks + self.tail, store=True, step=self.block_step)
+            else:
+                if self.chunks:
+                    layouts = [self._pieces(0, self.chunks, step)[0] for step in (self.step, self.block_step)]
+                    there = b.view(self.at(source, self._offset(0)), layouts[0])
+                    b.copy(self.fetch_atom, there, b.view(begin, layouts[1]))
+                if self.tail:
+                    with self._in_tail():
+                        there = b.view(self.at(source, self._offset(self.chunks)), f"{self.width}:1")
+                        here = self.at(begin, self.chunks * self.block_step)
+                        b.copy(self.fetch_atom, there, b.view(here, f"{self.width}:1"))
+        b.run("cp_async_commit_group")
+
+    def again(self, x: Value | None = None) -> Value:
+        """This thread's elements of the row, read once more where they are in shared memory: no register keeps them."""
+        if self.slot is None:
+            assert x is not None
+            return x
+        raw = named(self.registers(self.element, self.values), "values")
+        self.move(self.slot, raw, 0, self.chunks + self.tail, step=self.block_step)
+        return raw
 
     # ------------------------------------------------------------------------------------------------ memory, registers
 
-    def registers(self, element: str, n: int) -> Value:
-        """A register tensor of ``n`` elements."""
-        return self.b.registers(f'!cute.memref<{element}, rmem, align<16>, "{n}:1">')
-
-    def part(self, tensor: Value, offset: int, n: int) -> Value:
-        """``n`` elements of a register tensor."""
-        return self.b.view(self._moved(tensor, offset), f"{n}:1")
-
-    def _moved(self, tensor: Value, offset: int) -> Value:
-        return self.b.pointer(tensor, offset) if offset else self.b.iterator(tensor)
-
-    def _pieces(self, start: int, chunks: int) -> tuple[str, str, int]:
+    def _pieces(self, start: int, chunks: int, step: int) -> tuple[str, str, int]:
         """Layouts of ``chunks`` chunks in memory and in registers, and where they begin in registers."""
         w = self.width
         if chunks == 1 or w == 1:
             shape = str(w if chunks == 1 else chunks)
-            return f"{shape}:{1 if chunks == 1 else self.step}", f"{shape}:1", start * w
-        return f"({w},{chunks}):(1,{self.step})", f"({w},{chunks}):(1,{w})", start * w
+            return f"{shape}:{1 if chunks == 1 else step}", f"{shape}:1", start * w
+        return f"({w},{chunks}):(1,{step})", f"({w},{chunks}):(1,{w})", start * w
 
-    def _move(self, tensor: Value, at: Value, fragment: Value, start: int, chunks: int, *, store: bool) -> None:
+    def move(
+        self, begin: Value, fragment: Value, start: int, chunks: int, *, store: bool = False, step: int | None = None
+    ) -> None:
+        """Copy chunks, ``step`` elements apart from ``begin`` on, to registers or from there."""
         b = self.b
-        outside, inside, skip = self._pieces(start, chunks)
-        begin = b.op("cute.add_offset", b.iterator(tensor), b.int_tuple(at))
-        there = _named(b.view(begin, outside), "thread_part")
+        outside, inside, skip = self._pieces(start, chunks, self.step if step is None else step)
+        there = named(b.view(begin, outside), "thread_part")
         here = fragment
-        if skip or self._length(fragment) != self.width * chunks or ":(" in inside:
-            here = _named(b.view(self._moved(fragment, skip), inside), "registers")
+        if skip or self.length(fragment) != self.width * chunks or ":(" in inside:
+            here = named(b.view(self.moved(fragment, skip), inside), "registers")
         b.copy(self.atom, *((here, there) if store else (there, here)))
 
-    def _length(self, fragment: Value) -> int:
-        t = fragment.type
-        assert isinstance(t, MemRefType)
-        n = size(t.layout.shape) if isinstance(t.layout, Layout) else 0
-        assert isinstance(n, int)
-        return n
+    def at(self, start: Value, offset: Value | int) -> Value:
+        """The address so many elements after a tensor's first one, or after an address."""
+        pointer = self.b.iterator(start) if isinstance(start.type, MemRefType) else start
+        return self.b.op("cute.add_offset", pointer, self.b.int_tuple(offset))
 
     @contextmanager
     def _in_tail(self) -> Generator[None]:
         """The threads that have part of the last chunk, which begins after whole chunks."""
-        b = self.b
-        last = (self.n // self.step) * self.step
         if self.c.sharing == 1:
             yield
             return
-        with b.if_(self.thread < (self.n - last) // self.width):
+        with self.b.if_(self.thread < (self.n % self.step) // self.width):
             yield
 
     def _offset(self, chunk: int) -> Value:
         """Where this thread's part of a chunk begins in a row."""
-        b = self.b
-        if chunk == 0:
-            return self.first
-        at = self.thread * self.width + chunk * self.step
-        return b.op("cute.assume", at, type=f"!cute.i32<divby {self.width}>") if self.width > 1 else at
+        return self.first if chunk == 0 else self._whole(self.thread * self.width + chunk * self.step)
 
-    def load(self, tensor: Value, neutral: float = 0.0) -> Value:
-        """This thread's elements of a row (what :attr:`rounds` leave), as ``f32`` registers."""
-        b, w = self.b, self.width
-        b.say("What this thread has of a row; all its loads are under way together.")
-        raw = _named(self.registers(self.element, self.values), "values")
-        skip = self.rounds * STREAM
+    def _whole(self, at: Value) -> Value:
+        """A number of elements that is one of whole vectors."""
+        return self.b.op("cute.assume", at, type=f"!cute.i32<divby {self.width}>") if self.width > 1 else at
+
+    def _outside_tail(self) -> Value:
+        """Whether the thread has no part of the last chunk."""
+        return self.thread >= (self.n % self.step) // self.width
+
+    def raw(self) -> Value:
+        """Registers for this thread's elements of a row (what :attr:`rounds` leave), neutral where it has none."""
+        raw = named(self.registers(self.element, self.values), "values")
         if self.tail:
-            rest = self.part(raw, self.chunks * w, w)
-            b.do("cute.fill", rest, b.constant(neutral, self.element))
+            rest = self.part(raw, self.chunks * self.width, self.width)
+            self.b.do("cute.fill", rest, self.b.constant(self.neutral, self.element))
+        return raw
+
+    def load(self, tensor: Value) -> Value:
+        """This thread's elements of a row, as they are."""
+        self.b.say("What this thread has of a row; all its loads are under way together.")
+        raw = self.raw()
+        self._load(tensor, raw)
+        return raw
+
+    def _load(self, tensor: Value, raw: Value) -> None:
+        skip = self.rounds * STREAM
         if self.chunks:
-            self._move(tensor, self._offset(skip), raw, 0, self.chunks, store=False)
+            self.move(self.at(tensor, self._offset(skip)), raw, 0, self.chunks)
         if self.tail:
             with self._in_tail():
-                self._move(tensor, self._offset(skip + self.chunks), raw, self.chunks, 1, store=False)
-        return self.widened(raw, self.values)
-
-    def widened(self, raw: Value, n: int) -> Value:
-        """Registers as ``f32``."""
-        if self.element == "f32":
-            return raw
-        b = self.b
-        wide = self.registers("f32", n)
-        b.store_vec(b.op("arith.extf", b.load_vec(raw), type=f"vector<{n}xf32>"), wide)
-        return wide
+                self.move(self.at(tensor, self._offset(skip + self.chunks)), raw, self.chunks, 1)
 
     def store(self, values: Value) -> None:
         """Write this thread's elements of the row."""
-        b = self.b
-        if self.element != "f32":
-            raw = self.registers(self.element, self.values)
-            b.store_vec(b.op("arith.truncf", b.load_vec(values), type=f"vector<{self.values}x{self.element}>"), raw)
-            values = raw
         with self._if_real():
-            row = _named(b.slice(self.y, self.row, None), "gY")
+            row = named(self.b.slice(self.y, self.row, None), "gY")
             if self.chunks:
-                self._move(row, self._offset(0), values, 0, self.chunks, store=True)
+                self.move(self.at(row, self._offset(0)), values, 0, self.chunks, store=True)
             if self.tail:
                 with self._in_tail():
-                    self._move(row, self._offset(self.chunks), values, self.chunks, 1, store=True)
+                    self.move(self.at(row, self._offset(self.chunks)), values, self.chunks, 1, store=True)
+
+    def _hold(self, vector: Value) -> Value:
+        """This thread's part of a vector in shared memory: where it begins."""
+        b = self.b
+        align = 16 if self.width > 1 else self.bits // 8
+        shared = b.alloc_smem(f'!cute.memref<{self.element}, smem, align<{align}>, "{self.share}:1">')
+        begin = named(self.at(named(shared, "held"), self._whole(self.tid * self.width)), "mine")
+        self.move(begin, self.load(vector), 0, self.chunks + self.tail, store=True, step=self.block_step)
+        return begin
+
+    def weight(self, i: int) -> Value:
+        """This thread's elements of a vector of weights, as they are."""
+        if not self.held:
+            return self.load(self.weights[i])
+        raw = named(self.registers(self.element, self.values), "values")
+        self.move(self.held[i], raw, 0, self.chunks + self.tail, step=self.block_step)
+        return raw
 
     @contextmanager
     def _if_real(self) -> Generator[None]:
@@ -252,90 +367,7 @@ class RowEmitter:
             with self.b.if_(self.real):
                 yield
 
-    # ------------------------------------------------------------------------------------------------------ arithmetic
-
-    def f32(self, x: float) -> Value:
-        """A constant."""
-        return self.b.constant(x, "f32")
-
-    def splat(self, x: Value, n: int) -> Value:
-        """A vector of equal elements."""
-        filled = self.registers("f32", n)
-        self.b.do("cute.fill", filled, x)
-        return self.b.load_vec(filled)
-
-    def grouped(self, values: Value, n: int) -> tuple[Value, int]:
-        """A register tensor by groups of up to four elements, and their size; sums then have no long chain of steps."""
-        g = min(4, n & -n)
-        if n == g:
-            return values, g
-        return self.b.view(self.b.iterator(values), f"({g},{n // g}):(1,{g})"), g
-
-    def combined(self, values: Value, n: int, combine: Combine, term: Callable[[Value], Value] | None = None) -> Value:
-        """All elements of a register tensor as one, or what ``term`` makes of them."""
-        b = self.b
-        view, g = self.grouped(values, n)
-
-        def group(i: Value | int) -> Value:
-            x = b.load_vec(b.slice(view, None, i) if n > g else values)
-            return x if term is None else term(x)
-
-        total = group(0)
-        if n > g:
-            with b.for_(1, n // g, carry=[total]) as loop:
-                loop.next(combine(loop.args[0], group(loop.iv)))
-            (total,) = loop.results
-        return self.over_vector(total, combine)
-
-    def over_vector(self, total: Value, combine: Combine) -> Value:
-        """The elements of a vector as one."""
-        b = self.b
-        t = total.type
-        assert isinstance(t, VectorType)
-        g = t.get_shape()[0]
-        lanes = _named(self.registers("f32", g), "lanes")
-        b.store_vec(total, lanes)
-        parts = [b.load(lanes, i) for i in range(g)]
-        while len(parts) > 1:
-            parts = [combine(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
-        return parts[0]
-
-    def mapped(self, n: int, function: Callable[[list[Value]], Value], *tensors: Value) -> Value:
-        """``function`` of the groups of elements of some register tensors, in new registers."""
-        b = self.b
-        out = self.registers("f32", n)
-        views = [self.grouped(t, n)[0] for t in (*tensors, out)]
-        if n == self.group:
-            b.store_vec(function([b.load_vec(t) for t in tensors]), out)
-            return out
-        with b.for_(0, n // self.group) as loop:
-            parts = [b.slice(v, None, loop.iv) for v in views]
-            b.store_vec(function([b.load_vec(p) for p in parts[:-1]]), parts[-1])
-        return out
-
-    def each(self, values: Value, n: int, name: str) -> None:
-        """Replace each element by a fast function of it."""
-        b = self.b
-        with b.for_(0, n) as loop:
-            b.store(values, loop.iv, b.arch(name, b.load(values, loop.iv)))
-
-    def add(self, x: Value, y: Value) -> Value:
-        """The sum."""
-        return x + y
-
-    def maximum(self, x: Value, y: Value) -> Value:
-        """The larger one."""
-        return self.b.binary("max", x, y)
-
     # ------------------------------------------------------------------------------------------------------- exchanges
-
-    def over_lanes(self, x: Value, combine: Combine, lanes: int) -> Value:
-        """Combine over groups of ``lanes`` lanes; all of them get the result."""
-        offset = lanes // 2
-        while offset:
-            x = combine(x, self.b.arch("shfl_sync", x, offset))
-            offset //= 2
-        return x
 
     def over_warp(self, x: Value, combine: Combine) -> Value:
         """Combine over the threads of a row that share a warp."""
@@ -356,27 +388,30 @@ class RowEmitter:
             return [list(parts)]
         warps = self.warps
         b.say("The warps put their numbers into shared memory.")
-        buffers = [_named(b.alloc_smem(f'!cute.memref<f32, smem, "{warps}:1">'), "partials") for _ in parts]
-        warp = _named(b.arch("warp_id"), "warp")
+        sides = 1 if self.side is None else 2  # rows in turn use one each: nobody still reads what is written next
+        buffers = [named(b.alloc_smem(f'!cute.memref<f32, smem, "{sides * warps}:1">'), "partials") for _ in parts]
+        warp = named(b.arch("warp_id"), "warp")
+        skip: Value | int = 0 if self.side is None else named(self.side * warps, "side")
         if c.cluster == 1:
             with b.if_(self.lane.eq(0)):
                 for buffer, x in zip(buffers, parts):
-                    b.store(buffer, warp, x)
+                    b.store(buffer, warp + skip, x)
             b.run("barrier")
         else:
             # Lane i writes to block i.  Every block has begun: its shared memory is there.
             assert self.rank is not None
-            b.run("cluster_wait")
+            if self.side is None:
+                b.run("cluster_wait")
             with b.if_(self.lane < c.cluster):
                 for buffer, x in zip(buffers, parts):
                     far = b.arch("map_cluster", b.iterator(buffer), self.lane)
-                    where = self.rank * (warps // c.cluster) + warp
-                    b.store(b.view(far, f"{warps}:1"), where, x)
+                    where = self.rank * (warps // c.cluster) + warp + skip
+                    b.store(b.view(far, f"{sides * warps}:1"), where, x)
             b.run("cluster_arrive")
             b.run("cluster_wait")
         if warps >= 32:
-            return [[b.load(buffer, self.lane + i) for buffer in buffers] for i in range(0, warps, 32)]
-        at = self.lane % warps
+            return [[b.load(buffer, self.lane + i + skip) for buffer in buffers] for i in range(0, warps, 32)]
+        at = self.lane % warps + skip
         return [[b.load(buffer, at) for buffer in buffers]]
 
     def total(self, x: Value, combine: Combine) -> Value:
@@ -389,121 +424,3 @@ class RowEmitter:
         for p in parts[1:]:
             total = combine(total, p)
         return total if self.warps == 1 else self.over_lanes(total, combine, min(32, self.warps))
-
-    # ------------------------------------------------------------------------------------------------------ operations
-
-    def _sum(self) -> None:
-        b = self.b
-        total: Value | None = None
-        if self.rounds:
-            size = STREAM * self.width
-            g = min(4, size)
-            zero = b.op("arith.constant", type=f"vector<{g}xf32>", value=b.type(f"dense<0.0> : vector<{g}xf32>"))
-            with b.for_(0, self.rounds, carry=[zero]) as loop:
-                raw = self.registers(self.element, size)
-                at = loop.iv * (STREAM * self.step) + self.thread * self.width
-                if self.width > 1:
-                    at = b.op("cute.assume", at, type=f"!cute.i32<divby {self.width}>")
-                self._move(self.x, at, raw, 0, STREAM, store=False)
-                wide = self.widened(raw, size)
-                view, _ = self.grouped(wide, size)
-                with b.for_(0, size // g, carry=loop.args) as inner:
-                    inner.next(inner.args[0] + b.load_vec(b.slice(view, None, inner.iv) if size > g else wide))
-                loop.next(*inner.results)
-            total = self.over_vector(loop.results[0], self.add)
-        if self.values:
-            rest = self.combined(self.load(self.x), self.values, self.add)
-            total = rest if total is None else total + rest
-        assert total is not None
-        b.say("By shuffles: the sum of the warp, then of the row; all lanes have it.")
-        result = _named(self.total(_named(self.over_warp(total, self.add), "of_warp"), self.add), "of_row")
-        if self.element != "f32":
-            result = b.op("arith.truncf", result, type=self.element)
-        writer = self.thread.eq(0)
-        if self.real is not None:
-            writer = writer & self.real
-        _named(writer, "writes")
-        with b.if_(writer):
-            b.store(self.y, self.row, result)
-
-    def _softmax(self) -> None:
-        """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of ``(m, sum)``."""
-        b, n, g = self.b, self.values, self.group
-        x = self.load(self.x, -inf)
-        b.say("The largest element of the warp.")
-        largest = self.over_warp(self.combined(x, n, self.maximum), self.maximum)
-        # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
-        largest = self.maximum(largest, self.f32(LOWEST))
-        scale, shift = self.splat(self.f32(LOG2_E), g), self.splat(largest, g)
-        b.say("Powers beside it, and their sum.")
-        powers = self.mapped(n, lambda v: (v[0] - shift) * scale, x)
-        self.each(powers, n, "exp2_approx")
-        total = self.over_warp(self.combined(powers, n, self.add), self.add)
-        factor = self.f32(1.0)
-        if self.warps > 1:
-            parts = self.exchange(largest, total)
-            m = self.all_lanes([p[0] for p in parts], self.maximum)
-            total = self.all_lanes([p[1] * self._power(p[0], m) for p in parts], self.add)
-            factor = self._power(largest, m)
-        b.say("Each is scaled to the sum of the row.")
-        by = self.splat(factor * b.arch("rcp_approx", total), g)
-        self.store(self.mapped(n, lambda v: v[0] * by, powers))
-
-    def _power(self, x: Value, m: Value) -> Value:
-        return self.b.arch("exp2_approx", (x - m) * self.f32(LOG2_E))
-
-    def _rmsnorm(self) -> None:
-        b, n, g = self.b, self.values, self.group
-        x = self.load(self.x)
-        b.say("The mean square, of this thread, of the warp, of the row.")
-        squares = self.over_warp(self.combined(x, n, self.add, lambda v: v * v), self.add)
-        mean = self.total(squares, self.add) * self.f32(1 / self.n)
-        by = self.splat(b.arch("rsqrt_approx", mean + self.f32(self.eps)), g)
-        w = self.load(self.weights[0])
-        self.store(self.mapped(n, lambda v: v[0] * by * v[1], x, w))
-
-    def _layernorm(self) -> None:
-        """Each warp's mean and squared deviations from it, then one exchange (Chan, Golub, LeVeque 1979)."""
-        b, n, g = self.b, self.values, self.group
-        x = self.load(self.x)
-        count = self._count()
-        b.say("The mean of the warp, and how far its elements are from it.")
-        total = self.over_warp(self.combined(x, n, self.add), self.add)
-        mean = self._mean(total, count)
-        if self.tail:  # where there is no element, nothing deviates
-            with b.if_(self._outside_tail()):
-                b.do("cute.fill", self.part(x, self.chunks * self.width, self.width), mean)
-        center = self.splat(mean, g)
-        squares = self.combined(self.mapped(n, lambda v: v[0] - center, x), n, self.add, lambda v: v * v)
-        deviation = self.over_warp(squares, self.add)
-        if self.warps > 1:
-            parts = self.exchange(total, deviation, count)
-            mean = self.all_lanes([p[0] for p in parts], self.add) * self.f32(1 / self.n)
-            deviation = self.all_lanes([p[1] + self._apart(p[0], p[2], mean) for p in parts], self.add)
-        b.say("The variance of the row.")
-        variance = deviation * self.f32(1 / self.n)
-        by, center = self.splat(b.arch("rsqrt_approx", variance + self.f32(self.eps)), g), self.splat(mean, g)
-        w, shift = self.load(self.weights[0]), self.load(self.weights[1])
-        self.store(self.mapped(n, lambda v: (v[0] - center) * by * v[1] + v[2], x, w, shift))
-
-    def _outside_tail(self) -> Value:
-        """Whether the thread has no part of the last chunk."""
-        return self.thread >= (self.n % self.step) // self.width
-
-    def _count(self) -> Value:
-        """How many elements of the row this warp has."""
-        own = self.f32(self.chunks * self.width)
-        if self.tail:
-            more = self.f32((self.chunks + 1) * self.width)
-            own = self.b.select(self._outside_tail(), own, more)
-            return self.over_warp(own, self.add)
-        return self.f32(self.chunks * self.width * min(32, self.c.threads))
-
-    def _mean(self, total: Value, count: Value) -> Value:
-        b = self.b
-        return total * b.arch("rcp_approx", self.maximum(count, self.f32(1.0)))
-
-    def _apart(self, total: Value, count: Value, mean: Value) -> Value:
-        """How far apart a warp's elements and the row's are, beyond the warp's own deviations."""
-        distance = self._mean(total, count) - mean
-        return count * (distance * distance)

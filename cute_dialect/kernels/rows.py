@@ -10,7 +10,7 @@ then hold the partial results.  There is one exchange between warps in every ker
 >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
 True
 >>> default_config("softmax", "f32", 4096)
-RowConfig(threads=512, rows=1, cluster=1)
+RowConfig(threads=512, rows=1, cluster=1, stages=0)
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ __all__ = ["BITS", "OPS", "RowConfig", "default_config", "row_kernel", "vector_w
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Element types the kernels are made for, and their bits."""
 
-OPS = ("sum", "softmax", "rmsnorm", "layernorm")
+WEIGHTS = {"sum": 0, "softmax": 0, "rmsnorm": 1, "layernorm": 2}
+"""Operations, and how many vectors of weights they take."""
+
+OPS = tuple(WEIGHTS)
 
 VALUES = {"f32": 16, "f16": 32, "bf16": 32}
 """Elements a thread should have: four accesses of 128 bits."""
@@ -37,11 +40,16 @@ MAX_THREADS, MAX_CLUSTER = 1024, 8
 
 
 class RowConfig(NamedTuple):
-    """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row."""
+    """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row.
+
+    ``stages``: there are as many blocks as the GPU holds at once; each goes from row to row.  So many rows are in its
+    shared memory, the one it works on and those that are being loaded; the weights are there too.
+    """
 
     threads: int
     rows: int = 1
     cluster: int = 1
+    stages: int = 0
 
     @property
     def block(self) -> int:
@@ -107,13 +115,14 @@ def vector_width(element: str, n: int) -> int:
 
 
 def row_kernel(
-    op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, eps: float = 1e-5
+    op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, eps: float = 1e-5, sms: int = 132
 ) -> str:
     """The file for ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements.
 
     ``@sum(x, y)`` with ``y`` of one element a row; ``@softmax(x, y)``; ``@rmsnorm(x, w, y)``: ``x / rms(x) * w``;
     ``@layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps``
     is added to the mean square and the variance.  All tensors have the same element type, sums are ``f32``.
+    ``sms``: how many SMs the GPU has, where a block works on more than one row.
     Raises ValueError for a configuration that does not fit.
     """
     _check(op, element, n)
@@ -127,12 +136,17 @@ def row_kernel(
         raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
     if op == "sum" and c.cluster > 1:
         raise ValueError(f"expected no cluster for a sum, got one of {c.cluster} blocks")
-    from cute_dialect.kernels.row_emitter import RowEmitter
+    if c.stages and (op == "sum" or c.rows > 1):
+        raise ValueError("expected one row a block, and no sum, where rows are in shared memory")
+    from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
+    from cute_dialect.kernels.row_ops import RowKernel
     from cute_dialect.kernels.script import Script
 
+    if c.stages and (found := shared_bytes(op, element, n, c)) > SHARED_MEMORY:
+        raise ValueError(f"expected rows and weights of at most {SHARED_MEMORY} bytes a block, got {found}")
     b = Script()
     width = vector_width(element, n)
-    emitters = [RowEmitter(b, op, element, n, c, w, eps) for w in sorted({1, width})]
+    emitters = [RowKernel(b, op, element, n, c, w, eps, sms) for w in sorted({1, width})]
     names = [op, f"{op}_v"][: len(emitters)]
     for emitter, name in zip(emitters, names):
         emitter.name_types()

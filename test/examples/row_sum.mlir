@@ -25,7 +25,7 @@ module attributes {gpu.container_module} {
       %block = nvvm.read.ptx.sreg.ctaid.x : i32
       %lane = cute_nvgpu.arch.lane_id() : () -> i32
       %atom = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      // Where this thread begins in each round of a row, and its row.
+      // Where this thread begins in each round of a row.
       %0 = cute.make_coord(%block) : (i32) -> !cute.coord<"(?,_)">
       %gX = cute.slice(%x, %0) : !matrix, !cute.coord<"(?,_)">
       %cst = arith.constant dense<0.000000e+00> : vector<4xf32>
@@ -111,7 +111,7 @@ module attributes {gpu.container_module} {
       %block = nvvm.read.ptx.sreg.ctaid.x : i32
       %lane = cute_nvgpu.arch.lane_id() : () -> i32
       %atom = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      // Where this thread begins in each round of a row, and its row.
+      // Where this thread begins in each round of a row.
       %0 = arith.muli %tid, %c4_i32 : i32
       %first = cute.assume(%0) : (i32) -> !cute.i32<divby 4>
       %1 = cute.make_coord(%block) : (i32) -> !cute.coord<"(?,_)">

@@ -110,6 +110,24 @@ def test_rows_shared_in_other_ways(op: str, how: str) -> None:
         close(op, element, got, data)
 
 
+IN_TURN = [
+    ("f32", 512, RowConfig(64, stages=2)), ("bf16", 1400, RowConfig(32, 1, 2, stages=3)),
+    ("f16", 333, RowConfig(64, 1, 2, stages=2)), ("f16", 70, RowConfig(32, stages=1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("element, n, config", IN_TURN, ids=str)
+@pytest.mark.parametrize("op", OPS[1:])
+def test_rows_in_turn(op: str, element: str, n: int, config: RowConfig) -> None:
+    """Rows in shared memory, more of them than blocks: slots and partial results are used again."""
+    k = compile_cute(row_kernel(op, element, n, config, eps=EPS, sms=2), emit="base").kernel(op)
+    data = inputs(op, element, 9, n, n)
+    y = np.full_like(data[0], np.nan)
+    report = k(*data, y, device="cpu", checks=("race", "sync", "oob"))
+    assert report is not None and not report.warnings
+    close(op, element, y, data)
+
+
 def test_long_sums_go_round_a_loop() -> None:
     """With whole rounds, what is left of them, and part of a chunk; both widths of access."""
     config = RowConfig(32, 2)
@@ -183,6 +201,8 @@ ERRORS: list[tuple[tuple[object, ...], str]] = [
     (("sum", "f32", 64, RowConfig(64, 2)), "expected one row a block where more than a warp shares it, got 2"),
     (("sum", "f32", 64, RowConfig(32, 64)), "expected blocks of 1 to 1024 threads, got 2048"),
     (("sum", "f32", 64, RowConfig(64, 1, 2)), "expected no cluster for a sum, got one of 2 blocks"),
+    (("softmax", "f32", 64, RowConfig(32, 2, stages=1)), "expected one row a block, and no sum, where rows are in"),
+    (("layernorm", "f16", 32768, RowConfig(1024, stages=2)), "expected rows and weights of at most 229376 bytes a"),
 ]
 
 

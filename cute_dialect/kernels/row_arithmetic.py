@@ -1,0 +1,155 @@
+"""Arithmetic on register tensors for the row kernels: by groups of elements, widened where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import VectorType
+
+from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.values import Layout
+from cute_dialect.kernels.builder import Value
+from cute_dialect.kernels.script import Script
+from cute_dialect.memory_types import MemRefType
+
+__all__ = ["Combine", "RowArithmetic", "lanes_of", "named"]
+
+Combine = Callable[[Value, Value], Value]
+
+
+def named(value: Value, name: str) -> Value:
+    """The value, by that name in the text."""
+    b = value.builder
+    assert isinstance(b, Script)
+    return value if value.ssa.name_hint is not None else b.let(name, value)
+
+
+def lanes_of(x: Value) -> int:
+    """The length of a vector."""
+    t = x.type
+    assert isinstance(t, VectorType)
+    return t.get_shape()[0]
+
+
+class RowArithmetic:
+    """For a thread that has ``values`` elements of a row."""
+
+    def __init__(self, b: Script, element: str, values: int):
+        self.b, self.element, self.values = b, element, values
+        self.group = min(4, values & -values) if values else 1
+        self.narrow = element != "f32"
+
+    def registers(self, element: str, n: int) -> Value:
+        """A register tensor of ``n`` elements."""
+        return self.b.registers(f'!cute.memref<{element}, rmem, align<16>, "{n}:1">')
+
+    def part(self, tensor: Value, offset: int, n: int) -> Value:
+        """``n`` elements of a register tensor."""
+        return self.b.view(self.moved(tensor, offset), f"{n}:1")
+
+    def moved(self, tensor: Value, offset: int) -> Value:
+        """The iterator, so many elements further on."""
+        return self.b.pointer(tensor, offset) if offset else self.b.iterator(tensor)
+
+    def length(self, fragment: Value) -> int:
+        """How many elements a register tensor has."""
+        t = fragment.type
+        assert isinstance(t, MemRefType)
+        n = size(t.layout.shape) if isinstance(t.layout, Layout) else 0
+        assert isinstance(n, int)
+        return n
+
+    def f32(self, x: float) -> Value:
+        """A constant."""
+        return self.b.constant(x, "f32")
+
+    def splat(self, x: Value, n: int) -> Value:
+        """A vector of equal elements."""
+        filled = self.registers("f32", n)
+        self.b.do("cute.fill", filled, x)
+        return self.b.load_vec(filled)
+
+    def wide(self, x: Value) -> Value:
+        """A number or a vector as ``f32``."""
+        if not self.narrow:
+            return x
+        vector = isinstance(x.type, VectorType)
+        return self.b.op("arith.extf", x, type=f"vector<{lanes_of(x)}xf32>" if vector else "f32")
+
+    def grouped(self, values: Value, n: int) -> tuple[Value, int]:
+        """A register tensor by groups of up to four elements, and their size; sums then have no long chain of steps."""
+        g = min(4, n & -n)
+        if n == g:
+            return values, g
+        return self.b.view(self.b.iterator(values), f"({g},{n // g}):(1,{g})"), g
+
+    def combined(self, values: Value, n: int, combine: Combine, term: Callable[[Value], Value]) -> Value:
+        """What ``term`` makes of the elements of a register tensor, by groups, all of it as one."""
+        b = self.b
+        view, g = self.grouped(values, n)
+
+        def group(i: Value | int) -> Value:
+            return term(b.load_vec(b.slice(view, None, i) if n > g else values))
+
+        total = group(0)
+        if n > g:
+            with b.for_(1, n // g, carry=[total]) as loop:
+                loop.next(combine(loop.args[0], group(loop.iv)))
+            (total,) = loop.results
+        return self.over_vector(total, combine)
+
+    def over_vector(self, total: Value, combine: Combine) -> Value:
+        """The elements of a vector as one."""
+        b = self.b
+        g = lanes_of(total)
+        element = str(total.type).removesuffix(">").rpartition("x")[2]
+        lanes = named(self.registers(element, g), "lanes")
+        b.store_vec(total, lanes)
+        parts = [b.load(lanes, i) for i in range(g)]
+        while len(parts) > 1:
+            parts = [combine(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
+        return parts[0]
+
+    def mapped(self, function: Callable[[list[Value]], Value], *tensors: Value) -> Value:
+        """``function`` of this thread's elements of tensors, by groups and as ``f32``; rounded, in new registers."""
+        b, n = self.b, self.values
+        out = self.registers(self.element, n)
+        views = [self.grouped(t, n)[0] for t in (*tensors, out)]
+
+        def group(parts: list[Value]) -> None:
+            result = function([self.wide(b.load_vec(p)) for p in parts[:-1]])
+            if self.narrow:
+                result = b.op("arith.truncf", result, type=f"vector<{self.group}x{self.element}>")
+            b.store_vec(result, parts[-1])
+
+        if n == self.group:
+            group(views)
+        else:
+            with b.for_(0, n // self.group) as loop:
+                group([b.slice(v, None, loop.iv) for v in views])
+        return out
+
+    def each(self, x: Value, function: Callable[[Value], Value]) -> Value:
+        """A function of each element of a vector."""
+        b, n = self.b, lanes_of(x)
+        lanes = self.registers("f32", n)
+        b.store_vec(x, lanes)
+        with b.for_(0, n) as loop:
+            b.store(lanes, loop.iv, function(b.load(lanes, loop.iv)))
+        return b.load_vec(lanes)
+
+    def add(self, x: Value, y: Value) -> Value:
+        """The sum."""
+        return x + y
+
+    def maximum(self, x: Value, y: Value) -> Value:
+        """The larger one."""
+        return self.b.binary("max", x, y)
+
+    def over_lanes(self, x: Value, combine: Combine, lanes: int) -> Value:
+        """Combine over groups of ``lanes`` lanes; all of them get the result."""
+        offset = lanes // 2
+        while offset:
+            x = combine(x, self.b.arch("shfl_sync", x, offset))
+            offset //= 2
+        return x
