@@ -106,7 +106,7 @@ class LayoutEOp(LayoutTvOp):
     """(thread, value) -> column-major index in the tile of words of the metadata E; see ``layout_A_tv``.
 
     Example:
-        %l = cute.tiled.mma.layout_E_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.layout<"((2,2,8),(1,(1,1))):((8,16,1),(0,(0,0)))">
+        %l = cute.tiled.mma.layout_E_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.layout<"((4,8),(1,(1,1))):((8,1),(0,(16,32)))">
     """  # noqa: E501
 
     name = "cute.tiled.mma.layout_E_tv"

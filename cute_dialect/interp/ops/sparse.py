@@ -86,20 +86,25 @@ def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> A
     return flat.reshape(-1, columns, m).transpose(0, 2, 1)
 
 
-def expand(held: Metadata, a: Array, words: Array, ask: Array, name: str) -> Array:
-    """A sparse `(n, m, k / 2)` at full depth.  `ask`: which of the n matter, of which bits that mean nothing are a
-    fault."""
+def expand(held: Metadata, a: Array, words: Array, ask: Array, selector: int, name: str) -> Array:
+    """A sparse `(n, m, k / 2)` at full depth; `words` of all `(n, m, columns)`.
+
+    `ask`: which of the n matter; of those bits that mean nothing are a fault of the thread that holds them.
+    """
     n, m, columns = words.shape
     shifts = np.arange(held.groups, dtype=np.uint32) * np.uint32(4)
     bits = (words[..., None] >> shifts & np.uint32(15)).reshape(n, m, columns * held.groups)
     where = kept_table(held)[bits]
     wrong = (where[..., 0] < 0) & ask[:, None, None]
     if wrong.any():
-        _, r, g = (int(x[0]) for x in np.nonzero(wrong))
+        i, r, g = (int(x[0]) for x in np.nonzero(wrong))
         known = ", ".join(f"{b:04b}" for b in held.kept)
-        first = bits[tuple(x[0] for x in np.nonzero(wrong))]
+        at = positions(held.group_layout(m))
+        holds = (at == r + m * g).any(axis=1) & contributing(held, selector, len(at))
         raise Fault(
-            "metadata", f"{name}: expected one of {known} as metadata of row {r}, group {g} of A, got {int(first):04b}"
+            "argument",
+            f"{name}: expected one of {known} as metadata of row {r}, group {g} of A, got {int(bits[i, r, g]):04b}",
+            i * len(at) + int(holds.argmax()),
         )
     out = np.zeros((n, m, columns * held.groups, held.group), a.dtype)
     np.put_along_axis(out, np.maximum(where, 0), a.reshape(where.shape), axis=-1)
@@ -134,13 +139,13 @@ def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
             whole_warps(g, "mma.sp")
         selector = int(active_uniform(R[used.selector], g.mask, "the sparsity selector")) if g.mask.n else 0
         if not 0 <= selector < held.selectors:
-            raise Fault("metadata", f"mma.sp: expected a selector from 0 to {held.selectors - 1}, got {selector}")
+            raise Fault("argument", f"mma.sp: expected a selector from 0 to {held.selectors - 1}, got {selector}")
         a = operand(R, g, "A", used.a, kinds[0], leaves[0])
         b = operand(R, g, "B", used.b, kinds[1], leaves[1])
         e = to_lanes(R[used.e], _I32, g.lanes).reshape(warps, 32).view(np.uint32)
         words = words_of(held, m, row.tile("E")[1], e, selector)
         ask = np.asarray(g.mask.array.reshape(warps, 32).any(axis=1))
-        product = expand(held, a, words, ask, "mma.sp") @ b.transpose(0, 2, 1)
+        product = expand(held, a, words, ask, selector, "mma.sp") @ b.transpose(0, 2, 1)
         parts = [to_lanes(R[s], leaf, g.lanes).reshape(warps, 32, -1) for s, leaf in zip(used.c, leaves[2])]
         total = product + _tile(row, "C", np.concatenate(parts, axis=2).astype(exact))
         if row.emit["saturate"]:
