@@ -89,9 +89,15 @@ class Ready:
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
         """Write the addresses of the arguments (one each) into a frame.  Raises :class:`CudaError` for a tensor map."""
         slots, _, _, _, maps, _ = frame
-        for slot, (argument, add, number) in zip(slots, self.words):
-            address = addresses[argument]
-            slot.value = address + add if number < 0 else maps[number].at(address)
+        # The driver makes tensor maps under a context only, and this thread may have none yet.
+        previous = self._gpu.enter(self.device) if maps else 0
+        try:
+            for slot, (argument, add, number) in zip(slots, self.words):
+                address = addresses[argument]
+                slot.value = address + add if number < 0 else maps[number].at(address)
+        finally:
+            if previous:
+                self._gpu.set_context(previous)
 
     def launch(self, addresses: Sequence[int], stream: int) -> None:
         """Launch for arrays at ``addresses`` (one an argument).  Raises :class:`CudaError`."""

@@ -25,7 +25,7 @@ from cute_dialect.pipelines.binding import AlignmentError, TensorMapError
 from cute_dialect.pipelines.hostprog import Pointer, TensorMap
 from cute_dialect.pipelines.launch import CompiledModule
 from cute_dialect.pipelines.manifest import ManifestError, build_manifest
-from cute_dialect.pipelines.prepare import Plan
+from cute_dialect.pipelines.prepare import Plan, read_arguments
 from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.pipelines.tensor_maps import checked
 from cute_dialect.printing import ir_text
@@ -197,6 +197,7 @@ class MapDriver(FakeDriver):
     """A fake driver that makes maps whose bytes tell the address, and counts them."""
 
     def encode_tiled(self, address: int, *rest: object) -> bytes:
+        assert self.context == self.primary_context(0)  # the driver says: invalid context
         self.encoded: list[int] = getattr(self, "encoded", [])
         self.encoded.append(address)
         self.last = rest
@@ -226,6 +227,21 @@ def test_maps_are_made_when_an_address_changes(gpu: MapDriver) -> None:
         assert gpu.launches[-1]["kernel"] == "copy_tma"
     assert gpu.encoded == [a.pointer, b.pointer, c.pointer]
     assert gpu.last == ((104, 130), (208,), (64, 128), (1, 1), 6, 0, 3, 2, 0)
+
+
+def test_maps_are_made_in_a_thread_without_a_context(gpu: MapDriver) -> None:
+    kernel = compile_cute(EXAMPLE).kernel("launch")
+    a, b, c = (FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(3))
+    bound = kernel.bind(a, b)
+    ready = kernel._find_ready(read_arguments(kernel.target, (a, b)), 0, None, None, None)
+    for context, after in ((0, gpu.primary_context(0)), (77, 77)):
+        gpu.context = context
+        frame = ready.frame()
+        ready.write(frame, [c.pointer, b.pointer])
+        assert gpu.context == after
+    gpu.context = 0
+    bound(5)
+    assert gpu.launches[-1]["stream"] == 5
 
 
 def test_only_the_last_maps_are_kept(gpu: MapDriver) -> None:
