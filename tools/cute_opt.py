@@ -125,13 +125,18 @@ def _command(options: OptOptions, words: Sequence[str], start: float, as_program
         from cute_dialect.pipelines.ahead import start as start_ahead
 
         ahead = start_ahead()
-    job = Job(options, words, start, ahead)
     if as_program:
+        from cute_dialect.tools.quick_start import formats_read_later
+
+        with formats_read_later():
+            job = Job(options, words, start, ahead)
         if ahead is None and any(step.info.upstream for step in job.steps):
             _import_mlir()
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
         gc.enable()
+    else:
+        job = Job(options, words, start)
     if options.flag("show-dialects"):
         sys.stdout.write("Available Dialects: " + ", ".join(sorted(job.context().registered_dialect_names)) + "\n")
         return 0

@@ -1,10 +1,10 @@
-"""A quicker start for programs: what a short run never calls is not compiled.
+"""A quicker start for programs: what a short run never calls is not made.
 
-A third of the time that importing xDSL takes goes into compiling the methods of its data classes (some 1,100: five for
-a frozen class), of which a run of ``cute-opt`` calls a tenth.  Inside :func:`methods_made_later`, :mod:`dataclasses`
-gives classes methods that compile themselves at their first call and then take their own place in the class.
+Half of the time that importing xDSL takes goes into two things of which a run of ``cute-opt`` uses a tenth: compiling
+the methods of its data classes (some 1,100: five for a frozen class), and reading the declarative assembly formats of
+its ops.  :func:`methods_made_later` and :func:`formats_read_later` put both off to the first use.
 
-For our own programs only, around their imports; a process that has us as a library never comes here.
+For our own programs only, around all that they do; a process that has us as a library never comes here.
 """
 
 # What is replaced is private to the standard library, and checked to be what we know.
@@ -15,6 +15,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.irdl import OpDef
+    from xdsl.irdl.declarative_assembly_format import FormatProgram
 
 _CODE = ("name", "args", "body", "globals", "locals", "return_type")
 """The parameters of ``dataclasses._create_fn`` in CPython 3.11 and 3.12 (3.13 compiles a class's methods at once)."""
@@ -69,3 +74,35 @@ def _later(
     method.__name__ = name
     method.__qualname__ = name
     return method
+
+
+@contextmanager
+def formats_read_later() -> Generator[None]:
+    """Inside, the ``assembly_format`` of an op that is defined is read when an op is first parsed or printed by it."""
+    from xdsl.irdl.declarative_assembly_format import FormatProgram
+
+    read = FormatProgram.from_str
+
+    def later(input: str, op_def: OpDef) -> _Program:
+        return _Program(read, input, op_def)
+
+    FormatProgram.from_str = staticmethod(later)
+    try:
+        yield
+    finally:
+        FormatProgram.from_str = staticmethod(read)
+
+
+class _Program:
+    """Stands for the program of a format until it is needed."""
+
+    def __init__(self, read: Callable[[str, OpDef], FormatProgram], text: str, op_def: OpDef):
+        self._read = read
+        self._text = text
+        self._op_def = op_def
+
+    def __getattr__(self, name: str) -> object:
+        program = self._read(self._text, self._op_def)
+        self.parse = program.parse
+        self.print = program.print
+        return getattr(program, name)
