@@ -1,0 +1,191 @@
+"""What limits the kernels: Nsight Compute's counters of ours and of torch's, and power and clock under a steady load.
+
+    cute-bench all --build DIR                                          anywhere
+    python -m cute_dialect.tools.bench_profile DIR [--json FILE]        with a GPU, torch and ``ncu``
+    python -m cute_dialect.tools.bench_profile --launch DIR             what ``ncu`` runs: each kernel once
+
+``ncu`` runs each kernel by itself with cold caches and pauses between its passes: the clock is then higher than under a
+steady load, where the power limit binds on GEMMs.  The second table shows that: watts, clock and TFLOP/s (of f16) over
+a second of nothing but launches.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["main"]
+
+METRICS = {
+    "us": ("gpu__time_duration.sum", 1e-3),
+    "MHz": ("sm__cycles_elapsed.avg.per_second", 1e-6),
+    "DRAM %": ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 1.0),
+    "read MB": ("dram__bytes_read.sum", 1e-6),
+    "written MB": ("dram__bytes_write.sum", 1e-6),
+    "L2 %": ("lts__throughput.avg.pct_of_peak_sustained_elapsed", 1.0),
+    "tensor %": ("sm__inst_executed_pipe_tensor_op_gmma.avg.pct_of_peak_sustained_active", 1.0),
+    "issue %": ("sm__issue_active.avg.pct_of_peak_sustained_elapsed", 1.0),
+    "warps %": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1.0),
+}
+"""Column -> counter, and the factor to the column's unit."""
+GEMMS = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (128, 8192, 8192))
+ROWS = (
+    ("softmax", "f16", 32768),
+    ("softmax", "f16", 131072),
+    ("rmsnorm", "f16", 32768),
+    ("rmsnorm", "f16", 131072),
+    ("layernorm", "f32", 32768),
+    ("layernorm", "f32", 131072),
+    ("layernorm", "f16", 32768),
+)
+STEADY = ((4096, 4096, 4096), (8192, 8192, 8192))
+
+
+def subjects(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Name and launch of everything that is profiled, ours and torch's."""
+    yield from _gemms(folder, GEMMS)
+    yield from _rows(folder)
+
+
+def _gemms(
+    folder: str, shapes: Sequence[tuple[int, int, int]], integers: bool = False
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    import torch
+
+    from cute_dialect.op.gemm import Problem, Runner, choose
+    from cute_dialect.pipelines import load
+    from cute_dialect.tools.bench_gemm import inputs
+
+    for shape in shapes:
+        problem = Problem(*shape)
+        choice = choose(problem)
+        runner = Runner(choice, load(os.path.join(folder, "gemm", choice.name)))
+        a, b, c = inputs(problem, integers=integers)
+        title = f"gemm f16 {'x'.join(map(str, shape))}"
+        yield f"{title} ours", lambda r=runner, x=a, y=b, z=c: r(x, y, z)
+        yield f"{title} torch", lambda x=a, y=b, z=c: torch.mm(x, y.t(), out=z)
+
+
+def _rows(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    from cute_dialect.pipelines import load
+    from cute_dialect.tools.bench_rows import ELEMENTS, Case, Data
+
+    for op, element, n in ROWS:
+        case = Case(op, element, n, ELEMENTS // n)
+        kernel = load(os.path.join(folder, "rows", case.folder)).kernel(op)
+        data = Data(case, case.rows)
+        yield f"{case} ours", lambda k=kernel, d=data: k(d.x, *d.weights, d.y)
+        yield f"{case} torch", data.peer()
+
+
+def launch(folder: str) -> None:
+    """Launch everything once to settle, and once for the profiler."""
+    import torch
+
+    for _, run in subjects(folder):
+        run()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        run()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+
+
+def counters(folder: str) -> list[dict[str, object]]:
+    """A row a kernel that was launched: subject, kernel, the columns.  Raises ``SystemExit``."""
+    command = ["ncu", "--csv", "--clock-control", "none", "--profile-from-start", "off", "--print-units", "base"]
+    command += ["--metrics", ",".join(metric for metric, _ in METRICS.values())]
+    command += [sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    if not lines:
+        raise SystemExit(f"ncu measured nothing: {done.stdout[-2000:]} {done.stderr[-2000:]}")
+    names = {metric: (column, factor) for column, (metric, factor) in METRICS.items()}
+    rows: dict[int, dict[str, object]] = {}
+    for row in csv.DictReader(lines):
+        entry = rows.setdefault(int(row["ID"]), {"kernel": row["Kernel Name"][:40]})
+        value = row["Metric Value"].replace(",", "")
+        if row["Metric Name"] in names and value.replace(".", "").replace("e+", "").replace("e-", "").isdigit():
+            column, factor = names[row["Metric Name"]]
+            entry[column] = float(value) * factor
+    return list(rows.values())
+
+
+def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
+    """Power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
+    import torch
+
+    rows: list[dict[str, object]] = []
+    for integers in (False, True):
+        for name, run in _gemms(folder, STEADY, integers):
+            m, n, k = map(int, name.split()[2].split("x"))
+            command = ["nvidia-smi", "--query-gpu=power.draw.instant,clocks.sm", "--format=csv,noheader,nounits"]
+            sampler = subprocess.Popen([*command, "--loop-ms=100", "--id=0"], stdout=subprocess.PIPE, text=True)
+            end, count = time.monotonic() + seconds, 0
+            torch.cuda.synchronize()
+            begin = time.monotonic()
+            while time.monotonic() < end:
+                for _ in range(20):
+                    run()
+                torch.cuda.synchronize()
+                count += 20
+            took = time.monotonic() - begin
+            sampler.terminate()
+            samples = [line.split(",") for line in (sampler.communicate()[0] or "").splitlines() if "," in line]
+            late = samples[len(samples) // 2 :]
+            watts = sorted(float(w) for w, _ in late)[len(late) // 2]
+            clock = sorted(float(c) for _, c in late)[len(late) // 2]
+            rows.append(
+                {
+                    "name": f"{name} {'int' if integers else 'normal'}",
+                    "W": watts,
+                    "MHz": clock,
+                    "TFLOP/s": 2e-12 * m * n * k * count / took,
+                }
+            )
+            time.sleep(0.5)
+    return rows
+
+
+def _print(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> None:
+    for row in rows:
+        cells = (f"{column} {row[column]:.4g}" for column in columns if isinstance(row.get(column), float))
+        print(f"{row.get('name', ''):34} {row.get('kernel', ''):42}", "  ".join(cells), flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    parser = argparse.ArgumentParser(description="What limits the kernels: counters, power and clock.")
+    parser.add_argument("folder", metavar="DIR", help="what cute-bench all --build made")
+    parser.add_argument("--launch", action="store_true", help="only launch: this is what ncu runs")
+    parser.add_argument("--json", metavar="FILE", help="write the numbers there")
+    options = parser.parse_args(argv)
+    if options.launch:
+        launch(options.folder)
+        return 0
+    power = steady(options.folder)
+    _print(power, ("W", "MHz", "TFLOP/s"))
+    profile = counters(options.folder)
+    titles = [name for name, _ in subjects(options.folder)]
+    if len(titles) == len(profile):
+        profile = [{"name": title, **row} for title, row in zip(titles, profile)]
+    _print(profile, tuple(METRICS))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as f:
+            json.dump({"steady": power, "counters": profile}, f, indent=1)
+            f.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
