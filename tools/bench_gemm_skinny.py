@@ -1,9 +1,8 @@
 """``cute-bench gemm_skinny``: products of few rows, where reading B takes the time; kernels beside ``torch``.
 
-What is left in the L2 decides here.  Each kernel is timed after the L2 was overwritten (its modified lines have to be
-written back while B is read), after it was filled by reading, and with four sets of matrices in turn and nothing
-between them, as the layers of a network are: ``write``, ``read``, ``turns``.  A row sum of B says how long reading
-alone takes, a kernel without work what a launch takes between two events.
+What is left in the L2 decides here.  Each kernel is timed after the L2 was overwritten, as everywhere (its modified
+lines have to be written back while B is read), and after it was filled by reading: ``write`` and ``read``.  A row sum
+of B says how long reading alone takes, a kernel without work what a launch takes between two events.
 """
 
 # torch is not there where the types are checked.
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig
@@ -29,29 +27,33 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["SHAPES", "SPACE", "build", "run"]
 
 SHAPES = ((128, 8192, 8192), (64, 8192, 8192), (16, 8192, 8192), (128, 4096, 4096), (128, 28672, 4096))
-"""(M, N, K); all three ways for the first, ``write`` and ``turns`` for the others."""
+"""(M, N, K)"""
 _FLAT = GemmConfig(cluster_m=1, deferred=False, serpentine=False, tile=(128, 128, 64), stages=6)
 _WHOLE = SkinnyConfig()
-_HALF = SkinnyConfig(columns=128, stages=6, parts=2)
-_FEW = SkinnyConfig(rows=64)
+_HALF = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
+_FEW = SkinnyConfig(rows=64, stages=24)
 SPACE: tuple[Choice | SkinnyConfig, ...] = (
     Choice(_FLAT, 2),
-    Choice(_FLAT._replace(stream_b=True), 2),
-    Choice(_FLAT._replace(tile=(128, 256, 64), stages=4, stream_b=True), 4),
+    Choice(_FLAT._replace(tile=(128, 256, 64), stages=4), 4),
     _WHOLE,
     _WHOLE._replace(hint=False),
-    _WHOLE._replace(direct=False),
+    _WHOLE._replace(stages_a=3, stages=22),
+    _WHOLE._replace(stages_a=6, stages=16),
+    _WHOLE._replace(stages_a=9, stages=9),
     _WHOLE._replace(share=2),
-    _WHOLE._replace(share=2, hint=False),
-    _WHOLE._replace(share=4, columns=72, stages=8),
-    _WHOLE._replace(stages=4),  # two blocks an SM
     _HALF,
     _HALF._replace(hint=False),
-    _HALF._replace(share=2, columns=144, stages=5),
-    _HALF._replace(parts=2, columns=64, stages=8),  # 256 blocks
-    _FEW._replace(columns=64, stages=13),
-    _FEW._replace(columns=64, stages=13, share=2),
-    _FEW._replace(columns=64, stages=6),
+    _HALF._replace(stages_a=5, stages=7),
+    _HALF._replace(columns=64, stages_a=4, stages=18),
+    _WHOLE._replace(columns=32, stages_a=6, stages=30, direct=True),
+    _WHOLE._replace(columns=224, stages_a=4, stages=5),
+    _WHOLE._replace(columns=224, stages_a=2, stages=6),
+    _FEW,
+    _FEW._replace(hint=False),
+    _FEW._replace(live=16),
+    _FEW._replace(live=16, stages_a=8, stages=20),
+    _FEW._replace(columns=128, stages=10, parts=2),
+    _FEW._replace(columns=128, stages=10, parts=2, live=16),
 )
 _EMPTY = """gpu.module @kernels {
   gpu.func @empty(%x: !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
@@ -95,22 +97,22 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     for shape in SHAPES:
         m, n, k = shape
         found = {c.name: calls[c.name] for c in SPACE if suits(c, shape)}
-        sets = [_matrices(m, n, k) for _ in range(4)]
+        matrices = _matrices(m, n, k)
         right: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {}
         for name, call in found.items():
             try:
-                _check(name, call, sets[0])
+                _check(name, call, matrices)
             except BenchError as e:
                 say(f"  WRONG: {e}")
             else:
                 right[name] = call
-        for how in ("write", "read", "turns") if shape == SHAPES[0] else ("write", "turns"):
-            reference = _time("torch", lambda a, b, c: _mm(a, b, c), sets, how, runs)
+        for how in ("write", "read"):
+            reference = _time("torch", lambda a, b, c: _mm(a, b, c), matrices, how, runs)
             if shape == SHAPES[0]:
-                read, empty = (_time(x, call, sets, how, runs) for x, call in _bounds(folder, n).items())
+                read, empty = (_time(x, call, matrices, how, runs) for x, call in _bounds(folder, n).items())
                 say(f"  {how}: row sum of B {read:.2f} us, a launch without work {empty:.2f} us")
             for name, call in right.items():
-                ours = _time(name, call, sets, how, runs)
+                ours = _time(name, call, matrices, how, runs)
                 row = {"name": f"{m}x{n}x{k} {how}", "kernel": name, "ours": ours, "peer": reference}
                 rows.append({**row, "unit": "us", "ratio": reference / ours})
                 say(f"  {m}x{n}x{k} {how:5} {name:36} {ours:7.2f} us, torch {reference:7.2f}, {reference / ours:.3f}")
@@ -133,10 +135,14 @@ def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tens
 
 
 def suits(choice: Choice | SkinnyConfig, shape: tuple[int, int, int]) -> bool:
-    """Whether a kernel is for a shape: as few rows, and blocks that can all run at once where they must."""
+    """Whether a kernel is for a shape: as few rows, as many blocks as there are multiprocessors, nearly."""
     m, n, _ = shape
     if isinstance(choice, SkinnyConfig):
-        return m <= choice.rows and (m > 64 or choice.rows == 64 or choice == _WHOLE)
+        c = choice
+        rows = c.rows if not c.live else c.live
+        few = m <= 64 and rows <= 64
+        blocks = -(-n // (c.columns * c.share)) * c.share * c.parts
+        return m <= rows and (m > 64 or few) and 100 <= blocks <= 132
     tile = choice.config.tile
     return -(-m // tile[0]) * -(-n // tile[1]) * choice.parts <= choice.config.sms
 
@@ -183,11 +189,9 @@ def _check(
 def _time(
     name: str,
     call: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object],
-    sets: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]],
+    matrices: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
     how: str,
     runs: int,
 ) -> float:
     """Microseconds, the median."""
-    turns = cycle(sets if how == "turns" else sets[:1])
-    flush = "none" if how == "turns" else how
-    return compare([(name, lambda: call(*next(turns)))], traffic=0, runs=runs, flush=flush)[name].median
+    return compare([(name, lambda: call(*matrices))], traffic=0, runs=runs, flush=how)[name].median

@@ -128,15 +128,15 @@ class Operand:
     """A or B: how its tile lies in shared memory, and how TMA brings it there.
 
     K-major: rows of 128 bytes of K.  Otherwise blocks of 64 rows (128 bytes), each of all K.  A tile comes in
-    ``slices``, the part of one block of the cluster.
+    ``slices``, the part of one block of the cluster; with ``live`` (K-major), only so many of its rows come.
     """
 
-    def __init__(self, c: GemmConfig, rows: int, slices: int, major: str):
+    def __init__(self, c: GemmConfig, rows: int, slices: int, major: str, *, live: int = 0):
         k, stages = c.tile[2], c.stages
         self.k_major = major == "k"
         self.batch = c.batch
         self.rows, self.k, self.slices = rows, k, slices
-        size, part = rows * k, rows // slices
+        size, part = rows * k, live or rows // slices
         self.part = part
         if self.k_major:
             tile, step, parts = f"({rows},{k},{stages}):({k},1,{size})", "", f"({part},{slices},{k},{stages})"

@@ -6,16 +6,20 @@ of it and sends sums to the block that finishes them, through distributed shared
 are the first to leave the L2 (``hint``): they neither drive out what is used again nor have to wait until modified
 lines of others are written back.
 
-    full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
-    empty[s]: one arrival of every consumer of the blocks that share A, for stages that are filled again
+A and B have rings of their own, filled by a warp each: what comes from memory (B) needs many more bytes on their way
+than what comes from the L2 (A).  Of each ring
 
->>> config = SkinnyConfig(columns=128, stages=6, parts=2)
+    full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
+    empty[s]: one arrival of every consumer of the blocks that it is filled for, for stages that are filled again
+
+>>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
 >>> config.name, config.smem_bytes
-('f16-f16-kk-128x128-y-p2-q6-h-e', 229472)
+('f16-f16-kk-128x128-y-p2-q3.9-h', 229568)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
@@ -28,20 +32,23 @@ _SMEM = 232448
 
 
 class SkinnyConfig(NamedTuple):
-    """``element``: of A and B; ``output``: of C; ``rows``, ``columns``: of a tile; ``stages``: of 128 bytes of K;
-    ``share``: blocks that share A; ``parts``: blocks that share the K of a tile; ``hint``: B leaves the L2 first;
-    ``direct``: results go from registers to memory, not through shared memory and TMA.
+    """``element``: of A and B; ``output``: of C; ``rows``, ``columns``: of a tile; ``stages_a``, ``stages``: of A and
+    of B, 128 bytes of K each; ``share``: blocks that share A; ``parts``: blocks that share the K of a tile; ``hint``:
+    B leaves the L2 first; ``direct``: results go from registers to memory, not through shared memory and TMA;
+    ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros).
     """
 
     element: str = "f16"
     output: str = "f16"
     rows: int = 128
     columns: int = 64
-    stages: int = 9
+    stages_a: int = 4
+    stages: int = 20
     share: int = 1
     parts: int = 1
     hint: bool = True
-    direct: bool = True
+    direct: bool = False
+    live: int = 0
 
     @property
     def base(self) -> GemmConfig:
@@ -69,8 +76,19 @@ class SkinnyConfig(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads of a block: the consumers', and one warp that loads."""
-        return 128 * self.consumers + 32
+        """Threads of a block: the consumers', and the two warps that load."""
+        return 128 * self.consumers + 64
+
+    @property
+    def rows_a(self) -> int:
+        """Rows of A that are loaded."""
+        return self.live or self.rows
+
+    @property
+    def chunk(self) -> int:
+        """Columns of C that are stored at once: 128 or 64 bytes."""
+        whole = 1024 // BITS[self.output]
+        return whole if self.columns // self.pieces % whole == 0 else whole // 2
 
     @property
     def pieces(self) -> int:
@@ -83,16 +101,23 @@ class SkinnyConfig(NamedTuple):
         return 64 * self.columns // self.pieces * max(1, self.consumers // self.parts), self.parts - 1
 
     @property
+    def staging(self) -> int:
+        """Buffers for chunks of C of their own, of a consumer: those of 128 bytes go into stages of A."""
+        return 2 if not self.direct and self.chunk * BITS[self.output] < 1024 else 0
+
+    @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block, bytes: the ring, the sums of others, the barriers."""
+        """Shared memory of a block, bytes: the rings, staging, the sums of others, the barriers."""
         values, senders = self.inbox
-        return self.stages * self.base.stage_bytes + 4 * values * senders + 16 * self.stages
+        rings = 128 * (self.stages_a * self.rows + self.stages * self.columns) + 64 * self.rows * self.staging
+        return rings + 4 * values * senders + 16 * (self.stages_a + self.stages)
 
     @property
     def name(self) -> str:
         """Names the kernel: types, tile, what is shared."""
         options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
-        more = f"-q{self.stages}{'-h' * self.hint}{'' if self.direct else '-t'}"
+        more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
+        more += f"-l{self.live}" if self.live else ""
         return f"{self.element}-{self.output}-kk-{self.rows}x{self.columns}-y{options}{more}"
 
     def check(self) -> None:
@@ -101,15 +126,18 @@ class SkinnyConfig(NamedTuple):
             raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
         if self.rows not in (64, 128, 192) or self.columns % 8 or not 8 <= self.columns <= 256:
             raise ValueError(f"expected 64, 128 or 192 rows and 8 to 256 columns, got {self.rows} x {self.columns}")
-        if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8 or self.stages < 2:
-            raise ValueError(f"expected clusters of up to 8 blocks that share A in rows of 8, 2 stages, got {self}")
+        if min(self.stages_a, self.stages) < 2:
+            raise ValueError(f"expected two stages or more, got {self.stages_a} and {self.stages}")
+        if self.live % 8 or not 0 <= self.live <= self.rows or (self.live and self.share > 1):
+            raise ValueError(f"expected live rows in groups of 8 of a tile that is not shared, got {self}")
+        if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8:
+            raise ValueError(f"expected clusters of up to 8 blocks that share A in rows of 8, got {self}")
         units = self.consumers * self.pieces
         if self.parts < 1 or units % self.parts or self.columns % (8 * self.pieces):
             raise ValueError(f"expected parts that divide {self.consumers} warp groups, or the reverse, got {self}")
-        if not self.direct and (self.parts > 1 or self.columns * BITS[self.output] % 1024 or self.output == "f32"):
-            raise ValueError(f"expected whole K and chunks of 128 bytes of 16-bit output for TMA stores, got {self}")
-        if not self.direct and self.columns * BITS[self.output] // 1024 > self.stages:
-            raise ValueError(f"expected as many stages as chunks of a tile, got {self}")
+        piece = self.columns // self.pieces
+        if not self.direct and (piece % self.chunk or self.output == "f32"):
+            raise ValueError(f"expected chunks of 64 bytes of 16-bit output for TMA stores, got {self}")
         if self.smem_bytes > _SMEM:
             raise ValueError(f"expected at most {_SMEM} bytes of shared memory, got {self.smem_bytes}: fewer stages")
 
@@ -133,30 +161,70 @@ def _head(c: SkinnyConfig) -> str:
     lines = [
         f"C[M,N] = A[M,K] * B[N,K]^T for few rows: A and B of {c.element}, sums in f32, C of {c.output}.",
         "",
-        f"A block computes one tile of {c.rows} x {c.columns}; {c.stages} stages of 128 bytes of K are loaded ahead.",
+        f"A block computes one tile of {c.rows} x {c.columns}; stages of 128 bytes of K are loaded",
+        f"ahead, {c.stages_a} of A and {c.stages} of B.",
         *([f"In a cluster {' and '.join(shared)}."] if shared else []),
     ]
     return "\n".join(f"// {line}".rstrip() for line in lines)
+
+
+class _Ring:
+    """One operand's stages and barriers."""
+
+    def __init__(self, b: Script, operand: Operand, stages: int, bytes_: int, consumers: int, neighbour: Value | None):
+        self.b, self.operand, self.stages, self.bytes, self.consumers = b, operand, stages, bytes_, consumers
+        self.neighbour = neighbour
+        self.tensor = b.alloc_smem(operand.smem)
+        self.barriers = b.alloc_smem(f'!cute.memref<i64, smem, "({stages},2):(1,{stages})">')
+        self.parts = b.view(b.iterator(self.tensor), operand.parts)
+
+    def full(self, slot: Value | int) -> Value:
+        return self.b.pointer(self.barriers, slot)
+
+    def empty(self, slot: Value | int) -> Value:
+        return self.b.pointer(self.barriers, slot + self.stages)
+
+    def init(self) -> None:
+        """Make the barriers, by one thread."""
+        b = self.b
+        with b.for_(0, self.stages) as loop:
+            b.run("mbarrier_init", self.full(loop.iv), 1)
+            b.run("mbarrier_init", self.empty(loop.iv), self.consumers)
+        b.run("fence_mbarrier_init")
+
+    def next(self, slot: Value, phase: Value) -> tuple[Value, Value]:
+        b = self.b
+        following = slot + 1
+        wraps = following.eq(self.stages)
+        return b.select(wraps, 0, following), phase ^ b.to_i32(wraps)
+
+    def fetch(self, atom: Value, slot: Value, k: Value, row: Value) -> None:
+        """This block's part of a stage."""
+        b = self.b
+        where = b.view(b.int_tuple((k, row)), self.operand.where)
+        part = 0 if self.neighbour is None else self.neighbour
+        b.copy(atom, where, b.slice(self.parts, None, part, None, slot))
 
 
 class _Skinny:
     def __init__(self, b: Script, config: SkinnyConfig):
         self.b, self.c = b, config
         c, base = config, config.base
-        self.A_ = Operand(base, c.rows, c.share, "k")
+        self.A_ = Operand(base._replace(stages=c.stages_a), c.rows, c.share, "k", live=c.live)
         self.B_ = Operand(base, c.columns, 1, "k")
         self.k = base.tile[2]
         e = c.element
         self.wgmma = f"!cute_nvgpu.atom.wgmma<64x{c.columns}x{256 // base.bits}, (f32,{e},{e},f32), A = smem>"
         self.mma = f'!cute.tiled_mma<{self.wgmma}, atom_layout_MNK = <"({c.consumers},1,1):(1,0,0)">>'
         self.acc = f'!cute.memref<f32, rmem, "((2,2,{c.columns // 8}),1,1):((1,2,4),0,0)">'
-        self.barriers_type = f'!cute.memref<i64, smem, "({c.stages},2):(1,{c.stages})">'
         out = 128 // BITS[c.output]
         self.matrix = f'!cute.memref<{c.output}, gmem, align<16>, "(?,?):(?{{div={out}}},1)">'
-        self.tma_c = f"!cute_nvgpu.atom.tma_store<{c.output}, box = ({base.chunk}, 16), swizzle = 128, l2 = 256>"
+        self.swizzle = c.chunk * BITS[c.output] // 8
+        box = f"box = ({c.chunk}, 16), swizzle = {self.swizzle}, l2 = 256"
+        self.tma_c = f"!cute_nvgpu.atom.tma_store<{c.output}, {box}>"
         for name, text in {
             "sA": self.A_.smem, "sB": self.B_.smem, "loadA": self.A_.atom, "loadB": self.B_.atom,
-            "barriers": self.barriers_type, "mma": self.mma, "A": self.A_.matrix, "C": self.matrix,
+            "mma": self.mma, "A": self.A_.matrix, "C": self.matrix,
         }.items():  # fmt: skip
             b.name_type(name, text)
 
@@ -167,17 +235,19 @@ class _Skinny:
         to = {"C": self.matrix} if c.direct else {"storeC": self.tma_c}
         parameters = {"loadA": self.A_.atom, "loadB": self.B_.atom, **to, "k_tiles": "i32"}
         cluster = (1, c.cluster, 1) if c.cluster > 1 else None
-        with b.kernel(
-            "gemm", parameters, threads=c.threads, cluster=cluster, attributes=["nvvm.minctasm = 1 : i32"]
-        ) as p:
+        attributes = ["nvvm.minctasm = 1 : i32"]
+        with b.kernel("gemm", parameters, threads=c.threads, cluster=cluster, attributes=attributes) as p:
             self.load_a, self.load_b, self.to, self.k_tiles = p
             self._begin()
             self._prologue()
-            b.say("One warp loads, the warp groups multiply.")
+            b.say("Two warps load, the warp groups multiply.")
             with b.if_else(self.group.eq(c.consumers)) as (producer, consumer):
                 with producer:
-                    with b.if_(b.arch("elect_one")):
-                        self._produce()
+                    with b.if_else(self.warp.eq(0)) as (of_a, of_b):
+                        with of_a, b.if_(b.arch("elect_one")):
+                            self._produce(self.a, self._fetch_a, c.share > 1)
+                        with of_b, b.if_(b.arch("elect_one")):
+                            self._produce(self.b_, self._fetch_b, False)
                     if c.parts > 1:
                         self._meet()
                 with consumer:
@@ -202,139 +272,143 @@ class _Skinny:
 
     def _prologue(self) -> None:
         b, c = self.b, self.c
-        self.A = b.let("sA", b.alloc_smem(self.A_.smem))
-        self.B = b.let("sB", b.alloc_smem(self.B_.smem))
+        consumers = c.consumers * c.share
+        self.a = _Ring(b, self.A_, c.stages_a, 128 * c.rows_a, consumers, self.neighbour)
+        self.b_ = _Ring(b, self.B_, c.stages, 128 * c.columns, c.consumers, None)
         if c.parts > 1:
             values, senders = c.inbox
             inbox = f'!cute.memref<f32, smem, align<16>, "({values},{senders}):(1,{values})">'
             self.inbox = b.let("inbox", b.alloc_smem(inbox))
-        self.barriers = b.let("barriers", b.alloc_smem(self.barriers_type))
+        if c.staging:
+            layout = f"(64,{c.chunk},{c.consumers},2):({c.chunk},1,{64 * c.chunk},{64 * c.chunk * c.consumers})"
+            self.staging = b.alloc_smem(f'!cute.memref<{c.output}, smem, align<1024>, S<2,4,3>, "{layout}">')
+        for name, value in (("sA", self.a.tensor), ("sB", self.b_.tensor)):
+            b.let(name, value)
         self.tid = b.let("tid", b.thread_id())
         warp = b.arch("warp_id")
         self.group = b.let("warp_group", warp // 4)
         self.warp = b.let("warp", warp % 4)
         self.lane = b.let("lane", b.arch("lane_id"))
-        self.A_parts = b.view(b.iterator(self.A), self.A_.parts)
-        self.B_parts = b.view(b.iterator(self.B), self.B_.parts)
-        b.say("The thread that loads makes the barriers, and starts what needs no other block.")
-        self.early = b.minimum(self.k_count, c.stages)
-        with b.if_(self.tid.eq(128 * c.consumers)):
-            with b.for_(0, c.stages) as loop:
-                b.run("mbarrier_init", self._full(loop.iv), 1)
-                b.run("mbarrier_init", self._empty(loop.iv), c.consumers * c.share)
-            b.run("fence_mbarrier_init")
-            with b.for_(0, self.early) as loop:
-                b.run("mbarrier_arrive_expect_tx", self._full(loop.iv), c.base.stage_bytes)
-                self._fetch_b(loop.iv, loop.iv)
-                if c.share == 1:
-                    self._fetch_a(loop.iv, loop.iv)
+        b.say("The threads that load make the barriers, and start what needs no other block.")
+        first = 128 * c.consumers
+        with b.if_(self.tid.eq(first)):
+            self.a.init()
+            if c.share == 1:
+                self._start(self.a, self._fetch_a)
+            else:
+                self._announce(self.a)
+        with b.if_(self.tid.eq(first + 32)):
+            self.b_.init()
+            self._start(self.b_, self._fetch_b)
         if c.cluster > 1:
             b.run("cluster_arrive", relaxed=True)
             b.run("cluster_wait")
         else:
             b.run("barrier")
 
-    def _full(self, slot: Value | int) -> Value:
-        return self.b.pointer(self.barriers, slot)
-
-    def _empty(self, slot: Value | int) -> Value:
-        return self.b.pointer(self.barriers, slot + self.c.stages)
-
     # ----------------------------------------------------------------------------------------------- producer
 
-    def _produce(self) -> None:
-        b, c = self.b, self.c
-        if c.share > 1:
-            with b.for_(0, self.early) as loop:
-                self._fetch_a(loop.iv, loop.iv)
-        slot, phase = self.early % c.stages, (self.early // c.stages) & 1
-        with b.for_(self.early, self.k_count, 1, [slot, phase]) as loop:
-            slot, phase = loop.args
-            b.run("mbarrier_wait", self._empty(slot), phase ^ 1)
-            b.run("mbarrier_arrive_expect_tx", self._full(slot), c.base.stage_bytes)
-            self._fetch_b(slot, loop.iv)
-            self._fetch_a(slot, loop.iv)
-            loop.next(*self._next(slot, phase))
-
-    def _next(self, slot: Value, phase: Value) -> tuple[Value, Value]:
+    def _announce(self, ring: _Ring) -> None:
+        """The bytes of the first stages."""
         b = self.b
-        following = slot + 1
-        wraps = following.eq(self.c.stages)
-        return b.select(wraps, 0, following), phase ^ b.to_i32(wraps)
+        with b.for_(0, self._early(ring)) as loop:
+            b.run("mbarrier_arrive_expect_tx", ring.full(loop.iv), ring.bytes)
+
+    def _start(self, ring: _Ring, fetch: Callable[[Value, Value], None]) -> None:
+        """The first stages."""
+        b = self.b
+        with b.for_(0, self._early(ring)) as loop:
+            b.run("mbarrier_arrive_expect_tx", ring.full(loop.iv), ring.bytes)
+            fetch(loop.iv, loop.iv)
+
+    def _early(self, ring: _Ring) -> Value:
+        return self.b.minimum(self.k_count, ring.stages)
+
+    def _produce(self, ring: _Ring, fetch: Callable[[Value, Value], None], all_stages: bool) -> None:
+        b = self.b
+        early = self._early(ring)
+        if all_stages:
+            with b.for_(0, early) as loop:
+                fetch(loop.iv, loop.iv)
+        slot, phase = early % ring.stages, (early // ring.stages) & 1
+        with b.for_(early, self.k_count, 1, [slot, phase]) as loop:
+            slot, phase = loop.args
+            b.run("mbarrier_wait", ring.empty(slot), phase ^ 1)
+            b.run("mbarrier_arrive_expect_tx", ring.full(slot), ring.bytes)
+            fetch(slot, loop.iv)
+            loop.next(*ring.next(slot, phase))
 
     def _fetch_a(self, slot: Value, k_tile: Value) -> None:
         b, c = self.b, self.c
         row = self.m0
-        atom = b.op("cute.atom.set_value", self.load_a, self._full(slot), field='"tma_bar"')
+        atom = b.op("cute.atom.set_value", self.load_a, self.a.full(slot), field='"tma_bar"')
         if self.neighbour is not None:
             row = row + self.neighbour * self.A_.part
             mask = b.constant(sum(1 << i * c.parts for i in range(c.share)), "i16")
             if isinstance(self.part, Value):
                 mask = mask << b.op("arith.trunci", self.part, type="i16", overflowFlags="#arith.overflow<none>")
             atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
-        self._fetch(self.A_, atom, self.A_parts, slot, k_tile, row, self.neighbour)
+        self.a.fetch(atom, slot, (k_tile + self.k_begin) * self.k, row)
 
     def _fetch_b(self, slot: Value, k_tile: Value) -> None:
         b = self.b
-        atom = b.op("cute.atom.set_value", self.load_b, self._full(slot), field='"tma_bar"')
+        atom = b.op("cute.atom.set_value", self.load_b, self.b_.full(slot), field='"tma_bar"')
         if self.c.hint:
             atom = b.op("cute.atom.set_value", atom, b.constant(EVICT_FIRST, "i64"), field='"cache_hint"')
-        self._fetch(self.B_, atom, self.B_parts, slot, k_tile, self.n0, None)
-
-    def _fetch(
-        self, operand: Operand, atom: Value, parts: Value, slot: Value, k_tile: Value, row: Value, piece: Value | None
-    ) -> None:
-        b = self.b
-        k = (k_tile + self.k_begin) * self.k
-        where = b.view(b.int_tuple((k, row)), operand.where)
-        b.copy(atom, where, b.slice(parts, None, 0 if piece is None else piece, None, slot))
+        self.b_.fetch(atom, slot, (k_tile + self.k_begin) * self.k, self.n0)
 
     # ---------------------------------------------------------------------------------------------- consumers
 
     def _consume(self) -> None:
         b, c = self.b, self.c
         self.tiled_mma = b.op("cute.make_tiled_mma", b.atom(self.wgmma), type=self.mma)
-        self.tA = b.let("tA", b.partition("A", self.tiled_mma, self.A, self.group * 128))
-        self.tB = b.let("tB", b.partition("B", self.tiled_mma, self.B, self.group * 128))
+        self.tA = b.let("tA", b.partition("A", self.tiled_mma, self.a.tensor, self.group * 128))
+        self.tB = b.let("tB", b.partition("B", self.tiled_mma, self.b_.tensor, self.group * 128))
         self.sums = b.let("acc", b.registers(self.acc))
-        self._step(b.constant(0), b.constant(0), first=True)
         one, zero = b.constant(1), b.constant(0)
-        with b.for_(1, self.k_count, 1, [one, zero, zero]) as loop:
-            slot, phase, previous = loop.args
-            self._step(slot, phase, first=False)
+        self._step(zero, zero, zero, zero, first=True)
+        with b.for_(1, self.k_count, 1, [one, zero, zero, one, zero, zero]) as loop:
+            slot_a, phase_a, previous_a, slot_b, phase_b, previous_b = loop.args
+            self._step(slot_a, phase_a, slot_b, phase_b, first=False)
             b.run("wgmma_wait_group", n=1)
-            self._release(previous, loop.iv)
-            loop.next(*self._next(slot, phase), slot)
+            self._release(previous_a, previous_b, loop.iv)
+            loop.next(*self.a.next(slot_a, phase_a), slot_a, *self.b_.next(slot_b, phase_b), slot_b)
         b.run("wgmma_wait_group", self.sums, n=0)
         if c.parts > 1:
             self._send()
             self._meet()
             self._receive()
-        elif c.direct:
-            self._store(self.sums, 0, c.columns, self.group)
         else:
-            self._store_chunks()
+            self._store(self.sums, 0, c.columns)
 
-    def _step(self, slot: Value, phase: Value, *, first: bool) -> None:
+    def _step(self, slot_a: Value, phase_a: Value, slot_b: Value, phase_b: Value, *, first: bool) -> None:
         b = self.b
-        b.run("mbarrier_wait", self._full(slot), phase)
+        b.run("mbarrier_wait", self.b_.full(slot_b), phase_b)
+        b.run("mbarrier_wait", self.a.full(slot_a), phase_a)
         b.run("wgmma_fence")
-        a, bb = (b.slice(t, None, None, None, slot) for t in (self.tA, self.tB))
+        a, bb = b.slice(self.tA, None, None, None, slot_a), b.slice(self.tB, None, None, None, slot_b)
         b.gemm(self.tiled_mma, self.sums, a, bb, None if first else self.sums)
         b.run("wgmma_commit_group")
 
-    def _release(self, slot: Value, k: Value) -> None:
-        """The slot of step ``k - 1`` is free.  Nobody waits for those that are not filled again, so that a block that
+    def _release(self, slot_a: Value, slot_b: Value, k: Value) -> None:
+        """The slots of step ``k - 1`` are free.  Nobody waits for those that are not filled again, so that a block that
         is told is still there.
         """
         b, c = self.b, self.c
-        again = k + (c.stages - 1) < self.k_count
-        tells = b.binary("and", (self.tid % 128) < c.share, again)
+        thread = self.tid % 128
+
+        def tells(ring: _Ring, threads: int) -> Value:
+            return b.binary("and", thread < threads, k + (ring.stages - 1) < self.k_count)
+
+        with b.if_(tells(self.b_, 1)):
+            b.run("mbarrier_arrive", self.b_.empty(slot_b))
+        again = tells(self.a, c.share)
         if c.share == 1:
-            with b.if_(tells):
-                b.run("mbarrier_arrive", self._empty(slot))
-            return
-        b.run("mbarrier_arrive_cluster", self._empty(slot), (self.tid % c.share) * c.parts + self.part, tells)
+            with b.if_(again):
+                b.run("mbarrier_arrive", self.a.empty(slot_a))
+        else:
+            peer = (self.tid % c.share) * c.parts + self.part
+            b.run("mbarrier_arrive_cluster", self.a.empty(slot_a), peer, again)
 
     # ------------------------------------------------------------------------------------------------ exchange
 
@@ -385,9 +459,15 @@ class _Skinny:
                 for values in found:
                     with b.for_(0, width) as each:  # register tensors: the loop is unrolled
                         b.store(mine, each.iv, b.load(mine, each.iv) + b.load(values, each.iv))
-                self._store(mine, piece * (c.columns // c.pieces), c.columns // c.pieces, self.group)
+                self._store(mine, piece * (c.columns // c.pieces), c.columns // c.pieces)
 
     # ------------------------------------------------------------------------------------------------ epilogue
+
+    def _store(self, values: Value, first: int, columns: int) -> None:
+        if self.c.direct:
+            self._store_directly(values, first, columns)
+        else:
+            self._store_chunks(values, first, columns)
 
     def _narrow(self, values: Value, pair: Value) -> Value:
         """Two neighbours of a row, as elements of C."""
@@ -395,14 +475,14 @@ class _Skinny:
         two = b.load_vec(b.view(b.pointer(values, pair * 2), "2:1"))
         return two if c.output == "f32" else b.op("arith.truncf", two, type=f"vector<2x{c.output}>")
 
-    def _store(self, values: Value, first: int, columns: int, consumer: Value) -> None:
+    def _store_directly(self, values: Value, first: int, columns: int) -> None:
         """Registers to memory: a thread has two neighbours in each group of 8 columns of two rows."""
         b, c = self.b, self.c
         rows, width = b.extents(self.to)
         column = self.n0 + first + (self.lane % 4) * 2
         bytes_ = 2 * BITS[c.output] // 8
         for half in range(2):
-            row = self.m0 + consumer * 64 + self.warp * 16 + self.lane // 4 + 8 * half
+            row = self.m0 + self.group * 64 + self.warp * 16 + self.lane // 4 + 8 * half
             with b.if_(row < rows):
                 line = b.pointer(b.slice(self.to, row, None), column)
                 line = b.op("cute.assume", line, type=f"!cute.ptr<{c.output}, gmem, align<{bytes_}>>")
@@ -411,32 +491,45 @@ class _Skinny:
                 with b.for_(0, columns // 8) as loop, b.if_(column + loop.iv * 8 < width):
                     b.store_vec(self._narrow(values, loop.iv * 2 + half), b.slice(step, None, loop.iv))
 
-    def _store_chunks(self) -> None:
-        """Registers to the stages, which are free now, and from there by TMA; a warp stores its 16 rows."""
+    def _store_chunks(self, values: Value, first: int, columns: int) -> None:
+        """Registers to the stages of A, which are free now, and from there by TMA; a warp stores its 16 rows."""
         b, c = self.b, self.c
-        chunk = c.base.chunk
+        chunk = c.chunk
         atom = f"!cute_nvgpu.atom.stsm<val_type = {c.output}, num_matrices = 4, n>"
         tv = f"((4,8,4),(2,2,{chunk // 8})):((128,1,16),(64,8,512))"
         copy = b.tiled_copy(f'!cute.tiled_copy<{atom}, layout_copy_tv = <"{tv}">, tiler_mn = <"[64:1;{chunk}:1]">>')
-        out = b.registers(f'!cute.memref<{c.output}, rmem, "((2,2,{c.columns // 8}),1,1):((1,2,4),0,0)">')
-        with b.for_(0, c.columns // 4) as loop:  # register tensors: the loop is unrolled
-            b.store_vec(self._narrow(self.sums, loop.iv), b.view(b.pointer(out, loop.iv * 2), "2:1"))
-        # A stage of A begins with the rows of this consumer: 64 rows of 128 bytes, which only it has read.
-        start = b.op("cute.recast_iter", b.iterator(self.A), type=f"!cute.ptr<{c.output}, smem, align<1024>, S<3,4,3>>")
-        size = c.rows * chunk
-        staged = b.view(start, f"(64,{chunk},{c.consumers},{c.stages}):({chunk},1,{64 * chunk},{size})")
-        rows = b.view(start, f"(16,4,{chunk},{c.consumers},{c.stages}):({chunk},{16 * chunk},1,{64 * chunk},{size})")
-        for i in range(c.columns // chunk):
-            values = b.view(b.pointer(out, chunk // 2 * i), f"((2,2,{chunk // 8}),1,1):((1,2,4),0,0)")
-            source = b.op("cute.tiled.copy.retile", copy, values)
-            mine = b.partition("D", copy, b.slice(staged, None, None, self.group, i), self.tid % 128)
+        out = b.registers(f'!cute.memref<{c.output}, rmem, "((2,2,{columns // 8}),1,1):((1,2,4),0,0)">')
+        with b.for_(0, columns // 4) as loop:  # register tensors: the loop is unrolled
+            b.store_vec(self._narrow(values, loop.iv), b.view(b.pointer(out, loop.iv * 2), "2:1"))
+        size = 64 * chunk
+        if c.staging:
+            buffers, stage = c.staging, size * c.consumers
+            pattern, start = "S<2,4,3>", self.staging
+        else:
+            # A stage of A begins with the rows of this consumer: 64 rows of 128 bytes, which only it has read.
+            buffers, stage = c.stages_a, c.rows * chunk
+            pattern, start = "S<3,4,3>", self.a.tensor
+        pointer = f"!cute.ptr<{c.output}, smem, align<1024>, {pattern}>"
+        start = b.op("cute.recast_iter", b.iterator(start), type=pointer)
+        modes, strides = f"{chunk},{c.consumers},{buffers}", f"1,{size},{stage}"
+        staged = b.view(start, f"(64,{modes}):({chunk},{strides})")
+        rows = b.view(start, f"(16,4,{modes}):({chunk},{16 * chunk},{strides})")
+        for i in range(columns // chunk):
+            part = b.view(b.pointer(out, chunk // 2 * i), f"((2,2,{chunk // 8}),1,1):((1,2,4),0,0)")
+            source = b.op("cute.tiled.copy.retile", copy, part)
+            if i >= buffers:
+                with b.if_(self.lane.eq(0)):
+                    b.run("bulk_wait_group", n=buffers - 1, read=True)
+                b.run("syncwarp")
+            buffer = i % buffers
+            mine = b.partition("D", copy, b.slice(staged, None, None, self.group, buffer), self.tid % 128)
             b.copy(copy, source, mine)
             b.run("fence_proxy_async")
             b.run("syncwarp")
             with b.if_(self.lane.eq(0)):
                 row = self.m0 + self.group * 64 + self.warp * 16
-                where = b.view(b.int_tuple((self.n0 + i * chunk, row)), f"(16,{chunk}):(1@1,1@0)")
-                b.copy(self.to, b.slice(rows, None, self.warp, None, self.group, i), where)
+                where = b.view(b.int_tuple((self.n0 + (first + i * chunk), row)), f"(16,{chunk}):(1@1,1@0)")
+                b.copy(self.to, b.slice(rows, None, self.warp, None, self.group, buffer), where)
                 b.run("bulk_commit_group")
         with b.if_(self.lane.eq(0)):
             b.run("bulk_wait_group", n=0, read=True)
@@ -455,17 +548,19 @@ class _Skinny:
                 (rows.eq(rows_c), "A and C must have the same M"),
                 (columns.eq(columns_c), "B and C must have the same N"),
                 *([(k_tiles >= c.parts, f"K has fewer than {c.parts} stages")] if c.parts > 1 else []),
+                *([(rows <= c.live, f"A has more than {c.live} rows")] if c.live else []),
             ):
                 b.do("cf.assert", ok, msg=f'"{text}"')
-            load_a = self._map("load", A, f"[{self.A_.part}:1;{self.k}:1]", self.A_.tile_layout)
-            load_b = self._map("load", B, f"[{c.columns}:1;{self.k}:1]", self.B_.tile_layout)
-            chunk = c.base.chunk
-            to = C if c.direct else self._map("store", C, f"[16:1;{chunk}:1]", f"(16,{chunk}):({chunk},1)")
+            load_a = self._map("load", A, f"[{self.A_.part}:1;{self.k}:1]", self.A_.tile_layout, 128)
+            load_b = self._map("load", B, f"[{c.columns}:1;{self.k}:1]", self.B_.tile_layout, 128)
+            tile, layout = f"[16:1;{c.chunk}:1]", f"(16,{c.chunk}):({c.chunk},1)"
+            to = C if c.direct else self._map("store", C, tile, layout, self.swizzle)
             grid_y = b.ceil_div(columns, c.columns * c.share) * c.cluster
             grid = (b.ceil_div(rows, c.rows), grid_y, 1)
             b.launch("gemm", [load_a, load_b, to, k_tiles], grid=grid, threads=c.threads)
 
-    def _map(self, kind: str, tensor: Value, tile: str, layout: str) -> Value:
+    def _map(self, kind: str, tensor: Value, tile: str, layout: str, swizzle: int) -> Value:
         b = self.b
-        atom, _ = b.results(f"cute_nvgpu.make_tma_{kind}", tensor, b.layout(layout), b.tile(tile), swizzle=128, l2=256)
+        options = {"swizzle": swizzle, "l2": 256}
+        atom, _ = b.results(f"cute_nvgpu.make_tma_{kind}", tensor, b.layout(layout), b.tile(tile), **options)
         return atom
