@@ -67,12 +67,19 @@ def get_cute_dialect() -> Dialect:
 @cache
 def get_cute_nvgpu_dialect() -> Dialect:
     """The dialect ``cute_nvgpu``: atoms of copy and matrix multiply, and what is particular to one architecture."""
-    from cute_dialect import nvgpu_copy_types, nvgpu_im2col_types, nvgpu_mma_types, nvgpu_tma_types, nvgpu_types
+    from cute_dialect import (
+        nvgpu_bulk_types,
+        nvgpu_copy_types,
+        nvgpu_im2col_types,
+        nvgpu_mma_types,
+        nvgpu_tma_types,
+        nvgpu_types,
+    )
     from cute_dialect.ops import arch
 
     ops: Sequence[type[Operation]] = arch.OPS
     attributes: Sequence[type[Attribute]] = [
         *nvgpu_types.ATTRS, *nvgpu_copy_types.ATTRS, *nvgpu_mma_types.ATTRS, *nvgpu_tma_types.ATTRS,
-        *nvgpu_im2col_types.ATTRS,
+        *nvgpu_im2col_types.ATTRS, *nvgpu_bulk_types.ATTRS,
     ]  # fmt: skip
     return Dialect("cute_nvgpu", list(ops), list(attributes))

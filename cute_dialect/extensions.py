@@ -22,15 +22,19 @@ _OPS: Mapping[str, tuple[str, ...]] = {
     ),
     "arch_sparse_mma": ("cute_nvgpu.arch.mma_sp",),
     "im2col": (
-        "cute_nvgpu.make_tma_load_im2col", "cute_nvgpu.arch.make_im2col_map", "cute_nvgpu.arch.tma_load_im2col",
+        *(f"cute_nvgpu.make_tma_{n}_im2col" for n in ("load", "reduce", "store")), "cute_nvgpu.arch.make_im2col_map",
+        *(f"cute_nvgpu.arch.tma_{n}_im2col" for n in ("load", "prefetch", "reduce", "store")),
     ),
     "tile_copies": ("cute.cooperative_copy", "cute.tiled.copy.retile", "cute.tiled_copy"),
     "tma": ("cute.atom.set_value", "cute_nvgpu.arch.make_tensor_map"),
-    "arch_tma": tuple(f"cute_nvgpu.arch.{n}" for n in ("prefetch_tensormap", "tma_load", "tma_store", "tma_reduce")),
+    "arch_tma": tuple(
+        f"cute_nvgpu.arch.{n}" for n in ("prefetch_tensormap", "tma_load", "tma_prefetch", "tma_reduce", "tma_store")
+    ),
     "arch_copy": tuple(
         f"cute_nvgpu.arch.{n}"
         for n in (
-            "bulk_copy", "bulk_prefetch", "cp_async", "ldmatrix", "movmatrix", "prefetch", "shuffle", "stmatrix",
+            "bulk_copy", "bulk_prefetch", "bulk_reduce", "cp_async", "ldmatrix", "movmatrix", "prefetch", "shuffle",
+            "stmatrix",
         )
     ),
     "arch_mma": tuple(
@@ -50,7 +54,8 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "nvgpu_copy_types": tuple(
         f"cute_nvgpu.atom.{n}" for n in ("ldsm", "movm", "shuffle", "simt_async_copy", "stsm")
     ),
-    "nvgpu_im2col_types": ("cute_nvgpu.atom.tma_load_im2col",),
+    "nvgpu_bulk_types": ("cute_nvgpu.atom.bulk_copy", "cute_nvgpu.atom.bulk_reduce"),
+    "nvgpu_im2col_types": tuple(f"cute_nvgpu.atom.tma_{n}_im2col" for n in ("load", "reduce", "store")),
     "nvgpu_mma_types": (
         "cute.tiled_mma",
         *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sp", "mma_sync", "universal_fma", "wgmma")),

@@ -1,4 +1,4 @@
-"""The TMA atom that loads columns of pixels (im2col), for convolutions: what its tensor map says that is static.
+"""The TMA atoms that move columns of pixels (im2col), for convolutions: what their tensor maps say that is static.
 
 Dimensions are those of TMA, the contiguous one first: (C, W, N), (C, W, H, N) or (C, W, H, D, N).
 
@@ -7,16 +7,17 @@ Source: CUDA driver API, cuTensorMapEncodeIm2col; PTX ISA 9.0, 5.5.5 "Im2col mod
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.memory_types import element_bits
+from cute_dialect.memory_types import CopyAtomType, element_bits
+from cute_dialect.nvgpu_tma_types import REDUCTIONS, check_reduction
 
 
 class Im2colMap(NamedTuple):
@@ -25,7 +26,7 @@ class Im2colMap(NamedTuple):
     ``channels``, ``pixels``: what one instruction moves, pixel by pixel.  ``lower``, ``upper``: corners of the box of
     base pixels relative to those of the tensor, W first; ``pixel_strides``: from one base pixel to the next, W first
     (``()``: 1), the strides of a convolution.  ``swizzle``: 0, 32, 64 or 128 bytes.  ``oob``: what loads give outside
-    of the tensor, "zero" or "nan".  ``l2``: bytes fetched into L2 at least.
+    of the tensor, "zero" or "nan".  ``l2``: bytes fetched into L2 at least.  ``reduction``: of a reduce atom.
     """
 
     element: Attribute
@@ -37,6 +38,7 @@ class Im2colMap(NamedTuple):
     swizzle: int = 0
     oob: str = "zero"
     l2: int = 128
+    reduction: str = ""
 
     @property
     def spatial(self) -> int:
@@ -90,6 +92,8 @@ def check_im2col(m: Im2colMap) -> None:
         )
     except ArchError as e:
         raise AlgebraError(str(e)) from None
+    if m.reduction:
+        check_reduction(m.element, m.reduction)
 
 
 _NEEDED = ("channels", "pixels", "lower", "upper")
@@ -97,20 +101,23 @@ _TUPLES = ("lower", "upper", "pixel_strides")
 _WORDS = (*_NEEDED, "pixel_strides", "swizzle", "oob", "l2")
 
 
-@irdl_attr_definition
-class TmaLoadIm2colType(Data[Im2colMap], TypeAttribute):
-    """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1)
-    [, pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256]>``: columns of pixels from global
-    to shared memory, by ``cute_nvgpu.arch.tma_load_im2col``.
-    """
+class Im2colAtomType(Data[Im2colMap], CopyAtomType):
+    """Base of the three; ``data`` is an :class:`Im2colMap`."""
 
-    name = "cute_nvgpu.atom.tma_load_im2col"
+    REDUCES: ClassVar[bool] = False
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Im2colMap:
         with parser.in_angle_brackets():
             at = parser.pos
             element = parser.parse_type()
+            reduction = ""
+            if cls.REDUCES:
+                parser.parse_punctuation(",")
+                here = parser.pos
+                reduction = parser.parse_identifier(" reduction")
+                if reduction not in REDUCTIONS:
+                    parser.raise_error(f"expected one of {', '.join(REDUCTIONS)}, got '{reduction}'", here, parser.pos)
             given: dict[str, int | str | tuple[int, ...]] = {}
             while parser.parse_optional_punctuation(",") is not None:
                 here = parser.pos
@@ -127,7 +134,7 @@ class TmaLoadIm2colType(Data[Im2colMap], TypeAttribute):
             for word in _NEEDED:
                 if word not in given:
                     parser.raise_error(f"expected {word} = …", at, parser.pos)
-            m = Im2colMap(element, **given)  # type: ignore[arg-type]
+            m = Im2colMap(element, reduction=reduction, **given)  # type: ignore[arg-type]
             if all(s == 1 for s in m.pixel_strides) and len(m.pixel_strides) == m.spatial:
                 m = m._replace(pixel_strides=())
             try:
@@ -141,6 +148,8 @@ class TmaLoadIm2colType(Data[Im2colMap], TypeAttribute):
         m = self.data
         printer.print_string("<")
         printer.print_attribute(m.element)
+        if m.reduction:
+            printer.print_string(f", {m.reduction}")
         default = Im2colMap(m.element, m.channels, m.pixels, m.lower, m.upper)
         for word in _WORDS:
             value: object = getattr(m, word)
@@ -155,5 +164,50 @@ class TmaLoadIm2colType(Data[Im2colMap], TypeAttribute):
         except AlgebraError as e:
             raise VerifyException(str(e)) from None
 
+    def threads(self) -> int:
+        return 1
 
-ATTRS: list[type[Attribute]] = [TmaLoadIm2colType]
+    def values(self) -> int:
+        return self.data.channels * self.data.pixels
+
+    @property
+    def element(self) -> Attribute:
+        return self.data.element
+
+
+@irdl_attr_definition
+class TmaLoadIm2colType(Im2colAtomType):
+    """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1)
+    [, pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256]>``: columns of pixels from global
+    to shared memory.
+
+    Its state: ``tma_bar`` (needed), ``im2col_offsets``, ``multicast_mask``, ``cache_hint``, ``pred``.
+    """
+
+    name = "cute_nvgpu.atom.tma_load_im2col"
+
+
+@irdl_attr_definition
+class TmaStoreIm2colType(Im2colAtomType):
+    """``!cute_nvgpu.atom.tma_store_im2col<T, channels = 64, …>``: columns of pixels from shared to global memory, in a
+    bulk group.
+
+    Its state: ``cache_hint``, ``pred``.
+    """
+
+    name = "cute_nvgpu.atom.tma_store_im2col"
+
+
+@irdl_attr_definition
+class TmaReduceIm2colType(Im2colAtomType):
+    """``!cute_nvgpu.atom.tma_reduce_im2col<T, add|min|max|inc|dec|and|or|xor, channels = 64, …>``: columns of pixels of
+    shared memory combined with global memory, atomically, in a bulk group.
+
+    Its state: ``cache_hint``, ``pred``.
+    """
+
+    name = "cute_nvgpu.atom.tma_reduce_im2col"
+    REDUCES = True
+
+
+ATTRS: list[type[Attribute]] = [TmaLoadIm2colType, TmaStoreIm2colType, TmaReduceIm2colType]

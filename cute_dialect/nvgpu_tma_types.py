@@ -107,10 +107,15 @@ def check_map(m: TmaMap) -> None:
     except ArchError as e:
         raise AlgebraError(str(e)) from None
     if m.reduction:
-        known = _REDUCTIONS_OF.get(str(m.element), ())
-        if m.reduction not in known:
-            these = ", ".join(known) or "none"
-            raise AlgebraError(f"expected a reduction that there is for {m.element} ({these}), got {m.reduction}")
+        check_reduction(m.element, m.reduction)
+
+
+def check_reduction(element: Attribute, reduction: str) -> None:
+    """Raise AlgebraError unless TMA has this reduction of this element type."""
+    known = _REDUCTIONS_OF.get(str(element), ())
+    if reduction not in known:
+        these = ", ".join(known) or "none"
+        raise AlgebraError(f"expected a reduction that there is for {element} ({these}), got {reduction}")
 
 
 def _numbers(parser: AttrParser) -> tuple[int, ...]:

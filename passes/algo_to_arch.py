@@ -254,6 +254,12 @@ def _copy_by_instruction(op: tiled.CopyOp, atom: CopyAtomType) -> None:
 
     if atom.name.startswith("cute_nvgpu.atom.tma_"):
         tma_atoms.copy(op)
+    elif atom.name.startswith("cute_nvgpu.atom.bulk_"):
+        from cute_dialect.nvgpu_bulk_types import BulkAtomType
+        from cute_dialect.passes.lowering import bulk_atoms
+
+        assert isinstance(atom, BulkAtomType)
+        bulk_atoms.copy(op, atom)
     elif isinstance(atom, InstructionCopyType):
         copy_atoms.lower_copy(op, atom)
     else:
@@ -266,8 +272,7 @@ def _tiled_copy(op: Operation) -> None:
     made: list[Operation] = []
     parts = [source, destination]
     for i, (tensor, cls) in enumerate(((source, tiled.PartitionSOp), (destination, tiled.PartitionDOp))):
-        assert isinstance(tensor.type, MemRefType)
-        if tensor.type.space != "rmem":
+        if not (isinstance(tensor.type, MemRefType) and tensor.type.space == "rmem"):
             made.append(site.add(cls(tc, tensor, tid)))
             parts[i] = made[-1].results[0]
     made.append(site.add(tiled.CopyOp(tc, parts[0], parts[1], *pred)))

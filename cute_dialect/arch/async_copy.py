@@ -9,7 +9,7 @@ Source: PTX ISA 9.0, 9.7.9.25 "Data Movement and Conversion Instructions: Asynch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from cute_dialect.arch.atom import CopyAtom, Emit
@@ -20,6 +20,18 @@ from cute_dialect.arch.universal import bits_layout
 
 UNIT_BITS = 128
 """Every bulk and TMA copy moves a multiple of 16 bytes."""
+
+BULK_REDUCTIONS: Mapping[str, tuple[str, ...]] = {
+    "add": ("f32", "f16", "bf16", "s32", "u32", "u64", "f64"),
+    "min": ("f16", "bf16", "s32", "u32", "s64", "u64"),
+    "max": ("f16", "bf16", "s32", "u32", "s64", "u64"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+}
+"""Reduction of a bulk copy to global memory -> the types it has (PTX ISA 9.7.9.25.4.2)."""
 
 _BOX = "one box: a multiple of 16 bytes"
 _RUN = "any multiple of 16 bytes"
@@ -101,11 +113,12 @@ def bulk_rows() -> Iterator[Row]:
     ):
         full = f"SM90_BULK_{name}"
         yield full, partial(_single, full, family, spaces, instruction, nvvm, _RUN)
-    for ptx_type in ("f32", "f16", "bf16", "s32", "u32", "u64"):
-        full = f"SM90_BULK_REDUCE_ADD_S2G_{ptx_type.upper()}"
-        op = "add.noftz" if ptx_type in ("f16", "bf16") else "add"
-        instruction = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.{ptx_type} [$d], [$a], $size;"
-        yield full, partial(_single, full, "bulk_reduce", "smem gmem", instruction, "", _RUN)
+    for operation, types in BULK_REDUCTIONS.items():
+        for ptx_type in types:
+            full = f"SM90_BULK_REDUCE_{operation.upper()}_S2G_{ptx_type.upper()}"
+            op = "add.noftz" if operation == "add" and ptx_type in ("f16", "bf16") else operation
+            instruction = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.{ptx_type} [$d], [$a], $size;"
+            yield full, partial(_single, full, "bulk_reduce", "smem gmem", instruction, "", _RUN)
 
 
 def tma_rows() -> Iterator[Row]:
@@ -260,4 +273,4 @@ def sized(atom: CopyAtom, bits: int) -> CopyAtom:
     return replace(atom, src=bits_layout(bits), dst=bits_layout(bits))
 
 
-__all__ = ["UNIT_BITS", "bulk_rows", "cp_async_rows", "sized", "tma_rows"]
+__all__ = ["BULK_REDUCTIONS", "UNIT_BITS", "bulk_rows", "cp_async_rows", "sized", "tma_rows"]

@@ -53,6 +53,31 @@ def _rounded_to_tf32(bits: Array) -> Array:
     return np.where((bits & 0x7F800000) == 0x7F800000, bits, rounded).astype(bits.dtype)
 
 
+def combined(element: str, old: Array, new: Array, combine: str) -> Array:
+    """What a reduction makes of the bits of `old` by those of `new`; `element`: our name of the type or that of PTX."""
+    import ml_dtypes
+
+    bfloat16: type = ml_dtypes.bfloat16
+    signed = {"i64": "i8", "s64": "i8", "i32": "i4", "s32": "i4", "i16": "i2", "i8": "i1"}
+    name = signed.get(element) or {"f64": "f8", "f32": "f4", "f16": "f2"}.get(element)
+    dtype = np.dtype(bfloat16 if element == "bf16" else name or old.dtype)
+    a, b = np.ascontiguousarray(old).view(dtype), np.ascontiguousarray(new).view(dtype)
+    if combine in ("and", "or", "xor"):
+        f = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[combine]
+        return f(old, new)
+    if combine == "add":
+        r = a + b
+    elif combine in ("min", "max"):
+        r = (np.minimum if combine == "min" else np.maximum)(a, b)
+    elif combine == "inc":
+        r = np.where(a >= b, np.zeros_like(a), a + np.ones_like(a))
+    elif combine == "dec":
+        r = np.where((a == 0) | (a > b), b, a - np.ones_like(a))
+    else:
+        raise Fault("unsupported", f"expected a reduction add, min, max, inc, dec, and, or, xor; got {combine}")
+    return np.ascontiguousarray(r.astype(dtype)).view(old.dtype)
+
+
 @dataclass(frozen=True)
 class TensorMap:
     """A tensor map.
@@ -292,36 +317,9 @@ class TensorMap:
                 continue
             where, view = got
             part = box[region.row, where[-1]].reshape(view.shape) if self.pixels else box[where]
-            view[...] = part if not combine else self._combined(view, part, combine)
+            view[...] = part if not combine else combined(self.element, view, part, combine)
         if buf.written is not None:
             buf.written[self.touched(buf, coordinates, offsets)[:, None] + np.arange(self.element_bytes)] = True
-
-    def _combined(self, old: Array, new: Array, combine: str) -> Array:
-        import ml_dtypes
-
-        dtype = {
-            "f64": np.dtype(np.float64),
-            "f32": np.dtype(np.float32),
-            "f16": np.dtype(np.float16),
-            "bf16": np.dtype(ml_dtypes.bfloat16),
-            "i64": np.dtype(np.int64),
-            "i32": np.dtype(np.int32),
-        }.get(self.element, old.dtype)
-        a, b = np.ascontiguousarray(old).view(dtype), np.ascontiguousarray(new).view(dtype)
-        if combine in ("and", "or", "xor"):
-            f = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[combine]
-            return f(old, new)
-        if combine == "add":
-            r = a + b
-        elif combine in ("min", "max"):
-            r = (np.minimum if combine == "min" else np.maximum)(a, b)
-        elif combine == "inc":
-            r = np.where(a >= b, np.zeros_like(a), a + np.ones_like(a))
-        elif combine == "dec":
-            r = np.where((a == 0) | (a > b), b, a - np.ones_like(a))
-        else:
-            raise Fault("unsupported", f"expected a reduction add, min, max, inc, dec, and, or, xor; got {combine}")
-        return np.ascontiguousarray(r.astype(dtype)).view(old.dtype)
 
     def touched(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
         """The byte offsets of the elements in the tensor that a copy touches, ascending within a row."""

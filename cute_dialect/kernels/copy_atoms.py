@@ -11,7 +11,8 @@ take ``(input, output)``, one-dimensional tensors of f16:
 
 * ``movm``: input and output are what the threads hold, value ``v`` of thread ``t`` at ``v + V*t``.
 * ``shuffle``: the same, of f32.
-* ``bulk``: 4 KB of f32 through shared memory by bulk copies.
+* ``bulk``: 4 KB of f32 through shared memory by bulk copies; ``bulk_rows``: a row each of 16 threads; ``bulk_tile``: a
+  tile of rows that lie apart in global memory; ``bulk_reduce_OP_TYPE``: the input combined with the output.
 
 ``python -m cute_dialect.kernels.copy_atoms FOLDER`` compiles them for the GPU tests.
 """
@@ -21,11 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
+from cute_dialect.arch.async_copy import BULK_REDUCTIONS
 from cute_dialect.kernels.builder import Builder, Value
 
 __all__ = ["CopyCase", "build", "cases", "copy_atom_kernels"]
 
 WARP = 32
+_ELEMENTS = {"s32": "i32", "u32": "ui32", "s64": "i64", "u64": "ui64", "b32": "i32", "b64": "i64"}
+"""Type of PTX -> ours, where they differ."""
 
 
 class CopyCase(NamedTuple):
@@ -71,13 +75,21 @@ def cases() -> Iterator[CopyCase]:
         "shuffle_broadcast", "SM30_SHFL_IDX_U32_BROADCAST", "!cute_nvgpu.atom.shuffle<val_type = f32, broadcast>"
     )
     yield CopyCase("bulk", "SM90_BULK_COPY_G2S", "")
+    yield CopyCase("bulk_rows", "SM90_BULK_COPY_G2S", "!cute_nvgpu.atom.bulk_copy<f32, 1024 b>")
+    yield CopyCase("bulk_tile", "SM90_BULK_COPY_G2S", "!cute_nvgpu.atom.bulk_copy<f32>")
+    for operation, types in BULK_REDUCTIONS.items():
+        for ptx_type in types:
+            name = f"bulk_reduce_{operation}_{ptx_type}"
+            atom = f"!cute_nvgpu.atom.bulk_reduce<{_ELEMENTS.get(ptx_type, ptx_type)}, {operation}>"
+            yield CopyCase(name, f"SM90_{name.upper().replace(operation.upper(), operation.upper() + '_S2G')}", atom)
 
 
 def copy_atom_kernels() -> str:
     """The text of the module."""
     b = Builder()
     for case in cases():
-        _MAKERS[case.name.split("_")[0]](b, case)
+        maker = _MAKERS.get(case.name) or _MAKERS[case.name.split("_")[0]]
+        maker(b, case)
     return b.text()
 
 
@@ -185,7 +197,58 @@ def _bulk(b: Builder, case: CopyCase) -> None:
             b.run("bulk_wait_group", n=0)
 
 
+def _bulk_by_atom(b: Builder, case: CopyCase) -> None:
+    """Rows of 32 values through shared memory, by ``cute.copy`` or by ``cute.tiled_copy`` of 16 threads.
+
+    The rows of a tile lie 48 apart in global memory, and 36 in shared memory.
+    """
+    pitch = 32 if case.name == "bulk_rows" else 48
+    memory = f'!cute.memref<f32, gmem, align<16>, "(16,32):({pitch},1)">'
+    with b.kernel(case.name, {"input": memory, "output": memory}, threads=WARP) as (source, target):
+        tid = b.thread_id()
+        smem = b.alloc_smem('!cute.memref<f32, smem, align<128>, "(16,32):(36,1)">')
+        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
+        with b.if_(tid.eq(0)):
+            b.run("mbarrier_init", bar, 1)
+            b.run("fence_mbarrier_init")
+            b.run("mbarrier_arrive_expect_tx", bar, 16 * 32 * 4)
+        b.run("barrier")
+        atom = b.atom(case.atom)
+        load = b.op("cute.atom.set_value", atom, bar, field='"tma_bar"')
+        rows = case.name == "bulk_rows"
+        with b.if_(tid < 16 if rows else tid.eq(0)):
+            if rows:
+                tv = 'layout_copy_tv = <"(16,32):(1,16)">, tiler_mn = <"[16:1;32:1]">'
+                tc = b.op("cute.make_tiled_copy", load, type=f"!cute.tiled_copy<{case.atom}, {tv}>")
+                b.do("cute.tiled_copy", tc, source, smem, b.coord(tid))
+            else:
+                b.copy(load, source, smem)
+        b.run("mbarrier_wait", bar, 0)
+        with b.if_(tid.eq(0)):
+            b.copy(atom, smem, target)
+            b.run("bulk_commit_group")
+            b.run("bulk_wait_group", n=0)
+
+
+def _bulk_reduce(b: Builder, case: CopyCase) -> None:
+    element = case.atom.partition("<")[2].partition(",")[0]
+    memory = f'!cute.memref<{element}, gmem, align<16>, "64:1">'
+    with b.kernel(case.name, {"input": memory, "output": memory}, threads=WARP) as (source, target):
+        tid = b.thread_id()
+        smem = b.alloc_smem(f'!cute.memref<{element}, smem, align<128>, "64:1">')
+        _spread(b, source, smem, 64, tid)
+        b.run("fence_proxy_async")
+        b.run("barrier")
+        with b.if_(tid.eq(0)):
+            b.copy(b.atom(case.atom), smem, target)
+            b.run("bulk_commit_group")
+            b.run("bulk_wait_group", n=0)
+
+
 _MAKERS = {
+    "bulk_rows": _bulk_by_atom,
+    "bulk_tile": _bulk_by_atom,
+    **{f"bulk_reduce_{op}_{t}": _bulk_reduce for op, types in BULK_REDUCTIONS.items() for t in types},
     "ldsm": _matrix,
     "stsm": _matrix,
     "cp": _cp_async,

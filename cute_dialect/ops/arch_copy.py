@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr, i1, i64
+from xdsl.dialects.builtin import StringAttr, i1, i16, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -193,11 +194,12 @@ def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
 class BulkCopyOp(_RunOp):
     """Copy a contiguous run asynchronously (``cp.async.bulk``, sm_90); one thread issues it.
 
-    Syntax: ``cute_nvgpu.arch.bulk_copy(%src, %dst [, %bar]) : (S, D [, !cute.ptr<i64, smem>]) -> ()``
+    Syntax: ``cute_nvgpu.arch.bulk_copy(%src, %dst [, %bar] [, %mask : i16] [, %hint : i64]) : (S, D, …) -> ()``
 
     gmem to smem, and smem to the shared memory of another block of the cluster (dsmem), signal the bytes on the
     mbarrier ``%bar``; smem to gmem is completed by ``bulk_commit_group`` and ``bulk_wait_group``.  Both sides are runs of
-    equally many bytes, a multiple of 16, aligned to 16.
+    equally many bytes, a multiple of 16, aligned to 16.  ``%mask`` (gmem to smem): the blocks of the cluster that get
+    the run, each at the same place.  ``%hint`` (to or from gmem): an L2 cache policy.
 
     Example:
         cute_nvgpu.arch.bulk_copy(%g, %s, %bar) : (!cute.memref<f32, gmem, align<16>, "256:1">, !cute.memref<f32, smem, align<16>, "256:1">, !cute.ptr<i64, smem>) -> ()
@@ -206,8 +208,11 @@ class BulkCopyOp(_RunOp):
     name = "cute_nvgpu.arch.bulk_copy"
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
-    bar = opt_operand_def(PtrType)
+    rest = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, source: SSAValue, destination: SSAValue, rest: Sequence[SSAValue] = ()):
+        Operation.__init__(self, operands=[source, destination, *rest])
 
     def check(self) -> None:
         source, destination = self.source.type, self.destination.type
@@ -218,14 +223,65 @@ class BulkCopyOp(_RunOp):
             raise AlgebraError(f"expected runs of equal length, got {a} and {b} bytes")
         assert isinstance(destination, MemRefType)
         signals = destination.space != "gmem"
-        if signals != (self.bar is not None):
+        rest = [o.type for o in self.rest]
+        if signals != (bool(rest) and isinstance(rest[0], PtrType)):
             wanted = "an mbarrier" if signals else "no mbarrier (a bulk group completes it)"
             raise AlgebraError(f"expected {wanted} for a copy from {source.space} to {destination.space}")
-        bar = None if self.bar is None else self.bar.type
-        if bar is not None and not (
-            isinstance(bar, PtrType) and bar.data.element == i64 and bar.data.space in ("smem", "dsmem")
-        ):
-            raise AlgebraError(f"operand #2 must be a !cute.ptr<i64, smem>, got {bar}")
+        if signals:
+            bar = rest.pop(0)
+            assert isinstance(bar, PtrType)
+            if bar.data.element != i64 or bar.data.space not in ("smem", "dsmem"):
+                raise AlgebraError(f"operand #2 must be a !cute.ptr<i64, smem>, got {bar}")
+        last = "neither mask nor cache hint"
+        allowed: list[list[Attribute]] = [[]]
+        if source.space == "gmem":
+            last, allowed = "at most an i16 mask and an i64 cache hint", [[], [i16], [i64], [i16, i64]]
+        elif destination.space == "gmem":
+            last, allowed = "at most an i64 cache hint", [[], [i64]]
+        if rest not in allowed:
+            raise AlgebraError(
+                f"expected {last} for a copy from {source.space} to {destination.space}, "
+                f"got {', '.join(map(str, rest))}"
+            )
+
+
+@cute_op
+class BulkReduceOp(_RunOp):
+    """Combine a contiguous run of shared memory with one of global memory (``cp.reduce.async.bulk``, sm_90).
+
+    Syntax: ``cute_nvgpu.arch.bulk_reduce(%src, %dst [, %hint : i64]) {reduction = "add"} : (S, D [, i64]) -> ()``
+
+    Element by element, atomically, in the bulk group at hand; one thread issues it, after a fence of the async proxy.
+    ``reduction``: add, min, max, inc, dec, and, or, xor, of those that the element type has.
+
+    PTX ISA 9.7.9.25.4.2 "cp.reduce.async.bulk".
+
+    Example:
+        cute_nvgpu.arch.bulk_reduce(%s, %g) {reduction = "add"} : (!cute.memref<f32, smem, align<16>, "256:1">, !cute.memref<f32, gmem, align<16>, "256:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.bulk_reduce"
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    hint = opt_operand_def(i64)
+    reduction = prop_def(StringAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, source: SSAValue, destination: SSAValue, reduction: StringAttr, hint: Sequence[SSAValue] = ()):
+        Operation.__init__(self, operands=[source, destination, *hint], properties={"reduction": reduction})
+
+    def check(self) -> None:
+        from cute_dialect.nvgpu_bulk_types import REDUCTIONS, reduced_as
+
+        source, destination = self.source.type, self.destination.type
+        a, b = run_bytes(source, "source", ("smem",)), run_bytes(destination, "destination", ("gmem",))
+        assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
+        if a != b or source.element != destination.element:
+            raise AlgebraError(f"expected runs of equal length and element type, got {source} and {destination}")
+        word = self.reduction.data
+        if word not in REDUCTIONS:
+            raise AlgebraError(f"expected reduction = one of {', '.join(REDUCTIONS)}, got '{word}'")
+        reduced_as(source.element, word)
 
 
 @cute_op
@@ -277,6 +333,7 @@ OPS: list[type[Operation]] = [
     MovmatrixOp,
     ShuffleOp,
     BulkCopyOp,
+    BulkReduceOp,
     BulkPrefetchOp,
     PrefetchOp,
 ]

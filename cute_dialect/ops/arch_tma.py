@@ -91,6 +91,8 @@ class _TmaInstruction(MachineOp):
     """``(%map, %c0, …, %smem …)``: i32 coordinates, innermost first; shared memory that holds one box."""
 
     ATOM: ClassVar[type[TmaAtomType]]
+    SMEM: ClassVar[bool] = True
+    """Whether shared memory follows the coordinates."""
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -100,16 +102,19 @@ class _TmaInstruction(MachineOp):
         expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
         assert isinstance(atom, TmaAtomType)
         rank = atom.data.rank
-        if len(operand_types) < rank + 2:
-            raise AlgebraError(f"expected {rank} coordinates and shared memory, got {len(operand_types) - 1} of these")
+        if len(operand_types) < rank + 1 + cls.SMEM:
+            wanted = f"{rank} coordinates and shared memory" if cls.SMEM else f"{rank} coordinates"
+            raise AlgebraError(f"expected {wanted}, got {len(operand_types) - 1} of these")
         for i, t in enumerate(operand_types[1 : 1 + rank], 1):
             if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
                 raise AlgebraError(f"operand #{i} must be an i32 coordinate ({rank} dimensions), got {t}")
-        smem = operand_types[1 + rank]
-        if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != atom.element:
-            raise AlgebraError(f"operand #{1 + rank} must be a !cute.ptr<{atom.element}, smem>, got {smem}")
-        cls.check_swizzle(atom.data, smem)
-        cls.check_rest(operand_types[2 + rank :], 2 + rank)
+        if cls.SMEM:
+            smem = operand_types[1 + rank]
+            if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != atom.element:
+                raise AlgebraError(f"operand #{1 + rank} must be a !cute.ptr<{atom.element}, smem>, got {smem}")
+            cls.check_swizzle(atom.data, smem)
+        at = 1 + rank + cls.SMEM
+        cls.check_rest(operand_types[at:], at)
         return []
 
     @classmethod
@@ -225,9 +230,36 @@ class ArchPrefetchTensormapOp(MachineOp):
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 1)
-        expect(operand_types[0], TmaAtomType, 0, "a TMA atom")
+        atom = operand_types[0]
+        if not atom.name.startswith("cute_nvgpu.atom.tma_"):
+            raise AlgebraError(f"operand #0 must be a TMA atom, got {atom}")
         return []
 
 
-OPS: list[type[Operation]] = [ArchTmaLoadOp, ArchTmaStoreOp, ArchTmaReduceOp, ArchPrefetchTensormapOp]
+@cute_op
+class ArchTmaPrefetchOp(_TmaInstruction):
+    """Bring one box into the L2 cache.
+
+    Syntax: ``cute_nvgpu.arch.tma_prefetch(%map, %c0, … [, %hint : i64]) : (…) -> ()``
+
+    PTX ISA 9.7.9.25.5.4 "cp.async.bulk.prefetch.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_prefetch(%map, %x, %y) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, i32, i32) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_prefetch"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaLoadType
+    SMEM = False
+
+
+OPS: list[type[Operation]] = [
+    ArchTmaLoadOp,
+    ArchTmaStoreOp,
+    ArchTmaReduceOp,
+    ArchTmaPrefetchOp,
+    ArchPrefetchTensormapOp,
+]
 """Ops of ``cute_nvgpu``."""

@@ -16,7 +16,7 @@ from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Payload, Tile
-from cute_dialect.memory_types import CopyAtomType, MemRefType, TiledCopyType
+from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
@@ -103,7 +103,8 @@ class TiledCopyOp(MemoryOp):
     Syntax: ``cute.tiled_copy(%tc, %src, %dst, %tid [, pred = %p]) : (TC, S, D, !cute.coord<"?"> [, P]) -> ()``
 
     The same as ``partition_S``, ``partition_D`` and ``cute.copy``.  A side in registers is the thread's part already and
-    is taken as it is.  ``%p`` has the shape that ``cute.copy`` asks for.
+    is taken as it is.  ``%p`` has the shape that ``cute.copy`` asks for.  By an atom that one thread issues (TMA, bulk)
+    each thread of the tiled copy issues its own; what ``cute.atom.set_value`` gave the atom or the tiled copy holds.
 
     Example:
         cute.tiled_copy(%tc, %g, %s, %k) : (!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>, !cute.memref<f32, gmem, "(16,128):(?,1)">, !cute.memref<f32, smem, "(16,128):(128,1)">, !cute.coord<"?">) -> ()
@@ -111,8 +112,8 @@ class TiledCopyOp(MemoryOp):
 
     name = "cute.tiled_copy"
     tiled_copy = operand_def(TiledCopyType)
-    source = operand_def(MemRefType)
-    destination = operand_def(MemRefType)
+    source = operand_def()
+    destination = operand_def()
     tid = operand_def(CoordType)
     pred = opt_operand_def(MemRefType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -121,12 +122,18 @@ class TiledCopyOp(MemoryOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 4, 5)
         tc, source, destination, tid = operand_types[:4]
-        expect(source, MemRefType, 1, "a !cute.memref")
-        expect(destination, MemRefType, 2, "a !cute.memref")
+        expect(tc, TiledCopyType, 0, "a !cute.tiled_copy")
+        assert isinstance(tc, TiledCopyType)
+        assert isinstance(tc.data.atom, CopyAtomType)
+        # TMA has coordinates on one side.
+        sides, what = (MemRefType, "a !cute.memref")
+        if tc.data.atom.name.startswith("cute_nvgpu.atom.tma_"):
+            sides, what = (TensorType, "a tensor")
         parts: list[Attribute] = []
-        for t, op in ((source, PartitionSOp), (destination, PartitionDOp)):
-            assert isinstance(t, MemRefType)
-            parts.append(t if t.space == "rmem" else op.infer_types([tc, t, tid], {})[0])
+        for i, (t, op) in enumerate(((source, PartitionSOp), (destination, PartitionDOp)), 1):
+            expect(t, sides, i, what)
+            held = isinstance(t, MemRefType) and t.space == "rmem"
+            parts.append(t if held else op.infer_types([tc, t, tid], {})[0])
         CopyOp.infer_types([tc, *parts, *operand_types[4:]], {})
         return []
 

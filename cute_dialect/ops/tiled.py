@@ -7,7 +7,7 @@ both sides prove.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import i1
@@ -199,6 +199,24 @@ class PartitionDOp(_PartitionOp):
     traits = traits_def(Pure())
 
 
+def asynchronous_check(atom: CopyAtomType) -> Callable[[Sequence[Attribute]], None] | None:
+    """What checks ``(atom, source, destination)`` of a copy by TMA or in bulk; ``None`` for other atoms.
+
+    It raises AlgebraError.
+    """
+    if atom.name.startswith("cute_nvgpu.atom.tma_"):
+        from cute_dialect.ops.tma_copy import check_copy
+
+        return lambda types: check_copy([atom, *types[1:]])
+    if atom.name.startswith("cute_nvgpu.atom.bulk_"):
+        from cute_dialect.nvgpu_bulk_types import BulkAtomType
+        from cute_dialect.ops.bulk_copy import check_copy as check_bulk
+
+        assert isinstance(atom, BulkAtomType)
+        return lambda types: check_bulk(atom, types)
+    return None
+
+
 @cute_op
 class CopyOp(MemoryOp):
     """Copy a tensor to one of equal size, at the widest access that both sides prove.
@@ -208,7 +226,9 @@ class CopyOp(MemoryOp):
     Both shapes are static.  ``%p`` is an ``i1`` register tensor: one flag an element (``p[v, i] `` guards it), or one
     flag an iteration (its mode 0 has size 1 or stride 0).  Elements whose flag is false are neither read nor written.
     A group of contiguous, aligned elements whose flags all hold still moves as one access.
-    With a TMA atom one side is a tensor of TMA coordinates, the other a tensor in shared memory.
+    With a TMA atom one side is a tensor of TMA coordinates, the other a tensor in shared memory.  With an im2col atom the
+    coordinates are those of the first pixel: channels step along dimension 0, the mode of the pixels has stride 0.
+    With a bulk atom both are plain tensors in memory, and each instruction moves what is contiguous on both sides.
     By an atom that is an instruction (``simt_async_copy``, ``ldsm``, ``stsm``) mode 0 of both sides holds the values of
     equally many instructions, contiguous and aligned where they are in memory.  ``simt_async_copy`` takes one flag an
     instruction and fills with zeros where it is false; the copies of a warp take no flags.
@@ -232,16 +252,15 @@ class CopyOp(MemoryOp):
         expect_operands(operand_types, 3, 4)
         atom, source, destination = operand_types[:3]
         expect(atom, (CopyAtomType, TiledCopyType), 0, "a copy atom or a !cute.tiled_copy")
-        if atom.name.startswith("cute_nvgpu.atom.tma_"):
-            from cute_dialect.ops.tma_copy import check_copy
-
-            check_copy(operand_types)
+        atom_type = atom.data.atom if isinstance(atom, TiledCopyType) else atom
+        assert isinstance(atom_type, CopyAtomType)
+        check = asynchronous_check(atom_type)
+        if check is not None:
+            check(operand_types)
             return []
         expect(source, MemRefType, 1, "a !cute.memref")
         expect(destination, MemRefType, 2, "a !cute.memref")
         assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
-        atom_type = atom.data.atom if isinstance(atom, TiledCopyType) else atom
-        assert isinstance(atom_type, CopyAtomType)
         if atom_type.INSTRUCTION:
             from cute_dialect.ops.copy_checks import check_copy as check_instructions
 

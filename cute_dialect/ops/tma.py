@@ -17,9 +17,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
-from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Tile, raw_layout
-from cute_dialect.memory_types import CoordTensor, CoordTensorType, MemRefType, PtrType
+from cute_dialect.memory_types import CoordTensor, CoordTensorType, MemRefType, PtrType, TiledCopyType
 from cute_dialect.nvgpu_tma_types import (
     TmaAtomType,
     TmaLoadType,
@@ -34,7 +34,7 @@ from cute_dialect.ops.arch_tma import MachineOp, is_barrier
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.views import expect, expect_operands
-from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
+from cute_dialect.types import ComposedLayoutType, CoordType, CuteType, LayoutType, ShapeType, TileType
 
 # ---------------------------------------------------------------------------------------------------------- on the host
 
@@ -262,15 +262,34 @@ class MakeTensorMapOp(MachineOp):
 
 # ------------------------------------------------------------------------------------------------------- state of atoms
 
-FIELDS: Mapping[str, tuple[str, tuple[type[TmaAtomType], ...]]] = {
-    "tma_bar": ("a !cute.ptr<i64, smem>", (TmaLoadType,)),
-    "multicast_mask": ("i16", (TmaLoadType,)),
-    "cache_hint": ("i64", (TmaLoadType, TmaStoreType, TmaReduceType)),
-    "pred": ("i1", (TmaLoadType, TmaStoreType, TmaReduceType)),
+_LOADS = ("tma_load", "tma_load_im2col")
+_OTHERS = ("tma_store", "tma_reduce", "tma_store_im2col", "tma_reduce_im2col")
+_BULK = ("bulk_copy", "bulk_reduce")
+FIELDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "tma_bar": ("a !cute.ptr<i64, smem>", (*_LOADS, "bulk_copy")),
+    "im2col_offsets": ("a !cute.coord with an offset a spatial dimension", ("tma_load_im2col",)),
+    "multicast_mask": ("i16", (*_LOADS, "bulk_copy")),
+    "cache_hint": ("i64", (*_LOADS, *_OTHERS, *_BULK)),
+    "pred": ("i1", (*_LOADS, *_OTHERS, *_BULK)),
 }
 """Field of an atom -> type of its value, atoms that have it."""
 
 _FIELD_TYPES = {"multicast_mask": i16, "cache_hint": i64, "pred": i1}
+
+
+def _fits(field: str, atom: Attribute, value: Attribute) -> bool:
+    if field == "tma_bar":
+        remote = atom.name.endswith("bulk_copy") and isinstance(value, PtrType) and value.data.space == "dsmem"
+        return is_barrier(value) or (remote and value.data.element == i64)  # type: ignore[union-attr]
+    if field == "im2col_offsets":
+        from cute_dialect.nvgpu_im2col_types import Im2colAtomType
+
+        assert isinstance(atom, Im2colAtomType)
+        if not isinstance(value, CoordType):
+            return False
+        leaves = value.data if isinstance(value.data, tuple) else (value.data,)
+        return len(leaves) == atom.data.spatial and all(isinstance(x, int | Dyn) for x in leaves)
+    return value == _FIELD_TYPES[field]
 
 
 @cute_op
@@ -283,6 +302,8 @@ class AtomSetValueOp(MachineOp):
     ``accumulate`` (of wgmma and its tiled MMA): i1, whether a ``gemm`` without C adds to D instead.
     ``multicast_mask``: i16, a bit a CTA of the cluster that the load writes to, each at the same offset of its shared
     memory.  ``cache_hint``: i64, an L2 cache policy.  ``pred``: i1, nothing is done where it is false.
+    ``im2col_offsets``: a coordinate (W first) by which all pixels of an im2col load are moved, else nothing.
+    The atom may be that of a tiled copy.
     A copy sees the values that are set in the function it is in, on the way from the atom to the copy.
 
     Example:
@@ -310,15 +331,17 @@ class AtomSetValueOp(MachineOp):
 
             check_accumulate_flag(atom, value)
             return [atom]
-        expect(atom, TmaAtomType, 0, "an atom with run-time state (tma_load, tma_store, tma_reduce)")
+        inner = atom.data.atom if isinstance(atom, TiledCopyType) else atom
+        kind = inner.name.removeprefix("cute_nvgpu.atom.")
+        having = [f for f, (_, kinds) in FIELDS.items() if kind in kinds]
+        if not having:
+            expect(atom, (), 0, "an atom with run-time state (tma_load, tma_store, tma_reduce, bulk_copy, bulk_reduce)")
         if field not in FIELDS:
             raise AlgebraError(f"property 'field': expected one of {', '.join(FIELDS)}, got {field or 'none'}")
-        wanted, atoms = FIELDS[field]
-        if not isinstance(atom, atoms):
-            of = ", ".join(f for f, (_, a) in FIELDS.items() if isinstance(atom, a))
-            raise AlgebraError(f"property 'field': {atom.name} has no {field} (it has {of})")
-        if not (is_barrier(value) if field == "tma_bar" else value == _FIELD_TYPES[field]):
-            raise AlgebraError(f"operand #1 must be {wanted} for {field}, got {value}")
+        if field not in having:
+            raise AlgebraError(f"property 'field': {inner.name} has no {field} (it has {', '.join(having)})")
+        if not _fits(field, inner, value):
+            raise AlgebraError(f"operand #1 must be {FIELDS[field][0]} for {field}, got {value}")
         return [atom]
 
 

@@ -1,22 +1,26 @@
 """``cute.copy`` by a TMA atom: what both sides must be, and the boxes that it takes.
 
 One side is a coordinate tensor (its iterator the TMA coordinates of the tile, its layout steps in TMA dimensions), the
-other a tensor in shared memory.  Shapes and strides of both are static; the iterator is not.
+other a tensor in shared memory.  Shapes and strides of both are static; the iterator is not.  Of columns of pixels the
+coordinates are those of the first pixel: base pixels follow each other in an order of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
-from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
+from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 from cute_dialect.memory_types import CoordTensorType, MemRefType, element_bits
-from cute_dialect.nvgpu_tma_types import TmaAtomType, TmaLoadType, TmaMap
+from cute_dialect.nvgpu_tma_types import TmaAtomType, TmaMap
 from cute_dialect.ops.kinds import payload_text
+
+if TYPE_CHECKING:
+    from cute_dialect.nvgpu_im2col_types import Im2colMap
 
 
 class Box(NamedTuple):
@@ -28,7 +32,7 @@ class Box(NamedTuple):
 
 def loads(atom: Attribute) -> bool:
     """Whether the atom moves from global to shared memory."""
-    return isinstance(atom, TmaLoadType)
+    return atom.name.startswith("cute_nvgpu.atom.tma_load")
 
 
 def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefType]:
@@ -71,17 +75,76 @@ def check_copy(operand_types: Sequence[Attribute]) -> None:
     """Raise AlgebraError unless an atom of this type copies between tensors of these types."""
     if len(operand_types) != 3:
         raise AlgebraError("expected no predicate tensor with a TMA atom: one flag for all, cute.atom.set_value 'pred'")
-    atom = operand_types[0]
-    assert isinstance(atom, TmaAtomType)
-    coords, smem = sides(operand_types)
-    plan(atom.data, coords, smem)
+    plan(operand_types[0], *sides(operand_types))
 
 
-def plan(m: TmaMap, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
+def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
     """The boxes of a copy.  Raises AlgebraError, naming the side that does not fit and the mode or dimension."""
+    if isinstance(atom, TmaAtomType):
+        m = atom.data
+        tile, here = _tile(m, coords, smem)
+        return _boxes(m, tile, here, m.counts, m.strides)
+    from cute_dialect.nvgpu_im2col_types import Im2colAtomType
+
+    assert isinstance(atom, Im2colAtomType)
+    pixels = atom.data
+    tile, here = _tile(pixels, coords, smem)
+    found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
+    if any(box.coords[1] for box in found):
+        raise AlgebraError(
+            f"expected {pixels.pixels} pixels in the tile, as the tensor map has (those of the next instruction are no "
+            f"step of the coordinates), got {payload_text(coords.layout)}"
+        )
+    return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
+
+
+def _numbered_pixels(tile: Layout) -> Layout:
+    """Im2col coordinates step along the channels; the modes of the pixels, whose stride is 0, get a number a pixel.
+
+    >>> from cute_dialect.algebra.text import parse_layout
+    >>> _numbered_pixels(parse_layout("(64,(8,2)):(1@0,0)"))
+    Layout("(64,(8,2)):(1@0,(1@1,8@1))")
+    """
+    count = 1
+
+    def numbered(shape: IntTuple, stride: Stride) -> Stride:
+        nonlocal count
+        if isinstance(shape, tuple):
+            steps = stride if isinstance(stride, tuple) else (0,) * len(shape)
+            return tuple([numbered(n, d) for n, d in zip(shape, steps)])
+        if isinstance(stride, Basis):
+            if stride.path != (0,):
+                raise AlgebraError(
+                    "expected coordinates that step along dimension 0, the channels, and stride 0 for the pixels, got "
+                    f"{payload_text(tile)}"
+                )
+            return stride
+        assert isinstance(shape, int)
+        first, count = count, count * shape
+        return Basis(first, (1,)) if shape > 1 else 0
+
+    return raw_layout(tile.shape, numbered(tile.shape, tile.stride))
+
+
+def _boxes(
+    m: TmaMap | Im2colMap, tile: Layout, here: Layout, counts: Sequence[int], strides: Sequence[int]
+) -> list[Box]:
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.tma_boxes import boxes
 
+    try:
+        found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]
+    except ArchError as e:
+        raise AlgebraError(f"the boxes of the tensor map do not fill the tile: {e}") from None
+    size = element_bits(m.element) // 8
+    for box in found:
+        if box.offset * size % 128:
+            raise AlgebraError(f"expected boxes at multiples of 128 bytes in smem, got one at {box.offset * size}")
+    return found
+
+
+def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> tuple[Layout, Layout]:
+    """The static layouts of both sides, which agree with the map.  Raises AlgebraError."""
     width, layout, inner = shared_layout(smem)
     if smem.element != m.element:
         raise AlgebraError(f"expected smem elements of {m.element}, as the tensor map has, got {smem.element}")
@@ -106,17 +169,10 @@ def plan(m: TmaMap, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
             f"expected an iterator of {m.rank} coordinates, as the tensor map has dimensions, got {payload_text(it)}"
         )
     assert isinstance(coords.layout, Layout)
-    try:
-        found = [Box(at, offset) for at, offset in boxes(coords.layout, layout, m.counts, m.strides)]
-    except ArchError as e:
-        raise AlgebraError(f"the boxes of the tensor map do not fill the tile: {e}") from None
-    for box in found:
-        if box.offset * size % 128:
-            raise AlgebraError(f"expected boxes at multiples of 128 bytes in smem, got one at {box.offset * size}")
-    return found
+    return coords.layout, layout
 
 
-def check_alignment(m: TmaMap, alignment: int, shown: str) -> None:
+def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str) -> None:
     """Raise AlgebraError unless shared memory aligned to so many bytes can hold a tile of this map."""
     if alignment % m.smem_alignment:
         why = f"the repeat of its {m.swizzle}-byte swizzle" if m.swizzle else "which TMA needs"

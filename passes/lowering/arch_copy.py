@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import StringAttr, i32
+from xdsl.dialects.builtin import StringAttr, i16, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.memory_types import MemRefType
+from cute_dialect.nvgpu_bulk_types import BulkCopy, BulkReduceType
 from cute_dialect.nvgpu_copy_types import InstructionCopyType, MatrixCopyType, ShuffleType, SimtAsyncCopyType
 from cute_dialect.ops.arch_copy import run_bytes
 from cute_dialect.passes.lowering.packed import read_packed, write_packed
@@ -128,12 +129,32 @@ def _bulk_copy(low: Lowering, op: Operation) -> None:
     t, to = op.operands[0].type, op.operands[1].type
     assert isinstance(t, MemRefType) and isinstance(to, MemRefType)
     size = low.build.constant(run_bytes(t, "source", (t.space,)), i32)
+    rest = [low.value(o) for o in op.operands[2:]]
+    hint = next((v for v in rest if v.type == i64), None)
     if to.space == "gmem":
-        low.build.add(OPS["cp.async.bulk.global.shared.cta"](destination, source, size))
+        low.build.add(OPS["cp.async.bulk.global.shared.cta"](destination, source, size, hint, None))
         return
-    name = "cp.async.bulk.shared.cluster.global" if t.space == "gmem" else "cp.async.bulk.shared.cluster.shared.cta"
-    bar = low.value(op.operands[2])
-    low.build.add(OPS[name](_cluster_address(low, destination), source, bar, size))
+    if t.space == "gmem":
+        mask = next((v for v in rest if v.type == i16), None)
+        made = OPS["cp.async.bulk.shared.cluster.global"]
+        low.build.add(made(_cluster_address(low, destination), source, rest[0], size, mask, hint))
+        return
+    made = OPS["cp.async.bulk.shared.cluster.shared.cta"]
+    low.build.add(made(_cluster_address(low, destination), source, rest[0], size))
+
+
+def _bulk_reduce(low: Lowering, op: Operation) -> None:
+    """nvvm has the reductions of boxes only, so inline PTX."""
+    t, word = op.operands[0].type, op.properties["reduction"]
+    assert isinstance(t, MemRefType) and isinstance(word, StringAttr)
+    source, destination = (memory_address(low, o) for o in op.operands[:2])
+    size = low.build.constant(run_bytes(t, "source", (t.space,)), i32)
+    row = BulkReduceType(BulkCopy(t.element, 0, word.data)).row()
+    hint = [low.value(o) for o in op.operands[2:]]
+    text = row.ptx.replace("$d", "$0").replace("$a", "$1").replace("$size", "$2")
+    if hint:
+        text = text.replace(".bulk_group.", ".bulk_group.L2::cache_hint.").replace("$2;", "$2, $3;")
+    low.build.add(InlinePtxOp(text, [destination, source, size, *hint]))
 
 
 def _bulk_prefetch(low: Lowering, op: Operation) -> None:
@@ -156,6 +177,7 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.movmatrix": _movmatrix,
     "cute_nvgpu.arch.shuffle": _shuffle,
     "cute_nvgpu.arch.bulk_copy": _bulk_copy,
+    "cute_nvgpu.arch.bulk_reduce": _bulk_reduce,
     "cute_nvgpu.arch.bulk_prefetch": _bulk_prefetch,
     "cute_nvgpu.arch.prefetch": _prefetch,
 }

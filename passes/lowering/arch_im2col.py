@@ -1,14 +1,14 @@
-"""``cute-to-base`` of TMA loads of columns of pixels; see :mod:`.arch_tma`."""
+"""``cute-to-base`` of TMA copies of columns of pixels; see :mod:`.arch_tma`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import i16, i32, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, IM2COL_FUNCTION, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
-from cute_dialect.nvgpu_im2col_types import TmaLoadIm2colType
+from cute_dialect.nvgpu_im2col_types import Im2colAtomType, Im2colMap
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.arch_tma import declare
 from cute_dialect.passes.lowering.types import pointer
@@ -21,7 +21,7 @@ def _make(low: Lowering, op: Operation) -> None:
     if low.device:
         raise PassError("a tensor map is made on the host: expected this in the function that launches", op)
     atom = op.results[0].type
-    assert isinstance(atom, TmaLoadIm2colType)
+    assert isinstance(atom, Im2colAtomType)
     m = atom.data
     interleave = 0
     codes = (
@@ -43,7 +43,7 @@ def _load(low: Lowering, op: Operation) -> None:
     from cute_dialect.upstream import nvvm
 
     atom = op.operands[0].type
-    assert isinstance(atom, TmaLoadIm2colType)
+    assert isinstance(atom, Im2colAtomType)
     rank, spatial = atom.data.rank, atom.data.spatial
     tensor_map, *values = [low.value(o) for o in op.operands]
     coordinates, smem, bar = values[:rank], values[rank], values[rank + 1]
@@ -60,8 +60,43 @@ def _load(low: Lowering, op: Operation) -> None:
     low.build.add(made)
 
 
+def _parts(low: Lowering, op: Operation) -> tuple[Im2colMap, SSAValue, list[SSAValue], list[SSAValue]]:
+    """The static part of the map, the map, coordinates, the rest."""
+    atom = op.operands[0].type
+    assert isinstance(atom, Im2colAtomType)
+    tensor_map, *values = [low.value(o) for o in op.operands]
+    return atom.data, tensor_map, values[: atom.data.rank], values[atom.data.rank :]
+
+
+def _store(low: Lowering, op: Operation) -> None:
+    from cute_dialect.upstream import nvvm
+
+    m, tensor_map, coordinates, (smem, *rest) = _parts(low, op)
+    mode, hint = attr("nvvm.tma_store_mode", "im2col"), rest[0] if rest else None
+    if not m.reduction:
+        instruction = nvvm.OPS["cp.async.bulk.tensor.global.shared.cta"]
+        low.build.add(instruction(tensor_map, smem, coordinates, hint, None, mode=mode))
+        return
+    kind = attr("nvvm.tma_redux_kind", m.reduction)
+    instruction = nvvm.OPS["cp.async.bulk.tensor.reduce"]
+    low.build.add(instruction(tensor_map, smem, coordinates, hint, redKind=kind, mode=mode))
+
+
+def _prefetch(low: Lowering, op: Operation) -> None:
+    from cute_dialect.upstream import nvvm
+
+    m, tensor_map, coordinates, rest = _parts(low, op)
+    hint = rest[m.spatial] if len(rest) > m.spatial else None
+    mode = attr("nvvm.tma_load_mode", "im2col")
+    instruction = nvvm.OPS["cp.async.bulk.tensor.prefetch"]
+    low.build.add(instruction(tensor_map, coordinates, rest[: m.spatial], hint, mode=mode))
+
+
 HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.make_im2col_map": _make,
     "cute_nvgpu.arch.tma_load_im2col": _load,
+    "cute_nvgpu.arch.tma_store_im2col": _store,
+    "cute_nvgpu.arch.tma_reduce_im2col": _store,
+    "cute_nvgpu.arch.tma_prefetch_im2col": _prefetch,
 }
 """Op name -> how it is lowered."""

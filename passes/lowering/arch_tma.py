@@ -133,6 +133,16 @@ def _reduce(low: Lowering, op: Operation) -> None:
     low.build.add(instruction(tensor_map, smem, coords, _of_type(rest, i64), redKind=kind, mode=mode))
 
 
+def _prefetch_box(low: Lowering, op: Operation) -> None:
+    from cute_dialect.upstream import nvvm
+
+    t = op.operands[0].type
+    assert isinstance(t, TmaAtomType)
+    tensor_map, *values = [low.value(o) for o in op.operands]
+    instruction, mode = nvvm.OPS["cp.async.bulk.tensor.prefetch"], attr("nvvm.tma_load_mode", "tile")
+    low.build.add(instruction(tensor_map, values[: t.data.rank], [], _of_type(values, i64), mode=mode))
+
+
 def _prefetch(low: Lowering, op: Operation) -> None:
     from cute_dialect.upstream import nvvm
 
@@ -144,5 +154,6 @@ HANDLERS: Mapping[str, Handler] = {
     "cute_nvgpu.arch.tma_load": _load,
     "cute_nvgpu.arch.tma_store": _store,
     "cute_nvgpu.arch.tma_reduce": _reduce,
+    "cute_nvgpu.arch.tma_prefetch": _prefetch_box,
     "cute_nvgpu.arch.prefetch_tensormap": _prefetch,
 }

@@ -17,7 +17,7 @@ from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
 
-from cute_dialect.algebra.int_tuple import leaves
+from cute_dialect.algebra.common import Mode, common_modes
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility, mul
 from cute_dialect.algebra.swizzle import apply_swizzle
@@ -26,13 +26,6 @@ from cute_dialect.memory_types import MemRefType, element_bits
 
 MAX_BITS = 128
 """Widest access of a thread (PTX ISA, "Vectors": up to 128 bits for ``ld``/``st`` before sm_100)."""
-
-
-class Mode(NamedTuple):
-    """One loop of the copy: its extent and its stride on each side."""
-
-    extent: int
-    strides: tuple[Leaf, ...]
 
 
 class Side(NamedTuple):
@@ -95,32 +88,6 @@ def _plus(a: Leaf, b: Leaf) -> Leaf:
     if isinstance(b, int) and b == 0:
         return a
     return add(a, b)
-
-
-def _flat(layout: Layout) -> list[tuple[int, Leaf]]:
-    pairs: list[tuple[int, Leaf]] = []
-    for s, d in zip(leaves(layout.shape), leaves(layout.stride)):
-        assert isinstance(s, int)
-        if s != 1:
-            assert isinstance(d, int | Dyn)
-            pairs.append((s, d))
-    return pairs
-
-
-def common_modes(layouts: Sequence[Layout]) -> list[Mode]:
-    """The modes of several layouts of equal size, split so that they agree.  Raises AlgebraError if they cannot."""
-    rows = [_flat(layout) for layout in layouts]
-    modes: list[Mode] = []
-    while any(rows):
-        extent = min(row[0][0] for row in rows if row)
-        if not all(rows) or any(row[0][0] % extent for row in rows):
-            shapes = ", ".join(str(layout) for layout in layouts)
-            raise AlgebraError(f"expected shapes that split into common modes, got {shapes}")
-        modes.append(Mode(extent, tuple(row[0][1] for row in rows)))
-        for row in rows:
-            s, d = row[0]
-            row[0:1] = [(s // extent, mul(d, extent))] if s != extent else []
-    return modes
 
 
 def first_mode(layout: Layout) -> Layout:

@@ -1,4 +1,4 @@
-"""``convert-cute-algo-to-arch`` of ``make_tma_load_im2col``: the numbers that the tensor map takes."""
+"""``convert-cute-algo-to-arch`` of ``make_tma_load_im2col`` and its like: the numbers that the tensor map takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import Leaf
 from cute_dialect.algebra.values import Layout
 from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.nvgpu_im2col_types import TmaLoadIm2colType
+from cute_dialect.nvgpu_im2col_types import Im2colAtomType
 from cute_dialect.ops import im2col, views
 from cute_dialect.passes.lowering.site import Site
 
@@ -21,7 +21,7 @@ def _make(op: Operation) -> None:
     site = Site(op)
     gmem = op.operands[0]
     t, atom = gmem.type, op.results[0].type
-    assert isinstance(t, MemRefType) and isinstance(atom, TmaLoadIm2colType)
+    assert isinstance(t, MemRefType) and isinstance(atom, Im2colAtomType)
     layout = t.layout if is_static(t.layout) else site.bound(site.emit(views.GetLayoutOp(gmem)))
     assert isinstance(layout, Layout)
     size = element_bits(t.element) // 8
@@ -38,5 +38,9 @@ def _wide(site: Site, leaf: Leaf, times: int) -> SSAValue:
     return site.emitter.value(leaf, 64) if times == 1 else site.emitter.binary("mul", leaf, times, 64)
 
 
-HANDLERS: Mapping[str, Callable[[Operation], None]] = {"cute_nvgpu.make_tma_load_im2col": _make}
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute_nvgpu.make_tma_load_im2col": _make,
+    "cute_nvgpu.make_tma_store_im2col": _make,
+    "cute_nvgpu.make_tma_reduce_im2col": _make,
+}
 """Op name -> how it is lowered in place."""

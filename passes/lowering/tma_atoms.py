@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
-from xdsl.dialects.builtin import StringAttr, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import StringAttr, i16, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, tree_get
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
 from cute_dialect.memory_types import CoordTensorType, MemRefType
 from cute_dialect.nvgpu_tma_types import TmaAtomType
-from cute_dialect.ops import arch_tma, tma, tma_copy, views
+from cute_dialect.ops import arch_tma, tiled, tma, tma_copy, views
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import IntTupleType, LayoutType
@@ -79,36 +80,46 @@ def _bytes(site: Site, stride: Leaf, size: int) -> SSAValue:
 
 
 def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
-    """The atom below ``cute.atom.set_value``, and what was set; of two values for a field the later."""
+    """The atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy``, and what was set; of two values for a field
+    the later.
+    """
     state: dict[str, SSAValue] = {}
-    while isinstance(atom.owner, tma.AtomSetValueOp):
-        field = atom.owner.properties["field"]
-        assert isinstance(field, StringAttr)
-        state.setdefault(field.data, atom.owner.operands[1])
+    while isinstance(atom.owner, tma.AtomSetValueOp | tiled.MakeTiledCopyOp):
+        if isinstance(atom.owner, tma.AtomSetValueOp):
+            field = atom.owner.properties["field"]
+            assert isinstance(field, StringAttr)
+            state.setdefault(field.data, atom.owner.operands[1])
         atom = atom.owner.operands[0]
     return atom, state
+
+
+def barrier_is_set(state: Mapping[str, SSAValue], op: Operation) -> None:
+    """Raise PassError unless a copy whose bytes are counted has its barrier."""
+    if "tma_bar" not in state:
+        raise PassError(
+            "this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} "
+            "between the atom and the copy, in the same function",
+            op,
+        )
 
 
 def copy(op: Operation) -> None:
     """``cute.copy`` by a TMA atom."""
     atom, state = atom_state(op.operands[0])
     t = atom.type
-    assert isinstance(t, TmaAtomType)
     loads = tma_copy.loads(t)
     coords, smem = (op.operands[1], op.operands[2]) if loads else (op.operands[2], op.operands[1])
     tile, here = coords.type, smem.type
     assert isinstance(tile, CoordTensorType) and isinstance(here, MemRefType)
-    boxes = tma_copy.plan(t.data, tile, here)
-    if loads and "tma_bar" not in state:
-        raise PassError(
-            "this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} "
-            "between the atom and the copy, in the same function",
-            op,
-        )
+    boxes = tma_copy.plan(t, tile, here)
+    if loads:
+        barrier_is_set(state, op)
     site = Site(op)
     first = site.bound(site.emit(views.GetIterOp(coords)))
     assert isinstance(first, tuple)
     start = _start(site, smem, here)
+    kind = t.name.removeprefix("cute_nvgpu.atom.")
+    offsets = _offsets(site, t, state) if kind == "tma_load_im2col" else []
     pred = state.get("pred")
     with site.if_(pred) if pred is not None else nullcontext():
         for box in boxes:
@@ -117,15 +128,49 @@ def copy(op: Operation) -> None:
             if box.offset:
                 place = site.emit(views.AddOffsetOp(start, site.offset(box.offset)))
             operands: list[SSAValue] = [atom, *at, place]
-            operands += [state[f] for f in ("tma_bar", "multicast_mask", "cache_hint") if f in state]
-            site.add(_INSTRUCTIONS[t.name](operands))
+            operands += [state[f] for f in ("tma_bar",) if f in state] + offsets
+            operands += [state[f] for f in ("multicast_mask", "cache_hint") if f in state]
+            site.add(_instruction(kind)(operands))
+
+
+def _instruction(kind: str) -> Callable[[Sequence[SSAValue]], Operation]:
+    """The op of an atom."""
+    if kind.endswith("_im2col"):
+        from cute_dialect.ops import im2col
+
+        found: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
+            "tma_load_im2col": im2col.ArchTmaLoadIm2colOp,
+            "tma_store_im2col": im2col.ArchTmaStoreIm2colOp,
+            "tma_reduce_im2col": im2col.ArchTmaReduceIm2colOp,
+        }
+        return found[kind]
+    return _INSTRUCTIONS[kind]
 
 
 _INSTRUCTIONS: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
-    "cute_nvgpu.atom.tma_load": arch_tma.ArchTmaLoadOp,
-    "cute_nvgpu.atom.tma_store": arch_tma.ArchTmaStoreOp,
-    "cute_nvgpu.atom.tma_reduce": arch_tma.ArchTmaReduceOp,
+    "tma_load": arch_tma.ArchTmaLoadOp,
+    "tma_store": arch_tma.ArchTmaStoreOp,
+    "tma_reduce": arch_tma.ArchTmaReduceOp,
 }
+
+
+def _offsets(site: Site, atom: Attribute, state: Mapping[str, SSAValue]) -> list[SSAValue]:
+    """By how much an im2col load moves its pixels, an i16 a spatial dimension."""
+    from cute_dialect.nvgpu_im2col_types import Im2colAtomType
+
+    assert isinstance(atom, Im2colAtomType)
+    given = state.get("im2col_offsets")
+    if given is None:
+        return [site.constant(0, i16)] * atom.data.spatial
+    payload = site.bound(given)
+    found: list[SSAValue] = []
+    for leaf in payload if isinstance(payload, tuple) else (payload,):
+        assert isinstance(leaf, int | Dyn)
+        if isinstance(leaf, int):
+            found.append(site.constant(leaf, i16))
+        else:
+            found.append(site.emit(arith.TruncIOp(site.emitter.value(leaf, leaf.width), i16)))
+    return found
 
 
 def _start(site: Site, smem: SSAValue, t: MemRefType) -> SSAValue:

@@ -224,7 +224,7 @@ func.func @f(%b: !cute.ptr<i64, smem>) {
 // -----
 
 func.func @f(%b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{'cute_nvgpu.arch.bulk_copy' op Expected 2 or 3 operands, but got 1}}
+  // expected-error @below {{'cute_nvgpu.arch.bulk_copy' op Expected at least 2 operands, but got 1}}
   "cute_nvgpu.arch.bulk_copy"(%b) : (!cute.ptr<i64, smem>) -> ()
 //^
   return

@@ -112,7 +112,7 @@ func.func @f(%g: !cute.memref<f16, gmem, "(8,8,8,64):(4096,512,64,1)">) {
 // -----
 
 func.func @f(%g: !cute.ptr<f16, gmem>) {
-  // expected-error @below {{'cute_nvgpu.arch.make_im2col_map' op result #0 must be a !cute_nvgpu.atom.tma_load_im2col, got i32}}
+  // expected-error @below {{'cute_nvgpu.arch.make_im2col_map' op result #0 must be an im2col atom, got i32}}
   "cute_nvgpu.arch.make_im2col_map"(%g) : (!cute.ptr<f16, gmem>) -> i32
 //^
   return

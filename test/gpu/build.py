@@ -26,17 +26,20 @@ def build_tma(folder: str, chip: str) -> list[str]:
 
 
 def build_im2col(folder: str, chip: str) -> list[str]:
-    """The kernels that load columns of pixels: ``im2col/NAME``; gives what ptxas says."""
+    """The kernels that move columns of pixels: ``im2col/NAME``, ``NAME_copy``, ``NAME_tiled_copy``; what ptxas says."""
     sys.path.insert(0, str(TEST / "unit"))
-    from im2col_support import CASES, text
+    from im2col_support import CASES, copy_text, text
 
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
     for case in CASES:
-        module = compile_cute(text(case), chip=chip, filename=f"{case.name}.mlir")
-        module.save(Path(folder) / "im2col" / case.name)
-        said.append(f"im2col/{case.name}: {module.report.strip()}")
+        texts = {"": text(case), "_copy": copy_text(case, False), "_tiled_copy": copy_text(case, True)}
+        for suffix, kernel in texts.items():
+            name = case.name + suffix
+            module = compile_cute(kernel, chip=chip, filename=f"{name}.mlir")
+            module.save(Path(folder) / "im2col" / name)
+            said.append(f"im2col/{name}: {module.report.strip()}")
     return said
 
 

@@ -1,4 +1,4 @@
-"""TMA loads of columns of pixels on the GPU, from what the compiler built, exactly."""
+"""TMA copies of columns of pixels on the GPU, from what the compiler built, exactly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from im2col_support import CASES, Case, arrays
+from im2col_support import CASES, CHANNELS, Case, arrays, stored
 
 from cute_dialect.pipelines import load
 
@@ -40,3 +40,16 @@ def test_columns_of_pixels(folder: Path, case: Case) -> None:
         x, y, want = arrays(case, seed)
         kernel(x, y)
         assert np.array_equal(y, want)
+
+
+@pytest.mark.parametrize("kind", ["copy", "tiled_copy"])
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_copies_of_columns(folder: Path, case: Case, kind: str) -> None:
+    """Loaded with the offsets of a tap, then stored and added at the same pixels."""
+    kernel = load(folder / f"{case.name}_{kind}").kernel("launch")
+    for seed in range(3):
+        x, y, want = arrays(case, seed, CHANNELS)
+        z = np.zeros_like(x.T).T
+        kernel(x, y, z)
+        assert np.array_equal(y, want)
+        assert np.array_equal(z, stored(case, x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from cute_dialect.kernels.copy_atoms import CopyCase
@@ -57,11 +58,40 @@ def _shuffled(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return source, np.full((32, 2), np.nan, np.float32), expected
 
 
+REDUCTIONS = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "inc": lambda old, new: np.where(old >= new, 0, old + 1),
+    "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - 1),
+}  # fmt: skip
+DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "s32": np.int32,
+    "s64": np.int64, "u32": np.uint32, "u64": np.uint64, "b32": np.int32, "b64": np.int64,
+}  # fmt: skip
+
+
+def _reduced(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    *_, operation, ptx_type = case.name.split("_")
+    dtype = DTYPES[ptx_type]
+    rng = np.random.default_rng(len(case.name))
+    low = 0 if ptx_type[0] == "u" else -50
+    new, old = (rng.integers(low, 50, 64).astype(dtype) for _ in range(2))
+    return new, old, np.asarray(REDUCTIONS[operation](old, new)).astype(dtype)
+
+
 def run_case(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Input, output (poisoned), and what the output must be."""
     if case.name == "bulk":
         whole = np.arange(1024, dtype=np.float32)
         return whole, np.full(1024, np.nan, np.float32), whole
+    if case.name.startswith("bulk_reduce"):
+        return _reduced(case)
+    if case.name.startswith("bulk_"):
+        pitch = 32 if case.name == "bulk_rows" else 48
+        values = np.arange(16 * pitch, dtype=np.float32).reshape(16, pitch)
+        whole = np.full((16, pitch), -1, np.float32)
+        whole[:, :32] = values[:, :32]
+        return values[:, :32], np.full((16, pitch), -1, np.float32)[:, :32], whole[:, :32]
     if case.name.startswith("shuffle"):
         return _shuffled(case)
     n = values_of(case)

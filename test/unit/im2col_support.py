@@ -1,4 +1,4 @@
-"""TMA loads of columns of pixels: cases, their kernels and what these give; shared by the CPU and the GPU tests."""
+"""TMA copies of columns of pixels: cases, their kernels and what these give; shared by the CPU and the GPU tests."""
 
 from __future__ import annotations
 
@@ -36,14 +36,19 @@ CASES = [
 CHANNELS = 64
 
 
-def atom(case: Case) -> str:
+def words(case: Case) -> str:
+    """What the type of an atom says."""
     lower = tuple(-p for p in case.padding)
     upper = tuple(p - (t - 1) * d for p, t, d in zip(case.padding, case.taps, case.dilation))
-    words = [f"channels = {case.channels}", f"pixels = {case.pixels}"]
-    words += [f"{k} = ({', '.join(map(str, v))})" for k, v in (("lower", lower), ("upper", upper))]
-    words += [f"pixel_strides = ({', '.join(map(str, case.stride))})"] if case.stride else []
-    words += [f"swizzle = {case.swizzle}"] if case.swizzle else []
-    return f"!cute_nvgpu.atom.tma_load_im2col<f16, {', '.join(words)}>"
+    found = [f"channels = {case.channels}", f"pixels = {case.pixels}"]
+    found += [f"{k} = ({', '.join(map(str, v))})" for k, v in (("lower", lower), ("upper", upper))]
+    found += [f"pixel_strides = ({', '.join(map(str, case.stride))})"] if case.stride else []
+    found += [f"swizzle = {case.swizzle}"] if case.swizzle else []
+    return ", ".join(found)
+
+
+def atom(case: Case) -> str:
+    return f"!cute_nvgpu.atom.tma_load_im2col<f16, {words(case)}>"
 
 
 def text(case: Case) -> str:
@@ -82,6 +87,91 @@ def text(case: Case) -> str:
     return b.text()
 
 
+def copy_text(case: Case, tiled: bool) -> str:
+    """``@launch(X, Y, Z)``: as :func:`text`, by ``cute.copy`` of all channels at once, or by ``cute.tiled_copy``; what
+    was loaded with offset zero is then stored to Z and added to it, at the same pixels.
+    """
+    from cute_dialect.kernels.builder import Builder
+
+    b = Builder()
+    rank, n = len(case.spatial) + 2, case.pixels * CHANNELS
+    x = f'!cute.memref<f16, gmem, "({",".join("?" * rank)}):(1,{",".join(["?"] * (rank - 1))})">'
+    y = f'!cute.memref<f16, gmem, "({n},?):(1,{n})">'
+    taps, parts = int(np.prod(case.taps)), CHANNELS // case.channels
+    store = f"!cute_nvgpu.atom.tma_store_im2col<f16, {words(case)}>"
+    reduce = f"!cute_nvgpu.atom.tma_reduce_im2col<f16, add, {words(case)}>"
+    bits = {0: "", 64: ", S<2,4,3>", 128: ", S<3,4,3>"}[case.swizzle]
+    with b.host("launch", {"X": x, "Y": y, "Z": x}) as (m_x, m_y, m_z):
+        atoms = [
+            b.op(f"cute_nvgpu.make_tma_{kind}_im2col", m, type=t)
+            for kind, m, t in (("load", m_x, atom(case)), ("store", m_z, store), ("reduce", m_z, reduce))
+        ]
+        b.launch("columns", [*atoms, m_y], grid=b.constant(taps), threads=32)
+    parameters = {"load": atom(case), "store": store, "reduce": reduce, "Y": y}
+    with b.kernel("columns", parameters, threads=32) as (load, store_, reduce_, m_y):
+        c = case.channels
+        mode = f"({c},{parts})" if parts > 1 else f"{c}"
+        step = f"(1,{c * case.pixels})" if parts > 1 else "1"
+        layout = f"({mode},{case.pixels}):({step},{c})"
+        smem = b.alloc_smem(f'!cute.memref<f16, smem, align<1024>{bits}, "{layout}">')
+        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
+        tid, block = b.thread_id(), b.block_id()
+        with b.if_(tid.eq(0)):
+            b.run("mbarrier_init", bar, 1)
+            b.run("fence_mbarrier_init")
+        b.run("barrier")
+        first = tid.eq(0)
+        at = b.int_tuple((0, *[-p for p in case.padding], 0))
+        tile = b.view(at, f"({CHANNELS},{case.pixels}):(1@0,0)")
+
+        def copy(a: Value, source: Value, target: Value) -> None:
+            if not tiled:
+                b.copy(a, source, target)
+                return
+            tv = f'layout_copy_tv = <"(1,{n}):(0,1)">, tiler_mn = <"[{CHANNELS}:1;{case.pixels}:1]">'
+            tc = b.op("cute.make_tiled_copy", a, type=f"!cute.tiled_copy<{a.type}, {tv}>")
+            b.do("cute.tiled_copy", tc, source, target, b.coord(0))
+
+        with b.if_(first):
+            b.run("mbarrier_arrive_expect_tx", bar, 2 * n)
+            offsets: list[Value] = []
+            rest = block
+            for t, d in zip(case.taps, case.dilation):
+                offsets.append((rest % t) * d)
+                rest = rest // t
+            b.run("tma_prefetch_im2col", load, *[b.constant(0) for _ in range(rank)],
+                  *[b.constant(0, "i16") for _ in case.spatial])  # fmt: skip
+            moved = b.op("cute.atom.set_value", load, b.coord(tuple(offsets)), field='"im2col_offsets"')
+            copy(b.op("cute.atom.set_value", moved, bar, field='"tma_bar"'), tile, smem)
+        b.run("mbarrier_wait", bar, 0)
+        with b.for_(tid, n, 32) as loop:
+            b.store(m_y, (loop.iv, block), b.load(smem, loop.iv))
+        with b.if_(b.binary("and", first, block.eq(0))):
+            copy(store_, smem, tile)
+            b.run("bulk_commit_group")
+            b.run("bulk_wait_group", n=0)
+            copy(reduce_, smem, tile)
+            b.run("bulk_commit_group")
+            b.run("bulk_wait_group", n=0)
+    return b.text()
+
+
+def stored(case: Case, x: np.ndarray) -> np.ndarray:
+    """What Z holds after :func:`copy_text`, of zeros, in the order of X: twice the pixels that tap 0 read."""
+    image = x.T
+    z = np.zeros_like(image)
+    spans = [
+        range(-p, s + p - (t - 1) * d, step)
+        for s, p, t, d, step in zip(
+            case.spatial, case.padding, case.taps, case.dilation, case.stride or (1,) * len(case.spatial)
+        )
+    ]
+    for pixel in list(itertools.product(range(case.batch), *reversed(spans)))[: case.pixels]:
+        if all(0 <= i < n for i, n in zip(pixel, image.shape)):
+            z[pixel] = 2 * image[pixel]
+    return z.T
+
+
 def columns(case: Case, x: np.ndarray) -> np.ndarray:
     """``[tap, pixel, channel]``: what a convolution reads, from the padded image (``x`` is [N, …, H, W, C])."""
     spatial = len(case.spatial)
@@ -100,8 +190,12 @@ def columns(case: Case, x: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
-def arrays(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (C,W,…,N) and Y (pixel and channel, tap) for the kernel, and what Y must become."""
+def arrays(case: Case, seed: int, channels: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X (C,W,…,N) and Y (pixel and channel, tap) for the kernel, and what Y must become.
+
+    ``channels``: of a pixel in Y, by default those of one instruction.
+    """
+    case = case._replace(channels=channels or case.channels)
     rng = np.random.default_rng(seed)
     image = rng.integers(1, 99, (case.batch, *reversed(case.spatial), CHANNELS)).astype(np.float16)
     taps = int(np.prod(case.taps))

@@ -138,6 +138,7 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
     k.map = text.slot(parts[0])
     k.coordinates = [text.slot(p) for p in parts[1].strip().strip("{}").split(",")]
     if not load:
+        k.columns = "im2col" in s.opcode
         k.shared, add = text.address(s.operands[1])
         _no_offset(add)
         bulk.emit_tensor_store(text.op, k, combine[1] if combine else "")
@@ -164,7 +165,8 @@ def _bulk(text: Text, s: Statement) -> None:
     k.size = text.slot(s.operands[2])
     if ".global.shared::cta" in s.opcode:
         k.source, k.shared = first, second
-        bulk.emit_bulk_store(text.op, k)
+        reduction = re.search(r"\.(add|min|max|inc|dec|and|or|xor)(?:\.noftz)?\.(\w+)$", s.opcode)
+        bulk.emit_bulk_store(text.op, k, *(reduction.groups() if reduction and "reduce" in s.opcode else ()))
         return
     k.shared, k.source = first, second
     k.bar, add = text.address(s.operands[3])
@@ -295,7 +297,7 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.async\.bulk\.commit_group", _bulk_commit),
     (r"cp\.async\.bulk\.wait_group.*", _bulk_wait),
     (r"cp\.async\.bulk\.prefetch.*", _nothing),
-    (r"cp\.async\.bulk\..*", _bulk),
+    (r"cp\.(reduce\.)?async\.bulk\..*", _bulk),
     (r"st\.async.*", _st_async),
     (r"cp\.async\.(ca|cg)\.shared.*", _cp_async),
     (r"cp\.async\.commit_group", _cp_commit),

@@ -157,7 +157,7 @@ func.func @f(%a: !store, %m: !cute.ptr<i64, smem>) {
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8)>
 func.func @f(%a: !store, %m: i1) {
-  // expected-error @below {{property 'field': expected one of tma_bar, multicast_mask, cache_hint, pred, got when}}
+  // expected-error @below {{property 'field': expected one of tma_bar, im2col_offsets, multicast_mask, cache_hint, pred, got when}}
   %b = cute.atom.set_value(%a, %m) {field = when} : (!store, i1) -> !store
   return
 }
@@ -166,7 +166,7 @@ func.func @f(%a: !store, %m: i1) {
 
 !plain = !cute_nvgpu.atom.universal_copy<f16>
 func.func @f(%a: !plain, %m: i1) {
-  // expected-error @below {{operand #0 must be an atom with run-time state (tma_load, tma_store, tma_reduce), got !cute_nvgpu.atom.universal_copy<f16>}}
+  // expected-error @below {{operand #0 must be an atom with run-time state (tma_load, tma_store, tma_reduce, bulk_copy, bulk_reduce), got !cute_nvgpu.atom.universal_copy<f16>}}
   %b = cute.atom.set_value(%a, %m) {field = pred} : (!plain, i1) -> !plain
   return
 }

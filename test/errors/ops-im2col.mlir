@@ -1,0 +1,106 @@
+// Columns of pixels by cute.copy, stores and prefetches: what they refuse.
+// RUN: cute-opt %s --convert-cute-algo-to-arch --split-input-file --verify-diagnostics
+
+// expected-error @below {{expected one of add, min, max, inc, dec, and, or, xor, got 'mul'}}
+func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f16, mul, channels = 64, pixels = 128, lower = (0), upper = (0)>)
+
+// -----
+
+// expected-error @below {{expected a reduction that there is for f32 (add), got max}}
+func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f32, max, channels = 32, pixels = 128, lower = (0), upper = (0)>)
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
+!s = !cute.memref<f16, smem, align<128>, "(64,16):(1,64)">
+!c = !cute.coord_tensor<"(0,0,0)", "(64,16):(1@0,1@1)">
+func.func @f(%a: !load, %c: !c, %s: !s) {
+  // expected-error @below {{expected coordinates that step along dimension 0, the channels, and stride 0 for the pixels, got (64,16):(1@0,1@1)}}
+  cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
+!s = !cute.memref<f16, smem, align<128>, "(64,32):(1,64)">
+!c = !cute.coord_tensor<"(0,0,0)", "(64,32):(1@0,0)">
+func.func @f(%a: !load, %c: !c, %s: !s) {
+  // expected-error @below {{expected 16 pixels in the tile, as the tensor map has (those of the next instruction are no step of the coordinates), got (64,32):(1@0,0)}}
+  cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
+!s = !cute.memref<f16, smem, align<128>, "(64,16):(1,64)">
+!c = !cute.coord_tensor<"(0,0,0)", "(64,16):(1@0,0)">
+func.func @f(%a: !load, %c: !c, %s: !s) {
+  // expected-error @below {{this copy needs the barrier that counts its bytes: expected cute.atom.set_value … {field = tma_bar} between the atom and the copy, in the same function}}
+  cute.copy(%a, %c, %s) : (!load, !c, !s) -> ()
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0, 0), upper = (0, 0)>
+func.func @f(%a: !load, %o: !cute.coord<"?">) {
+  // expected-error @below {{operand #1 must be a !cute.coord with an offset a spatial dimension for im2col_offsets, got !cute.coord<"?">}}
+  %b = cute.atom.set_value(%a, %o) {field = im2col_offsets} : (!load, !cute.coord<"?">) -> !load
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 16)>
+func.func @f(%a: !load, %o: !cute.coord<"?">) {
+  // expected-error @below {{property 'field': cute_nvgpu.atom.tma_load has no im2col_offsets (it has tma_bar, multicast_mask, cache_hint, pred)}}
+  %b = cute.atom.set_value(%a, %o) {field = im2col_offsets} : (!load, !cute.coord<"?">) -> !load
+  return
+}
+
+// -----
+
+!store = !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
+func.func @f(%a: !store, %c: i32) {
+  // expected-error @below {{expected 3 coordinates, shared memory after the map, got 3 operands}}
+  cute_nvgpu.arch.tma_store_im2col(%a, %c, %c, %c) : (!store, i32, i32, i32) -> ()
+  return
+}
+
+// -----
+
+!store = !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
+!p = !cute.ptr<f16, smem, align<128>>
+func.func @f(%a: !store, %c: i32, %s: !p, %m: i16) {
+  // expected-error @below {{expected at most an i64 cache hint from operand #5, got i16}}
+  cute_nvgpu.arch.tma_store_im2col(%a, %c, %c, %c, %s, %m) : (!store, i32, i32, i32, !p, i16) -> ()
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
+func.func @f(%a: !load, %c: i32) {
+  // expected-error @below {{operand #4 must be an i16 offset (1 of them), got i32}}
+  cute_nvgpu.arch.tma_prefetch_im2col(%a, %c, %c, %c, %c) : (!load, i32, i32, i32, i32) -> ()
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 16)>
+func.func @f(%a: !load, %c: i32) {
+  // expected-error @below {{expected 2 coordinates, got 1 of these}}
+  cute_nvgpu.arch.tma_prefetch(%a, %c) : (!load, i32) -> ()
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{operand #0 must be a TMA atom, got i32}}
+  cute_nvgpu.arch.prefetch_tensormap(%a) : (i32) -> ()
+  return
+}
