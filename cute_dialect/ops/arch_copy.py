@@ -233,12 +233,12 @@ class BulkCopyOp(_RunOp):
             if bar.data.element != i64 or bar.data.space not in ("smem", "dsmem"):
                 raise AlgebraError(f"operand #2 must be a !cute.ptr<i64, smem>, got {bar}")
         last = "neither mask nor cache hint"
-        allowed: list[list[Attribute]] = [[]]
+        allowed: tuple[tuple[Attribute, ...], ...] = ((),)
         if source.space == "gmem":
-            last, allowed = "at most an i16 mask and an i64 cache hint", [[], [i16], [i64], [i16, i64]]
+            last, allowed = "at most an i16 mask and an i64 cache hint", ((), (i16,), (i64,), (i16, i64))
         elif destination.space == "gmem":
-            last, allowed = "at most an i64 cache hint", [[], [i64]]
-        if rest not in allowed:
+            last, allowed = "at most an i64 cache hint", ((), (i64,))
+        if tuple(rest) not in allowed:
             raise AlgebraError(
                 f"expected {last} for a copy from {source.space} to {destination.space}, "
                 f"got {', '.join(map(str, rest))}"
