@@ -33,7 +33,7 @@ METRICS = {
     "read MB": ("dram__bytes_read.sum", 1e-6),
     "written MB": ("dram__bytes_write.sum", 1e-6),
     "L2 %": ("lts__throughput.avg.pct_of_peak_sustained_elapsed", 1.0),
-    "tensor %": ("sm__inst_executed_pipe_tensor_op_gmma.avg.pct_of_peak_sustained_active", 1.0),
+    "tensor %": ("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", 1.0),
     "issue %": ("sm__issue_active.avg.pct_of_peak_sustained_elapsed", 1.0),
     "warps %": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1.0),
 }
