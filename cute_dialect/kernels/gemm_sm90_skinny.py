@@ -561,6 +561,6 @@ class _Skinny:
 
     def _map(self, kind: str, tensor: Value, tile: str, layout: str, swizzle: int) -> Value:
         b = self.b
-        options = {"swizzle": swizzle, "l2": 256}
-        atom, _ = b.results(f"cute_nvgpu.make_tma_{kind}", tensor, b.layout(layout), b.tile(tile), **options)
+        name, boxes = f"cute_nvgpu.make_tma_{kind}", (b.layout(layout), b.tile(tile))
+        atom, _ = b.results(name, tensor, *boxes, swizzle=swizzle, l2=256)
         return atom

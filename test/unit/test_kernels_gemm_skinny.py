@@ -1,0 +1,95 @@
+"""The Hopper GEMM for few rows on the CPU interpreter: clusters that share A and K, every way to store."""
+
+from __future__ import annotations
+
+import doctest
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels import gemm_sm90_skinny as skinny
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.pipelines import compile
+from cute_dialect.pipelines.binding import LaunchError
+
+BASE = SkinnyConfig(stages_a=2, stages=4)
+DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+}  # fmt: skip
+CASES = {
+    "whole K": (BASE, (100, 200, 344)),
+    "one step of K": (BASE, (100, 200, 40)),
+    "more stages than steps": (SkinnyConfig(), (100, 200, 344)),
+    "without a hint, directly": (BASE._replace(hint=False, direct=True), (100, 200, 344)),
+    "two tiles of rows": (BASE, (136, 72, 200)),
+    "A shared": (BASE._replace(share=2), (100, 264, 344)),
+    "A shared by four": (BASE._replace(share=4, columns=72, direct=True), (100, 304, 344)),
+    "two parts": (BASE._replace(columns=128, parts=2), (100, 264, 344)),
+    "four parts": (BASE._replace(columns=128, parts=4), (100, 136, 344)),
+    "parts, A shared": (BASE._replace(columns=128, parts=2, share=2), (100, 264, 344)),
+    "parts, one warp group": (BASE._replace(rows=64, columns=128, parts=2), (60, 136, 344)),
+    "64 rows, 16 of them there": (BASE._replace(rows=64, live=16), (11, 136, 344)),
+    "chunks of 64 bytes": (BASE._replace(columns=96), (100, 104, 200)),
+    "bf16 to f32": (BASE._replace(element="bf16", output="f32", direct=True), (100, 72, 200)),
+    "fp8": (BASE._replace(element="f8E4M3FN", output="bf16"), (100, 72, 336)),
+    "tf32": (BASE._replace(element="tf32", output="f32", direct=True), (100, 72, 100)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_product(name: str) -> None:
+    c, (m, n, k) = CASES[name]
+    module = compile(gemm_sm90_skinny(c), filename=f"{c.name}.mlir", emit="base")
+    rng = np.random.default_rng(m + n + k)
+    a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[c.element]) for rows in (m, n))
+    out = np.full((m, n), np.nan, DTYPES[c.output])
+    # What is not loaded of a stage is multiplied, to rows that are not stored.
+    checks = ("race", "sync", "oob") if c.live else ("race", "sync", "oob", "uninit")
+    module.kernel("launch")(a, b, out, device="cpu", checks=checks)
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
+
+
+def test_sums_of_parts_are_added_in_one_order() -> None:
+    c = BASE._replace(columns=128, parts=4)
+    kernel = compile(gemm_sm90_skinny(c), emit="base").kernel("launch")
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((rows, 520)).astype(np.float16) for rows in (70, 128))
+    results: set[bytes] = set()
+    for seed in range(3):
+        out = np.full((70, 128), np.nan, np.float16)
+        kernel(a, b, out, device="cpu", schedule="random", seed=seed)
+        results.add(out.tobytes())
+    assert len(results) == 1
+
+
+def test_shapes_that_a_kernel_is_not_for() -> None:
+    c = BASE._replace(rows=64, live=16)
+    kernel = compile(gemm_sm90_skinny(c), emit="base").kernel("launch")
+    a, b, out = (np.zeros(x, np.float16) for x in ((24, 64), (64, 64), (24, 64)))
+    with pytest.raises(LaunchError, match="A has more than 16 rows"):
+        kernel(a, b, out, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"element": "f64"}, "expected elements of"),
+        ({"rows": 100}, "64, 128 or 192 rows"),
+        ({"columns": 60}, "8 to 256 columns"),
+        ({"stages": 1}, "two stages or more"),
+        ({"parts": 3}, "parts that divide"),
+        ({"share": 16}, "clusters of up to 8"),
+        ({"live": 12}, "live rows in groups of 8"),
+        ({"columns": 72}, "chunks of 64 bytes"),
+        ({"columns": 256, "stages": 9}, "at most 232448 bytes"),
+    ],
+)
+def test_bad_configurations(change: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        gemm_sm90_skinny(BASE._replace(**change))  # type: ignore[arg-type]
+
+
+def test_docstring() -> None:
+    assert doctest.testmod(skinny).failed == 0
