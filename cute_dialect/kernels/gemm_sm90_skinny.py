@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.gemm_sm90_config import BITS, EVICT_FIRST, GemmConfig, Operand
+from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Fused
 from cute_dialect.kernels.script import Script
 
 __all__ = ["SkinnyConfig", "gemm_sm90_skinny"]
@@ -35,7 +36,8 @@ class SkinnyConfig(NamedTuple):
     """``element``: of A and B; ``output``: of C; ``rows``, ``columns``: of a tile; ``stages_a``, ``stages``: of A and
     of B, 128 bytes of K each; ``share``: blocks that share A; ``parts``: blocks that share the K of a tile; ``hint``:
     B leaves the L2 first; ``direct``: results go from registers to memory, not through shared memory and TMA;
-    ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros).
+    ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros);
+    ``epilogue``: what becomes of the sums.
     """
 
     element: str = "f16"
@@ -49,6 +51,7 @@ class SkinnyConfig(NamedTuple):
     hint: bool = True
     direct: bool = False
     live: int = 0
+    epilogue: Epilogue = Epilogue()
 
     @property
     def base(self) -> GemmConfig:
@@ -118,10 +121,12 @@ class SkinnyConfig(NamedTuple):
         options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
         more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
         more += f"-l{self.live}" if self.live else ""
+        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         return f"{self.element}-{self.output}-kk-{self.rows}x{self.columns}-y{options}{more}"
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
+        self.epilogue.check()
         if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
             raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
         if self.rows not in (64, 128, 192) or self.columns % 8 or not 8 <= self.columns <= 256:
@@ -233,11 +238,13 @@ class _Skinny:
     def kernel(self) -> None:
         b, c = self.b, self.c
         to = {"C": self.matrix} if c.direct else {"storeC": self.tma_c}
-        parameters = {"loadA": self.A_.atom, "loadB": self.B_.atom, **to, "k_tiles": "i32"}
+        fused = c.epilogue.arguments(c.output)
+        parameters = {"loadA": self.A_.atom, "loadB": self.B_.atom, **to, "k_tiles": "i32", **fused}
         cluster = (1, c.cluster, 1) if c.cluster > 1 else None
         attributes = ["nvvm.minctasm = 1 : i32"]
         with b.kernel("gemm", parameters, threads=c.threads, cluster=cluster, attributes=attributes) as p:
-            self.load_a, self.load_b, self.to, self.k_tiles = p
+            self.load_a, self.load_b, self.to, self.k_tiles = p[:4]
+            self.fused = Fused(b, c.epilogue, c.output, dict(zip(fused, p[4:])))
             self._begin()
             self._prologue()
             b.say("Two warps load, the warp groups multiply.")
@@ -464,6 +471,9 @@ class _Skinny:
     # ------------------------------------------------------------------------------------------------ epilogue
 
     def _store(self, values: Value, first: int, columns: int) -> None:
+        if self.c.epilogue.active:
+            row = self.m0 + self.group * 64 + self.warp * 16
+            self.fused.apply(values, columns, (row, self.n0 + first), self.lane, None)
         if self.c.direct:
             self._store_directly(values, first, columns)
         else:
@@ -540,7 +550,8 @@ class _Skinny:
         """``@launch(A, B, C)``: the tensor maps and the grid."""
         b, c = self.b, self.c
         matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matrix}
-        with b.host("launch", matrices) as (A, B, C):
+        fused = c.epilogue.arguments(c.output)
+        with b.host("launch", matrices | fused) as (A, B, C, *others):
             (rows, depth), (columns, depth_b), (rows_c, columns_c) = b.extents(A), b.extents(B), b.extents(C)
             k_tiles = b.ceil_div(depth, self.k)
             for ok, text in (
@@ -551,13 +562,14 @@ class _Skinny:
                 *([(rows <= c.live, f"A has more than {c.live} rows")] if c.live else []),
             ):
                 b.do("cf.assert", ok, msg=f'"{text}"')
+            c.epilogue.checks(b, dict(zip(fused, others)), rows, columns, [])
             load_a = self._map("load", A, f"[{self.A_.part}:1;{self.k}:1]", self.A_.tile_layout, 128)
             load_b = self._map("load", B, f"[{c.columns}:1;{self.k}:1]", self.B_.tile_layout, 128)
             tile, layout = f"[16:1;{c.chunk}:1]", f"(16,{c.chunk}):({c.chunk},1)"
             to = C if c.direct else self._map("store", C, tile, layout, self.swizzle)
             grid_y = b.ceil_div(columns, c.columns * c.share) * c.cluster
             grid = (b.ceil_div(rows, c.rows), grid_y, 1)
-            b.launch("gemm", [load_a, load_b, to, k_tiles], grid=grid, threads=c.threads)
+            b.launch("gemm", [load_a, load_b, to, k_tiles, *others], grid=grid, threads=c.threads)
 
     def _map(self, kind: str, tensor: Value, tile: str, layout: str, swizzle: int) -> Value:
         b = self.b

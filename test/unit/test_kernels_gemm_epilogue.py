@@ -16,6 +16,7 @@ from cute_dialect.kernels import gemm_sm90_epilogue
 from cute_dialect.kernels.builder import Builder, Value
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.gemm import Choice
 from cute_dialect.pipelines import compile
@@ -120,6 +121,13 @@ def test_blocks_that_share_k_have_it_once() -> None:
         gemm_sm90_split(config),
         (np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)),
     )
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_few_rows(parts: int) -> None:
+    e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu", hook=diagonal)
+    c = SkinnyConfig(columns=64 * parts, stages_a=2, stages=4, parts=parts, epilogue=e)
+    run(c.base._replace(epilogue=e), (100, 136, 200), gemm_sm90_skinny(c))
 
 
 def test_without_an_epilogue_nothing_changes() -> None:
