@@ -25,7 +25,10 @@ _OPS: Mapping[str, tuple[str, ...]] = {
         *(f"cute_nvgpu.make_tma_{n}_im2col" for n in ("load", "reduce", "store")), "cute_nvgpu.arch.make_im2col_map",
         *(f"cute_nvgpu.arch.tma_{n}_im2col" for n in ("load", "prefetch", "reduce", "store")),
     ),
-    "tile_copies": ("cute.cooperative_copy", "cute.tiled.copy.retile", "cute.tiled_copy"),
+    "tile_copies": (
+        "cute.cooperative_copy", "cute.tiled.copy.retile", "cute.tiled_copy",
+        *(f"cute.make_tiled_copy_{x}" for x in ("A", "B", "C", "tv")),
+    ),
     "tma": ("cute.atom.set_value", "cute_nvgpu.arch.make_tensor_map"),
     "arch_tma": tuple(
         f"cute_nvgpu.arch.{n}" for n in ("prefetch_tensormap", "tma_load", "tma_prefetch", "tma_reduce", "tma_store")

@@ -323,6 +323,7 @@ _CUTE: Mapping[str, Callable[[Operation, Sequence[Value]], Sequence[Value]]] = {
     "cute.add_offset": _add_offset,
     "cute.atom": lambda op, operands: [()],
     "cute.make_tiled_copy": lambda op, operands: [()],
+    **{f"cute.make_tiled_copy_{x}": lambda op, operands: [()] for x in ("A", "B", "C", "tv")},
     "cute.tiled.copy.partition_S": _partition,
     "cute.tiled.copy.partition_D": _partition,
     "cute.recast_iter": lambda op, operands: operands,

@@ -1,9 +1,9 @@
-"""Copies of a whole tile by a group of threads, and fragments seen in the value order of a tiled copy."""
+"""Tiled copies made from a tiled MMA or from layouts, copies of a whole tile, fragments in a tiled copy's order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -16,13 +16,21 @@ from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Payload, Tile
-from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
+from cute_dialect.memory_types import (
+    CopyAtomType,
+    MemRefType,
+    TensorType,
+    TiledCopy,
+    TiledCopyType,
+    element_bits,
+    verify_tiled_copy,
+)
 from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.tiled import CopyOp, PartitionDOp, PartitionSOp
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
-from cute_dialect.types import CoordType
+from cute_dialect.types import CoordType, LayoutType
 
 
 def tile_extents(tiler: Tile) -> IntTuple:
@@ -58,6 +66,139 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
         return retile(layout, extents, tc.data.layout_tv, atom.values())
     except AlgebraError as e:
         raise AlgebraError(f"expected a fragment that consists of whole blocks of the tiled copy: {e}") from None
+
+
+# ------------------------------------------------------------------------------------------------- making tiled copies
+
+
+def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCopyType:
+    """The tiled copy of a thread-value layout over a tile of these extents.  Raises AlgebraError if they do not fit."""
+    from cute_dialect.algebra.int_tuple import shape_to_tile
+
+    data = TiledCopy(atom, layout_tv, shape_to_tile(extents))
+    verify_tiled_copy(data)
+    return TiledCopyType(data)
+
+
+class _MakeFromMmaOp(MemoryOp):
+    OPERAND: ClassVar[str]
+
+    def __init__(self, atom: SSAValue, mma: SSAValue):
+        self.build_inferred([atom, mma])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        from cute_dialect.algebra.tiled_mma import OPERAND_MODES
+        from cute_dialect.nvgpu_mma_types import TiledMmaType
+
+        expect_operands(operand_types, 2)
+        atom, mma = operand_types
+        expect(atom, CopyAtomType, 0, "a copy atom")
+        expect(mma, TiledMmaType, 1, "a !cute.tiled_mma")
+        assert isinstance(atom, CopyAtomType) and isinstance(mma, TiledMmaType)
+        element = mma.atom.element(cls.OPERAND)
+        # Accumulators may be narrowed on their way.
+        if cls.OPERAND != "C" and element_bits(atom.element) != element_bits(element):
+            raise AlgebraError(f"expected an atom of elements as wide as {cls.OPERAND}'s {element}, got {atom}")
+        row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
+        if mma.atom.in_shared_memory(cls.OPERAND):
+            raise AlgebraError(f"expected an operand {cls.OPERAND} in registers, which a copy can fill, got {mma.atom}")
+        i, j = OPERAND_MODES[cls.OPERAND]
+        layout = tiled.layout_tv(cls.OPERAND, row.layout(cls.OPERAND))
+        return [made_copy(atom, layout, (tiled.tile_size[i], tiled.tile_size[j]))]
+
+
+@cute_op
+class MakeTiledCopyAOp(_MakeFromMmaOp):
+    """The tiled copy that moves exactly the fragments of operand A of a tiled MMA.
+
+    Syntax: ``%tc = cute.make_tiled_copy_A(%atom, %mma) : (ATOM, MMA) -> TC``
+
+    Inference: the thread-value layout is that of A (``cute.tiled.mma.layout_A_tv``), the tile that of the MMA in M and K.
+
+    Example:
+        %tc = cute.make_tiled_copy_A(%a, %mma) : (!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),((2,2,2),(1,1))):((32,1),((16,8,128),(16,256)))">, tiler_mn = <"[16:1;16:1]">>
+    """  # noqa: E501
+
+    name = "cute.make_tiled_copy_A"
+    OPERAND: ClassVar[str] = "A"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class MakeTiledCopyBOp(_MakeFromMmaOp):
+    """The tiled copy that moves exactly the fragments of operand B of a tiled MMA; see ``make_tiled_copy_A``."""
+
+    name = "cute.make_tiled_copy_B"
+    OPERAND: ClassVar[str] = "B"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class MakeTiledCopyCOp(_MakeFromMmaOp):
+    """The tiled copy that moves exactly the accumulators of a tiled MMA; see ``make_tiled_copy_A``.
+
+    The atom's elements may be narrower than the accumulators: a result is converted before it is stored.
+    """
+
+    name = "cute.make_tiled_copy_C"
+    OPERAND: ClassVar[str] = "C"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class MakeTiledCopyTvOp(MemoryOp):
+    """The tiled copy of a layout of threads and a layout of the values of each, side by side.
+
+    Syntax: ``%tc = cute.make_tiled_copy_tv(%atom, %thr, %val) : (ATOM, LT, LV) -> TC``
+
+    ``%thr`` maps a coordinate of the tile of threads to a thread, ``%val`` one of a thread's tile to a value; both are
+    static.
+
+    Inference: with ``mn = raked_product(thr, val)`` the thread-value layout is the right inverse of ``mn`` over
+    (threads, values), the tile the shape of ``mn``, mode by mode.
+
+    Example:
+        %tc = cute.make_tiled_copy_tv(%a, %t, %v) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.layout<"(4,32):(32,1)">, !cute.layout<"(4,4):(4,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>
+    """  # noqa: E501
+
+    name = "cute.make_tiled_copy_tv"
+    atom = operand_def()
+    thr = operand_def(LayoutType)
+    val = operand_def(LayoutType)
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue, thr: SSAValue, val: SSAValue):
+        self.build_inferred([atom, thr, val])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        from cute_dialect.algebra.tiled_copy import make_layout_tv
+
+        expect_operands(operand_types, 3)
+        expect(operand_types[0], CopyAtomType, 0, "a copy atom")
+        layouts: list[Layout] = []
+        for i, t in enumerate(operand_types[1:], 1):
+            expect(t, LayoutType, i, "a layout")
+            assert isinstance(t, LayoutType) and isinstance(t.data, Layout)
+            if not is_static(t.data):
+                raise AlgebraError(f"operand #{i} must be a static layout, got {payload_text(t.data)}")
+            layouts.append(t.data)
+        extents, layout_tv = make_layout_tv(layouts[0], layouts[1])
+        return [made_copy(operand_types[0], layout_tv, extents)]
+
+
+# ------------------------------------------------------------------------------------------- fragments, whole tiles
 
 
 @cute_op
@@ -215,5 +356,13 @@ class CooperativeCopyOp(MemoryOp):
         printer.print_string(" -> ()")
 
 
-OPS: list[type[Operation]] = [RetileOp, TiledCopyOp, CooperativeCopyOp]
+OPS: list[type[Operation]] = [
+    MakeTiledCopyAOp,
+    MakeTiledCopyBOp,
+    MakeTiledCopyCOp,
+    MakeTiledCopyTvOp,
+    RetileOp,
+    TiledCopyOp,
+    CooperativeCopyOp,
+]
 """Ops of ``cute``."""

@@ -151,7 +151,15 @@ def _cooperative(op: Operation) -> None:
             move(number)
 
 
+def _nothing(op: Operation) -> None:
+    """Tiled copies: all about them is in their types."""
+
+
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute.make_tiled_copy_A": _nothing,
+    "cute.make_tiled_copy_B": _nothing,
+    "cute.make_tiled_copy_C": _nothing,
+    "cute.make_tiled_copy_tv": _nothing,
     "cute.tiled.copy.retile": _retile,
     "cute.cooperative_copy": _cooperative,
 }

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import TypeGuard
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import StringAttr, i16, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static, tree_get
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
 from cute_dialect.memory_types import CoordTensorType, MemRefType
 from cute_dialect.nvgpu_tma_types import TmaAtomType
-from cute_dialect.ops import arch_tma, tiled, tma, tma_copy, views
+from cute_dialect.ops import arch_tma, tma, tma_copy, views
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import IntTupleType, LayoutType
@@ -80,17 +81,21 @@ def _bytes(site: Site, stride: Leaf, size: int) -> SSAValue:
 
 
 def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
-    """The atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy``, and what was set; of two values for a field
+    """The atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy…``, and what was set; of two values for a field
     the later.
     """
     state: dict[str, SSAValue] = {}
-    while isinstance(atom.owner, tma.AtomSetValueOp | tiled.MakeTiledCopyOp):
+    while isinstance(atom.owner, tma.AtomSetValueOp) or _makes_tiled_copy(atom.owner):
         if isinstance(atom.owner, tma.AtomSetValueOp):
             field = atom.owner.properties["field"]
             assert isinstance(field, StringAttr)
             state.setdefault(field.data, atom.owner.operands[1])
         atom = atom.owner.operands[0]
     return atom, state
+
+
+def _makes_tiled_copy(owner: Operation | Block) -> TypeGuard[Operation]:
+    return isinstance(owner, Operation) and owner.name.startswith("cute.make_tiled_copy")
 
 
 def barrier_is_set(state: Mapping[str, SSAValue], op: Operation) -> None:
