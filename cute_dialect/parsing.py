@@ -107,11 +107,19 @@ class LocatedParser(LocationReader):
         self._first_use: dict[str, Span] = {}
         self.waiting = {}
         self._known_bodies: dict[tuple[str, bool, str], Attribute] = {}
+        self._known_scalars: dict[str, TypeAttribute] = {}
+        self._numbers: dict[int, IntAttr] = {}
 
     def location(self, offset: int) -> FileLineColLoc:
         """The location attribute of an offset into the text."""
-        line, col = self._source.line_col(offset)
-        return FileLineColLoc(self._file, IntAttr(line), IntAttr(col))
+        found = object.__new__(FileLineColLoc)  # without the verifier: every op has a location, and this one is right
+        for name, value in zip(("line", "column"), self._source.line_col(offset)):
+            number = self._numbers.get(value)
+            if number is None:
+                number = self._numbers[value] = IntAttr(value)
+            object.__setattr__(found, name, number)
+        object.__setattr__(found, "filename", self._file)
+        return found
 
     # -------------------------------------------------------------------------------------------------------- modules
 
@@ -277,11 +285,21 @@ class LocatedParser(LocationReader):
 
     def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
         token = self._current_token
-        if token.kind is MLIRTokenKind.BARE_IDENT and len(token.span) > 6:
-            found = _INTEGER_TYPE.fullmatch(token.text)
+        if token.kind is not MLIRTokenKind.BARE_IDENT:
+            return None
+        text = token.text
+        known = self._known_scalars.get(text)
+        if known is not None:
+            self._consume_token()
+            return known
+        if len(text) > 6:
+            found = _INTEGER_TYPE.fullmatch(text)
             if found is not None and (len(found.group(1)) > 8 or int(found.group(1)) > MAX_INTEGER_WIDTH):
                 self.raise_error(f"integer bitwidth is limited to {MAX_INTEGER_WIDTH} bits", token.span)
-        return super()._parse_optional_integer_or_float_type()
+        made = super()._parse_optional_integer_or_float_type()
+        if made is not None:
+            self._known_scalars[text] = made
+        return made
 
     def _parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
         at = self.pos
