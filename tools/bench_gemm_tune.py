@@ -1,8 +1,15 @@
-"""``cute-bench gemm_tune``: the search space of the Hopper GEMM, each configuration on each problem.
+"""``cute-bench gemm --tune``: the search space of the Hopper GEMM, each configuration on each problem.
 
-The space, f16 with f32 accumulation: tiles 128x256 and 128x128, clusters of one, two along M, two along N, stores
-deferred or not, raster groups of 4, 8, 16 cluster rows, and for problems of few tiles 2 or 4 blocks that share K.  The
-best of each problem is what ``cute_dialect.op.gemm.choose`` should say.
+The space, for each type of A and B: tiles of 128x256, 128x128 and 128x192; clusters of one, two along M, two along N;
+stores deferred or not; raster groups of 4, 8, 16 cluster rows; for problems of few tiles 2 or 4 blocks that share K;
+for up to 256 rows the kernel for few rows with tiles of 32 to 224 columns, K whole or in two parts.  Configurations
+that do not suit a problem (more blocks than can run at once where they must, fewer than half the multiprocessors) are
+left out.
+
+The best of each problem goes to the user's table (``cute_dialect.op.choice``), which ``mm`` asks first; the rule's own
+choice stays where nothing is faster by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
+
+    cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
 """
 
 # torch is not there where the types are checked.
@@ -12,65 +19,149 @@ best of each problem is what ``cute_dialect.op.gemm.choose`` should say.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig
-from cute_dialect.op.gemm import Choice, Problem, Runner, choose
+from cute_dialect.kernels.gemm_sm90_config import BITS
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.op.choice import Choice, Problem, few_rows, save
+from cute_dialect.op.gemm import Runner, heuristic
+from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import LARGE, check, measure
 
-__all__ = ["SPACE", "build", "run"]
+if TYPE_CHECKING:  # pragma: no cover
+    from pathlib import Path
 
-_ONE = GemmConfig(cluster_m=1, deferred=False)
-_FLAT = _ONE._replace(serpentine=False)
-_SMALL = (128, 128, 64)
-SPACE: tuple[Choice, ...] = (
-    *(Choice(GemmConfig(group=g)) for g in (4, 8, 16)),
-    Choice(GemmConfig(deferred=False)),
-    Choice(GemmConfig(cluster_m=1, cluster_n=2)),
-    Choice(GemmConfig(cluster_m=1)),
-    Choice(_ONE),
-    Choice(GemmConfig(tile=_SMALL, stages=6)),
-    *(Choice(_FLAT._replace(cluster_n=n), parts) for n in (1, 2) for parts in (2, 4)),
-    *(Choice(_FLAT._replace(tile=_SMALL, stages=6, cluster_n=n), 2) for n in (1, 2)),
-)
+__all__ = ["SHAPES", "build", "problems", "run", "save_best", "space", "suits"]
+
+SHAPES = (*LARGE, (128, 8192, 8192), (256, 4096, 8192), (512, 8192, 4096))
+"""(M, N, K)"""
+OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
+_MARGIN = 1.01
+"""How much faster than the rule's choice another one must be."""
 
 
-def build(folder: str, chip: str) -> list[str]:
-    """Compile the space into ``folder/NAME``; gives what ptxas says."""
+def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:
+    """What is tuned: rows of A and of B contiguous.  Raises ValueError for an element that ``mm`` does not take."""
+    if element not in OUTPUTS:
+        raise ValueError(f"expected an element of {', '.join(OUTPUTS)}, got {element!r}")
+    return [Problem(*shape, element=element, output=OUTPUTS[element]) for shape in shapes or SHAPES]
+
+
+@cache
+def space(element: str = "f16") -> tuple[Choice, ...]:
+    """All configurations for a type of A and B."""
+    output, k = OUTPUTS[element], 1024 // BITS[element]
+    whole = GemmConfig(element=element, output=output, tile=(128, 256, k), deferred=BITS[output] == 16)
+    one = whole._replace(cluster_m=1, deferred=False)
+    flat, small = one._replace(serpentine=False), {"tile": (128, 128, k), "stages": 6}
+    found = [
+        *(Choice(whole._replace(group=g)) for g in (4, 8, 16)),
+        Choice(whole._replace(deferred=False)),
+        Choice(whole._replace(cluster_m=1, cluster_n=2)),
+        Choice(whole._replace(cluster_m=1)),
+        Choice(one),
+        Choice(whole._replace(**small)),
+        Choice(one._replace(**small)),
+        Choice(one._replace(tile=(128, 192, k))),
+        Choice(whole._replace(tile=(128, 192, k), cluster_m=1)),
+    ]
+    if BITS[output] == 16:
+        found += [Choice(flat._replace(cluster_n=n), parts) for n in (1, 2) for parts in (2, 4)]
+        found += [Choice(flat._replace(**small, cluster_n=n), 2) for n in (1, 2)]
+    few = SkinnyConfig(element=element, output=output, direct=BITS[output] > 16)
+    sizes = {32: (6, 30), 64: (4, 20), 96: (4, 11), 128: (4, 9), 160: (3, 8), 192: (3, 6), 224: (2, 6)}
+    for rows in (64, 128):
+        for columns, (stages_a, stages) in sizes.items():
+            c = few._replace(rows=rows, columns=columns, stages_a=stages_a, stages=stages)
+            found.append(few_rows(c._replace(direct=c.direct or columns == 32)))
+        half = few._replace(rows=rows, columns=128, stages_a=3, stages=9, parts=2)
+        found += [few_rows(half), few_rows(half._replace(columns=64, stages_a=4, stages=18))]
+    return tuple(dict.fromkeys(found))
+
+
+def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[str]:
+    """Compile what suits any of the shapes into ``folder/NAME``; gives what ptxas says."""
     from cute_dialect.op.gemm import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for choice in SPACE:
+    for choice in _needed(problems(shapes, element), element):
         module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
         module.save(os.path.join(folder, choice.name))
         said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
     return said
 
 
-def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure the space; a row for each pair."""
+def _needed(wanted: Sequence[Problem], element: str) -> list[Choice]:
+    found = [c for c in space(element) if any(suits(c, p) for p in wanted)]
+    return list(dict.fromkeys([*found, *(heuristic(p) for p in wanted)]))
+
+
+def run(
+    folder: str,
+    *,
+    runs: int,
+    large: bool,
+    say: Callable[[str], None],
+    shapes: Sequence[tuple[int, int, int]] = (),
+    element: str = "f16",
+) -> dict[str, object]:
+    """Measure the space; a row for each pair of a kernel that is right and a problem."""
     from cute_dialect.pipelines import load
 
+    wanted = problems(shapes, element)
+    runners = {c: Runner(c, load(os.path.join(folder, c.name))) for c in _needed(wanted, element)}
     rows: list[dict[str, object]] = []
-    runners = [Runner(c, load(os.path.join(folder, c.name))) for c in SPACE]
-    for shape in (*LARGE, (128, 8192, 8192), (256, 4096, 8192), (512, 8192, 4096)):
-        problem = Problem(*shape)
-        found: list[dict[str, object]] = []
-        for runner in runners:
-            if not _suits(runner.choice, problem):
+    for problem in wanted:
+        rule = heuristic(problem)
+        found: list[tuple[float, Choice, dict[str, object]]] = []
+        for choice, runner in runners.items():
+            if choice != rule and not suits(choice, problem):
                 continue
-            check(runner, shape if shape[0] <= 512 else (1000, 1000, 1000), integers=True, repeats=2)
-            found.append(measure(runner, problem, runs, integers=False))
-        best = max(found, key=lambda r: float(str(r["ratio"])))
-        say(f"  {shape}: best {best['kernel']} {best['ratio']:.3f}; chosen {choose(problem).name.split('-', 3)[3]}")
-        rows += found
+            try:
+                check(runner, problem[:3] if problem.m <= 512 else (1000, 1000, 1008), integers=True, repeats=2)
+                row = measure(runner, problem, runs, integers=False)
+            except BenchError as e:
+                say(f"  WRONG: {e}")
+                continue
+            found.append((float(str(row["ours"])), choice, row))
+        best = max(found, key=lambda x: x[0] * (_MARGIN if x[1] == rule else 1.0))
+        for _, choice, row in found:
+            row.update(kernel=choice.name, problem=problem.key, best=choice == best[1])
+            rows.append(row)
+        say(f"  {problem.key}: best {best[1].name} {best[2]['ratio']:.3f}; the rule {rule.name}")
     return {"rows": rows}
 
 
-def _suits(choice: Choice, p: Problem) -> bool:
-    c = choice.config
+def save_best(result: dict[str, object], gpu: str) -> Path:
+    """The best kernels of :func:`run` go to the user's table for a GPU; gives its path."""
+    names = {c.name: c for element in OUTPUTS for c in space(element)}
+    found: dict[str, tuple[Choice, float]] = {}
+    rows = result["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        if row["best"]:
+            key = str(row["problem"])
+            choice = names.get(str(row["kernel"])) or heuristic(_problem(key))
+            found[key] = (choice, float(row["ours"]))
+    return save(gpu, found)
+
+
+def _problem(key: str) -> Problem:
+    types, shape = key.split()
+    element, output, majors = types.split("-")
+    m, n, k = map(int, shape.split("x"))
+    return Problem(m, n, k, element, output, majors[0], majors[1])
+
+
+def suits(choice: Choice, p: Problem) -> bool:
+    """Whether it is worth measuring: see the module."""
+    c, s = choice.config, choice.skinny
+    if s is not None:
+        blocks = -(-p.m // s.rows) * -(-p.n // (s.columns * s.share)) * s.cluster
+        return p.m <= 256 and (s.rows == 128 or p.m <= 64) and c.sms // 2 <= blocks <= 2 * c.sms
     blocks = -(-p.m // (c.tile[0] * c.cluster_m)) * -(-p.n // (c.tile[1] * c.cluster_n)) * c.cluster * choice.parts
-    if choice.parts > 1:
-        return blocks <= c.sms
-    return p.m > 512
+    return blocks <= c.sms if choice.parts > 1 else p.m > 512

@@ -57,8 +57,17 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--json", metavar="FILE", help="write the numbers there")
     p.add_argument("--chip", default="sm_90a", help="GPU architecture to build for (default: sm_90a)")
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
+    p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
+    p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
+    p.add_argument("--element", default="f16", help="of --tune and gemm_tune: f16 (default), bf16, f8E4M3FN, tf32")
     p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
     return p
+
+
+def _shape(text: str) -> tuple[int, int, int]:
+    """``MxNxK``"""
+    m, n, k = map(int, text.split("x"))
+    return m, n, k
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,13 +78,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     if options.name in _CPU_CASES:
         return _cpu_case(options)
-    case = import_module(_CASES[options.name])
+    if options.tune and options.name != "gemm":
+        print(f"cute-bench: error: --tune is for gemm, got {options.name}", file=sys.stderr)
+        return 1
+    tuning = options.tune or options.name == "gemm_tune"
+    case = import_module(_CASES["gemm_tune" if tuning else options.name])
+    more = {"shapes": options.shapes, "element": options.element} if tuning else {}
     try:
         if options.build or not options.run:
             import tempfile
 
             folder = options.build or tempfile.mkdtemp(prefix="cute-bench-")
-            for line in case.build(folder, options.chip):
+            for line in case.build(folder, options.chip, **more):
                 print(line)
             if options.build and not options.run:
                 return 0
@@ -85,7 +99,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if missing:
             print(f"cute-bench: error: {missing}", file=sys.stderr)
             return 1
-        result = {"machine": _machine(), **case.run(folder, runs=options.runs, large=not options.no_large, say=print)}
+        measured = case.run(folder, runs=options.runs, large=not options.no_large, say=print, **more)
+        result = {"machine": _machine(), **measured}
+        if options.tune:
+            print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
     except Exception as e:
         from cute_dialect.tools.cute_run import user_message
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import BITS
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Hook
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -33,55 +35,18 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Choice", "Matrix", "Problem", "Runner", "any_rows", "choose", "library", "mm", "runner", "text_of"]
 
 
-class Problem(NamedTuple):
-    """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
-    ``n``).
-    """
-
-    m: int
-    n: int
-    k: int
-    element: str = "f16"
-    output: str = "f16"
-    major_a: str = "k"
-    major_b: str = "k"
-
-
-class Choice(NamedTuple):
-    """A kernel: its configuration, and how many blocks share the K of a tile (1: none do)."""
-
-    config: GemmConfig
-    parts: int = 1
-
-    @property
-    def name(self) -> str:
-        """Names the kernel: types, majors, tile, what differs from the defaults.
-
-        ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``q``: stages;
-        ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first.
-        """
-        c = self.config
-        m, n, _ = c.tile
-        shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
-        more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}"
-        options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
-        more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
-        more += f"-{c.epilogue.name}" if c.epilogue.active else ""
-        return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{shape}{more}"
-
-    def workspace(self, m: int, n: int) -> tuple[int, int]:
-        """Floats and counters that the blocks of a problem share; none unless they share K."""
-        if self.parts == 1:
-            return 0, 0
-        c = self.config
-        tiles = -(-m // c.tile[0]) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster_n
-        return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
-
-
-def choose(problem: Problem, sms: int = 132) -> Choice:
+def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
     """The kernel for a problem on a chip of ``sms`` multiprocessors.
 
-    From measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave of
+    ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.choice`) are asked first: the user's, then the
+    one of this package; then, and without a name, the rule of :func:`heuristic`.
+    """
+    found = tuned(gpu).get(problem.key) if gpu else None
+    return found or heuristic(problem, sms)
+
+
+def heuristic(problem: Problem, sms: int = 132) -> Choice:
+    """From measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave of
     tiles; no cluster and nothing deferred for one wave; K shared by as many blocks as fill the chip for few tiles.
     """
     p = problem
@@ -110,6 +75,8 @@ def choose(problem: Problem, sms: int = 132) -> Choice:
 
 def text_of(choice: Choice) -> str:
     """The kernel's file."""
+    if choice.skinny is not None:
+        return gemm_sm90_skinny(choice.skinny)
     if choice.parts > 1:
         return gemm_sm90_split(SplitConfig(choice.config, choice.parts))
     return gemm_sm90(choice.config)
@@ -274,7 +241,21 @@ def _kernel_for(
         if output != element:
             raise ValueError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")
         return any_rows(element, *majors)
-    choice = choose(Problem(a.shape[0], b.shape[1], a.shape[1], element, output, *majors))
-    if epilogue is not None:
-        choice = choice._replace(config=choice.config._replace(epilogue=epilogue))
-    return runner(choice)
+    choice = choose(Problem(a.shape[0], b.shape[1], a.shape[1], element, output, *majors), gpu=_gpu())
+    return runner(choice if epilogue is None else with_epilogue(choice, epilogue))
+
+
+def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
+    """The same kernel with an epilogue."""
+    skinny = None if choice.skinny is None else choice.skinny._replace(epilogue=epilogue)
+    return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
+
+
+@cache
+def _gpu() -> str:
+    """The name of torch's current GPU, none without one."""
+    try:
+        import torch
+    except ImportError:
+        return ""
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else ""

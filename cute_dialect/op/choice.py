@@ -1,0 +1,223 @@
+"""A problem, a kernel for it, and what tuning found: tables of the best kernel of each problem, one for each GPU.
+
+A table is a JSON file, ``{"format": 1, "gpu": NAME, "kernels": {PROBLEM: {"kernel": {...}, "tflops": 612.3}}}``; a
+kernel is written as its fields that differ from the defaults.  Tables for some GPUs come with this package
+(``tables/``); what ``cute-bench gemm --tune`` finds is in
+
+    CUTE_CONFIG_DIR=PATH     (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
+
+>>> choice = Choice(GemmConfig(cluster_m=1, deferred=False), 2)
+>>> encode(choice)
+{'cluster_m': 1, 'deferred': False, 'parts': 2}
+>>> decode(encode(choice)) == choice
+True
+>>> Problem(128, 8192, 4096).key
+'f16-f16-kk 128x8192x4096'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, TypeVar, cast
+
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig
+
+__all__ = ["Choice", "Problem", "TableError", "decode", "encode", "few_rows", "save", "shipped", "table_path", "tuned"]
+
+FORMAT = 1
+Entries: TypeAlias = dict[str, dict[str, object]]
+_C = TypeVar("_C", GemmConfig, SkinnyConfig)
+
+
+class TableError(ValueError):
+    """A table of tuned kernels that cannot be read."""
+
+
+class Problem(NamedTuple):
+    """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
+    ``n``).
+    """
+
+    m: int
+    n: int
+    k: int
+    element: str = "f16"
+    output: str = "f16"
+    major_a: str = "k"
+    major_b: str = "k"
+
+    @property
+    def key(self) -> str:
+        """Its name in a table."""
+        return f"{self.element}-{self.output}-{self.major_a}{self.major_b} {self.m}x{self.n}x{self.k}"
+
+
+class Choice(NamedTuple):
+    """A kernel: its configuration, and how many blocks share the K of a tile (1: none do); or that for few rows, whose
+    ``base`` is then ``config``.
+    """
+
+    config: GemmConfig
+    parts: int = 1
+    skinny: SkinnyConfig | None = None
+
+    @property
+    def name(self) -> str:
+        """Names the kernel: types, majors, tile, what differs from the defaults.
+
+        ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``q``: stages;
+        ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first.
+        """
+        if self.skinny is not None:
+            return self.skinny.name
+        c = self.config
+        m, n, _ = c.tile
+        shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
+        more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}"
+        options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
+        more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
+        more += f"-{c.epilogue.name}" if c.epilogue.active else ""
+        return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{shape}{more}"
+
+    def workspace(self, m: int, n: int) -> tuple[int, int]:
+        """Floats and counters that the blocks of a problem share; none unless they share K."""
+        if self.parts == 1:
+            return 0, 0
+        c = self.config
+        tiles = -(-m // c.tile[0]) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster_n
+        return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
+
+
+def few_rows(config: SkinnyConfig) -> Choice:
+    """The kernel for few rows."""
+    return Choice(config.base, 1, config)
+
+
+def encode(choice: Choice) -> dict[str, object]:
+    """The fields that differ from the defaults; without an epilogue."""
+    if choice.skinny is not None:
+        return {"few_rows": _differing(choice.skinny._replace(epilogue=SkinnyConfig().epilogue), SkinnyConfig())}
+    config = choice.config._replace(epilogue=GemmConfig().epilogue)
+    return _differing(config, GemmConfig()) | ({"parts": choice.parts} if choice.parts > 1 else {})
+
+
+def decode(fields: Mapping[str, object]) -> Choice:
+    """The choice of :func:`encode`.  Raises ValueError for unknown fields and for what is no kernel."""
+    if "few_rows" in fields:
+        skinny = _replaced(SkinnyConfig(), cast("Mapping[str, object]", fields["few_rows"]))
+        skinny.check()
+        return few_rows(skinny)
+    parts = fields.get("parts", 1)
+    if not isinstance(parts, int):
+        raise ValueError(f"expected a number of parts, got {parts!r}")
+    config = _replaced(GemmConfig(), {k: v for k, v in fields.items() if k != "parts"})
+    config.check() if parts == 1 else SplitConfig(config, parts).check()
+    return Choice(config, parts)
+
+
+def _differing(config: _C, default: _C) -> dict[str, object]:
+    values: dict[str, object] = config._asdict()
+    defaults: dict[str, object] = default._asdict()
+    changed = {k: v for k, v in values.items() if v != defaults[k]}
+    return {k: list(cast("tuple[object, ...]", v)) if isinstance(v, tuple) else v for k, v in changed.items()}
+
+
+def _replaced(default: _C, fields: Mapping[str, object]) -> _C:
+    values: dict[str, object] = default._asdict()
+    for name, value in fields.items():
+        if name not in values:
+            raise ValueError(f"expected fields of {type(default).__name__}, got {name!r}")
+        known = values[name]
+        if isinstance(known, tuple):
+            values[name] = tuple(cast("list[object]", value))
+        elif isinstance(value, type(known)):
+            values[name] = value
+        else:
+            raise ValueError(f"expected {type(known).__name__} for {name}, got {value!r}")
+    return default._replace(**values)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------------------------- tables
+
+
+def _file_name(gpu: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json"
+
+
+def table_path(gpu: str) -> Path:
+    """Where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
+    folder = os.environ.get("CUTE_CONFIG_DIR")
+    if not folder:
+        base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+        folder = os.path.join(base, "cute-dialect")
+    return Path(folder) / "gemm" / _file_name(gpu)
+
+
+def shipped_path(gpu: str) -> Path:
+    """Where the table that comes with this package is, if there is one for the GPU."""
+    return Path(__file__).parent / "tables" / _file_name(gpu)
+
+
+def read(path: Path) -> Entries:
+    """The entries of a table; none where there is no file, or one of another format.  Raises TableError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    try:
+        found = json.loads(text)
+        if found["format"] != FORMAT:
+            return {}
+        entries = cast("Entries", found["kernels"])
+        for key, entry in entries.items():
+            decode(cast("Mapping[str, object]", entry["kernel"]))
+            if not re.fullmatch(r"\S+ \d+x\d+x\d+", key):
+                raise ValueError(f"expected a problem, got {key!r}")
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise TableError(f"{path}: expected a table of kernels (cute-bench gemm --tune writes one), got {e}") from None
+    return entries
+
+
+@cache
+def shipped(gpu: str) -> Mapping[str, Choice]:
+    """The kernels of the table of this package for a GPU, by :attr:`Problem.key`."""
+    return _decoded(read(shipped_path(gpu)))
+
+
+def _decoded(entries: Entries) -> dict[str, Choice]:
+    return {key: decode(cast("Mapping[str, object]", entry["kernel"])) for key, entry in entries.items()}
+
+
+@cache
+def tuned(gpu: str) -> Mapping[str, Choice]:
+    """The kernels that tuning found best on a GPU, by :attr:`Problem.key`: the user's table before the shipped one."""
+    return {**shipped(gpu), **_decoded(read(table_path(gpu)))}
+
+
+def save(gpu: str, found: Mapping[str, tuple[Choice, float]], path: Path | None = None) -> Path:
+    """Add to the user's table (or the one at ``path``): the choice and TFLOP/s of each problem's key.  The file is
+    replaced as a whole, so that who reads it meanwhile sees the old one or the new one.
+    """
+    path = path or table_path(gpu)
+    entries = read(path)
+    entries |= {k: {"kernel": encode(choice), "tflops": round(speed, 1)} for k, (choice, speed) in found.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as f:
+            json.dump({"format": FORMAT, "gpu": gpu, "kernels": dict(sorted(entries.items()))}, f, indent=1)
+            f.write("\n")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    tuned.cache_clear()
+    return path

@@ -1,0 +1,182 @@
+"""Tables of tuned kernels, and ``cute-bench gemm --tune`` with invented measurements."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.kernels.gemm_sm90 import GemmConfig
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.op import choice as module
+from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
+from cute_dialect.op.gemm import choose, heuristic
+from cute_dialect.tools import bench_gemm_tune, cute_bench
+from cute_dialect.tools.bench_add import BenchError
+
+GPU = "NVIDIA Test 100"
+PROBLEM = Problem(2048, 2048, 2048)
+OTHER = Choice(GemmConfig(group=4))
+FEW = few_rows(SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's settings are in a fresh folder."""
+    monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
+    tuned.cache_clear()
+    yield tmp_path
+    tuned.cache_clear()
+
+
+@pytest.mark.parametrize("element", list(bench_gemm_tune.OUTPUTS))
+def test_every_choice_of_the_space_can_be_written_and_read(element: str) -> None:
+    space = bench_gemm_tune.space(element)
+    for choice in space:
+        assert decode(json.loads(json.dumps(encode(choice)))) == choice
+    assert len({c.name for c in space}) == len(space)
+
+
+def test_the_users_table_comes_first() -> None:
+    assert choose(PROBLEM, gpu=GPU) == heuristic(PROBLEM)
+    path = save(GPU, {PROBLEM.key: (OTHER, 612.34), "f16-f16-kk 1x8x8": (FEW, 1.0)})
+    assert path == table_path(GPU) and path.name == "nvidia-test-100.json"
+    assert choose(PROBLEM, gpu=GPU) == OTHER
+    assert choose(PROBLEM._replace(m=1, n=8, k=8), gpu=GPU) == FEW
+    assert choose(PROBLEM) == choose(PROBLEM, gpu="another") == heuristic(PROBLEM)
+    save(GPU, {PROBLEM.key: (FEW, 700.0)})  # the other entry stays
+    assert set(tuned(GPU)) == {PROBLEM.key, "f16-f16-kk 1x8x8"} and choose(PROBLEM, gpu=GPU) == FEW
+    assert json.loads(path.read_text())["kernels"][PROBLEM.key]["tflops"] == 700.0
+
+
+def test_then_the_one_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its place: a table with two problems, of which the user has tuned one."""
+    shipped = save(GPU, {PROBLEM.key: (OTHER, 1.0), "f16-f16-kk 1x8x8": (OTHER, 1.0)}, tmp_path / "shipped.json")
+    monkeypatch.setattr(module, "shipped_path", lambda gpu: shipped)
+    module.shipped.cache_clear()
+    save(GPU, {PROBLEM.key: (FEW, 2.0)})
+    assert tuned(GPU) == {PROBLEM.key: FEW, "f16-f16-kk 1x8x8": OTHER}
+    module.shipped.cache_clear()
+
+
+def test_tables_of_the_package_are_good() -> None:
+    tables = list((Path(module.__file__).parent / "tables").glob("*.json"))
+    for path in tables:
+        assert module.read(path)
+        assert path.name == module.shipped_path(json.loads(path.read_text())["gpu"]).name
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "expected a table of kernels"),
+        ('{"format": 1}', "'kernels'"),
+        (
+            '{"format": 1, "kernels": {"f16-f16-kk 8x8x8": {"kernel": {"tiles": 3}}}}',
+            "fields of GemmConfig, got 'tiles'",
+        ),
+        ('{"format": 1, "kernels": {"f16-f16-kk 8x8x8": {"kernel": {"stages": "4"}}}}', "expected int for stages"),
+        ('{"format": 1, "kernels": {"f16-f16-kk 8x8x8": {"kernel": {"stages": 9}}}}', "at most 232448 bytes"),
+        ('{"format": 1, "kernels": {"8x8": {"kernel": {}}}}', "expected a problem, got '8x8'"),
+        ("[]", "expected a table of kernels"),
+    ],
+)
+def test_tables_that_are_none(text: str, says: str) -> None:
+    path = table_path(GPU)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(TableError, match=says) as e:
+        choose(PROBLEM, gpu=GPU)
+    assert str(path) in str(e.value)
+
+
+def test_tables_of_another_format_do_not_count() -> None:
+    path = table_path(GPU)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 0, "kernels": 7}')
+    assert choose(PROBLEM, gpu=GPU) == heuristic(PROBLEM)
+
+
+def _write(folder: str, i: int) -> None:
+    for j in range(20):
+        save(GPU, {f"f16-f16-kk 1x8x{8 * (20 * i + j + 1)}": (OTHER, 1.0)}, Path(folder) / "t.json")
+
+
+def test_a_reader_never_sees_half_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    save(GPU, {PROBLEM.key: (OTHER, 1.0)}, path)
+    writers = [multiprocessing.get_context("fork").Process(target=_write, args=(str(tmp_path), i)) for i in range(2)]
+    for w in writers:
+        w.start()
+    while any(w.is_alive() for w in writers):
+        assert PROBLEM.key in module.read(path)
+    assert all(w.exitcode == 0 for w in writers)
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+# ----------------------------------------------------------------------------------------------------------- tuning
+
+
+class FakeRunner:
+    def __init__(self, choice: Choice, module: object):
+        self.choice = choice
+
+
+@pytest.fixture
+def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """What the kernels are measured to reach, 100 where nothing is said; negative: wrong results."""
+    found: dict[str, float] = {}
+
+    def check(runner: FakeRunner, shape: object, *, integers: bool, repeats: int) -> float:
+        if found.get(runner.choice.name, 0) < 0:
+            raise BenchError(f"{runner.choice.name}: wrong")
+        return 0.0
+
+    def measure(runner: FakeRunner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
+        ours = found.get(runner.choice.name, 100.0)
+        return {"name": problem.key, "kernel": "", "ours": ours, "peer": 100.0, "unit": "TFLOP/s", "ratio": ours / 100}
+
+    monkeypatch.setattr(bench_gemm_tune, "check", check)
+    monkeypatch.setattr(bench_gemm_tune, "measure", measure)
+    monkeypatch.setattr(bench_gemm_tune, "Runner", FakeRunner)
+    monkeypatch.setattr("cute_dialect.pipelines.load", lambda path: None)
+    monkeypatch.setattr(cute_bench, "_missing", lambda: None)
+    monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": GPU, "torch": "none"})
+    return found
+
+
+def test_tuning_saves_what_is_fastest(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
+    best = Choice(GemmConfig(group=16))
+    speeds.update({best.name: 120.0, Choice(GemmConfig(group=4)).name: -1.0, FEW.name: 110.0})
+    arguments = ["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "128x8192x8192"]
+    assert cute_bench.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert f"saved: {table_path(GPU)}" in out and "WRONG: f16-f16-kk-128x256-c2d-g4" in out
+    assert choose(Problem(4096, 4096, 4096), gpu=GPU) == best
+    assert choose(Problem(128, 8192, 8192), gpu=GPU) == FEW
+
+
+def test_the_rule_stays_where_nothing_is_faster_by_a_percent(speeds: dict[str, float]) -> None:
+    speeds[Choice(GemmConfig(group=16)).name] = 100.9
+    assert cute_bench.main(["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "--element", "bf16"]) == 0
+    problem = Problem(4096, 4096, 4096, "bf16", "bf16")
+    assert tuned(GPU) == {problem.key: heuristic(problem)}
+
+
+def test_measuring_alone_saves_nothing(speeds: dict[str, float]) -> None:
+    assert cute_bench.main(["gemm_tune", "--run", "DIR", "--shapes", "4096x4096x4096"]) == 0
+    assert not table_path(GPU).exists()
+
+
+def test_words_that_do_not_go_together(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cute_bench.main(["rows", "--tune", "--run", "DIR"]) == 1
+    assert "--tune is for gemm, got rows" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="expected an element of f16, bf16, f8E4M3FN, tf32, got 'f64'"):
+        bench_gemm_tune.problems((), "f64")
+
+
+def test_docstring() -> None:
+    assert doctest.testmod(module).failed == 0
