@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, cast
 
 from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines.arrays import ArrayView, stream_of
@@ -28,7 +28,7 @@ from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
 from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
 from cute_dialect.pipelines.prepared import BoundCall, Ready
-from cute_dialect.pipelines.quick import QuickCall, number_key, quick_call, torch_key
+from cute_dialect.pipelines.quick import MISSING, QuickCall, number_key, quick_call, torch_key
 from cute_dialect.pipelines.signature import Param
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -43,12 +43,12 @@ __all__ = ["CompiledModule", "Kernel", "load"]
 _CACHE_LIMIT = 256
 _RECENT = 4
 """Kinds of calls that are tried by comparison, before those remembered are looked up: a kernel often sees a few shapes
-in turn, and a comparison that fails ends at the first difference."""
+in turn, and a comparison that fails ends early."""
 _T = TypeVar("_T")
 
 
 class CallOptions(TypedDict, total=False):
-    """What a call of a kernel takes beside arguments and stream; see :meth:`Kernel.__call__`."""
+    """What a call of a kernel takes beside arguments and stream; see :class:`KernelCall`."""
 
     grid: Sequence[int] | None
     block: Sequence[int] | None
@@ -60,6 +60,24 @@ class CallOptions(TypedDict, total=False):
     seed: int
     blocks: Sequence[int] | str | None
     progress: Callable[[Progress], None] | None
+
+
+class KernelCall(Protocol):
+    """How a kernel is called."""
+
+    def __call__(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
+        """Launch on ``args``.
+
+        ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
+        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
+        ``grid``, ``block``, ``smem`` override the host function's rule.
+        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
+        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
+        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
+        Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
+        ``CudaError``.
+        """
+        ...
 
 
 class CompiledModule:
@@ -170,7 +188,12 @@ class Kernel:
     """One kernel of a module, callable.  Parameters are those of the host function that launches it, if there is one.
 
     A kernel without host function takes its own parameters and needs ``grid`` (and ``block`` if it requires none).
+    What a call takes and does: :class:`KernelCall`.
     """
+
+    # Each kernel has a ``__call__`` of its own, so that Python calls the generated code with no detour.
+    __slots__ = ("__call__", "__dict__")
+    __call__: KernelCall
 
     def __init__(self, module: CompiledModule, target: Target):
         self.module = module
@@ -179,6 +202,7 @@ class Kernel:
         self._ready: dict[object, Ready] = {}
         self._quick: dict[object, QuickCall] = {}
         self._recent: tuple[QuickCall, ...] = ()
+        self.__call__ = self._first_call
 
     @property
     def name(self) -> str:
@@ -194,23 +218,22 @@ class Kernel:
         takes = ", ".join(f"{n}: {p['type']}" for n, p in zip(self.target.names, self.params))
         return f"<kernel @{self.name}({takes})>"
 
-    def __call__(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
-        """Launch on ``args``.
-
-        ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
-        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
-        ``grid``, ``block``, ``smem`` override the host function's rule.
-        ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
-        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
-        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
-        Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
-        ``CudaError``.
-        """
-        if not options:
-            for quick in self._recent:
-                if quick(args, stream):
-                    return None
+    def _first_call(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
         return self._call(args, stream, **options)
+
+    def _other_call(self, args: tuple[object, ...], stream: object, options: dict[str, object]) -> RunReport | None:
+        """A call that is not like the last."""
+        args = tuple([a for a in args if a is not MISSING])
+        if not options:
+            for quick in self._recent[1:]:
+                if quick.again(args, stream):
+                    return None
+        return self._call(args, stream, **cast("CallOptions", options))
+
+    def _use(self, quick: QuickCall) -> None:
+        """Make a kind of call the first that is tried."""
+        self._recent = (quick, *[q for q in self._recent if q is not quick][: _RECENT - 1])
+        self.__call__ = quick.call
 
     def _call(
         self,
@@ -272,19 +295,18 @@ class Kernel:
             if previous:
                 gpu.set_context(previous)
         if key is not None:
-            quick = quick_call(ready, args, self._mask)
+            quick = quick_call(ready, args, self._mask, self._other_call)
             if quick is not None:
                 _remember(self._quick, key, quick)
-                self._recent = (quick, *self._recent[: _RECENT - 1])
+                self._use(quick)
         return None
 
     def _call_known(self, key: object, args: tuple[object, ...], stream: object) -> bool:
         """A call like an earlier one that is none of the last: it becomes one.  Tells whether it was one."""
         quick = self._quick.get(key)
-        if quick is None or not quick(args, stream):
+        if quick is None or not quick.again(args, stream):
             return False
-        if quick not in self._recent:
-            self._recent = (quick, *self._recent[: _RECENT - 1])
+        self._use(quick)
         return True
 
     def bind(

@@ -1,23 +1,20 @@
 """Calls like earlier ones: recognised and launched with as little Python as there can be.
 
-:func:`quick_call` makes, for a launch that was just prepared, the function that recognises such arguments among torch
-tensors and numbers and launches again.  It is straight-line code, generated for the number of arguments, which of them
+:func:`quick_call` makes, for a launch that was just prepared, the functions that recognise such arguments among torch
+tensors and numbers and launch again.  They are straight-line code, generated for the number of arguments, which of them
 are numbers, and where their addresses go; nothing of it comes from the user (shapes, strides, types and numbers are
 values that it closes over), and kernels of the same form share it.  For ``k(a, 2)``, ``a`` contiguous::
 
-    def make(t0, d0, g0, s0, t1, v1, guard, device, mask, frames, new_frame, write, failed, stream_now, stream_of):
-        def call(args, stream):
-            try:
-                a0, a1 = args
-            except ValueError:
-                return False
-            if not (type(a1) is t1 and a1 == v1) or not guard(a0) and not (
+    def make(t0, d0, g0, s0, t1, v1, guard, device, mask, frames, new_frame, write, failed, otherwise, stream_now,
+             stream_of, missing):
+        def call(a0=missing, a1=missing, /, *rest, stream=None, **options):
+            if rest or options or not (type(a1) is t1 and a1 == v1) or not guard(a0) and not (
                 type(a0) is t0 and a0.dtype is d0 and a0.device == g0 and a0.shape == s0 and a0.is_contiguous()
             ):
-                return False
+                return otherwise((a0, a1, *rest), stream, options)
             p0 = a0.data_ptr()
             if p0 & mask:
-                return False
+                return otherwise((a0, a1, *rest), stream, options)
             raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)
             try:
                 frame = frames.pop()
@@ -30,8 +27,15 @@ values that it closes over), and kernels of the same form share it.  For ``k(a, 
             if code:
                 failed(run, code)
             frames.append(frame)
-            return True
-        return call
+            return None
+
+        def again(args, stream):
+            try:
+                a0, a1 = args
+            except ValueError:
+                return False
+            ...                                 # the same, but False where the arguments differ, and True at the end
+        return call, again
 
 The word of a tensor map is found by address, ``w0.value = m0[p0]``; an address that is not known goes to ``write``.
 
@@ -57,11 +61,24 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from cute_dialect.pipelines.arrays import current_stream_of_torch, stream_of
 from cute_dialect.pipelines.prepared import Ready, Word
 
-__all__ = ["QuickCall", "number_key", "quick_call", "torch_key"]
+__all__ = ["MISSING", "Otherwise", "QuickCall", "number_key", "quick_call", "torch_key"]
 
-QuickCall: TypeAlias = Callable[[tuple[object, ...], object], bool]
-"""Given arguments and stream: launches if the arguments are of the kind it was made for; tells whether they were."""
+Otherwise: TypeAlias = Callable[[tuple[object, ...], object, dict[str, object]], object]
+"""Takes arguments (:data:`MISSING` in the place of those not given), stream and options of any other call."""
 
+
+class QuickCall(NamedTuple):
+    """Two ways to call: ``call`` takes what a kernel takes and passes on what it was not made for, ``again`` is given
+    arguments and stream and tells whether it was made for them (and so has launched)."""
+
+    call: Callable[..., None]
+    again: Callable[[tuple[object, ...], object], bool]
+
+
+MISSING = object()
+"""Stands for an argument that was not given."""
+
+_STREAM = "raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)"
 _TEXT, _NUMBER, _CONTIGUOUS, _STRIDED = "text", "number", "contiguous", "strided"
 
 
@@ -115,9 +132,9 @@ def _tensor_types(torch: Any) -> tuple[type, ...]:
     return (torch.Tensor,) if parameter is None else (torch.Tensor, parameter)
 
 
-def quick_call(ready: Ready, args: tuple[object, ...], mask: int) -> QuickCall | None:
-    """The function that launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are
-    not torch tensors and numbers.
+def quick_call(ready: Ready, args: tuple[object, ...], mask: int, otherwise: Otherwise) -> QuickCall | None:
+    """What launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are not torch
+    tensors and numbers.  Calls of another kind are passed to ``otherwise``.
 
     Tensors are alike if shape, strides, type, GPU and address & ``mask`` are the same, numbers if they are equal.
     """
@@ -148,18 +165,9 @@ def quick_call(ready: Ready, args: tuple[object, ...], mask: int) -> QuickCall |
         return None  # no tensor, or an address given as a number
     guard = _guard(tensors)
     form = _Form(tuple(kinds), ready.words, not any(lows), guard is not None)
-    rest = (
-        guard,
-        ready.device,
-        mask,
-        ready.frames,
-        ready.frame,
-        ready.write,
-        ready.failed,
-        current_stream_of_torch(),
-        stream_of,
-    )
-    return _maker(form)(*values, *([] if form.aligned else lows), *rest)
+    parts = (ready.frames, ready.frame, ready.write, ready.failed, otherwise)
+    rest = (guard, ready.device, mask, *parts, current_stream_of_torch(), stream_of, MISSING)
+    return QuickCall(*_maker(form)(*values, *([] if form.aligned else lows), *rest))
 
 
 def _guard(tensors: list[object]) -> Callable[..., bool] | None:
@@ -199,10 +207,10 @@ def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
 
 
 @lru_cache(maxsize=256)
-def _maker(form: _Form) -> Callable[..., QuickCall]:
+def _maker(form: _Form) -> Callable[..., tuple[Callable[..., None], Callable[..., bool]]]:
     space: dict[str, object] = {}
     exec(compile(_source(form), "<a quick call>", "exec"), space)
-    return cast("Callable[..., QuickCall]", space["make"])
+    return cast("Callable[..., tuple[Callable[..., None], Callable[..., bool]]]", space["make"])
 
 
 def _source(form: _Form) -> str:
@@ -255,31 +263,40 @@ def _source(form: _Form) -> str:
             f"    write(frame, ({given_addresses}))",
         ]
     unpack = "".join(f"a{i}, " for i in range(len(form.kinds)))
+
+    def body(first: str, differ: str, end: str) -> list[str]:
+        return [
+            f"        if {first}{condition}:",
+            f"            return {differ}",
+            *[f"        p{i} = a{i}.data_ptr()" for i in tensors],
+            f"        if {misaligned}:",
+            f"            return {differ}",
+            f"        {_STREAM}",
+            "        try:",
+            "            frame = frames.pop()",
+            "        except IndexError:",
+            "            frame = new_frame()",
+            f"        ({slots}), ({known}), where, run, _, _ = frame",
+            *[f"        {w}" for w in writes],
+            "        where.value = raw",
+            "        code = run()",
+            "        if code:",
+            "            failed(run, code)",
+            "        frames.append(frame)",
+            f"        return {end}",
+        ]
+
     lines = [
-        f"def make({', '.join(given)}, guard, device, mask, frames, new_frame, write, failed, stream_now, stream_of):",
-        "    def call(args, stream):",
+        f"def make({', '.join(given)}, guard, device, mask, frames, new_frame, write, failed, otherwise, stream_now, "
+        "stream_of, missing):",
+        f"    def call({unpack.replace(', ', '=missing, ')}/, *rest, stream=None, **options):",
+        *body("rest or options or ", f"otherwise(({unpack}*rest), stream, options)", "None"),
+        "    def again(args, stream):",
         "        try:",
-        f"            {unpack.rstrip()} = args" if unpack else "            () = args",
+        f"            {unpack}= args",
         "        except ValueError:",
         "            return False",
-        f"        if {condition}:",
-        "            return False",
-        *[f"        p{i} = a{i}.data_ptr()" for i in tensors],
-        f"        if {misaligned}:",
-        "            return False",
-        "        raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)",
-        "        try:",
-        "            frame = frames.pop()",
-        "        except IndexError:",
-        "            frame = new_frame()",
-        f"        ({slots}), ({known}), where, run, _, _ = frame",
-        *[f"        {w}" for w in writes],
-        "        where.value = raw",
-        "        code = run()",
-        "        if code:",
-        "            failed(run, code)",
-        "        frames.append(frame)",
-        "        return True",
-        "    return call",
+        *body("", "False", "True"),
+        "    return call, again",
     ]
     return "\n".join(lines) + "\n"
