@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 from typing import ClassVar, NamedTuple, cast
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text, verify
-from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
+from cute_dialect.algebra.int_tuple import UNDERSCORE, is_static, leaves, tree_leaves, tuple_add
 from cute_dialect.algebra.layout import evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle, Tile
@@ -186,7 +186,7 @@ def _parse_ptr_options(parser: AttrParser, base: Ptr, *, more: bool) -> Ptr:
         if word is None:
             if more:
                 return ptr(base.element, base.space, align, swizzle)
-            parser.raise_error("expected align<…> or S<…>", at)
+            parser.raise_error("expected align<…> or S<…> after the comma", at)
         if word == "align":
             with parser.in_angle_brackets():
                 align = parser.parse_integer(allow_boolean=False, allow_negative=False)
@@ -211,7 +211,7 @@ def _parse_ptr_options(parser: AttrParser, base: Ptr, *, more: bool) -> Ptr:
         else:
             parser.raise_error(f"expected align<…> or S<…>, got '{word}'", at, parser.pos)
     if more:
-        parser.raise_error("expected a layout string")
+        parser.raise_error('expected a layout string, e.g. "(4,8):(8,1)", after the memory space')
     return ptr(base.element, base.space, align, swizzle)
 
 
@@ -336,12 +336,14 @@ def _verify_memref(p: Ptr, layout: AnyLayout) -> None:
     parts = (layout.outer, layout.inner) if isinstance(layout, ComposedLayout) else (layout,)
     for part in parts:
         if isinstance(part, Layout) and any(isinstance(leaf, Basis) for leaf in leaves(part.stride)):
+            got = text.to_text(part)
             raise AlgebraError(
-                f"expected integer strides in a memref (basis strides make a cute.coord_tensor), got {text.to_text(part)}"
+                f"expected integer strides in a memref (basis strides make a cute.coord_tensor), got {got}"
             )
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.offset, tuple):
-            raise AlgebraError(f"expected an integer offset in the layout of a memref, got {text.to_text(layout.offset)}")
+            got = text.to_text(layout.offset)
+            raise AlgebraError(f"expected an integer offset in the layout of a memref, got {got}")
         if p.swizzle is not None:
             raise AlgebraError(
                 f"expected a swizzle on the pointer or in the layout, got both: {text.to_text(p.swizzle)} and "
@@ -472,14 +474,26 @@ def _plain(layout: AnyLayout) -> Layout:
 
 def verify_tiled_copy(tc: TiledCopy) -> None:
     """Raise AlgebraError unless the thread-value layout and the tile fit the atom."""
-    from cute_dialect.algebra.layout import size
+    from cute_dialect.algebra.layout import cosize, size
 
     tv = tc.layout_tv
     if not (is_static(tv) and is_static(tc.tiler)):
-        raise AlgebraError("expected a static thread-value layout and a static tiler")
+        both = f"{text.to_text(tv)} and {text.to_text(tc.tiler)}"
+        raise AlgebraError(f"expected a static thread-value layout and a static tiler, got {both}")
     if not isinstance(tv.shape, tuple) or len(tv.shape) != 2:
         raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {text.to_text(tv)}")
     assert isinstance(tc.atom, CopyAtomType)
+    verify.verify_tile(tc.tiler)
+    slots = list(tree_leaves(tc.tiler))
+    if any(slot is UNDERSCORE for slot in slots):
+        raise AlgebraError(f"expected a layout or an extent in every slot of the tiler, got {text.to_text(tc.tiler)}")
+    tile = prod(cast("int", size(cast("Layout", slot))) for slot in slots)
+    reached = cast("int", cosize(tv))
+    if reached > tile:
+        raise AlgebraError(
+            f"expected a thread-value layout that stays in the {tile} elements of the tile {text.to_text(tc.tiler)}, "
+            f"got {text.to_text(tv)}, which reaches element {reached - 1}"
+        )
     threads, values = size(tv.shape[0]), size(tv.shape[1])
     assert isinstance(threads, int) and isinstance(values, int)
     if threads % tc.atom.threads() or values % tc.atom.values():

@@ -6,8 +6,12 @@ dominance.  Here the first violation in each isolated op (each function) is repo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, BlockArgument, ErasedSSAValue, Operation, OpResult, Region, SSAValue
+from xdsl.irdl import IRDLOperation, OptionalDef, VerificationContext
+from xdsl.irdl.operations import irdl_op_verify_regions
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -41,6 +45,9 @@ class _Verifier:
         if message is not None:
             return self._fail(op, message)
         whole = True
+        message = _itself(op) if op.regions else None
+        if message is not None:
+            return self._fail(op, message)
         for region in op.regions:
             for block in region.blocks:
                 message = _block(block)
@@ -154,6 +161,31 @@ def _dominators(region: Region) -> dict[Block, set[Block]]:
             changed |= new != out[block]
             out[block] = new
     return out
+
+
+def _itself(op: Operation) -> str | None:
+    """What is wrong with properties and regions of an op, as far as what is in the regions does not matter.
+
+    The verifiers of ops in a region ask the op around them (``func.return`` for the function's type), so this comes
+    first, as in upstream.
+    """
+    try:
+        if isinstance(op, IRDLOperation):
+            definition, context = op.get_irdl_definition(), VerificationContext()
+            irdl_op_verify_regions(op, definition, context)
+            for name, declared in definition.properties.items():
+                found = op.properties.get(name)
+                if found is not None:
+                    declared.constr.verify(found, context)
+                elif not isinstance(declared, OptionalDef):
+                    return f"requires the property '{name}'"
+        else:
+            check: Callable[[], None] | None = getattr(op, "verify_itself", None)
+            if check is not None:
+                check()
+    except VerifyException as e:
+        return one_line(str(e))
+    return None
 
 
 def _structure(op: Operation) -> str | None:

@@ -128,7 +128,7 @@ class _Reader:
         # Python refuses to convert very long digit strings, so look at the length first.
         magnitude = digits if len(digits) <= 19 else digits.lstrip("-").lstrip("0") or "0"
         if len(magnitude) > 19:
-            raise TextError("expected an integer that fits in 64 bits", self.position)
+            raise TextError(f"expected an integer that fits in 64 bits, got {len(magnitude)} digits", self.position)
         value = int(magnitude)
         if magnitude is not digits and digits[0] == "-":
             value = -value

@@ -27,6 +27,7 @@ from cute_dialect.algebra.make import make_layout
 from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
 from cute_dialect.algebra.tiling import logical_divide, tiled_product, zipped_divide
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore, layout_modes, raw_layout
+from cute_dialect.algebra.verify import verify_layout
 
 OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "E": (0, 2)}
 """Operand -> the two modes of (M, N, K) that it has; E: the metadata of a sparse A."""
@@ -56,6 +57,7 @@ class TiledMma:
             raise AlgebraError(f"expected an atom layout of rank 3 (M,N,K), got {shown(atom_layout)}")
         if len(permutation) != 3:
             raise AlgebraError(f"expected a permutation of rank 3 (M,N,K), got rank {len(permutation)}")
+        verify_layout(atom_layout)
         self.shape_mnk = shape_mnk
         self.threads = tiled_product(thr_id, atom_layout)
         modes = layout_modes(self.threads)
@@ -143,10 +145,11 @@ def _permutation(extent: int, atoms: Layout, tile: Tile | IntTuple) -> Layout:
             raise AlgebraError(f"expected a static atom layout, got {shown(atoms)}")
         return raw_layout(extent * count, 1)
     if isinstance(tile, Layout):
+        verify_layout(tile)
         return tile
     if type(tile) is int and tile > 0:
         return raw_layout(tile, 1)
-    raise AlgebraError(f"expected a layout, an extent or '_' as a permutation, got {tile}")
+    raise AlgebraError(f"expected a layout, an extent or '_' as a permutation, got {shown(tile)}")
 
 
 __all__ = ["OPERAND_MODES", "TiledMma"]

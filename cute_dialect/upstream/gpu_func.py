@@ -17,11 +17,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.upstream.attrs import at_punctuation
 from cute_dialect.upstream.op import SEGMENTS, TableOp
 from cute_dialect.upstream.opaque_types import AsyncTokenType
-from cute_dialect.upstream.signature import dicts_of, parse_signature, print_inputs, print_outputs
+from cute_dialect.upstream.signature import dicts_of, parse_signature, print_inputs, print_outputs, verify_function
 
 _I32 = IntegerType(32)
 _I64 = IntegerType(64)
@@ -79,6 +80,12 @@ class GPUFuncOp(TableOp):
             shown["gpu.kernel"] = UnitAttr()
         shown["workgroup_attributions"] = IntegerAttr(workgroup_attributions, _I64)
         super().__init__(function_type=function_type, attributes=shown, regions=[body], result_types=[])
+
+    def verify_itself(self) -> None:
+        super().verify_itself()
+        if not isinstance(self.get_attr_or_prop("sym_name"), StringAttr):
+            raise VerifyException(f"'{self.name}' requires a string as attribute 'sym_name'")
+        verify_function(self, FunctionType, self.workgroup_count)
 
     @property
     def symbol(self) -> str:

@@ -28,6 +28,7 @@ from cute_dialect.upstream.signature import (
     print_inputs,
     print_outputs,
     print_typed,
+    verify_function,
 )
 
 _I32 = IntegerType(32)
@@ -115,6 +116,10 @@ class FuncOp(TableOp):
             regions=[body or Region()], attributes=attributes, result_types=[],
             **properties,  # pyright: ignore[reportArgumentType]
         )  # fmt: skip
+
+    def verify_itself(self) -> None:
+        super().verify_itself()
+        verify_function(self, LLVMFunctionType)
 
     @property
     def symbol(self) -> str:

@@ -219,7 +219,12 @@ class TableOp(Operation):
         raise AttributeError(f"'{self.name}' has no '{name}'")
 
     def verify_(self) -> None:
-        """Checks the number of values, the only-possible types and the kinds of the attributes; then `verify_op`."""
+        self.verify_itself()
+
+    def verify_itself(self) -> None:
+        """Checks the number of values, the only-possible types, the kinds of the attributes, the number of regions;
+        nothing in the regions.
+        """
         spec = self.spec()
         try:
             self._verify_values(spec.operands, self._operands, spec.operand_sizes, SEGMENTS[0], "o")

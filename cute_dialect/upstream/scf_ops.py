@@ -113,6 +113,9 @@ class WhileOp(scf.WhileOp):
         """As upstream: operands match the first region's arguments, results the second's; checks before xDSL indexes
         them.
         """
+        if len(self.regions) != 2 or any(len(region.blocks) != 1 for region in self.regions):
+            blocks = ", ".join(str(len(region.blocks)) for region in self.regions) or "none"
+            raise VerifyException(f"expected two regions of one block each, got regions with these blocks: {blocks}")
         before, after = self.before_region.block, self.after_region.block
         if [a.type for a in before.args] != list(self.operand_types):
             raise VerifyException(f"expected {len(self.operands)} arguments of the operands' types in the first region")

@@ -4,12 +4,14 @@ llvm.call and gpu.func.
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
-from xdsl.ir import Attribute, BlockArgument
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
+from xdsl.ir import Attribute, BlockArgument, Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.upstream.attrs import at_punctuation
+from cute_dialect.upstream.llvm_types import LLVMFunctionType
 from cute_dialect.upstream.typed import items
 
 Argument = Parser.Argument
@@ -128,3 +130,23 @@ def print_outputs(printer: Printer, types: Sequence[Attribute], attrs: Attribute
     printer.print_string("(")
     printer.print_list(list(zip(types, dicts)), lambda pair: print_typed(printer, *pair))
     printer.print_string(")")
+
+
+def verify_function(op: Operation, kind: type[FunctionType] | type[LLVMFunctionType], attributions: int = 0) -> None:
+    """Raises VerifyException unless `op` has a function type of that class and its first block the type's arguments,
+    with at least so many attributions after them.
+    """
+    type_ = op.properties["function_type"]
+    if not isinstance(type_, kind):
+        raise VerifyException(f"attribute 'function_type' of '{op.name}': expected a function type, got {type_}")
+    first = op.regions[0].first_block
+    if first is None:
+        return
+    wanted, got = list(type_.inputs), [a.type for a in first.args]
+    rest = len(got) - len(wanted)
+    if got[: len(wanted)] != wanted or rest < attributions or (rest and kind is LLVMFunctionType):
+        more = f" and {attributions} attributions" if attributions else ""
+        raise VerifyException(
+            f"expected the arguments ({', '.join(map(str, wanted))}) of the function's type{more} in the first block, "
+            f"got ({', '.join(map(str, got))})"
+        )

@@ -7,6 +7,7 @@ not known has all bits.  A number that may be negative has all bits from its low
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import IndexType
@@ -119,12 +120,16 @@ def _full(value: SSAValue) -> int:
     return (1 << bits) - 1
 
 
+_RANGE = re.compile(r"<i\d+, (\d{1,10}), (\d{1,10})>$")
+"""``#llvm.constant_range<i32, 0, 128>``."""
+
+
 def _ranged(op: Operation, limits: Mapping[str, int]) -> int | None:
     limit = limits.get(op.name)
     given = op.properties.get("range")
     if given is not None:
-        lowest, end = [int(x) for x in str(given).rstrip(">").split(",")[1:]]  # #llvm.constant_range<i32, 0, 128>
-        return up_to(end - 1) if 0 <= lowest < end else None
+        found = _RANGE.search(str(given))
+        return up_to(int(found[2]) - 1) if found is not None and int(found[1]) < int(found[2]) else None
     return None if limit is None else up_to(limit)
 
 
