@@ -51,8 +51,8 @@ def fits(case: Case, config: RowConfig) -> bool:
 
 
 def _name(config: RowConfig) -> str:
-    numbers = config if config.stages else config[:3]
-    return "x".join(map(str, numbers))
+    used = max(i for i, (x, unused) in enumerate(zip(config, RowConfig(0))) if i < 3 or x != unused) + 1
+    return "x".join(map(str, config[:used]))
 
 
 def _configs(case: Case) -> list[RowConfig]:
@@ -68,7 +68,7 @@ def _built(folder: str, case: Case) -> list[RowConfig]:
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxROWSxCLUSTER[xSTAGES]``; gives what ptxas says."""
+    """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxROWSxCLUSTER[xSTAGES[x…]]``; gives what ptxas says."""
     return [
         build_one(os.path.join(folder, f"{case.folder}-{_name(c)}"), case, c, chip)
         for case in {c.folder: c for c in CASES}.values()

@@ -71,10 +71,9 @@ class RowArithmetic:
 
     def wide(self, x: Value) -> Value:
         """A number or a vector as ``f32``."""
-        if not self.narrow:
-            return x
         vector = isinstance(x.type, VectorType)
-        return self.b.op("arith.extf", x, type=f"vector<{lanes_of(x)}xf32>" if vector else "f32")
+        wide = f"vector<{lanes_of(x)}xf32>" if vector else "f32"
+        return x if str(x.type) == wide else self.b.op("arith.extf", x, type=wide)
 
     def grouped(self, values: Value, n: int) -> tuple[Value, int]:
         """A register tensor by groups of up to four elements, and their size; sums then have no long chain of steps."""
@@ -110,23 +109,17 @@ class RowArithmetic:
             parts = [combine(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
         return parts[0]
 
-    def mapped(self, function: Callable[[list[Value]], Value], *tensors: Value) -> Value:
-        """``function`` of this thread's elements of tensors, by groups and as ``f32``; rounded, in new registers."""
+    def mapped(self, function: Callable[[Value], Value], values: Value) -> Value:
+        """``function`` of the elements of a tensor, by groups and as ``f32``, in new registers."""
         b, n = self.b, self.values
-        out = self.registers(self.element, n)
-        views = [self.grouped(t, n)[0] for t in (*tensors, out)]
-
-        def group(parts: list[Value]) -> None:
-            result = function([self.wide(b.load_vec(p)) for p in parts[:-1]])
-            if self.narrow:
-                result = b.op("arith.truncf", result, type=f"vector<{self.group}x{self.element}>")
-            b.store_vec(result, parts[-1])
-
+        out = self.registers("f32", n)
+        views = [self.grouped(t, n)[0] for t in (values, out)]
         if n == self.group:
-            group(views)
+            b.store_vec(function(self.wide(b.load_vec(values))), out)
         else:
             with b.for_(0, n // self.group) as loop:
-                group([b.slice(v, None, loop.iv) for v in views])
+                x, y = (b.slice(v, None, loop.iv) for v in views)
+                b.store_vec(function(self.wide(b.load_vec(x))), y)
         return out
 
     def each(self, x: Value, function: Callable[[Value], Value]) -> Value:

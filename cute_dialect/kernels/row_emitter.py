@@ -11,10 +11,10 @@ at hand, and the weights stay there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import Combine, RowArithmetic, named
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.kernels.rows import RowConfig
 
-__all__ = ["STREAM", "RowEmitter", "shared_bytes"]
+__all__ = ["STREAM", "Line", "RowEmitter", "shared_bytes"]
 
 STREAM = 8
 """Vectors a thread has under way in a sum over long rows."""
@@ -45,14 +45,24 @@ def shared_bytes(op: str, element: str, n: int, config: RowConfig) -> int:
     """Bytes of shared memory that the rows and weights of a block take where it holds them.
 
     >>> from cute_dialect.kernels.rows import RowConfig
-    >>> shared_bytes("layernorm", "f16", 32768, RowConfig(1024, stages=1))
-    196608
+    >>> shared_bytes("layernorm", "f16", 32768, RowConfig(1024, 1, 2, stages=3))
+    163840
     """
     from cute_dialect.kernels.rows import BITS, WEIGHTS, vector_width
 
     width = vector_width(element, n)
     share = -(-n // (config.sharing * width)) * width * config.threads * BITS[element] // 8
-    return (WEIGHTS[op] + config.stages) * share
+    slots = {0: 0, 1: config.together}.get(config.stages, config.stages + WEIGHTS[op])
+    return slots * share
+
+
+class Line(NamedTuple):
+    """A row: its number, whether it exists if that is in question, and its elements in registers or in a slot."""
+
+    row: Value
+    real: Value | None
+    values: Value | None
+    slot: Value | None
 
 
 class RowEmitter(RowArithmetic):
@@ -104,10 +114,15 @@ class RowEmitter(RowArithmetic):
     @property
     def resident(self) -> int:
         """Blocks that an SM should hold at once."""
-        blocks = max(1, 1024 // self.c.block)
+        blocks = self.c.resident or max(1, 1024 // self.c.block)
         if self.c.stages:
             blocks = min(blocks, max(1, SHARED_MEMORY // shared_bytes(self.op, self.element, self.n, self.c)))
         return blocks
+
+    @property
+    def spare(self) -> bool:
+        """Whether a thread has registers for all its elements as ``f32``, where rows are in shared memory."""
+        return self.values * self.c.together + 28 <= 65536 // (self.c.block * self.resident)
 
     @property
     def clusters(self) -> int:
@@ -119,16 +134,18 @@ class RowEmitter(RowArithmetic):
         """``gpu.func @name``."""
         b, c = self.b, self.c
         cluster = (c.cluster, 1, 1) if c.cluster > 1 else None
-        attributes = [f"nvvm.minctasm = {self.resident} : i32"]
+        # Single 16-bit elements take a register each before they are packed.
+        resident = 1 if self.width * self.bits < 32 and self.values > 32 else self.resident
+        attributes = [f"nvvm.minctasm = {resident} : i32"]
         with b.kernel(name, self.parameters(), threads=c.block, cluster=cluster, attributes=attributes) as p:
             self.weights = p[1:-1]
             self._begin(p[0], p[-1])
             if self.op == "sum":
                 self.sum()
-            elif c.stages:
+            elif c.stages > 1:
                 self._row_after_row()
             else:
-                self.one_row(self.load(self._row_of(self.x, self.source)))
+                self._rows_at_once()
 
     def launch(self, variants: Sequence[str]) -> None:
         """The host function."""
@@ -138,8 +155,9 @@ class RowEmitter(RowArithmetic):
             b.say("The grid follows from the number of rows.")
             same = named(b.compare("eq", _rows_of(p[-1]), rows), "same")
             b.do("cf.assert", same, msg='"y must have as many rows as x"')
-            grid = b.ceil_div(rows, c.rows) if c.rows > 1 else rows
-            if c.stages:
+            at_once = c.rows * c.together
+            grid = b.ceil_div(rows, at_once) if at_once > 1 else rows
+            if c.stages > 1:
                 grid = b.minimum(grid, b.constant(self.clusters))
             b.launch(self.op, p, grid=named(grid * c.cluster, "grid"), threads=c.block, variants=variants)
 
@@ -147,8 +165,8 @@ class RowEmitter(RowArithmetic):
         """The sum of a row."""
         raise NotImplementedError
 
-    def one_row(self, x: Value) -> None:
-        """Any other operation on a row, whose elements are in registers."""
+    def work(self, lines: Sequence[Line]) -> None:
+        """Any other operation on the rows at hand."""
         raise NotImplementedError
 
     def _begin(self, x: Value, y: Value) -> None:
@@ -161,7 +179,6 @@ class RowEmitter(RowArithmetic):
         self.rank: Value | None = None
         self.side: Value | None = None
         self.held: list[Value] = []
-        self.slot: Value | None = None
         self.tid = self.thread = tid
         if c.cluster > 1:
             self.rank = named(b.arch("cluster_rank"), "rank")
@@ -173,13 +190,37 @@ class RowEmitter(RowArithmetic):
         if c.rows > 1:
             self.thread = named(tid % c.threads, "thread")
             self.row = named(block * c.rows + tid // c.threads, "row")
-            rows = _rows_of(x)
-            self.real = named(self.row < rows, "real")
-            # Threads beyond the last row read that one: they take part in shuffles, but write nothing.
-            self.source = named(b.select(self.real, self.row, rows - 1), "source")
+            self.source, self.real = self._existing(x, self.row)
         b.say("Where this thread begins in each round of a row.")
         self.first = named(self._whole(self.thread * self.width), "first")
         self.x, self.y = x, y
+
+    def _existing(self, x: Value, row: Value) -> tuple[Value, Value]:
+        """A row that exists, and whether it is this one.
+
+        Threads beyond the last row read that one: they take part in shuffles, but write nothing.
+        """
+        rows = _rows_of(x)
+        real = named(row < rows, "real")
+        return named(self.b.select(real, row, rows - 1), "source"), real
+
+    def _rows_at_once(self) -> None:
+        """The rows of this block, each in registers or in a slot of shared memory."""
+        b, c = self.b, self.c
+        lines = [(self.row, self.source, self.real)]
+        if c.together > 1:
+            rows = [named(self.row * c.together + i, "row") for i in range(c.together)]
+            lines = [(row, *self._existing(self.x, row)) for row in rows]
+        if not c.stages:
+            self.work([Line(row, real, self.load(self._row_of(self.x, source)), None) for row, source, real in lines])
+            return
+        self._make_slots(c.together)
+        for i, (_, source, _) in enumerate(lines):
+            self._fetch(source, b.constant(i))
+        b.run("cp_async_commit_group")
+        b.run("cp_async_wait_group", n=0)
+        slots = [self._slot(b.constant(i)) for i in range(c.together)]
+        self.work([Line(row, real, None, slot) for (row, _, real), slot in zip(lines, slots)])
 
     def _row_of(self, matrix: Value, row: Value) -> Value:
         return named(self.b.slice(matrix, row, None), "gX")
@@ -191,28 +232,33 @@ class RowEmitter(RowArithmetic):
             b.say("Weights stay in shared memory; each thread reads back what it has written.")
             self.held = [self._hold(w) for w in self.weights]
         rows = _rows_of(self.x)
-        self._make_slots()
+        self._make_slots(c.stages)
         step = named(b.grid_size() // c.cluster, "step")
+
+        def fetch(row: Value, slot: Value) -> None:
+            with b.if_(row < rows):
+                self._fetch(row, slot)
+            b.run("cp_async_commit_group")
+
         for i in range(c.stages - 1):
-            self._fetch(self.row + step * i, rows, b.constant(i))
+            fetch(self.row + step * i, b.constant(i))
         if c.cluster > 1:
             b.run("cluster_wait")
         with b.for_(self.row, rows, step, carry=[b.constant(0), b.constant(0)]) as loop:
-            self.row = loop.iv
             slot, self.side = loop.args
             last = slot + (c.stages - 1)
-            self._fetch(self.row + step * (c.stages - 1), rows, b.select(last >= c.stages, last - c.stages, last))
+            fetch(loop.iv + step * (c.stages - 1), b.select(last >= c.stages, last - c.stages, last))
             b.say("All groups but the latest have arrived: this row is there, as far as this thread reads it.")
             b.run("cp_async_wait_group", n=c.stages - 1)
-            self.slot = named(self._slot(slot), "slot")
-            self.one_row(self.again())
+            self.work([Line(loop.iv, None, None, named(self._slot(slot), "slot"))])
             following = slot + 1
             loop.next(b.select(following.eq(c.stages), 0, following), self.side ^ 1)
 
-    def _make_slots(self) -> None:
-        b, c, w = self.b, self.c, self.width
+    def _make_slots(self, count: int) -> None:
+        """Shared memory for so many rows."""
+        b, w = self.b, self.width
         align = 16 if w > 1 else self.bits // 8
-        size = c.stages * self.share
+        size = count * self.share
         self.slots = named(b.alloc_smem(f'!cute.memref<{self.element}, smem, align<{align}>, "{size}:1">'), "slots")
         bits = min(128, w * self.bits)
         cache = "global" if bits == 128 else "always"
@@ -223,7 +269,7 @@ class RowEmitter(RowArithmetic):
             with b.if_(self._outside_tail()):
                 rest = self.registers(self.element, w)
                 b.do("cute.fill", rest, b.constant(self.neutral, self.element))
-                for s in range(c.stages):
+                for s in range(count):
                     begin = self.at(self._slot(b.constant(s)), self.chunks * self.block_step)
                     self.move(begin, rest, 0, 1, store=True)
 
@@ -232,33 +278,29 @@ class RowEmitter(RowArithmetic):
         at = slot * self.share + self.tid * self.width
         return self.at(self.slots, self._whole(at))
 
-    def _fetch(self, row: Value, rows: Value, slot: Value) -> None:
-        """Begin to copy a row, if there is such a row, into a slot; what a thread copies is what it reads."""
+    def _fetch(self, row: Value, slot: Value) -> None:
+        """Begin to copy a row into a slot; what a thread copies is what it reads."""
         b = self.b
-        with b.if_(row < rows):
-            source, begin = self._row_of(self.x, row), self._slot(slot)
-            if self.fetch_atom is None:
-                raw = self.load(source)
-                self.move(begin, raw, 0, self.chunks + self.tail, store=True, step=self.block_step)
-            else:
-                if self.chunks:
-                    layouts = [self._pieces(0, self.chunks, step)[0] for step in (self.step, self.block_step)]
-                    there = b.view(self.at(source, self._offset(0)), layouts[0])
-                    b.copy(self.fetch_atom, there, b.view(begin, layouts[1]))
-                if self.tail:
-                    with self._in_tail():
-                        there = b.view(self.at(source, self._offset(self.chunks)), f"{self.width}:1")
-                        here = self.at(begin, self.chunks * self.block_step)
-                        b.copy(self.fetch_atom, there, b.view(here, f"{self.width}:1"))
-        b.run("cp_async_commit_group")
+        source, begin = self._row_of(self.x, row), self._slot(slot)
+        if self.fetch_atom is None:
+            raw = self.load(source)
+            self.move(begin, raw, 0, self.chunks + self.tail, store=True, step=self.block_step)
+            return
+        if self.chunks:
+            layouts = [self._pieces(0, self.chunks, step)[0] for step in (self.step, self.block_step)]
+            b.copy(self.fetch_atom, b.view(self.at(source, self._offset(0)), layouts[0]), b.view(begin, layouts[1]))
+        if self.tail:
+            with self._in_tail():
+                there = b.view(self.at(source, self._offset(self.chunks)), f"{self.width}:1")
+                b.copy(self.fetch_atom, there, b.view(self.at(begin, self.chunks * self.block_step), f"{self.width}:1"))
 
-    def again(self, x: Value | None = None) -> Value:
-        """This thread's elements of the row, read once more where they are in shared memory: no register keeps them."""
-        if self.slot is None:
-            assert x is not None
-            return x
+    def values_of(self, line: Line) -> Value:
+        """This thread's elements of a row; read again where they are in shared memory: no register keeps them."""
+        if line.values is not None:
+            return line.values
+        assert line.slot is not None
         raw = named(self.registers(self.element, self.values), "values")
-        self.move(self.slot, raw, 0, self.chunks + self.tail, step=self.block_step)
+        self.move(line.slot, raw, 0, self.chunks + self.tail, step=self.block_step)
         return raw
 
     # ------------------------------------------------------------------------------------------------ memory, registers
@@ -332,16 +374,6 @@ class RowEmitter(RowArithmetic):
             with self._in_tail():
                 self.move(self.at(tensor, self._offset(skip + self.chunks)), raw, self.chunks, 1)
 
-    def store(self, values: Value) -> None:
-        """Write this thread's elements of the row."""
-        with self._if_real():
-            row = named(self.b.slice(self.y, self.row, None), "gY")
-            if self.chunks:
-                self.move(self.at(row, self._offset(0)), values, 0, self.chunks, store=True)
-            if self.tail:
-                with self._in_tail():
-                    self.move(self.at(row, self._offset(self.chunks)), values, self.chunks, 1, store=True)
-
     def _hold(self, vector: Value) -> Value:
         """This thread's part of a vector in shared memory: where it begins."""
         b = self.b
@@ -359,12 +391,70 @@ class RowEmitter(RowArithmetic):
         self.move(self.held[i], raw, 0, self.chunks + self.tail, step=self.block_step)
         return raw
 
+    def finish(
+        self,
+        lines: Sequence[Line],
+        function: Callable[[int, Value, list[Value]], Value],
+        weights: Sequence[Value] = (),
+        values: Value | None = None,
+    ) -> None:
+        """Write the rows: ``function`` of a row's number, of some of its elements and of their weights, as ``f32``.
+
+        ``values``: registers to take instead of the elements.  Rows in shared memory are written as they are read;
+        else all stores come last, since no load of a weight can be moved past them.
+        """
+        b, w = self.b, self.width
+        direct = all(line.slot is not None for line in lines)
+        outs = [] if direct else [self.registers(self.element, self.values) for _ in lines]
+        for start, count in self._spans():
+            n = count * w
+            factors = [self.wide(b.load_vec(self.part(t, start * w, n))) for t in weights]
+            for i, line in enumerate(lines):
+                held = values if values is not None else line.values
+                x = self._span(line, start, count) if held is None else self.part(held, start * w, n)
+                result = function(i, self.wide(b.load_vec(x)), factors)
+                if self.narrow:
+                    result = b.op("arith.truncf", result, type=f"vector<{n}x{self.element}>")
+                out = self.registers(self.element, n) if direct else self.part(outs[i], start * w, n)
+                b.store_vec(result, out)
+                if direct:
+                    with self._if(line.real):
+                        self._write(line, out, start, count)
+        for line, out in zip(lines, outs):
+            with self._if(line.real):
+                if self.chunks:
+                    self._write(line, self.part(out, 0, self.chunks * w), 0, self.chunks)
+                if self.tail:
+                    self._write(line, self.part(out, self.chunks * w, w), self.chunks, 1)
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Chunks by up to eight elements: the first one, and how many; the tail is one by itself."""
+        most = max(1, 8 // self.width)
+        spans = [(i, min(most, self.chunks - i)) for i in range(0, self.chunks, most)]
+        return [*spans, (self.chunks, 1)] if self.tail else spans
+
+    def _span(self, line: Line, start: int, count: int) -> Value:
+        """Some chunks of a row in shared memory."""
+        assert line.slot is not None
+        raw = named(self.registers(self.element, count * self.width), "values")
+        self.move(self.at(line.slot, start * self.block_step), raw, 0, count, step=self.block_step)
+        return raw
+
+    def _write(self, line: Line, values: Value, start: int, count: int) -> None:
+        """Store chunks of a row."""
+        row = named(self.b.slice(self.y, line.row, None), "gY")
+        if start < self.chunks:
+            self.move(self.at(row, self._offset(start)), values, 0, count, store=True)
+        else:
+            with self._in_tail():
+                self.move(self.at(row, self._offset(start)), values, 0, count, store=True)
+
     @contextmanager
-    def _if_real(self) -> Generator[None]:
-        if self.real is None:
+    def _if(self, condition: Value | None) -> Generator[None]:
+        if condition is None:
             yield
         else:
-            with self.b.if_(self.real):
+            with self.b.if_(condition):
                 yield
 
     # ------------------------------------------------------------------------------------------------------- exchanges

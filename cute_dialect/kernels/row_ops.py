@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import lanes_of, named
-from cute_dialect.kernels.row_emitter import STREAM, RowEmitter
+from cute_dialect.kernels.row_emitter import STREAM, Line, RowEmitter
 
 __all__ = ["RowKernel"]
 
 LOG2_E = 1.4426950408889634
 LOWEST = -3.4028234663852886e38
 """The smallest finite ``f32``; unlike minus infinity it can be subtracted from itself."""
+
+GROUP = 8
+"""Elements of a thread whose mean and deviations are found at once."""
 
 
 class _Moments(NamedTuple):
@@ -27,8 +30,8 @@ class _Moments(NamedTuple):
 class RowKernel(RowEmitter):
     """See the module."""
 
-    def one_row(self, x: Value) -> None:
-        {"softmax": self._softmax, "rmsnorm": self._rmsnorm, "layernorm": self._layernorm}[self.op](x)
+    def work(self, lines: Sequence[Line]) -> None:
+        {"softmax": self._softmax, "rmsnorm": self._rmsnorm, "layernorm": self._layernorm}[self.op](lines)
 
     def sum(self) -> None:
         b = self.b
@@ -65,26 +68,28 @@ class RowKernel(RowEmitter):
         with b.if_(writer):
             b.store(self.y, self.row, result)
 
-    def _softmax(self, x: Value) -> None:
+    def _softmax(self, lines: Sequence[Line]) -> None:
         """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of ``(m, sum)``."""
-        b, n, g = self.b, self.values, self.group
+        b, n = self.b, self.values
+        (line,) = lines
         b.say("The largest element of the warp.")
-        own = self.combined(x, n, self.maximum, lambda v: v)
+        own = self.combined(self.values_of(line), n, self.maximum, lambda v: v)
         largest = self.over_warp(self.wide(own), self.maximum)
         # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
         largest = self.maximum(largest, self.f32(LOWEST))
-        scale, shift = self.splat(self.f32(LOG2_E), g), self.splat(largest, g)
 
-        def powers(v: Value) -> Value:
-            return self.each(v, lambda p: b.arch("exp2_approx", p))
+        def powers(v: Value, shift: Value) -> Value:
+            scaled = (v - self.splat(shift, lanes_of(v))) * self.splat(self.f32(LOG2_E), lanes_of(v))
+            return self.each(scaled, lambda p: b.arch("exp2_approx", p))
 
         b.say("Powers beside it, and their sum.")
+        x = self.values_of(line)
         kept = None
-        if self.narrow:  # powers are made twice, so that the row stays as narrow as it is
-            total = self.combined(x, n, self.add, lambda v: powers((self.wide(v) - shift) * scale))
+        if line.slot is not None and not self.spare:
+            total = self.combined(x, n, self.add, lambda v: powers(self.wide(v), largest))
         else:
-            kept = self.mapped(lambda v: powers((v[0] - shift) * scale), x)
-            total = self.combined(kept, n, self.add, self.wide)
+            kept = self.mapped(lambda v: powers(v, largest), x)
+            total = self.combined(kept, n, self.add, lambda v: v)
         total = self.over_warp(total, self.add)
         factor = self.f32(1.0)
         m = largest
@@ -94,72 +99,97 @@ class RowKernel(RowEmitter):
             total = self.all_lanes([p[1] * self._power(p[0], m) for p in parts], self.add)
             factor = self._power(largest, m)
         b.say("Each is scaled to the sum of the row.")
-        if kept is None:
-            down, shift = self.splat(b.arch("log2_approx", total), g), self.splat(m, g)
-            self.store(self.mapped(lambda v: powers((v[0] - shift) * scale - down), self.again(x)))
-        else:
-            by = self.splat(factor * b.arch("rcp_approx", total), g)
-            self.store(self.mapped(lambda v: v[0] * by, kept))
+        by = b.arch("rcp_approx", total)
+        if kept is not None:
+            by = factor * by
+            self.finish(lines, lambda _, v, w: v * self.splat(by, lanes_of(v)), values=kept)
+        else:  # made again: there are no registers to keep them
+            self.finish(lines, lambda _, v, w: powers(v, m) * self.splat(by, lanes_of(v)))
 
     def _power(self, x: Value, m: Value) -> Value:
         return self.b.arch("exp2_approx", (x - m) * self.f32(LOG2_E))
 
-    def _rmsnorm(self, x: Value) -> None:
-        b, n, g = self.b, self.values, self.group
+    def _rmsnorm(self, lines: Sequence[Line]) -> None:
+        b, n = self.b, self.values
 
         def square(v: Value) -> Value:
             v = self.wide(v)
             return v * v
 
         b.say("The mean square, of this thread, of the warp, of the row.")
-        squares = self.over_warp(self.combined(x, n, self.add, square), self.add)
-        mean = self.total(squares, self.add) * self.f32(1 / self.n)
-        by = self.splat(b.arch("rsqrt_approx", mean + self.f32(self.eps)), g)
-        self.store(self.mapped(lambda v: v[0] * by * v[1], self.again(x), self.weight(0)))
+        squares = [self.over_warp(self.combined(self.values_of(x), n, self.add, square), self.add) for x in lines]
+        early = self._early_weights(lines)
+        parts = self.exchange(*squares)
+        sums = [self.all_lanes([p[i] for p in parts], self.add) for i in range(len(lines))]
+        by = [b.arch("rsqrt_approx", x * self.f32(1 / self.n) + self.f32(self.eps)) for x in sums]
+        weights = early or self._weights()
+        self.finish(lines, lambda i, v, w: v * self.splat(by[i], lanes_of(v)) * w[0], weights)
 
-    def _layernorm(self, x: Value) -> None:
-        """Each thread's mean and squared deviations from it, combined (Chan, Golub, LeVeque 1979)."""
-        b, n, g = self.b, self.values, self.group
-        b.say("The mean of this thread, and how far its elements are from it.")
-        count = self._count()
-        total = self.combined(x, n, self.add, self.wide)
-        mean = total * (self._inverse(count) if isinstance(count, Value) else self.f32(1 / count))
+    def _weights(self) -> list[Value]:
+        return [self.weight(i) for i in range(self.weight_count)]
+
+    def _early_weights(self, lines: Sequence[Line]) -> list[Value]:
+        """They come while the warps exchange their numbers, where registers are free because rows are elsewhere."""
+        registers = self.weight_count * self.values * self.bits // 32
+        return self._weights() if lines[0].slot is not None and not self.held and registers <= 32 else []
+
+    def _layernorm(self, lines: Sequence[Line]) -> None:
+        """Mean and squared deviations from it, combined from groups of elements (Chan, Golub, LeVeque 1979)."""
+        b = self.b
+        b.say("Mean and deviations of this thread, of the warp, then of the row.")
+        own = [self._over_lanes(self._own(self.values_of(x)), min(32, self.c.threads)) for x in lines]
+        early = self._early_weights(lines)
+        if self.warps > 1:
+            n = own[0].elements
+            known = [n] if isinstance(n, Value) else []
+            parts = self.exchange(*(x for of in own for x in of[:2]), *known)
+            for i in range(len(own)):
+                found = [_Moments(p[2 * i], p[2 * i + 1], p[-1] if known else n) for p in parts]
+                while len(found) > 1:
+                    found = [self._merged(p, q) for p, q in zip(found[::2], found[1::2])]
+                own[i] = self._over_lanes(found[0], min(32, self.warps))
+        by = [b.arch("rsqrt_approx", of.deviation * self.f32(1 / self.n) + self.f32(self.eps)) for of in own]
+
+        def normal(i: int, v: Value, w: list[Value]) -> Value:
+            n = lanes_of(v)
+            return (v - self.splat(own[i].mean, n)) * self.splat(by[i], n) * w[0] + w[1]
+
+        self.finish(lines, normal, early or self._weights())
+
+    def _own(self, x: Value) -> _Moments:
+        """Of this thread's elements; nothing of the neutral ones where it has none."""
+        whole = self.chunks * self.width
+        total: _Moments | None = None
+        for start in range(0, whole, GROUP):
+            part = self._of_group(self.part(x, start, min(GROUP, whole - start)), min(GROUP, whole - start))
+            total = part if total is None else self._merged(total, part)
+        if not self.tail:
+            assert total is not None
+            return total
+        b, outside, none = self.b, self._outside_tail(), self.f32(0.0)
+        last = self._of_group(self.part(x, whole, self.width), self.width)
+        assert not isinstance(last.elements, Value)
+        if total is None:
+            total = _Moments(none, none, 0.0)
+            more = last
+        else:
+            more = self._merged(total, last)
+        assert not isinstance(total.elements, Value) and not isinstance(more.elements, Value)
+        return _Moments(
+            b.select(outside, total.mean, more.mean),
+            b.select(outside, total.deviation, more.deviation),
+            b.select(outside, self.f32(total.elements), self.f32(more.elements)),
+        )
+
+    def _of_group(self, x: Value, n: int) -> _Moments:
+        """Of a few elements: first their mean, then how far they are from it."""
+        mean = self.combined(x, n, self.add, self.wide) * self.f32(1 / n)
 
         def square(v: Value) -> Value:
             v = self.wide(v) - self.splat(mean, lanes_of(v))
             return v * v
 
-        deviation = self._over_own(x, square)
-        b.say("Both of the warp, then of the row.")
-        of = self._over_lanes(_Moments(mean, deviation, count), min(32, self.c.threads))
-        if self.warps > 1:
-            known = [of.elements] if isinstance(of.elements, Value) else []
-            parts = [_Moments(p[0], p[1], p[2] if known else of.elements) for p in self.exchange(of[0], of[1], *known)]
-            while len(parts) > 1:
-                parts = [self._merged(p, q) for p, q in zip(parts[::2], parts[1::2])]
-            of = self._over_lanes(parts[0], min(32, self.warps))
-        variance = of.deviation * self.f32(1 / self.n)
-        by, center = self.splat(b.arch("rsqrt_approx", variance + self.f32(self.eps)), g), self.splat(of.mean, g)
-        weights = self.weight(0), self.weight(1)
-        self.store(self.mapped(lambda v: (v[0] - center) * by * v[1] + v[2], self.again(x), *weights))
-
-    def _over_own(self, x: Value, term: Callable[[Value], Value]) -> Value:
-        """The sum over the elements that this thread has; nothing of the neutral ones in their place."""
-        if not self.tail:
-            return self.combined(x, self.values, self.add, term)
-        whole = self.chunks * self.width
-        last = self.combined(self.part(x, whole, self.width), self.width, self.add, term)
-        last = self.b.select(self._outside_tail(), self.f32(0.0), last)
-        if not whole:
-            return last
-        return self.combined(self.part(x, 0, whole), whole, self.add, term) + last
-
-    def _count(self) -> Value | float:
-        """How many elements of the row this thread has."""
-        if not self.tail:
-            return float(self.values)
-        fewer = self.f32(self.chunks * self.width)
-        return self.b.select(self._outside_tail(), fewer, self.f32(self.values))
+        return _Moments(mean, self.combined(x, n, self.add, square), float(n))
 
     def _inverse(self, count: Value) -> Value:
         return self.b.arch("rcp_approx", self.maximum(count, self.f32(1.0)))
@@ -180,10 +210,13 @@ class RowKernel(RowEmitter):
         apart = x.mean - y.mean
         deviation = x.deviation + y.deviation
         m, n = x.elements, y.elements
-        if not isinstance(m, Value) or not isinstance(n, Value):
-            assert not isinstance(m, Value) and m == n
+        if isinstance(m, Value) or isinstance(n, Value):
+            assert isinstance(m, Value) and isinstance(n, Value)
+            by = self._inverse(m + n)
+            mean = (x.mean * m + y.mean * n) * by
+            return _Moments(mean, deviation + apart * apart * (m * n * by), m + n)
+        if m == n:
             mean = (x.mean + y.mean) * self.f32(0.5)
-            return _Moments(mean, deviation + apart * apart * self.f32(m / 2), 2 * m)
-        by = self._inverse(m + n)
-        mean = (x.mean * m + y.mean * n) * by
-        return _Moments(mean, deviation + apart * apart * (m * n * by), m + n)
+        else:
+            mean = x.mean - apart * self.f32(n / (m + n))
+        return _Moments(mean, deviation + apart * apart * self.f32(m * n / (m + n)), m + n)

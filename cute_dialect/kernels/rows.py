@@ -10,7 +10,7 @@ then hold the partial results.  There is one exchange between warps in every ker
 >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
 True
 >>> default_config("softmax", "f32", 4096)
-RowConfig(threads=512, rows=1, cluster=1, stages=0)
+RowConfig(threads=512, rows=1, cluster=1, stages=0, together=1, resident=0)
 """
 
 from __future__ import annotations
@@ -42,14 +42,19 @@ MAX_THREADS, MAX_CLUSTER = 1024, 8
 class RowConfig(NamedTuple):
     """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row.
 
-    ``stages``: there are as many blocks as the GPU holds at once; each goes from row to row.  So many rows are in its
-    shared memory, the one it works on and those that are being loaded; the weights are there too.
+    ``stages``: 0 for rows in registers, 1 for rows in shared memory.  With more, there are as many blocks as the GPU
+    holds at once; each goes from row to row.  So many rows are in its shared memory, the one it works on and those that
+    are being loaded; the weights are there too.
+    ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
+    ``resident``: blocks that an SM should hold, which limits their registers; 0 for 1024 threads.
     """
 
     threads: int
     rows: int = 1
     cluster: int = 1
     stages: int = 0
+    together: int = 1
+    resident: int = 0
 
     @property
     def block(self) -> int:
@@ -136,8 +141,10 @@ def row_kernel(
         raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
     if op == "sum" and c.cluster > 1:
         raise ValueError(f"expected no cluster for a sum, got one of {c.cluster} blocks")
-    if c.stages and (op == "sum" or c.rows > 1):
-        raise ValueError("expected one row a block, and no sum, where rows are in shared memory")
+    if (c.stages or c.together > 1) and (op == "sum" or c.rows > 1):
+        raise ValueError("expected one row a block, and no sum, where rows are in shared memory or worked on together")
+    if c.together > 1 and (op == "softmax" or c.stages > 1):
+        raise ValueError("expected no softmax, and at most one stage, where rows are worked on together")
     from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
     from cute_dialect.kernels.row_ops import RowKernel
     from cute_dialect.kernels.script import Script

@@ -113,13 +113,16 @@ def test_rows_shared_in_other_ways(op: str, how: str) -> None:
 IN_TURN = [
     ("f32", 512, RowConfig(64, stages=2)), ("bf16", 1400, RowConfig(32, 1, 2, stages=3)),
     ("f16", 333, RowConfig(64, 1, 2, stages=2)), ("f16", 70, RowConfig(32, stages=1)),
+    ("f16", 1000, RowConfig(64, 1, 2, stages=1, together=2)), ("f32", 333, RowConfig(64, together=3)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("element, n, config", IN_TURN, ids=str)
 @pytest.mark.parametrize("op", OPS[1:])
 def test_rows_in_turn(op: str, element: str, n: int, config: RowConfig) -> None:
-    """Rows in shared memory, more of them than blocks: slots and partial results are used again."""
+    """Rows in shared memory, more of them than blocks: slots and partial results are used again; several at once."""
+    if op == "softmax" and config.together > 1:
+        config = config._replace(together=1)
     k = compile_cute(row_kernel(op, element, n, config, eps=EPS, sms=2), emit="base").kernel(op)
     data = inputs(op, element, 9, n, n)
     y = np.full_like(data[0], np.nan)
@@ -202,6 +205,7 @@ ERRORS: list[tuple[tuple[object, ...], str]] = [
     (("sum", "f32", 64, RowConfig(32, 64)), "expected blocks of 1 to 1024 threads, got 2048"),
     (("sum", "f32", 64, RowConfig(64, 1, 2)), "expected no cluster for a sum, got one of 2 blocks"),
     (("softmax", "f32", 64, RowConfig(32, 2, stages=1)), "expected one row a block, and no sum, where rows are in"),
+    (("softmax", "f32", 64, RowConfig(32, together=2)), "expected no softmax, and at most one stage, where rows are"),
     (("layernorm", "f16", 32768, RowConfig(1024, stages=2)), "expected rows and weights of at most 229376 bytes a"),
 ]
 
