@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.ahead import Ahead
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.pipelines.validation import Validator
+    from cute_dialect.tools.opt_size import CodeSize
     from cute_dialect.tools.opt_watch import IRDumper, Timing
 
 SEPARATOR = "// -----"
@@ -174,11 +175,16 @@ class Job:
         self.debug = options.flag("debug") or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
         self.timing: Timing | None = None
         self.printer: IRDumper | None = None
+        self.size: CodeSize | None = None
         self.statistics: dict[str, int] = {}
         if options.flag("mlir-timing"):
             from cute_dialect.tools.opt_watch import Timing
 
             self.timing = Timing(start)
+        if options.flag("code-size"):
+            from cute_dialect.tools.opt_size import CodeSize
+
+            self.size = CodeSize()
         if any(name.startswith("mlir-print-ir-") for name in (*options.flags, *options.values)):
             from cute_dialect.tools.opt_watch import IRDumper
 
@@ -208,6 +214,8 @@ class Job:
                 outputs.append(b"")
         if self.timing is not None:
             sys.stderr.write(self.timing.table())
+        if self.size is not None:
+            sys.stderr.write(self.size.table())
         if self.options.flag("mlir-pass-statistics"):
             from cute_dialect.tools.opt_watch import statistics_text
 

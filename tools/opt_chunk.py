@@ -27,7 +27,7 @@ def process(
     """What a piece prints to; None if something was reported to ``engine``."""
     options = job.options
     now = perf_counter()
-    if not job.steps and job.printer is None:
+    if not job.steps and job.printer is None and job.size is None:
         module = _parse(job, engine, source)
         if module is None:
             return None
@@ -44,7 +44,7 @@ def process(
     from cute_dialect.pipelines.runner import IR, Runner
 
     context = job.context()
-    observers = [o for o in (job.printer, job.timing) if o is not None]
+    observers = [o for o in (job.printer, job.timing, job.size) if o is not None]
     runner = Runner(
         context,
         engine,
@@ -65,6 +65,8 @@ def process(
         return None
     if job.printer is not None:
         job.printer.start(ir, chunk.number)
+    if job.size is not None:
+        job.size.start(ir)
     ok = runner.run(ir, job.steps)
     if job.timing is not None and runner.hand_over_seconds:
         job.timing.add("hand over to upstream MLIR", runner.hand_over_seconds)
@@ -72,6 +74,8 @@ def process(
         job.statistics[name] = job.statistics.get(name, 0) + count
     if not ok:
         return None
+    if job.size is not None and ir.upstream is not None:
+        job.size.objects(ir.upstream.objects())
     now = perf_counter()
     result = _emit(job, engine, ir)
     _lap(job, "print", now)

@@ -81,6 +81,7 @@ GROUPS: tuple[Group, ...] = (
             Row("mlir-print-ir-tree-dir", "value", "DIR", "print each of these into a file of DIR"),
             Row("mlir-timing", "flag", "", "say how long each step took"),
             Row("mlir-pass-statistics", "flag", "", "say what passes counted"),
+            Row("code-size", "flag", "", "say how many ops each step leaves, and how many bytes a kernel becomes"),
             Row("debug", "flag", "", "show the Python traceback of an internal error"),
         ),
     ),

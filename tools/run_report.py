@@ -71,7 +71,8 @@ class Report:
                 if k["name"] == plan.kernel:
                     spilled = int(k["spill_stores"]) + int(k["spill_loads"])
                     self.line(
-                        f"  ptxas   {k['registers']} registers, {spilled} bytes spilled, {k['smem']} bytes shared"
+                        f"  ptxas   {k['registers']} registers, {spilled} bytes spilled, {k['smem']} bytes shared, "
+                        f"{k.get('code', 0)} bytes of code"
                     )
         if plan.empty:
             self.line("  time    nothing to do: no elements")
