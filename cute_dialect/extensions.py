@@ -20,7 +20,7 @@ _OPS: Mapping[str, tuple[str, ...]] = {
         "cute.sparse_gemm", "cute.tiled.mma.layout_E_tv", "cute.tiled.mma.make_fragment_E",
         "cute.tiled.mma.partition_E", "cute.tiled.mma.partition_shape_E",
     ),
-    "arch_sparse_mma": ("cute_nvgpu.arch.mma_sp",),
+    "arch_sparse_mma": ("cute_nvgpu.arch.mma_sp", "cute_nvgpu.arch.wgmma_sp"),
     "im2col": (
         *(f"cute_nvgpu.make_tma_{n}_im2col" for n in ("load", "reduce", "store")), "cute_nvgpu.arch.make_im2col_map",
         *(f"cute_nvgpu.arch.tma_{n}_im2col" for n in ("load", "prefetch", "reduce", "store")),
@@ -61,7 +61,7 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "nvgpu_im2col_types": tuple(f"cute_nvgpu.atom.tma_{n}_im2col" for n in ("load", "reduce", "store")),
     "nvgpu_mma_types": (
         "cute.tiled_mma",
-        *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sp", "mma_sync", "universal_fma", "wgmma")),
+        *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sp", "mma_sync", "universal_fma", "wgmma", "wgmma_sp")),
     ),
     "nvgpu_tma_types": tuple(f"cute_nvgpu.atom.{n}" for n in ("tma_load", "tma_reduce", "tma_store")),
 }  # fmt: skip

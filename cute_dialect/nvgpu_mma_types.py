@@ -7,7 +7,8 @@ The row itself (fragments, registers, how it is emitted) is looked up when it is
 * ``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a`` and ``dp2a`` of one thread;
 * ``!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>``: ``mma.sync`` of a warp (of a quad-pair for 8x8x4 on f16);
 * ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, whose A is sparse;
-* ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warp group.
+* ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warp group;
+* ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: the same with a sparse A.
 
 The element types are those of (D, A, B, C); single bits are ``i1``.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 
 _Parsed = TypeVar("_Parsed")
+_NEGATES = {"negate_a": "A", "negate_b": "B"}
 
 
 class MmaKey(NamedTuple):
@@ -41,6 +43,7 @@ class MmaKey(NamedTuple):
 
     ``types``: elements of D, A, B, C.  ``source_a``: "smem" or "rmem" (wgmma).  ``majors``: of A and B, "k" or "mn".
     ``bit_op``: "xor" or "and" for single bits.  ``selector``: which threads are asked for the metadata of a sparse A.
+    ``negate``: operands that enter with the opposite sign, "A", "B" or "AB".
     """
 
     shape: tuple[int, int, int]
@@ -50,6 +53,7 @@ class MmaKey(NamedTuple):
     saturate: bool = False
     bit_op: str = ""
     selector: int = 0
+    negate: str = ""
 
 
 def element_name(element: Attribute) -> str:
@@ -65,7 +69,7 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
     """Base of the MMA atom types."""
 
     OPTIONS: ClassVar[frozenset[str]] = frozenset()
-    """Which of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector`` may follow the types."""
+    """Which of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``, ``negate`` may follow the types."""
     SPARSE: ClassVar[bool] = False
     """Whether A is sparse: then it comes with an operand E."""
 
@@ -108,7 +112,10 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
         if word == "selector" and "selector" in cls.OPTIONS:
             parser.parse_punctuation("=")
             return key._replace(selector=parser.parse_integer(allow_boolean=False))
-        known = [w for o in sorted(cls.OPTIONS) for w in (("and", "xor") if o == "bit_op" else (o,))]
+        if word in _NEGATES and "negate" in cls.OPTIONS:
+            return key._replace(negate="".join(sorted({*key.negate, _NEGATES[word]})))
+        several = {"bit_op": ("and", "xor"), "negate": tuple(_NEGATES)}
+        known = [w for o in sorted(cls.OPTIONS) for w in several.get(o, (o,))]
         parser.raise_error(f"expected one of {', '.join(known)}, got '{word}'" if known else "expected '>'", at)
 
     def print_parameter(self, printer: Printer) -> None:
@@ -126,6 +133,9 @@ class MmaAtomType(Data[MmaKey], TypeAttribute):
             printer.print_string(f", {key.bit_op}")
         if key.selector:
             printer.print_string(f", selector = {key.selector}")
+        for word, operand in _NEGATES.items():
+            if operand in key.negate:
+                printer.print_string(f", {word}")
         printer.print_string(">")
 
     @property
@@ -250,28 +260,40 @@ class MmaSyncType(MmaAtomType):
 
 @irdl_attr_definition
 class WgmmaType(MmaAtomType):
-    """``!cute_nvgpu.atom.wgmma<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate]>``
+    """``!cute_nvgpu.atom.wgmma<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate] [, negate_a]
+    [, negate_b]>``
 
-    ``A`` and ``major`` may be left out: A in shared memory, both k-major.
+    ``A`` and ``major`` may be left out: A in shared memory, both k-major.  ``negate_a``, ``negate_b``: -A, -B instead of
+    A, B, of floats (the instruction's scale of -1).
     """
 
     name = "cute_nvgpu.atom.wgmma"
-    OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate"})
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate", "negate"})
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        from cute_dialect.arch.elements import bits_of
-        from cute_dialect.arch.errors import AtomError
         from cute_dialect.arch.table import find_wgmma
 
-        d, a, b, c = names
-        m, n, k = key.shape
-        if c != d:
-            raise AtomError(f"expected the same element type for C as for D ({d}), got {c}")
-        depth = 256 // bits_of(a)
-        if m != 64 or k != depth:
-            raise AtomError(f"expected 64x{n}x{depth} for wgmma on {a}, got {m}x{n}x{k}")
-        return find_wgmma(n, (d, a, b), key.source_a, key.majors, key.saturate)
+        return find_wgmma(*_wgmma_key(key, names, 256, "wgmma"))
+
+
+def _wgmma_key(
+    key: MmaKey, names: tuple[str, str, str, str], depth_bits: int, what: str
+) -> tuple[int, tuple[str, str, str], str, tuple[str, str], bool]:
+    """What to look up; ``depth_bits``: K elements of A in bits.  Raises AtomError for another shape."""
+    from cute_dialect.arch.elements import bits_of
+    from cute_dialect.arch.errors import AtomError
+
+    d, a, b, c = names
+    m, n, k = key.shape
+    if c != d:
+        raise AtomError(f"expected the same element type for C as for D ({d}), got {c}")
+    depth = depth_bits // bits_of(a)
+    if m != 64 or k != depth:
+        raise AtomError(f"expected 64x{n}x{depth} for {what} on {a}, got {m}x{n}x{k}")
+    if key.negate and d == "i32":
+        raise AtomError(f"expected floats where operands are negated, got {a} and {b}")
+    return n, (d, a, b), key.source_a, key.majors, key.saturate
 
 
 @irdl_attr_definition
@@ -292,6 +314,27 @@ class MmaSpType(MmaAtomType):
         from cute_dialect.arch.table import find_mma_sp
 
         row = find_mma_sp(key.shape, names, key.saturate)
+        check_selector(row, key.selector)
+        return row
+
+
+@irdl_attr_definition
+class WgmmaSpType(MmaAtomType):
+    """``!cute_nvgpu.atom.wgmma_sp<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate]
+    [, selector = S] [, negate_a] [, negate_b]>``
+
+    ``wgmma`` with a sparse A, as :class:`MmaSpType`; K is twice that of the dense atom.
+    """
+
+    name = "cute_nvgpu.atom.wgmma_sp"
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate", "selector", "negate"})
+    SPARSE: ClassVar[bool] = True
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        from cute_dialect.arch.table import find_wgmma_sp
+
+        row = find_wgmma_sp(*_wgmma_key(key, names, 512, "wgmma with a sparse A"))
         check_selector(row, key.selector)
         return row
 
@@ -395,7 +438,8 @@ def tiled(data: TiledMmaData) -> TiledMma:
     if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):
         raise AlgebraError(f"expected _ as the permutation of K of the sparse atom {data.atom}")
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
-        raise AlgebraError("expected a static atom layout and a static permutation")
+        both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
+        raise AlgebraError(f"expected a static atom layout and a static permutation, got {both}")
     mma = TiledMma(row.shape_mnk, row.thr_id, data.atom_layout, data.permutation)
     counts = data.atom_layout.shape
     assert isinstance(counts, tuple)
@@ -434,7 +478,10 @@ def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str
             parser.raise_error(f"invalid{what} '{string}': {e}", at + 1 + e.position)
 
 
-ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType, WgmmaType, MmaSpType]
+AsyncMmaType = WgmmaType | WgmmaSpType
+"""The atoms of a warp group, whose products are asynchronous."""
+
+ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType, WgmmaType, MmaSpType, WgmmaSpType]
 """Types of ``cute_nvgpu``."""
 
 CUTE_ATTRS: list[type[Attribute]] = [TiledMmaType]

@@ -1,8 +1,8 @@
 """The instructions of NVIDIA GPUs as tables: copy and MMA atoms, shared-memory and tensor-map descriptors.
 
 ``ATOMS`` maps names to atoms; nothing is made before it is asked for.  The tables of the generations are in ``sm61`` to
-``sm90``, ``mma_sp``, ``matrix_copy``, ``async_copy`` and ``universal``; ``gmma`` and ``descriptors`` hold what WGMMA
-reads from shared memory, ``tma`` the tensor maps.  ``python -m cute_dialect.arch`` lists the table.
+``sm90``, ``mma_sp``, ``wgmma_sp``, ``matrix_copy``, ``async_copy`` and ``universal``; ``gmma`` and ``descriptors`` hold
+what WGMMA reads from shared memory, ``tma`` the tensor maps.  ``python -m cute_dialect.arch`` lists the table.
 
 >>> from cute_dialect.arch import ATOMS
 >>> ATOMS["SM75_U32x4_LDSM_N"].dst
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         find_tma,
         find_universal,
         find_wgmma,
+        find_wgmma_sp,
         mma_atom,
     )
 
@@ -46,6 +47,7 @@ _HOME = {
         "find_tma",
         "find_universal",
         "find_wgmma",
+        "find_wgmma_sp",
         "mma_atom",
     ),
 }
@@ -86,5 +88,6 @@ __all__ = [
     "find_tma",
     "find_universal",
     "find_wgmma",
+    "find_wgmma_sp",
     "mma_atom",
 ]

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.int_tuple import is_static, product, tree_leaves
 from cute_dialect.algebra.layout import coalesce, recast_layout
 from cute_dialect.algebra.make import make_layout
@@ -204,6 +205,8 @@ def derive(
 def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: Swizzle | None = None) -> OperandView:
     """The view of operand "A" or "B" of a wgmma atom in a tile (X, K) of shared memory; errors as :func:`derive`.
 
+    ``steps`` count 32 bytes along K, also for B of a sparse atom, which reads 64 at once.
+
     >>> from cute_dialect.arch import find_wgmma
     >>> from cute_dialect.arch.gmma import smem_tile
     >>> atom = find_wgmma(128, ("f32", "bf16", "bf16"), majors=("k", "mn"))
@@ -214,7 +217,42 @@ def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: 
     if source != "smem":
         raise DescriptorError(f"expected an atom that reads {operand} from shared memory, got {atom.name}", operand)
     major = atom.major_a if operand == "A" else atom.major_b
-    return derive(layout, atom.element(operand), major, pointer_swizzle=pointer_swizzle, x=atom.tile(operand)[0])
+    view = derive(layout, atom.element(operand), major, pointer_swizzle=pointer_swizzle, x=atom.tile(operand)[0])
+    if atom.metadata is not None and operand == "B":
+        expect_depth(view, 2)
+    return view
+
+
+def expect_depth(view: OperandView, times: int) -> None:
+    """Raise DescriptorError unless the view's one descriptor reaches so many times 32 bytes along K.
+
+    ``view``: of a tile of just that depth.  B of a sparse product is read 64 bytes deep: rows of a 32-byte swizzle are
+    too short for that, and what follows must lie at the stride within the first 32 bytes.
+
+    >>> expect_depth(derive(Layout("(8,32):(32,1)"), "f16", pointer_swizzle=Swizzle(2, 4, 3)), 2)
+    >>> expect_depth(derive(Layout("(8,(16,2)):(16,(1,128))"), "f16", pointer_swizzle=Swizzle(1, 4, 3)), 2)
+    Traceback (most recent call last):
+    cute_dialect.arch.errors.DescriptorError: K: expected rows of 64 bytes or no swizzle for a sparse product, got 32
+    """
+    d = view.descriptor
+    if d.major == "k" and 0 < d.width < 32 * times:
+        raise DescriptorError(
+            f"expected rows of {32 * times} bytes or no swizzle for a sparse product, got {d.width}", "K"
+        )
+    if d.major == "k":
+        step = 2 if d.width else 2 * (d.lbo >> 4)
+    else:
+        step = 2 * ((d.sbo if d.width else d.lbo) >> 4)
+    rest = layout_modes(view.steps)[1]
+    for i in range(times):
+        have = evaluate(i, rest)
+        assert isinstance(have, int)
+        if have != i * step:
+            raise DescriptorError(
+                f"expected one stride along the {32 * times} bytes that a sparse product reads, {16 * step} bytes to "
+                f"the next 32, got {16 * have - 16 * (i - 1) * step}",
+                "K",
+            )
 
 
 # ------------------------------------------------------------------------------------------------------------- checks
@@ -332,4 +370,4 @@ def _step(mode: Layout, bits: int, which: str) -> Layout:
     return raw_layout(mode.shape, walk(mode.shape, mode.stride))
 
 
-__all__ = ["MatrixDescriptor", "OperandView", "derive", "derive_for"]
+__all__ = ["MatrixDescriptor", "OperandView", "derive", "derive_for", "expect_depth"]

@@ -53,13 +53,14 @@ def rows() -> Iterator[Row]:
         integer = d == "i32"
         for n in INTEGER_N if integer else FLOAT_N:
             for source in ("smem", "rmem"):
-                for majors in _majors(a, source):
+                for majors in majors_of(a, source):
                     for saturate in (False, True) if integer else (False,):
                         name = wgmma_name(n, (d, a, b), source, majors, saturate)
-                        yield name, partial(_wgmma, name, n, (d, a, b), source, majors, saturate)
+                        yield name, partial(wgmma, name, n, (d, a, b), source, majors, saturate)
 
 
-def _majors(a: str, source: str) -> tuple[str, ...]:
+def majors_of(a: str, source: str) -> tuple[str, ...]:
+    """The majors that wgmma has for elements ``a``, and A from there, in BLAS notation."""
     if bits_of(a) != 16:
         return ("TN",)
     return ("TN", "TT", "NN", "NT") if source == "smem" else ("TN", "TT")
@@ -78,7 +79,8 @@ def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "
     return f"SM90_64x{n}x{k}_{letters}_{'SS' if source == 'smem' else 'RS'}_{majors}{'_SATURATE' if saturate else ''}"
 
 
-def _wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: str, saturate: bool) -> MmaAtom:
+def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: str, saturate: bool) -> MmaAtom:
+    """The atom of ``wgmma.mma_async`` of these types of D, A, B; see :func:`wgmma_name`."""
     d, a, b = types
     if n not in (INTEGER_N if d == "i32" else FLOAT_N):
         raise AtomError(f"expected N among the shapes of wgmma, got {n}", name)
@@ -146,4 +148,4 @@ def _words(name: str, values: int) -> Registers:
     return Registers(held.type, held.count, held.values, "i32")
 
 
-__all__ = ["FLOAT_N", "INTEGER_N", "TYPES", "rows", "wgmma_name"]
+__all__ = ["FLOAT_N", "INTEGER_N", "TYPES", "majors_of", "rows", "wgmma", "wgmma_name"]

@@ -26,7 +26,19 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import async_copy, matrix_copy, mma_sp, sm61, sm70, sm75, sm80, sm89, sm90, universal
+    from cute_dialect.arch import (
+        async_copy,
+        matrix_copy,
+        mma_sp,
+        sm61,
+        sm70,
+        sm75,
+        sm80,
+        sm89,
+        sm90,
+        universal,
+        wgmma_sp,
+    )
 
     sources = (
         universal.rows,
@@ -39,6 +51,7 @@ def _makers() -> dict[str, Callable[[], Atom]]:
         sm89.rows,
         mma_sp.rows,
         sm90.rows,
+        wgmma_sp.rows,
         matrix_copy.store_rows,
         async_copy.bulk_rows,
         async_copy.tma_rows,
@@ -209,8 +222,31 @@ def find_wgmma(
     >>> find_wgmma(256, ("f32", "f16", "f16"), "smem", ("k", "mn")).name
     'SM90_64x256x16_F32F16F16_SS_TT'
     """
+    from cute_dialect.arch.sm90 import wgmma_name
+
+    return mma_atom(wgmma_name(n, types, source_a, _wgmma_letters(n, types, source_a, majors), saturate))
+
+
+def find_wgmma_sp(
+    n: int,
+    types: tuple[str, str, str],
+    source_a: str = "smem",
+    majors: tuple[str, str] = ("k", "k"),
+    saturate: bool = False,
+) -> MmaAtom:
+    """The warp-group atom 64×N with a sparse A, of these types of D, A, B; as :func:`find_wgmma`.
+
+    >>> find_wgmma_sp(64, ("i32", "i8", "i8"), "rmem").name
+    'SM90_SPARSE_64x64x64_S32S8S8_RS_TN'
+    """
+    from cute_dialect.arch.wgmma_sp import wgmma_sp_name
+
+    return mma_atom(wgmma_sp_name(n, types, source_a, _wgmma_letters(n, types, source_a, majors), saturate))
+
+
+def _wgmma_letters(n: int, types: tuple[str, str, str], source_a: str, majors: tuple[str, str]) -> str:
     from cute_dialect.arch.elements import bits_of
-    from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES, wgmma_name
+    from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES
 
     if types not in TYPES:
         known = ", ".join(" ".join(t) for t in TYPES)
@@ -223,8 +259,7 @@ def find_wgmma(
             raise AtomError(f"expected a k-major operand: {types[1]} has no other in wgmma, got {major}-major", what)
     if majors[0] != "k" and source_a == "rmem":
         raise AtomError(f"expected a k-major operand in registers, got {majors[0]}-major", "A")
-    letters = ("T" if majors[0] == "k" else "N") + ("N" if majors[1] == "k" else "T")
-    return mma_atom(wgmma_name(n, types, source_a, letters, saturate))
+    return ("T" if majors[0] == "k" else "N") + ("N" if majors[1] == "k" else "T")
 
 
 def find_universal(bits: int) -> CopyAtom:
@@ -286,5 +321,6 @@ __all__ = [
     "find_tma",
     "find_universal",
     "find_wgmma",
+    "find_wgmma_sp",
     "mma_atom",
 ]

@@ -20,6 +20,7 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo
 from cute_dialect.interp.memory import SMEM_ORIGIN
+from cute_dialect.interp.sparse import expand_warpgroup
 from cute_dialect.interp.types import float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Pending, Value, to_lanes
 
@@ -36,7 +37,10 @@ _I32 = int_leaf(32)
 
 
 class Shape(NamedTuple):
-    """What an instruction computes. `d`: f32, f16, s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn"."""
+    """What an instruction computes. `d`: f32, f16, s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn".
+
+    `selector`: of the metadata of a sparse A; -1 where A is dense.
+    """
 
     n: int
     k: int
@@ -48,6 +52,12 @@ class Shape(NamedTuple):
     scale_a: int = 1
     scale_b: int = 1
     saturate: bool = False
+    selector: int = -1
+
+    @property
+    def depth_a(self) -> int:
+        """Elements of a row of A that there are: half of `k` where A is sparse."""
+        return self.k if self.selector < 0 else self.k // 2
 
     @property
     def registers(self) -> int:
@@ -64,6 +74,7 @@ class Instruction:
         self.number = number
         self.a: int | list[list[Array]] = 0  # descriptor, or registers of each warp
         self.b = 0
+        self.metadata: list[Array] = [np.zeros(32, np.int32)] * WARPS  # of a sparse A, the register of each warp
         self.scale_d = True
         self.issued = 0
         self.chained: Instruction | None = None  # the instruction whose accumulators this one goes on with
@@ -148,8 +159,12 @@ def issue(
     scale_d: bool,
     leaf: Leaf,
     info: OpInfo,
+    metadata: Value = 0,
 ) -> list[Pending]:
-    """One warp issues an instruction; its accumulator registers, pending. `a`: descriptor or registers."""
+    """One warp issues an instruction; its accumulator registers, pending.
+
+    `a`: descriptor or registers; `metadata`: register of a sparse A.
+    """
     if g.mask.bits is not None:
         raise Fault("sync", f"wgmma: expected all 32 threads of the warp, got {g.mask.n}")
     block = g.launch.blocks[g.block_of(0)]
@@ -177,6 +192,8 @@ def issue(
         assert isinstance(i.a, list)
         values = [v.result() if isinstance(v, Pending) else v for v in a]
         i.a[at] = [np.array(to_lanes(v, _I32, 32)) for v in values]
+    if shape.selector >= 0:
+        i.metadata[at] = np.array(to_lanes(metadata, _I32, 32))
     chained = _chain(acc, at)
     if not lane.fenced and (chained is None or not isinstance(a, int)):
         raise Fault(
@@ -263,9 +280,11 @@ def execute(i: Instruction, block: Block) -> None:
     """D = A·B + D of one instruction."""
     s = i.shape
     if isinstance(i.a, int):
-        a = read_operand(block, i.a, 64, s.k, s.a, s.a_major, i.info)
+        a = read_operand(block, i.a, 64, s.depth_a, s.a, s.a_major, i.info)
     else:
         a = decode(np.array(i.a), s)
+    if s.selector >= 0:
+        a = expand_warpgroup(a, i.metadata, s.a, s.selector)
     b = read_operand(block, i.b, s.n, s.k, s.b, s.b_major, i.info)
     total = a @ b.T
     if s.scale_a * s.scale_b < 0:
@@ -319,7 +338,7 @@ def decode(regs: Array, s: Shape) -> Array:
     per = 4 // _BYTES[s.a]
     raw = np.ascontiguousarray(regs.astype(np.int32)).reshape(4, 2, 2, 8, 4, 1)  # w half h g t
     elems = raw.view(_dtype(s.a)).reshape(4, 2, 2, 8, 4, per)
-    return _wide(elems, s.a).transpose(0, 2, 3, 1, 4, 5).reshape(64, s.k)
+    return _wide(elems, s.a).transpose(0, 2, 3, 1, 4, 5).reshape(64, s.depth_a)
 
 
 def _dtype(kind: str) -> np.dtype[np.generic]:
@@ -381,9 +400,9 @@ def operand_units(i: Instruction, warp: int) -> list[Array]:
     s = i.shape
     out: list[Array] = []
     if isinstance(i.a, int):
-        at = operand_index(i.a & 0xFFFF_FFFF_FFFF_FFFF, 64, s.k, _BYTES[s.a], s.a_major)
+        at = operand_index(i.a & 0xFFFF_FFFF_FFFF_FFFF, 64, s.depth_a, _BYTES[s.a], s.a_major)
         _inside(at, i.a)
-        out.append(_rows(i.a & 0xFFFF_FFFF_FFFF_FFFF, s.k, _BYTES[s.a], s.a_major, warp))
+        out.append(_rows(i.a & 0xFFFF_FFFF_FFFF_FFFF, s.depth_a, _BYTES[s.a], s.a_major, warp))
     at = operand_index(i.b & 0xFFFF_FFFF_FFFF_FFFF, s.n, s.k, _BYTES[s.b], s.b_major)
     _inside(at, i.b)
     out.append(at[3])

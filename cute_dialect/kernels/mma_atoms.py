@@ -8,9 +8,9 @@ below a byte come as words: A, B ``(32, registers)`` of i32, each thread's regis
 ``(M,K/2)``, E the words of metadata ``(M,K/columns)``, row-major.  Threads that the selector does not name get other
 metadata, so that the result shows who was asked.
 
-:func:`wgmma_cases` are ``wgmma``.  Their kernels take ``(A, B, D)`` and compute ``D = 2 * A * B``: A and B, two
-instructions deep, are put into shared memory in the layout of the case; a first gemm starts the accumulators, a second
-adds to them.
+:func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``.  Their kernels take ``(A, B, D)`` and compute
+``D = 2 * A * B``: A and B, two instructions deep, are put into shared memory in the layout of the case; a first gemm
+starts the accumulators, a second adds to them.  Where A is sparse they take ``(A, B, E, D)``.
 
 ``python -m cute_dialect.kernels.mma_atoms FOLDER`` compiles them for the GPU tests.
 """
@@ -25,7 +25,7 @@ from cute_dialect.kernels.builder import Builder, Value
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import MmaAtom
 
-__all__ = ["MmaCase", "build", "kernels", "register_cases", "sparse_cases", "wgmma_cases"]
+__all__ = ["MmaCase", "build", "kernels", "register_cases", "sparse_cases", "wgmma_cases", "wgmma_sparse_cases"]
 
 WARP = 32
 OTHER_METADATA = 0x44444444
@@ -65,7 +65,7 @@ class MmaCase(NamedTuple):
     def tile(self) -> tuple[int, int, int]:
         """(M, N, K) of the kernel's operands."""
         m, n, k = self.atom.shape_mnk
-        if self.atom.family == "wgmma":
+        if self.atom.family in ("wgmma", "wgmma_sp"):
             return m, n, 2 * k
         am, an = _atom_counts(self.atom)
         return m * am, n * an, k
@@ -86,11 +86,11 @@ def atom_type(atom: MmaAtom, selector: int = 0) -> str:
     names = ",".join("i1" if t == "b1" else t for t in (atom.d, atom.a, atom.b, atom.c))
     text = f"{'x'.join(map(str, atom.shape_mnk))}, ({names})"
     majors = f", major = ({atom.major_a}, {atom.major_b})"
-    if atom.family == "wgmma":
+    if atom.family in ("wgmma", "wgmma_sp"):
         text += f", A = {atom.source_a}{majors}"
     elif (atom.major_a, atom.major_b) != ("k", "k"):
         text += majors
-    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma") and atom.emit["saturate"]:
+    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma", "wgmma_sp") and atom.emit["saturate"]:
         text += ", saturate"
     if atom.emit.kind == "mma_sync" and atom.emit["bit_op"]:
         text += f", {atom.emit['bit_op']}"
@@ -162,11 +162,39 @@ def wgmma_cases() -> Iterator[MmaCase]:
         yield MmaCase(f"{name}_FLAG", name, flag=True)
 
 
+def wgmma_sparse_cases() -> Iterator[MmaCase]:
+    """``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector; B takes swizzles of 64 bytes and more."""
+    from cute_dialect.arch.sm90 import FLOAT_N, TYPES, majors_of
+    from cute_dialect.arch.wgmma_sp import wgmma_sp_name
+
+    for types in TYPES:
+        for source in ("smem", "rmem"):
+            for majors in majors_of(types[1], source):
+                for saturate in (False, True) if types[0] == "i32" else (False,):
+                    name = wgmma_sp_name(64, types, source, majors, saturate)
+                    yield MmaCase(name, name)
+    for n in FLOAT_N:
+        if n != 64:
+            name = wgmma_sp_name(n, ("f32", "f16", "f16"), "smem")
+            yield MmaCase(name, name)
+    for width in (0, 32, 64):
+        for types in (("f32", "f16", "f16"), ("f32", "tf32", "tf32"), ("i32", "i8", "ui8")):
+            for majors in ("TN", "NT") if types[1] == "f16" else ("TN",):
+                name = wgmma_sp_name(64, types, "smem", majors)
+                yield MmaCase(f"{name}_SW{width}", name, width)
+    for source in ("smem", "rmem"):
+        for types in (("f32", "bf16", "bf16"), ("f32", "tf32", "tf32")):
+            name = wgmma_sp_name(64, types, source)
+            yield MmaCase(f"{name}_SEL1", name, selector=1)
+        name = wgmma_sp_name(64, ("f32", "bf16", "bf16"), source)
+        yield MmaCase(f"{name}_FLAG", name, flag=True)
+
+
 def kernels(cases: Iterable[MmaCase]) -> str:
     """The text of one module with these kernels."""
     b = Builder()
     for case in cases:
-        (_wgmma if case.atom.family == "wgmma" else _registers)(b, case)
+        (_registers if case.atom.source_b == "rmem" else _wgmma)(b, case)
     return b.text()
 
 
@@ -218,11 +246,9 @@ def _metadata(b: Builder, case: MmaCase, mma: Value, tensor: Value, tid: Value) 
     assert held is not None
     part = b.partition("E", mma, tensor, tid)
     fragment = b.op("cute.tiled.mma.make_fragment_E", mma, part)
-    _copy(b, part, fragment)
-    vector = b.load_vec(fragment)
-    word = b.op("llvm.bitcast", vector, type="i32")
-    asked = (tid % 4 // (4 // held.selectors)).eq(case.selector)
-    b.store_vec(b.op("llvm.bitcast", b.select(asked, word, OTHER_METADATA), type=vector.type), fragment)
+    b.do("cute.fill", fragment, b.constant(OTHER_METADATA & ((1 << 4 * held.groups) - 1), held.element))
+    with b.if_((tid % 4 // (4 // held.selectors)).eq(case.selector)):
+        _copy(b, part, fragment)
     return fragment
 
 
@@ -258,38 +284,50 @@ def _loaded(b: Builder, case: MmaCase, mma: Value, operand: str, tensor: Value, 
 def _wgmma(b: Builder, case: MmaCase) -> None:
     atom = case.atom
     m, n, k = case.tile
-    parameters = {"A": _tensor(atom.a, (m, k)), "B": _tensor(atom.b, (n, k)), "D": _tensor(atom.d, (m, n))}
+    ka = k if atom.metadata is None else k // 2
+    parameters = {"A": _tensor(atom.a, (m, ka)), "B": _tensor(atom.b, (n, k))}
+    if atom.metadata is not None:
+        parameters["E"] = _tensor(atom.metadata.element, (m, k // atom.metadata.columns))
+    parameters["D"] = _tensor(atom.d, (m, n))
     if case.flag:
         parameters["more"] = "i32"
-    with b.kernel(case.name, parameters, threads=128) as (pa, pb, pd, *more):
+    with b.kernel(case.name, parameters, threads=128) as (pa, pb, *rest):
+        pe = rest.pop(0) if atom.metadata is not None else None
+        pd, *more = rest
         tid = b.thread_id()
         mma = _tiled_mma(b, case, "(1,1,1):(0,0,0)")
-        shared = {"B": (pb, n, atom.major_b, atom.b)}
+        # The 64 bytes of B that a sparse product reads at once do not fit into rows of 32.
+        wide = 64 if atom.metadata is not None and case.swizzle == 32 and atom.major_b == "k" else case.swizzle
+        shared = {"B": (pb, n, k, atom.major_b, atom.b, wide)}
         if atom.source_a == "smem":
-            shared["A"] = (pa, m, atom.major_a, atom.a)
+            shared["A"] = (pa, m, ka, atom.major_a, atom.a, case.swizzle)
         parts: dict[str, Value] = {}
-        for operand, (source, x, major, elt) in shared.items():
-            smem = b.alloc_smem(_smem_type(elt, major, case.swizzle, (x, k)))
-            with b.for_(0, x * k, 128) as loop:
+        for operand, (source, x, depth, major, elt, width) in shared.items():
+            smem = b.alloc_smem(_smem_type(elt, major, width, (x, depth)))
+            with b.for_(0, x * depth, 128) as loop:
                 where = tid + loop.iv
                 b.store(smem, where, b.load(source, where))
             parts[operand] = b.partition(operand, mma, smem, tid)
         if atom.source_a == "rmem":
             parts["A"] = _loaded(b, case, mma, "A", pa, tid)
+        if pe is not None:
+            parts["E"] = _metadata(b, case, mma, pe, tid)
         b.run("fence_proxy_async")
         b.run("barrier")
         target = b.partition("C", mma, pd, tid)
         acc = b.op("cute.tiled.mma.make_fragment_C", mma, target)
         b.run("wgmma_fence")
-        b.gemm(mma, acc, parts["A"], parts["B"])
+        gemm = "cute.gemm" if pe is None else "cute.sparse_gemm"
+        operands = [parts[x] for x in "ABE" if x in parts]
+        b.do(gemm, mma, acc, *operands)
         b.run("wgmma_commit_group")
         b.run("wgmma_wait_group", n=0)
         b.run("wgmma_fence", acc)
         if more:
             flagged = b.op("cute.atom.set_value", mma, more[0].ne(0), field=b.type('"accumulate"'))
-            b.gemm(flagged, acc, parts["A"], parts["B"])
+            b.do(gemm, flagged, acc, *operands)
         else:
-            b.gemm(mma, acc, parts["A"], parts["B"], acc)
+            b.do(gemm, mma, acc, *operands, acc)
         b.run("wgmma_commit_group")
         b.run("wgmma_wait_group", acc, n=0)
         _copy(b, acc, target)
@@ -311,14 +349,19 @@ def _smem_type(element: str, major: str, width: int, tile: tuple[int, int]) -> s
 
 
 def build(folder: str, chip: str = "sm_90a") -> list[str]:
-    """Compile the modules into ``folder/mma_atoms_registers``, ``…_sparse`` and ``…_wgmma``; what ptxas says."""
+    """Compile into ``folder/mma_atoms_registers``, ``…_sparse``, ``…_wgmma``, ``…_wgmma_sparse``; what ptxas says."""
     import os
 
     from cute_dialect.pipelines import compile as compile_cute
     from cute_dialect.pipelines.artifact import save_artifact
 
     reports: list[str] = []
-    for name, cases in (("registers", register_cases()), ("sparse", sparse_cases()), ("wgmma", wgmma_cases())):
+    for name, cases in (
+        ("registers", register_cases()),
+        ("sparse", sparse_cases()),
+        ("wgmma", wgmma_cases()),
+        ("wgmma_sparse", wgmma_sparse_cases()),
+    ):
         folder_name = os.path.join(folder, f"mma_atoms_{name}")
         module = compile_cute(kernels(cases), chip=chip, features="+ptx87", filename=f"mma_atoms_{name}.mlir")
         save_artifact(module.artifact._replace(stages=()), folder_name)

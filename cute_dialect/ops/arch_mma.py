@@ -153,13 +153,18 @@ class WgmmaOp(ProductOp):
     def check_types(self) -> None:
         """Raise AlgebraError unless atom, flags and operands fit."""
         super().check_types()
-        accumulate = self.properties["accumulate"]
-        assert isinstance(accumulate, IntegerAttr)
-        if len(self.operands) > 3:
-            if self.operands[3].type != i1:
-                raise AlgebraError(f"operand #3 must be an i1, got {self.operands[3].type}")
-            if not accumulate.value.data:
-                raise AlgebraError("expected accumulate = true beside a scale_d operand, got false")
+        check_scale_d(self)
+
+
+def check_scale_d(op: ProductOp) -> None:
+    """Raise AlgebraError unless the flags of an asynchronous product fit."""
+    accumulate = op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    for i, flag in enumerate(op.operands[len(op.OPERANDS) :], len(op.OPERANDS)):
+        if flag.type != i1:
+            raise AlgebraError(f"operand #{i} must be an i1, got {flag.type}")
+        if not accumulate.value.data:
+            raise AlgebraError("expected accumulate = true beside a scale_d operand, got false")
 
 
 class _AccumulatorsOp(InstructionOp):

@@ -17,7 +17,7 @@ from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
 from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.nvgpu_mma_types import MmaAtomType, TiledMmaType, WgmmaType
+from cute_dialect.nvgpu_mma_types import AsyncMmaType, MmaAtomType, TiledMmaType, WgmmaSpType, WgmmaType
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.mma import MODES, atom_values, check_element
@@ -160,10 +160,10 @@ def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tupl
 
 def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout) -> int:
     """The 64-bit descriptor (at address 0) of one instruction's tile, mode V of an operand.  Raises AlgebraError."""
-    from cute_dialect.arch.descriptors import derive
+    from cute_dialect.arch.descriptors import derive, expect_depth
     from cute_dialect.arch.errors import DescriptorError
 
-    assert isinstance(atom, WgmmaType)
+    assert isinstance(atom, AsyncMmaType)
     major = atom.data.majors["AB".index(operand)]
     if not is_static(values):
         raise AlgebraError(
@@ -171,6 +171,8 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
         )
     try:
         view = derive(values, element_bits(t.element), major, pointer_swizzle=t.data.ptr.swizzle)
+        if atom.SPARSE and operand == "B":
+            expect_depth(view, 2)
     except DescriptorError as e:
         x, k = MODES[operand]
         raise AlgebraError(
@@ -182,7 +184,7 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
 def check_accumulate_flag(atom: Attribute, value: Attribute) -> None:
     """Raise AlgebraError unless ``cute.atom.set_value {field = accumulate}`` can give this atom this value."""
     inner = atom.atom if isinstance(atom, TiledMmaType) else atom
-    expect(inner, WgmmaType, 0, "a wgmma atom or a !cute.tiled_mma of one for accumulate")
+    expect(inner, (WgmmaType, WgmmaSpType), 0, "a wgmma atom or a !cute.tiled_mma of one for accumulate")
     if value != i1:
         raise AlgebraError(f"operand #1 must be i1 for accumulate, got {value}")
 

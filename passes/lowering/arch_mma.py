@@ -192,7 +192,8 @@ def _mma_sync_op(row: MmaAtom, registers: list[list[SSAValue]], result: Attribut
 # --------------------------------------------------------------------------------------------------------------- wgmma
 
 
-def _accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -> tuple[FragmentView, Unit]:
+def accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -> tuple[FragmentView, Unit]:
+    """Where the accumulators of an asynchronous product are.  Raises PassError if in memory."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     view = low.views.get(tensor)
@@ -212,7 +213,7 @@ def _wgmma(low: Lowering, op: Operation) -> None:
     d, a, b, *flag = op.operands
     accumulate = op.properties["accumulate"]
     assert isinstance(accumulate, IntegerAttr)
-    view, unit = _accumulator(low, d, row, op)
+    view, unit = accumulator(low, d, row, op)
     first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
     second = descriptor(low, atom, "B", b)
     if flag or accumulate.value.data:
@@ -220,14 +221,16 @@ def _wgmma(low: Lowering, op: Operation) -> None:
     else:
         struct = low.build.emit(llvm.UndefOp(unit.type))  # what the registers hold does not matter
     if row.emit.route == "op" and not flag and not row.emit["saturate"]:
-        new = _wgmma_op(row, struct, first[0], second, bool(accumulate.value.data))
+        new = _wgmma_op(row, struct, first[0], second, bool(accumulate.value.data), atom.data.negate)
     else:
         scale_d = low.value(flag[0]) if flag else None
-        new = wgmma_asm(low, row, struct, first, second, scale_d, bool(accumulate.value.data))
+        new = wgmma_asm(low, row, struct, first, second, scale_d, bool(accumulate.value.data), negate=atom.data.negate)
     write_unit(low.registers, view, unit, low.build.emit(new))
 
 
-def _wgmma_op(row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumulate: bool) -> Operation:
+def _wgmma_op(
+    row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumulate: bool, negate: str
+) -> Operation:
     m, n, k = row.shape_mnk
     return nvvm.OPS["wgmma.mma_async"](
         struct,
@@ -238,8 +241,8 @@ def _wgmma_op(row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumula
         typeB=str(row.emit["type_b"]),
         typeD=str(row.emit["type_d"]),
         scaleD="one" if accumulate else "zero",
-        scaleA="one",
-        scaleB="one",
+        scaleA="neg" if "A" in negate else "one",
+        scaleB="neg" if "B" in negate else "one",
         layoutA=str(row.emit["layout_a"]),
         layoutB=str(row.emit["layout_b"]),
         result_types=[struct.type],
@@ -254,27 +257,36 @@ def wgmma_asm(
     b: SSAValue,
     scale_d: SSAValue | None,
     accumulate: bool,
+    metadata: tuple[SSAValue, int] | None = None,
+    negate: str = "",
 ) -> Operation:
-    """One ``wgmma`` as inline PTX: A in registers, scale-d at run time, or saturation.
+    """One ``wgmma`` as inline PTX: A in registers, scale-d at run time, saturation, or a sparse A.
 
-    Outputs ``$0 …``, then the same registers as tied inputs, then A, B and the flag.
+    ``metadata``: the register of a sparse A and the selector.  ``negate``: operands with the scale -1.  Outputs
+    ``$0 …``, then the same registers as tied inputs, then A, B, the metadata and the flag.
     """
     n = row.registers_d.count
     letter = row.registers_d.constraint
-    names = [f"${i}" for i in range(2 * n, 2 * n + len(a) + 2)]
+    names = [f"${i}" for i in range(2 * n, 2 * n + len(a) + 3)]
     text = row.ptx.replace("$d", "{" + ", ".join(f"${i}" for i in range(n)) + "}", 1)
     first = "{" + ", ".join(names[: len(a)]) + "}" if row.source_a == "rmem" else names[0]
-    text = _replace(text, {"$a": first, "$b": names[len(a)], "$scale_a": "1", "$scale_b": "1"})
+    signs = {f"$scale_{x.lower()}": "-1" if x in negate else "1" for x in "AB"}
+    text = _replace(text, {"$a": first, "$b": names[len(a)], **signs})
     operands = [low.build.extract_once(struct, (i,), t) for i, t in enumerate(_members(struct))]
     operands += [*a, b]
     letters = [*([f"={letter}"] * n), *[str(i) for i in range(n)]]
     letters += ["r" if row.source_a == "rmem" else "l"] * len(a) + ["l"]
+    if metadata is not None:
+        e, selector = metadata
+        text = _replace(text, {"$e": names[len(a) + 1], "$selector": str(selector)})
+        operands.append(e)
+        letters.append("r")
     if scale_d is None:
         text = _replace(text, {"$scale_d": str(int(accumulate))})
     else:
         operands.append(low.build.once(("extui", scale_d), lambda: arith.ExtUIOp(scale_d, i32)))
         letters.append("r")
-        flag = names[len(a) + 1]
+        flag = f"${len(operands) - 1 + n}"
         text = f"{{ .reg .pred p; setp.ne.b32 p, {flag}, 0; {_replace(text, {'$scale_d': 'p'})} }}"
     return llvm.InlineAsmOp(text, ",".join(letters), operands, struct.type, has_side_effects=True)
 

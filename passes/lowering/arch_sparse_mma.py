@@ -1,5 +1,5 @@
 """``cute-to-base`` of matrix instructions whose A is sparse: ``nvvm.mma.sp.sync`` where MLIR 22 carries the atom, else
-an intrinsic::
+an intrinsic; ``wgmma.mma_async.sp``, which it has not, is inline PTX::
 
     cute_nvgpu.arch.mma_sp(%d, %a, %b, %c, %e) {atom = !cute_nvgpu.atom.mma_sp<16x8x16, (f16,f16,f16,f16)>} : …
     →
@@ -11,12 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import UnitAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.arch.atom import MmaAtom
-from cute_dialect.passes.lowering.accumulators import struct_type
-from cute_dialect.passes.lowering.arch_mma import REGISTERS, read_operand, row_of, write_struct
+from cute_dialect.nvgpu_mma_types import WgmmaSpType
+from cute_dialect.passes.lowering.accumulators import read_unit, struct_type, write_unit
+from cute_dialect.passes.lowering.arch_mma import (
+    REGISTERS,
+    accumulator,
+    read_operand,
+    row_of,
+    wgmma_asm,
+    write_struct,
+)
 from cute_dialect.passes.lowering.packed import read_packed
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
@@ -56,5 +64,27 @@ def _op(
     )
 
 
-HANDLERS: Mapping[str, Handler] = {"cute_nvgpu.arch.mma_sp": _mma_sp}
+def _wgmma_sp(low: Lowering, op: Operation) -> None:
+    from cute_dialect.passes.lowering.matrix_descriptor import descriptor
+
+    atom, row = row_of(op)
+    assert isinstance(atom, WgmmaSpType)
+    d, a, b, e, *flag = op.operands
+    accumulate = op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    view, unit = accumulator(low, d, row, op)
+    first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
+    second = descriptor(low, atom, "B", b)
+    (metadata,) = read_packed(low, e, None, i32)
+    if flag or accumulate.value.data:
+        struct = read_unit(low.build, low.registers, view, unit)
+    else:
+        struct = low.build.emit(llvm.UndefOp(unit.type))  # what the registers hold does not matter
+    scale_d = low.value(flag[0]) if flag else None
+    held = (metadata, atom.data.selector)
+    new = wgmma_asm(low, row, struct, first, second, scale_d, bool(accumulate.value.data), held, atom.data.negate)
+    write_unit(low.registers, view, unit, low.build.emit(new))
+
+
+HANDLERS: Mapping[str, Handler] = {"cute_nvgpu.arch.mma_sp": _mma_sp, "cute_nvgpu.arch.wgmma_sp": _wgmma_sp}
 """Op name -> how it is lowered."""

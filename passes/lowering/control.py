@@ -145,7 +145,7 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
             loose(inner.operands[0])
         elif name == "cute.memref.store_vec":
             loose(inner.operands[1])
-        elif name == "cute_nvgpu.arch.wgmma":
+        elif name in ("cute_nvgpu.arch.wgmma", "cute_nvgpu.arch.wgmma_sp"):
             _wgmma_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
         elif name in ("cute_nvgpu.arch.wgmma_fence", "cute_nvgpu.arch.wgmma_wait_group"):
             for o in inner.operands:

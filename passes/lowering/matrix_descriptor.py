@@ -19,7 +19,7 @@ from xdsl.ir import SSAValue
 
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul
 from cute_dialect.memory_types import MemRefType
-from cute_dialect.nvgpu_mma_types import WgmmaType
+from cute_dialect.nvgpu_mma_types import AsyncMmaType
 from cute_dialect.ops.gemm import descriptor_of
 from cute_dialect.passes.lowering.swizzling import address_terms
 from cute_dialect.passes.lowering.types import pointer
@@ -31,7 +31,7 @@ _ADDRESS = 0x3FFFF
 """The bits of a shared address that a descriptor holds (PTX ISA, "Matrix descriptor format")."""
 
 
-def descriptor(low: Lowering, atom: WgmmaType, operand: str, tensor: SSAValue) -> SSAValue:
+def descriptor(low: Lowering, atom: AsyncMmaType, operand: str, tensor: SSAValue) -> SSAValue:
     """The 64-bit descriptor of the tile of one instruction.  Raises AlgebraError if its layout has none."""
     t = tensor.type
     assert isinstance(t, MemRefType)

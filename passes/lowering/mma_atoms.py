@@ -16,7 +16,7 @@ for ``wgmma``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, BoolAttr, FloatAttr
@@ -27,12 +27,22 @@ from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import Leaf, add
 from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
 from cute_dialect.memory_types import MemRefType, TensorType, integer_width
-from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, TiledMmaType, UniversalFmaType, WgmmaType
+from cute_dialect.nvgpu_mma_types import (
+    AsyncMmaType,
+    DotProductType,
+    MmaAtomType,
+    TiledMmaType,
+    UniversalFmaType,
+    WgmmaType,
+)
 from cute_dialect.ops import arch_mma, gemm, memory, mma, views
 from cute_dialect.ops.gemm import gemm_operands
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.site import Site
 from cute_dialect.types import CuteType, LayoutType, ShapeType
+
+if TYPE_CHECKING:
+    from cute_dialect.ops.sparse_mma import SparseGemmOp
 
 
 def _nothing(op: Operation) -> None:
@@ -156,7 +166,7 @@ def _gemm(op: Operation) -> None:
     tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DAB", (op.d, op.a, op.b))}
     extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
     if isinstance(atom, WgmmaType):
-        _wgmma(site, op, atom, tiles, extents)
+        asynchronous(site, op, atom, tiles, extents, arch_mma.WgmmaOp)
         return
     c = tiles["D"] if op.c is None or op.c is op.d else Tiles(site, op.c, modes["C"])
     zero = zeros(site, atom) if op.c is None else None
@@ -193,9 +203,15 @@ def zero_of(site: Site, element: Attribute) -> SSAValue:
     return site.once(("zero", element), lambda: arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element))
 
 
-def _wgmma(
-    site: Site, op: gemm.GemmOp, atom: WgmmaType, tiles: Mapping[str, Tiles], extents: tuple[int, int, int]
+def asynchronous(
+    site: Site,
+    op: gemm.GemmOp | SparseGemmOp,
+    atom: AsyncMmaType,
+    tiles: Mapping[str, Tiles],
+    extents: tuple[int, int, int],
+    make: type[Operation],
 ) -> None:
+    """The products of a warp group, each an op ``make`` over the views of D, A, B (and E)."""
     m, n, k = extents
     scale_d = _accumulate_flag(op)
     if op.c is not None and scale_d is not None:
@@ -205,12 +221,14 @@ def _wgmma(
     for step in range(k):
         for i, j in order(m, n, serpentine=False):
             operands: list[SSAValue] = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step)]
+            if "E" in tiles:
+                operands.append(tiles["E"].at(i, step))
             first = step == 0 and op.c is None
             if first and scale_d is not None:
                 operands.append(scale_d)
             accumulate = not first or scale_d is not None
             properties = {"accumulate": BoolAttr.from_bool(accumulate), "atom": atom}
-            site.add(arch_mma.WgmmaOp.create(operands=operands, properties=properties))
+            site.add(make.create(operands=operands, properties=properties))
 
 
 def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:
@@ -223,7 +241,7 @@ def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:
         site.add(memory.StoreOp(target, where, site.emit(memory.LoadOp(source, where))))
 
 
-def _accumulate_flag(op: gemm.GemmOp) -> SSAValue | None:
+def _accumulate_flag(op: gemm.GemmOp | SparseGemmOp) -> SSAValue | None:
     """The flag that ``cute.atom.set_value {field = accumulate}`` has given the MMA, if any."""
     value: SSAValue = op.mma
     while isinstance(value.owner, Operation):

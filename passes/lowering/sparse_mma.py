@@ -14,10 +14,12 @@ from collections.abc import Callable, Mapping
 
 from xdsl.ir import Operation
 
+from cute_dialect.nvgpu_mma_types import WgmmaSpType
 from cute_dialect.ops import arch_sparse_mma
 from cute_dialect.ops.sparse_mma import SparseGemmOp, sparse_gemm_operands
 from cute_dialect.passes.lowering.mma_atoms import (
     Tiles,
+    asynchronous,
     extent,
     make_fragment,
     order,
@@ -35,6 +37,9 @@ def _sparse_gemm(op: Operation) -> None:
     atom, modes = sparse_gemm_operands(op.operand_types)
     tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DABE", (op.d, op.a, op.b, op.e))}
     m, n, k = extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2])
+    if isinstance(atom, WgmmaSpType):
+        asynchronous(site, op, atom, tiles, (m, n, k), arch_sparse_mma.WgmmaSpOp)
+        return
     c = tiles["D"] if op.c is None or op.c is op.d else Tiles(site, op.c, modes["C"])
     zero = zeros(site, atom) if op.c is None else None
     for step in range(k):

@@ -13,9 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays
+from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
 
-from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases
+from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases, wgmma_sparse_cases
 from cute_dialect.pipelines import load
 from cute_dialect.pipelines.launch import CompiledModule
 
@@ -42,6 +42,11 @@ def wgmma(artifacts: Path) -> CompiledModule:
     return compiled(artifacts, "wgmma")
 
 
+@pytest.fixture(scope="module")
+def wgmma_sparse(artifacts: Path) -> CompiledModule:
+    return compiled(artifacts, "wgmma_sparse")
+
+
 @pytest.mark.parametrize("case", list(register_cases()), ids=lambda c: c.name)
 def test_atoms_in_registers(registers: CompiledModule, case: MmaCase) -> None:
     arrays, wanted = register_arrays(case)
@@ -62,3 +67,11 @@ def test_wgmma(wgmma: CompiledModule, case: MmaCase) -> None:
         arrays, wanted = wgmma_arrays(case, more)
         wgmma.kernel(case.name)(*arrays, grid=(1, 1, 1))
         assert np.array_equal(np.asarray(arrays[2]).astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("case", list(wgmma_sparse_cases()), ids=lambda c: c.name)
+def test_wgmma_with_a_sparse_operand(wgmma_sparse: CompiledModule, case: MmaCase) -> None:
+    for more in (1, 0) if case.flag else (1,):
+        arrays, wanted = wgmma_sparse_arrays(case, more)
+        wgmma_sparse.kernel(case.name)(*arrays, grid=(1, 1, 1))
+        assert np.array_equal(np.asarray(arrays[3]).astype(np.float64), wanted)

@@ -122,14 +122,32 @@ def sparse_arrays(case: MmaCase) -> tuple[list[np.ndarray], np.ndarray]:
     wanted = dense @ b.T + c
     if atom.emit["saturate"]:
         wanted = np.clip(wanted, -(1 << 31), (1 << 31) - 1)
-    word = np.uint16 if bits_of(atom.a) >= 16 else np.uint32
-    per = 2 * np.dtype(word).itemsize
-    e = (bits.reshape(m, -1, per) << (4 * np.arange(per, dtype=np.uint32))).sum(-1).astype(word)
     operands = [words(case, x, t) if case.words else t.astype(dtype(atom.element(x))) for x, t in (("A", a), ("B", b))]
     held = dtype(atom.c)
     poison = np.full((m, n), 0xA5, np.uint8).repeat(held.itemsize, 1).view(held)
-    signed = e.view(np.int16 if word is np.uint16 else np.int32)
-    return [*operands, signed, c.astype(held), poison], wanted
+    return [*operands, metadata_words(atom.a, bits), c.astype(held), poison], wanted
+
+
+def metadata_words(element: str, bits: np.ndarray) -> np.ndarray:
+    """The 4 bits of each group of a row as words, the first group lowest: 4 in i16, for small elements 8 in i32."""
+    word, signed = (np.uint16, np.int16) if bits_of(element) >= 16 else (np.uint32, np.int32)
+    per = 2 * np.dtype(word).itemsize
+    whole = (bits.reshape(len(bits), -1, per) << (4 * np.arange(per, dtype=np.uint32))).sum(-1)
+    return np.ascontiguousarray(whole.astype(word)).view(signed)
+
+
+def wgmma_sparse_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.ndarray]:
+    """Arguments A, B, E, D (and the flag) of a wgmma kernel with a sparse A, D poisoned, and what D must be."""
+    atom = case.atom
+    m, n, k = case.tile
+    rng = np.random.default_rng(sum(map(ord, case.name)))
+    dense, a, bits = sparse_rows(rng, atom.a, m, k)
+    b = numbers(rng, atom.b, (n, k))
+    wanted = (dense @ b.T) * (2 if more else 1)
+    held = dtype(atom.d)
+    poison = np.full((m, n), 0xA5, np.uint8).repeat(held.itemsize, 1).view(held)
+    arrays: list[object] = [a.astype(dtype(atom.a)), b.astype(dtype(atom.b)), metadata_words(atom.a, bits), poison]
+    return arrays + ([more] if case.flag else []), wanted
 
 
 def wgmma_arrays(case: MmaCase, more: int = 1) -> tuple[list[object], np.ndarray]:

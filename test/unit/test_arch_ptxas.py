@@ -19,6 +19,7 @@ OLDER_VERSION = {
     "7.1": "7.0",
     "7.8": "7.7",
     "8.0": "7.8",
+    "8.2": "8.1",
     "8.4": "8.3",
     "8.5": "8.4",
     "8.7": "8.6",
@@ -50,7 +51,7 @@ def complaints(atoms: Iterable[Atom], version: str, chip: str) -> str:
     return "\n".join(line for line in said.splitlines() if "Advisory" not in line)
 
 
-SMALL = [a for n, a in ATOMS.items() if not n.startswith("SM90_64x")]
+SMALL = [a for n, a in ATOMS.items() if not n.startswith(("SM90_64x", "SM90_SPARSE_64x"))]
 GROUPS = sorted({(chip_of(a), version_of(a)) for a in SMALL})
 
 
@@ -66,6 +67,36 @@ def test_wgmma_assembles(version: str) -> None:
     names += ["SM90_64x256x16_F32BF16BF16_RS_TT", "SM90_64x240x32_S32S8S8_SS_TN", "SM90_64x248x8_F32TF32TF32_SS_TN"]
     rows = [ATOMS[n] for n in names]
     assert complaints([a for a in rows if a.ptx_version == version], version, "sm_90a") == ""
+
+
+@pytest.mark.parametrize("version", ["8.2", "8.4"])
+def test_sparse_wgmma_assembles(version: str) -> None:
+    names = [n for n in ATOMS if n.startswith("SM90_SPARSE_64x8x")]
+    names += ["SM90_SPARSE_64x256x32_F32BF16BF16_RS_TT", "SM90_SPARSE_64x240x64_S32S8S8_SS_TN"]
+    rows = [ATOMS[n] for n in names]
+    assert complaints([a for a in rows if a.ptx_version == version], version, "sm_90a") == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SM80_SPARSE_16x8x16_F32F16F16F32_TN",
+        "SM80_SPARSE_16x8x16_F32TF32TF32F32_TN",
+        "SM80_SPARSE_16x8x32_S32S8S8S32_TN",
+        "SM80_SPARSE_16x8x64_S32S8S8S32_TN",
+        "SM80_SPARSE_16x8x128_S32S4S4S32_TN",
+        "SM90_SPARSE_64x8x32_F32F16F16_SS_TN",
+        "SM90_SPARSE_64x8x16_F32TF32TF32_RS_TN",
+        "SM90_SPARSE_64x8x64_S32S8S8_SS_TN",
+    ],
+)
+def test_selectors(name: str) -> None:
+    """ptxas takes the selectors that the row has, and no others (those of m16n8k32 on f16 it does not check)."""
+    atom = ATOMS[name]
+    assert isinstance(atom, MmaAtom) and atom.metadata is not None
+    for selector in range(5):
+        text = header("8.7", "sm_90a") + mma_kernel(atom, smem=1024, selector=selector)
+        assert (assemble(text, "sm_90a") == "") == (selector < atom.metadata.selectors), selector
 
 
 def first_of_each_kind() -> list[Atom]:

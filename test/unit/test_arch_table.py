@@ -332,7 +332,7 @@ def test_choosing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "SM75_U32x4_LDSM_N" in turing and "SM70_8x8x4_F16F16F16F16_TN" in turing
     assert not [n for n in turing if n.startswith(("SM80", "SM89", "SM90"))]
     hopper, portable = listed("--arch", "sm_90a"), listed("--arch", "sm_90")
-    assert set(hopper) - set(portable) == {n for n in ATOMS if n.startswith("SM90_64x")}
+    assert set(hopper) - set(portable) == {n for n in ATOMS if n.startswith(("SM90_64x", "SM90_SPARSE_64x"))}
     assert set(ATOMS) - set(hopper) == {"UniversalCopy_256b"}
     assert main(["-k", "U32x4_LDSM_N"]) == 0
     assert capsys.readouterr().out == (

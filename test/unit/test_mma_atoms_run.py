@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays
+from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
 
-from cute_dialect.kernels.mma_atoms import MmaCase, kernels, register_cases, sparse_cases, wgmma_cases
+from cute_dialect.kernels.mma_atoms import (
+    MmaCase,
+    kernels,
+    register_cases,
+    sparse_cases,
+    wgmma_cases,
+    wgmma_sparse_cases,
+)
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.launch import CompiledModule
 
 REGISTERS = list(register_cases())
 SPARSE = list(sparse_cases())
 WGMMA = [c for c in wgmma_cases() if c.atom.shape_mnk[1] in (8, 64, 256)]
+WGMMA_SPARSE = [c for c in wgmma_sparse_cases() if c.atom.shape_mnk[1] in (8, 64, 256)]
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +54,12 @@ def test_wgmma(case: MmaCase) -> None:
         arrays, wanted = wgmma_arrays(case, more)
         module.kernel(case.name)(*arrays, grid=(1, 1, 1), device="cpu")
         assert np.array_equal(np.asarray(arrays[2]).astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("case", WGMMA_SPARSE, ids=lambda c: c.name)
+def test_wgmma_with_a_sparse_operand(case: MmaCase) -> None:
+    module = compile_cute(kernels([case]), emit="base")
+    for more in (1, 0) if case.flag else (1,):
+        arrays, wanted = wgmma_sparse_arrays(case, more)
+        module.kernel(case.name)(*arrays, grid=(1, 1, 1), device="cpu")
+        assert np.array_equal(np.asarray(arrays[3]).astype(np.float64), wanted)

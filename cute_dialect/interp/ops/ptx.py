@@ -15,7 +15,7 @@ from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.control import compile_nothing
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.ops import ptx_async, ptx_matrix, ptx_memory, ptx_plain
+from cute_dialect.interp.ops import ptx_async, ptx_matrix, ptx_memory, ptx_plain, ptx_sparse
 from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.values import Regs
@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 Handler = Callable[[Text, Statement], None]
 _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     (re.compile(pattern), handler)
-    for pattern, handler in (*ptx_async.TABLE, *ptx_matrix.TABLE, *ptx_memory.TABLE, *ptx_plain.TABLE)
+    for pattern, handler in (
+        *ptx_sparse.TABLE,
+        *ptx_async.TABLE,
+        *ptx_matrix.TABLE,
+        *ptx_memory.TABLE,
+        *ptx_plain.TABLE,
+    )
 )
 
 

@@ -11,7 +11,6 @@ the metadata of the threads that the selector names says; bits that name no elem
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,14 +21,14 @@ from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.matrix import decode, shape_of, whole_warps
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
+from cute_dialect.interp.sparse import expand, positions, words_of
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, active_uniform, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.algebra.values import Layout
-    from cute_dialect.arch.atom import Metadata, MmaAtom
+    from cute_dialect.arch.atom import MmaAtom
 
 _I32 = int_leaf(32)
 
@@ -43,72 +42,6 @@ class Registers(NamedTuple):
     e: int
     selector: int
     outs: list[int]
-
-
-@lru_cache(maxsize=64)
-def positions(layout: Layout) -> Array:
-    """The offset of each `(thread, value)` of a layout."""
-    from cute_dialect.algebra.evaluation import evaluate
-    from cute_dialect.algebra.int_tuple import product
-    from cute_dialect.algebra.values import layout_modes
-
-    threads, values = layout_modes(layout)
-    first, second = (
-        np.array([evaluate(i, x) for i in range(product(x.shape))])  # type: ignore[arg-type]
-        for x in (threads, values)
-    )
-    return first[:, None] + second[None, :]
-
-
-@lru_cache(maxsize=8)
-def kept_table(held: Metadata) -> Array:
-    """The 4 bits of a group -> the elements that are kept, -1 for bits that mean nothing; `(16, kept)`."""
-    table = np.full((16, held.group // 2), -1)
-    for bits, elements in held.kept.items():
-        table[bits] = elements
-    return table
-
-
-def contributing(held: Metadata, selector: int, threads: int) -> Array:
-    """Which threads are asked for metadata: of each four those that the selector names."""
-    each = 4 // held.selectors
-    return np.arange(threads) % 4 // each == selector
-
-
-def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> Array:
-    """The matrix E, `(n, m, columns)`, from a register of each thread, `(n, threads)`, as unsigned numbers."""
-    bits = 4 * held.groups
-    values = np.stack([e.astype(np.uint32) >> np.uint32(bits * i) for i in range(held.registers.values)], axis=-1)
-    values &= np.uint32((1 << bits) - 1)
-    asked = contributing(held, selector, e.shape[1])
-    flat = np.zeros((e.shape[0], m * columns), np.uint32)
-    flat[:, positions(held.layout)[asked]] = values[:, asked]
-    return flat.reshape(-1, columns, m).transpose(0, 2, 1)
-
-
-def expand(held: Metadata, a: Array, words: Array, ask: Array, selector: int, name: str) -> Array:
-    """A sparse `(n, m, k / 2)` at full depth; `words` of all `(n, m, columns)`.
-
-    `ask`: which of the n matter; of those bits that mean nothing are a fault of the thread that holds them.
-    """
-    n, m, columns = words.shape
-    shifts = np.arange(held.groups, dtype=np.uint32) * np.uint32(4)
-    bits = (words[..., None] >> shifts & np.uint32(15)).reshape(n, m, columns * held.groups)
-    where = kept_table(held)[bits]
-    wrong = (where[..., 0] < 0) & ask[:, None, None]
-    if wrong.any():
-        i, r, g = (int(x[0]) for x in np.nonzero(wrong))
-        known = ", ".join(f"{b:04b}" for b in held.kept)
-        at = positions(held.group_layout(m))
-        holds = (at == r + m * g).any(axis=1) & contributing(held, selector, len(at))
-        raise Fault(
-            "argument",
-            f"{name}: expected one of {known} as metadata of row {r}, group {g} of A, got {int(bits[i, r, g]):04b}",
-            i * len(at) + int(holds.argmax()),
-        )
-    out = np.zeros((n, m, columns * held.groups, held.group), a.dtype)
-    np.put_along_axis(out, np.maximum(where, 0), a.reshape(where.shape), axis=-1)
-    return out.reshape(n, m, -1)
 
 
 def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
@@ -159,17 +92,20 @@ def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
     return step
 
 
-def row_of(c: FnCompiler, shape: tuple[int, int, int], a: str, b: str, saturate: bool, out: Leaf) -> MmaAtom:
-    """The row of the table for PTX types of A and B and a result register.  Raises InterpError."""
+def row_of(shape: tuple[int, int, int], a: str, b: str, saturate: bool, d: str) -> MmaAtom:
+    """The row of the table for PTX types of A, B and D.  Raises InterpError."""
     from cute_dialect.arch.elements import by_ptx
     from cute_dialect.arch.errors import AtomError
     from cute_dialect.arch.table import find_mma_sp
 
-    d = "f16" if out.name.endswith("f16") else "i32" if out.kind == "i" else "f32"
     try:
-        return find_mma_sp(shape, (d, by_ptx(a), by_ptx(b), d), saturate)
+        return find_mma_sp(shape, (by_ptx(d), by_ptx(a), by_ptx(b), by_ptx(d)), saturate)
     except AtomError as e:
         raise InterpError("unsupported", str(e)) from None
+
+
+def _accumulator(leaf: Leaf) -> str:
+    return "f16" if leaf.name.endswith("f16") else "s32" if leaf.kind == "i" else "f32"
 
 
 def _emit(c: FnCompiler, op: Operation, row: MmaAtom) -> None:
@@ -190,7 +126,7 @@ def _mma_sp_sync(c: FnCompiler, op: Operation) -> None:
     a, b = (enum_word(attr_of(op, f"multiplicand{x}PtxType")) for x in "AB")
     saturate = enum_word(attr_of(op, "intOverflowBehavior")) == "satfinite"
     acc = c.leaf_of(c.use(op.operands[sizes[0] + sizes[1]]))
-    _emit(c, op, row_of(c, (shape["m"], shape["n"], shape["k"]), a, b, saturate, acc))
+    _emit(c, op, row_of((shape["m"], shape["n"], shape["k"]), a, b, saturate, _accumulator(acc)))
 
 
 def mma_sp_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
@@ -200,9 +136,9 @@ def mma_sp_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
     acc = c.leaf_of(c.use(op.operands[-3]))
     if a in ("f16", "f32") and b == a:  # named by D and C
         a = b = "f16"
-    _emit(c, op, row_of(c, (int(m[1]), int(m[2]), int(m[3])), a, b, "satfinite" in m[4], acc))
+    _emit(c, op, row_of((int(m[1]), int(m[2]), int(m[3])), a, b, "satfinite" in m[4], _accumulator(acc)))
 
 
 OPS: dict[str, Builder] = {"nvvm.mma.sp.sync": _mma_sp_sync}
 
-__all__ = ["OPS", "expand", "mma_sp_by_name", "words_of"]
+__all__ = ["OPS", "Registers", "compile_mma", "mma_sp_by_name", "row_of"]

@@ -53,8 +53,12 @@ def emit_mma(
     outs: list[int],
     scale_d: bool | int,
     nonzero: bool = True,
+    metadata: int = -1,
 ) -> None:
-    """One wgmma over slots. `scale_d`: a constant, or the slot of a flag that says so when it is `nonzero`."""
+    """One wgmma over slots. `scale_d`: a constant, or the slot of a flag that says so when it is `nonzero`.
+
+    `metadata`: the slot of that of a sparse A.
+    """
     c.fn.needs_warp.append("a wgmma")
     info = c.info(op)
     leaf = c.leaf_of(outs[0])
@@ -69,7 +73,8 @@ def emit_mma(
             flag = bool(active_uniform(R[flag], g.mask, "scale-d")) is nonzero
         second = active_uniform(R[b], g.mask, "the descriptor of B")
         first = [R[s] for s in a] if isinstance(a, list) else active_uniform(R[a], g.mask, "the descriptor of A")
-        got = wgmma.issue(g, shape, first, second, [R[s] for s in acc], flag, leaf, info)
+        e = R[metadata] if metadata >= 0 else 0
+        got = wgmma.issue(g, shape, first, second, [R[s] for s in acc], flag, leaf, info, e)
         for s, v in zip(outs, got):
             R[s] = v
 
