@@ -110,6 +110,11 @@ class CompiledModule:
         """What ptxas says (registers, spills, warnings); empty when no ptxas was there."""
         return "\n".join(c.report for c in self.artifact.code if c.report)
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the passes had to say, e.g. that a register tensor had to go to local memory: ``FILE:LINE:COL: …``."""
+        return self.manifest.get("remarks", [])
+
     def kernel(self, name: str) -> Kernel:
         """The kernel ``name``, with its variants and its launch rule; or a host function by its name.
 

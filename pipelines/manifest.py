@@ -54,7 +54,8 @@ class HostEntry(TypedDict):
 
 
 class Manifest(TypedDict):
-    """The whole of it.  ``modules`` are the names of the ``gpu.module`` ops, in order."""
+    """The whole of it.  ``modules`` are the names of the ``gpu.module`` ops, in order; ``remarks`` what the passes had
+    to say, with positions."""
 
     format: int
     chip: str
@@ -63,6 +64,7 @@ class Manifest(TypedDict):
     modules: list[str]
     kernels: list[KernelEntry]
     hosts: list[HostEntry]
+    remarks: NotRequired[list[str]]
 
 
 def build_manifest(module: ModuleOp, *, chip: str, features: str, opt_level: int) -> Manifest:

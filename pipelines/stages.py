@@ -172,6 +172,9 @@ def _compile(
         )
     except ManifestError as e:
         raise CompileError(f"{work.name}: error: {e}") from e
+    remarks = work.remarks()
+    if remarks:
+        manifest["remarks"] = remarks
     work.tick("manifest")
     code = work.to_code(module, manifest, emit, stages) if emit != "base" else ()
     artifact = Artifact(manifest, code, tuple(stages or ()))
@@ -255,6 +258,10 @@ class _Work:
 
         errors = [d for d in self.engine.seen if d.severity == "error"]
         return CompileError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
+
+    def remarks(self) -> list[str]:
+        """What the passes had to say that is no error: ``FILE:LINE:COL: remark: …``."""
+        return [f"{d.position}: {d.severity}: {d.message}" for d in self.engine.seen if d.severity != "error"]
 
     # ------------------------------------------------------------------------------------------------------ reading
 

@@ -65,6 +65,8 @@ class Report:
         )
         for text in plan.rejected:
             self.line(f"  passed over {text}")
+        for text in module.remarks:
+            self.line(f"  {text}")
         for code in module.artifact.code:
             kernels = cast("list[dict[str, int | str]]", code.ptxas["kernels"]) if code.ptxas else []
             for k in kernels:

@@ -1,6 +1,6 @@
 // How large code is from stage to stage: ops of each function, and, with ptxas, bytes of machine code.
 // RUN: cute-opt %s --pipeline=base --code-size -o %t.mlir 2>&1 | FileCheck %s
-// RUN: %if mlir %{ cute-opt %s --pipeline --emit=ptx --code-size -o %t.ptx 2>&1 | FileCheck %s --check-prefix=PTX %}
+// RUN: %if ptxas %{ %if mlir %{ cute-opt %s --pipeline --emit=ptx --code-size -o %t.ptx 2>&1 | FileCheck %s --check-prefix=PTX %} %}
 
 // CHECK:      ===-- code size report --===
 // CHECK-NEXT:   @scale  ops after

@@ -1,0 +1,55 @@
+"""Register tensors are values of registers; where one cannot be, it goes to local memory and every tool says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines import load
+from cute_dialect.printing import ir_text
+from cute_dialect.tools.cute_opt import main as cute_opt
+from cute_dialect.tools.cute_run import main as cute_run
+
+REMARK = "remark: this register tensor is kept in local memory: it is indexed by a value known only at run time"
+
+
+def text(index: str) -> str:
+    """``x[0] = (copy of x in registers)[index]``: a static index, an argument, or that of an unrolled loop."""
+    b = Builder()
+    x = '!cute.memref<f32, gmem, "4:1">'
+    with b.kernel("pick", {"x": x, "n": "i32"}, threads=32) as (memory, n):
+        held = b.registers('!cute.memref<f32, rmem, align<16>, "4:1">')
+        b.copy(b.atom("!cute_nvgpu.atom.universal_copy<f32>"), memory, held)
+        if index == "loop":
+            with b.for_(0, 4) as loop:
+                b.store(memory, 0, b.load(held, loop.iv))
+        else:
+            b.store(memory, 0, b.load(held, n if index == "n" else int(index)))
+    return b.text()
+
+
+@pytest.mark.parametrize(("index", "remarks"), [("3", 0), ("loop", 0), ("n", 1)])
+def test_the_compiled_module_says_so(index: str, remarks: int, tmp_path: Path) -> None:
+    module = compile_cute(text(index), filename="pick.mlir", emit="base")
+    assert len(module.remarks) == remarks
+    assert all(REMARK in r and r.startswith("pick.mlir:") for r in module.remarks)
+    assert ("llvm.alloca" in ir_text(module.lowered())) == bool(remarks)
+    x = np.arange(1, 5, dtype=np.float32)
+    module.kernel("pick")(x, np.int32(3), device="cpu", grid=(1, 1, 1))
+    assert x[0] == 4
+    assert load(module.save(tmp_path / "pick")).remarks == module.remarks
+
+
+def test_the_tools_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pick.mlir"
+    file.write_text(text("n"))
+    assert cute_opt([str(file), "--pipeline=base", "-o", str(tmp_path / "out.mlir")]) == 0
+    assert f"{file}:" in (said := capsys.readouterr().err) and REMARK in said
+    for _ in range(2):  # the second time from the cache
+        run = [str(file), "--kernel", "pick", "--device=cpu", "--grid", "1,1,1", "--in", "4", "--in", "3"]
+        assert cute_run(run) == 0
+        assert REMARK in capsys.readouterr().out
