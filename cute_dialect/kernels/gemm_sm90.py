@@ -44,7 +44,10 @@ def build_gemm_sm90(config: GemmConfig) -> Script:
     """The module.  Raises ValueError for a bad configuration."""
     config.check()
     b = Script()
-    gemm = GemmEmitter(b, config)
+    emitter = GemmEmitter
+    if config.schedule == "pingpong":
+        from cute_dialect.kernels.gemm_sm90_pingpong import PingpongEmitter as emitter
+    gemm = emitter(b, config)
     gemm.kernel()
     gemm.host(fallback="launch_any" if config.fallback else "")
     if config.fallback:
@@ -54,6 +57,9 @@ def build_gemm_sm90(config: GemmConfig) -> Script:
 
 class GemmEmitter:
     """Emits one kernel and its host function."""
+
+    arrivals_a_block = 0
+    """Warp groups of a block that use a slot; all consumers if 0."""
 
     def __init__(self, b: Script, config: GemmConfig):
         self.b = b
@@ -70,8 +76,11 @@ class GemmEmitter:
         self.tma_c = f"!cute_nvgpu.atom.tma_store<{out}, box = ({chunk}, 16{extra}), swizzle = 128, l2 = 256>"
         majors = ", ".join("k" if x == "k" else "mn" for x in (c.major_a, c.major_b))
         self.wgmma = f"!cute_nvgpu.atom.wgmma<64x{n}x{256 // c.bits}, (f32,{e},{e},f32), A = smem, major = ({majors})>"
-        self.mma = f'!cute.tiled_mma<{self.wgmma}, atom_layout_MNK = <"({c.consumers},1,1):(1,0,0)">>'
-        fragment = f'"((2,2,{n // 8}),1,1):((1,2,4),0,0)"'
+        groups, self.atoms = (1, m // 64) if c.schedule == "pingpong" else (c.consumers, 1)
+        atoms = self.atoms  # instructions a warp group needs for its rows
+        layout = "(1,1,1):(0,0,0)" if groups == 1 and atoms > 1 else f"({groups},1,1):(1,0,0)"
+        self.mma = f'!cute.tiled_mma<{self.wgmma}, atom_layout_MNK = <"{layout}">>'
+        fragment = f'"((2,2,{n // 8}),{atoms},1):((1,2,4),{n // 2 if atoms > 1 else 0},0)"'
         self.acc = f"!cute.memref<f32, rmem, {fragment}>"
         self.result = f"!cute.memref<{out}, rmem, {fragment}>"
         vector = 128 // BITS[out]
@@ -164,7 +173,7 @@ class GemmEmitter:
                 b.run("prefetch_tensormap", tensor_map)
             with b.for_(0, c.stages) as loop:
                 b.run("mbarrier_init", self.full(loop.iv), 1)
-                b.run("mbarrier_init", self.empty(loop.iv), c.consumers * c.cluster)
+                b.run("mbarrier_init", self.empty(loop.iv), (self.arrivals_a_block or c.consumers) * c.cluster)
             b.run("fence_mbarrier_init")
         # The producer's view of what is shared: the part that this block loads for the cluster.
         self.A_parts = b.view(b.iterator(self.A), self.A_.parts)
@@ -303,7 +312,7 @@ class GemmEmitter:
         b, c = self.b, self.c
         self.consumer = self.group_of_warps - 1
         self.tiled_mma = b.op("cute.make_tiled_mma", b.atom(self.wgmma), type=self.mma)
-        thread = self.consumer * 128
+        thread = self.thread_of_mma()
         b.say("What this warp group multiplies: 64 rows of A, all of B; its sums stay in registers.")
         self.tA = b.let("tA", b.partition("A", self.tiled_mma, self.A, thread))
         self.tB = b.let("tB", b.partition("B", self.tiled_mma, self.B, thread))
@@ -314,6 +323,14 @@ class GemmEmitter:
         self.tells = (self.tid % 128) < c.cluster
         self._prepare_store()
         self.consume()
+
+    def thread_of_mma(self) -> Value | int:
+        """The first thread of this warp group in the tiled MMA."""
+        return self.consumer * 128
+
+    def row_of(self, atom: int) -> Value | int:
+        """The first of the 64 rows in the tile that this warp group's instruction number ``atom`` gives."""
+        return self.consumer * 64
 
     def consume(self) -> None:
         """Multiply and store this block's tiles."""
@@ -327,11 +344,7 @@ class GemmEmitter:
             place = self.place(tiles.iv)
             slot, phase = self._multiply_promoting(slot, phase) if c.promote else self.multiply(slot, phase)
             self._convert(place)
-            for chunk in range(c.tile[1] // c.chunk):
-                if c.output == "f32" and c.epilogue.active:  # no sooner: what it loads would need registers
-                    values = b.view(b.pointer(self.sums, c.chunk // 2 * chunk), f"{c.chunk // 2}:1")
-                    self.fuse(values, c.chunk, (place[0], place[1] + chunk * c.chunk, place[2]))
-                self.store_chunk(chunk, place)
+            self.store_tile(place)
             tiles.next(slot, phase)
         self.finish_stores()
 
@@ -446,41 +459,73 @@ class GemmEmitter:
         self.warp_rows = b.slice(b.view(b.iterator(self.C), rows), None, self.warp, None, None, self.consumer)
         self.first_lane = self.lane.eq(0)
 
-    def fuse(self, values: Value, columns: int, place: tuple[Value, Value, Value | None]) -> None:
+    def store_tile(self, place: tuple[Value, Value, Value | None]) -> None:
+        """All chunks of this warp group's rows."""
+        b, c = self.b, self.c
+        for atom in range(self.atoms):
+            for chunk in range(c.tile[1] // c.chunk):
+                if c.output == "f32" and c.epilogue.active:  # no sooner: what it loads would need registers
+                    values = b.view(b.pointer(self.sums, self._first(atom, chunk)), f"{c.chunk // 2}:1")
+                    self.fuse(values, c.chunk, (place[0], place[1] + chunk * c.chunk, place[2]), atom)
+                self.store_chunk(chunk, place, atom)
+
+    def _first(self, atom: int, chunk: int) -> int:
+        """The first register of a chunk."""
+        return self.c.tile[1] // 2 * atom + self.c.chunk // 2 * chunk
+
+    def fuse(self, values: Value, columns: int, place: tuple[Value, Value, Value | None], atom: int = 0) -> None:
         """The epilogue on the registers of some columns; ``place`` is the first of this block's tile."""
         if self.c.epilogue.active:
-            row = place[0] + self.consumer * 64 + self.warp * 16
+            row = place[0] + self.row_of(atom) + self.warp * 16
             self.fused.apply(values, columns, (row, place[1]), self.lane, place[2])
 
     def _convert(self, place: tuple[Value, Value, Value | None]) -> None:
         b, c = self.b, self.c
         if c.output == "f32":
             return
-        self.fuse(self.sums, c.tile[1], place)
-        with b.for_(0, c.tile[1] // 4) as loop:  # register tensors: the loop is unrolled
+        for atom in range(self.atoms):
+            values = (
+                self.sums if atom == 0 else b.view(b.pointer(self.sums, self._first(atom, 0)), f"{c.tile[1] // 2}:1")
+            )
+            self.fuse(values, c.tile[1], place, atom)
+        with b.for_(0, self.atoms * c.tile[1] // 4) as loop:  # register tensors: the loop is unrolled
             pair = loop.iv * 2
             values = b.load_vec(b.view(b.pointer(self.sums, pair), "2:1"))
             narrow = b.op("arith.truncf", values, type=f"vector<2x{c.output}>")
             b.store_vec(narrow, b.view(b.pointer(self.registers, pair), "2:1"))
 
-    def store_chunk(self, chunk: int, place: tuple[Value, Value, Value | None]) -> None:
+    def store_chunk(self, chunk: int, place: tuple[Value, Value, Value | None], atom: int = 0) -> None:
         """Some columns of this warp's rows: registers, shared memory, TMA."""
-        values = self.b.view(self.b.pointer(self.registers, self.c.chunk // 2 * chunk), self.values)
-        self.store_values(values, chunk % 2, self.b.constant(chunk * self.c.chunk), place)
+        values = self.b.view(self.b.pointer(self.registers, self._first(atom, chunk)), self.values)
+        # With an odd number of chunks the last one of a tile has used the buffer of the first.
+        under_way = 0 if chunk == 0 and self.c.tile[1] // self.c.chunk % 2 else 1
+        column = self.b.constant(chunk * self.c.chunk)
+        self.store_values(values, chunk % 2, column, place, atom, under_way=under_way)
 
-    def store_values(self, values: Value, buffer: int, column: Value, place: tuple[Value, Value, Value | None]) -> None:
-        """The registers of one chunk that begins ``column`` columns into the tile."""
+    def store_values(
+        self,
+        values: Value,
+        buffer: int,
+        column: Value,
+        place: tuple[Value, Value, Value | None],
+        atom: int = 0,
+        *,
+        under_way: int = 1,
+    ) -> None:
+        """The registers of one chunk that begins ``column`` columns into the tile, once at most ``under_way`` stores
+        have not read their buffers.
+        """
         b, c = self.b, self.c
         m0, n0, matrix = place
         with b.if_(self.first_lane):
-            b.run("bulk_wait_group", n=1, read=True)  # the buffer's last store has read it
+            b.run("bulk_wait_group", n=under_way, read=True)  # the buffer's last store has read it
         b.run("syncwarp")
         source = b.op("cute.tiled.copy.retile", self.store_copy, values)
         b.copy(self.store_copy, source, b.slice(self.tC, None, None, None, buffer))
         b.run("fence_proxy_async")
         b.run("syncwarp")
         with b.if_(self.first_lane):
-            row = m0 + self.consumer * 64 + self.warp * 16
+            row = m0 + self.row_of(atom) + self.warp * 16
             first: tuple[Value, ...] = (n0 + column, row)
             layout = f"(16,{c.chunk}):(1@1,1@0)"
             rows = b.slice(self.warp_rows, None, None, buffer)

@@ -25,9 +25,11 @@ class GemmConfig(NamedTuple):
     C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
     cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
     first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
-    ``stream_b``: lines of B are the first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the
-    sums, see :mod:`cute_dialect.kernels.gemm_sm90_epilogue`.
-    ``fallback``: the file has a second, simple kernel, which is launched for matrices that TMA cannot read.
+    ``schedule``: ``cooperative``, the consumers share a tile, 64 rows each, or ``pingpong``, they take turns with a
+    tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm_sm90_pingpong`).  ``stream_b``: lines of B are the
+    first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the sums, see
+    :mod:`cute_dialect.kernels.gemm_sm90_epilogue`.  ``fallback``: the file has a second, simple kernel, which is
+    launched for matrices that TMA cannot read.
     """
 
     element: str = "f16"
@@ -48,6 +50,7 @@ class GemmConfig(NamedTuple):
     fallback: bool = False
     stream_b: bool = False
     epilogue: Epilogue = Epilogue()
+    schedule: str = "cooperative"
 
     @property
     def bits(self) -> int:
@@ -56,8 +59,8 @@ class GemmConfig(NamedTuple):
 
     @property
     def consumers(self) -> int:
-        """Warp groups that multiply: 64 rows each."""
-        return self.tile[0] // 64
+        """Warp groups that multiply: 64 rows each, or a tile each."""
+        return 2 if self.schedule == "pingpong" else self.tile[0] // 64
 
     @property
     def threads(self) -> int:
@@ -95,6 +98,10 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
         if k * self.bits != 1024:
             raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
+        if self.schedule not in ("cooperative", "pingpong"):
+            raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
+        if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
+            raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
         if min(self.cluster_m, self.cluster_n) != 1:
             raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
         if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
@@ -111,13 +118,14 @@ def head_of(c: GemmConfig) -> str:
     """The comment at the top of the file."""
     m, n, k = c.tile
     how = {"k": "K-major", "m": "M-major", "n": "N-major"}
+    each = "64 rows each" if c.schedule == "cooperative" else "a tile each in turn"
     shares = f"; {c.cluster} blocks form a cluster and share {'B' if c.cluster_m > 1 else 'A'}" if c.cluster > 1 else ""
     return f"""\
 // C[M,N] = A[M,K] * B[N,K]^T: A ({how[c.major_a]}), B ({how[c.major_b]}) of {c.element}, sums in f32, C of {c.output}.
 //
 // A block computes tiles of {m} x {n}{shares}.
 // Its first warp group fills {c.stages} stages of shared memory ({k} elements of K each) by TMA; the other
-// {c.consumers} multiply them by wgmma, 64 rows each, and store their results by TMA.  Rows of the matrices are
+// {c.consumers} multiply them by wgmma, {each}, and store their results by TMA.  Rows of the matrices are
 // multiples of 16 bytes; what lies outside of them is filled with zeros and not stored.
 //
 // full[s] says that stage s is there: one arrival of the producer and all bytes.  empty[s] says that it may be

@@ -73,15 +73,16 @@ class Choice(NamedTuple):
     def name(self) -> str:
         """Names the kernel: types, majors, tile, what differs from the defaults.
 
-        ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``q``: stages;
-        ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first.
+        ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``t``: consumers
+        take turns; ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the
+        L2 first.
         """
         if self.skinny is not None:
             return self.skinny.name
         c = self.config
         m, n, _ = c.tile
         shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
-        more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}"
+        more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}{'t' if c.schedule == 'pingpong' else ''}"
         options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
         more += f"-{c.epilogue.name}" if c.epilogue.active else ""

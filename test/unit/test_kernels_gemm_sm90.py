@@ -31,6 +31,7 @@ CASES = {
     "fp8, two levels": (FP8._replace(tile=(128, 128, 128), promote=True, deferred=False), (200, 264, 272)),
     "tf32": (GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False), (200, 264, 72)),
     "A shared along N": (BASE._replace(cluster_m=1, cluster_n=2), (200, 520, 136)),
+    "three chunks a tile": (BASE._replace(tile=(128, 192, 64), cluster_m=1, sms=2), (300, 400, 136)),
     "64 rows": (SINGLE._replace(tile=(64, 256, 64)), (72, 264, 136)),
 }
 DTYPES = {
@@ -98,6 +99,26 @@ def test_blocks_that_share_k(cluster_n: int) -> None:
     assert results[0] == results[1]
 
 
+PINGPONG = SINGLE._replace(schedule="pingpong", tile=(64, 256, 64))
+TURNS = {
+    "64x256": (PINGPONG._replace(sms=2), (200, 264, 136)),
+    "an odd number of tiles": (PINGPONG._replace(sms=1), (136, 200, 328)),
+    "one tile": (PINGPONG, (64, 64, 200)),
+    "128x128, cluster": (PINGPONG._replace(tile=(128, 128, 64), stages=5, cluster_m=2, sms=2), (300, 264, 136)),
+    "192 columns": (PINGPONG._replace(tile=(64, 192, 64), sms=2), (200, 264, 40)),
+    "f32": (PINGPONG._replace(tile=(128, 128, 64), output="f32", sms=2), (200, 264, 72)),
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_consumers_that_take_turns(name: str) -> None:
+    c, shape = TURNS[name]
+    module = compile(gemm_sm90(c), filename="pingpong.mlir", emit="base")
+    a, b, out = (x[0] for x in operands(c, shape, integers=True))
+    module.kernel("launch")(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
+
+
 def test_the_generator_prints_the_example() -> None:
     example = Path(__file__).parents[1] / "examples" / "gemm_sm90.mlir"
     assert gemm_sm90() == example.read_text()
@@ -137,6 +158,9 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"stages": 5}, "at most 232448 bytes"),
         ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
         ({"element": "f64"}, "expected elements of"),
+        ({"schedule": "turns"}, "a schedule of cooperative or pingpong, got 'turns'"),
+        ({"schedule": "pingpong", "tile": (64, 256, 64)}, "none deferred or promoted"),
+        ({"schedule": "pingpong", "deferred": False}, "at most 128 x 128 or 64 x 256"),
     ],
 )
 def test_bad_configurations(change: dict[str, object], says: str) -> None:
