@@ -43,6 +43,20 @@ def build_im2col(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_negate(folder: str, chip: str) -> list[str]:
+    """``wgmma`` with negated operands: ``negate/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "unit"))
+    from negate_support import CASES, text
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, case in CASES.items():
+        module = compile_cute(text(*case), chip=chip, save=Path(folder) / "negate" / name)
+        said.append(f"negate/{name}: {module.report.strip()}")
+    return said
+
+
 def build_sync(folder: str, chip: str) -> list[str]:
     """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
     sys.path.insert(0, str(TEST / "unit"))
@@ -78,7 +92,7 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    for part in (build, build_tma, build_im2col, build_sync, build_gemm):
+    for part in (build, build_tma, build_im2col, build_negate, build_sync, build_gemm):
         for line in part(options.folder, options.chip):
             print(line)
 
