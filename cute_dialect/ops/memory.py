@@ -42,6 +42,15 @@ from cute_dialect.ops.views import (
 from cute_dialect.types import CoordType, IntTupleType
 
 
+def check_reach(tensor: MemRefType) -> None:
+    """Raise AlgebraError for memory from which no thread loads."""
+    if tensor.space == "tmem":
+        raise AlgebraError(
+            f"expected a tensor in memory that threads load and store; tensor memory is reached by tcgen05 alone, got "
+            f"{tensor}"
+        )
+
+
 def element_at(tensor: Attribute, coord: Coord) -> Attribute:
     """The type of one element: the element type, or an int tuple for a coordinate tensor.  Raises AlgebraError."""
     assert isinstance(tensor, TensorType)
@@ -52,6 +61,7 @@ def element_at(tensor: Attribute, coord: Coord) -> Attribute:
             f"expected a coordinate weakly congruent to the shape {payload_text(shape)}, got {payload_text(coord)}"
         )
     if isinstance(tensor, MemRefType):
+        check_reach(tensor)
         return tensor.element
     assert isinstance(tensor, CoordTensorType)
     offset = evaluate(tracked(coord), tracked(layout))
@@ -132,6 +142,7 @@ def fragment_vector(tensor: Attribute) -> VectorType:
     """``vector<size x E>`` of a static memref.  Raises AlgebraError for others."""
     if not isinstance(tensor, MemRefType):
         raise AlgebraError(f"expected a !cute.memref, got {tensor}")
+    check_reach(tensor)
     layout = tensor.layout
     shape = layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
     n = size(shape)
