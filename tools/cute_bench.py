@@ -6,6 +6,7 @@ cute-bench interp                                the CPU interpreter: lane-ops a
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
 cute-bench elementwise_add                       both, in a temporary folder
+cute-bench accuracy --run DIR                    errors against float64, beside torch's, of what "all" builds
 cute-bench all --run DIR --json results.json     everything: one table, one file
 cute-bench elementwise_add --run DIR --json result.json
 """
@@ -26,6 +27,7 @@ from typing import cast
 __all__ = ["main"]
 
 _CASES: Mapping[str, str] = {
+    "accuracy": "cute_dialect.tools.bench_accuracy",
     "all": "cute_dialect.tools.bench_all",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "gemm": "cute_dialect.tools.bench_gemm",
