@@ -194,3 +194,14 @@ func.func @f(%tc: !tc, %c: !c, %s: !s, %k: !cute.coord<"?">) {
   cute.tiled_copy(%tc, %c, %s, %k) : (!tc, !c, !s, !cute.coord<"?">) -> ()
   return
 }
+
+// -----
+
+!at = !cute_nvgpu.atom.bulk_copy<f32>
+!g = !cute.memref<f32, gmem, align<16>, "(4,6):(1,16)">
+!s = !cute.memref<f32, smem, align<16>, "(6,4):(1,16)">
+func.func @f(%a: !at, %g: !g, %s: !s) {
+  // expected-error @below {{expected shapes that split into common modes, got (4,6):(1,16), (6,4):(1,16)}}
+  cute.copy(%a, %g, %s) : (!at, !g, !s) -> ()
+  return
+}

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import f16, f32
+from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.nvgpu_bulk_types import BulkCopy, BulkCopyType
+from cute_dialect.nvgpu_im2col_types import Im2colMap, TmaStoreIm2colType
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.printing import ir_text
 
@@ -162,3 +166,10 @@ def test_a_tiled_copy_by_tma() -> None:
     out = np.zeros_like(given)
     compile_cute(b.text(), emit="base").kernel("launch")(given, out, device="cpu")
     assert np.array_equal(out, given)
+
+
+def test_atoms_that_cannot_be_are_refused_in_python_too() -> None:
+    with pytest.raises(VerifyException, match="expected a multiple of 128 bits"):
+        BulkCopyType(BulkCopy(f32, 100))
+    with pytest.raises(VerifyException, match="expected 1 to 8 as element stride"):
+        TmaStoreIm2colType(Im2colMap(f16, 64, 16, (0,), (0,), (9,)))
