@@ -22,6 +22,7 @@ import numpy as np
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.flags import Known, Snapshot
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.sync import MBarrier
 
@@ -44,6 +45,7 @@ class ClusterClocks:
         self.kinds: dict[int, str] = {}
         self._actors: dict[tuple[str, int], int] = {}
         self._barriers: list[MBarrier] = []  # kept, so that their ids stay taken
+        self.log: list[tuple[int, int, Known]] = []  # actor and time that learnt of other clusters, and what: `flags`
 
     def actor(self, kind: str, key: int, name: str) -> int:
         """The column of an actor other than a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
@@ -77,7 +79,9 @@ class ClusterClocks:
 class WarpClocks:
     """What the threads of a warp know: `table`, and of lanes that have learnt more alone, `extras`."""
 
-    __slots__ = ("clock", "cluster", "extras", "first", "inits", "slot", "table")
+    __slots__ = (
+        "clock", "cluster", "extras", "fenced", "first", "inits", "observed", "pending", "slot", "table",
+    )  # fmt: skip
 
     def __init__(self, cluster: ClusterClocks, first: int) -> None:
         self.cluster = cluster
@@ -87,6 +91,9 @@ class WarpClocks:
         self.table = cluster.table()
         self.extras: dict[int, Array] = {}
         self.inits: list[tuple[int, MBarrier]] = []
+        self.fenced: dict[int, Snapshot] = {}  # a lane's last fence
+        self.pending: dict[int, list[tuple[Known, int]]] = {}  # what a lane has observed and not yet acquired
+        self.observed: dict[tuple[int, int], int] = {}  # version of each flag that a lane has seen last
 
     def of(self, lane: int) -> Array:
         return self.extras.get(lane, self.table)

@@ -168,8 +168,6 @@ def run_kernel(
 
         launch.monitor = Monitor(launch)
         launch.observe = launch.monitor.observe
-        if _synchronises_globally(fn):
-            launch.monitor.global_sync()
     if reports:
         from cute_dialect.interp.profile import Profile
 
@@ -232,10 +230,6 @@ def _both(first: Observer | None, second: Observer) -> Observer:
         second(g, site, parts, value)
 
     return observe
-
-
-def _synchronises_globally(fn: Function) -> bool:
-    return fn.global_sync or any(_synchronises_globally(f) for f in fn.callees)
 
 
 def _lockstep(fn: Function, func: Operation) -> bool:

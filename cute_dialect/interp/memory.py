@@ -173,13 +173,19 @@ class GlobalMemory:
 class Site:
     """One load or store in the program: what it moves, and the buffer it last touched."""
 
-    __slots__ = ("align", "atomic", "buf", "leaf", "local", "nbytes", "number", "op", "quiet", "space", "store", "verb")
+    __slots__ = (
+        "align", "atomic", "buf", "leaf", "local", "nbytes", "number", "observes", "op", "order", "quiet", "scope",
+        "space", "store", "verb",
+    )  # fmt: skip
 
     def __init__(
         self, leaf: Leaf, align: int, space: int, store: bool, verb: str = "", op: Operation | None = None
     ) -> None:
         self.op = op
-        self.atomic = False
+        self.atomic = False  # reads, modifies and writes in one
+        self.order = 0  # of `flags`: WEAK, RELAXED (volatile too), ACQUIRE, RELEASE or ACQ_REL
+        self.scope = 2  # of `flags`: CTA, CLUSTER or GPU
+        self.observes = not store  # whether the value read can be acted on
         self.quiet = False  # not to be reported to observers
         self.number = -1  # of a race monitor
         self.leaf = leaf

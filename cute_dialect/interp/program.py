@@ -192,7 +192,6 @@ class Function:
         self.barriers: list[Operation] = []
         self.needs_warp: list[str] = []
         self.collective = False
-        self.global_sync = False  # an atomic in global memory whose result is used, or a fence of device scope
         self.callees: list[Function] = []
         self.allocas: list[Allocation] = []  # in its frame
 

@@ -5,8 +5,11 @@ reads since: what is not ordered before it by synchronisation is a race, whateve
 how order is known and `shadow` for what is remembered.  The first race ends the run with an `InterpError` of kind
 "race".
 
-Not seen (false negatives): races through global memory between threads of one cluster when several warps have read, and
-between clusters once the kernel synchronises through global memory (atomics whose result is used, device-scope fences).
+Order between clusters comes from flags in global memory alone, see `flags`.
+
+Not seen (false negatives): a write to global memory after reads by several warps or several clusters of which one is
+not ordered; a read of what several atomics have written when only the last is ordered before it; a weak write after a
+volatile or atomic read.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -21,6 +24,7 @@ import numpy as np
 
 from cute_dialect.interp.clocks import EXECUTION, MEMORY, PROXY, ClusterClocks, Meeting, WarpClocks
 from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.flags import Flags
 from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.shadow import MANY, Shadow
 from cute_dialect.interp.types import round_up
@@ -48,7 +52,8 @@ class Monitor:
         self.sites: list[tuple[str, Operation | OpInfo | None]] = []
         self.infos: dict[int, int] = {}
         self.clusters = 0
-        self.across = True  # whether clusters can only be unordered
+        self.by_number: list[ClusterClocks] = []
+        self.flags = Flags()
         self.kept: list[object] = []
 
     # -- life of warps ------------------------------------------------------------------------------------------------
@@ -58,6 +63,7 @@ class Monitor:
         padded = round_up(self.launch.threads, 32)
         clocks = ClusterClocks(self.clusters, padded, [b.linear for b in cluster.blocks])
         self.clusters += 1
+        self.by_number.append(clocks)
         cluster.meeting = Meeting()
         for rank, block in enumerate(cluster.blocks):
             for g in block.groups:
@@ -80,11 +86,14 @@ class Monitor:
 
     # -- synchronisation ----------------------------------------------------------------------------------------------
 
-    def fence(self, g: Group, kind: str) -> None:
+    def fence(self, g: Group, kind: str, scope: int) -> None:
         clocks = g.clocks
         lanes = g.mask.idx.tolist()
+        if kind == "memory":
+            self.flags.fence(g, lanes, scope)
         if kind == "proxy.async":
             clocks.fence_proxy(lanes)
+            self.flags.fence_proxy(g, lanes)
         if kind in ("proxy.async", "mbarrier.init"):
             for lane, bar in clocks.inits:
                 if lane in lanes:
@@ -155,17 +164,13 @@ class Monitor:
         if meeting.done is not None:
             g.clocks.acquire(g, meeting.done, lanes)
 
-    def global_sync(self) -> None:
-        """The kernel synchronises through global memory: clusters may be ordered in ways that are not followed."""
-        self.across = False
-
     # -- threads' accesses --------------------------------------------------------------------------------------------
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
         for buf, off, sel in parts:
             if buf is g.local:
                 continue
-            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            every = lanes = g.mask.idx if sel is None else g.mask.idx[sel]
             if isinstance(off, int):
                 if site.store and not site.atomic and len(lanes) > 1:
                     self._same(g, site, buf, lanes, np.full(len(lanes), off), value)
@@ -175,7 +180,8 @@ class Monitor:
                 self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)
             idx = shadow.granules(off, site.nbytes, site.align)
-            self._access(g, shadow, idx, lanes, site.store, site.atomic, self._number(site))
+            self._access(g, shadow, idx, lanes, site.store, site.order > 0, self._number(site))
+            self.flags.access(g, site, buf, off, every)
 
     def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
         """Lanes of one store that write different values to the same place."""
@@ -206,7 +212,8 @@ class Monitor:
         if actor.max() >= 0:
             self._check_write(g, s, idx, lanes, store, atomic, own, actor)
         if not store:
-            self._remember_read(s, idx, clocks, own, number)
+            if not atomic:
+                self._remember_read(s, idx, clocks, own, number)
             return
         self._check_reads(g, s, idx, lanes, own, atomic)
         flat = idx
@@ -231,9 +238,9 @@ class Monitor:
             ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
         if s.w_cluster is not None:
             other = s.w_cluster[idx]
-            ok |= (other >= 0) & (other != cluster.number)
-            if self.across:
-                ok &= (other < 0) | (other == cluster.number)
+            foreign = (other >= 0) & (other != cluster.number)
+            if foreign.any():
+                ok = np.where(foreign, self.flags.ordered(g, lanes, other, actor, clock, MEMORY), ok)
         if atomic:
             ok |= s.w_kind[idx] == _ATOMIC
         if not ok.all():
@@ -266,12 +273,14 @@ class Monitor:
             cluster = s.r_cluster[idx]
             if cluster.max() < 0 and cluster.min() == -1:
                 return
-            several = (cluster == MANY) | ((cluster >= 0) & (cluster != clocks.cluster.number))
+            foreign = (cluster >= 0) & (cluster != clocks.cluster.number)
             actor, clock = s.r_actor[0, idx], s.r_clock[0, idx]
-            ok = several | (actor < 0) | (actor == own)
-            ok |= clock <= clocks.known(MEMORY, np.maximum(actor, -1), lanes)
-            if self.across:
-                ok &= ~several
+            ok = (actor < 0) | (actor == own) | (clock <= clocks.known(MEMORY, np.maximum(actor, -1), lanes))
+            synchronised = bool(clocks.cluster.log)  # else no reader of another cluster can be ordered
+            ok = np.where(cluster == MANY, synchronised, ok)
+            if foreign.any():
+                known = self.flags.ordered(g, lanes, cluster, actor, clock, MEMORY)
+                ok = np.where(foreign, known | ((actor < 0) & synchronised), ok)
             if not ok.all():
                 self._report(g, s, idx, ok, lanes, "overwrite", s.r_actor[0], s.r_clock[0], s.r_site[0])
             return
@@ -386,7 +395,11 @@ class Monitor:
         mine = s.w_cluster[idx] == g.clocks.cluster.number
         known = g.clocks.of(lane)
         row = np.where(kind == _ASYNC, known[MEMORY][actor], known[PROXY][actor])
-        ok = (actor < 0) | (mine & (s.w_clock[idx] <= row)) | (~mine & (not self.across))
+        ok = (actor < 0) | (mine & (s.w_clock[idx] <= row))
+        if not ok.all():
+            clock, other, only = s.w_clock[idx][None], s.w_cluster[idx][None], np.array([lane])
+            plain, proxy = (self.flags.ordered(g, only, other, actor[None], clock, r)[0] for r in (MEMORY, PROXY))
+            ok |= ~mine & np.where(kind == _ASYNC, plain, proxy)
         if not ok.all():
             lanes = np.array([lane])
             self._report(g, s, idx[None], ok[None], lanes, "read", s.w_actor, s.w_clock, s.w_site)
@@ -405,7 +418,10 @@ class Monitor:
         mine = cluster == clocks.cluster.number
         known = clocks.of(lane)
         writer = self._bulk(g, lane, "bulk write")
-        ok = (actor < 0) | (mine & (s.w_clock[idx] <= known[MEMORY][actor])) | (~mine & (not self.across))
+        ok = (actor < 0) | (mine & (s.w_clock[idx] <= known[MEMORY][actor]))
+        if not ok.all():
+            only = np.array([lane])
+            ok |= ~mine & self.flags.ordered(g, only, cluster[None], actor[None], s.w_clock[idx][None], MEMORY)[0]
         # Copies of one thread to the same place are not ordered either; reductions may meet.
         if combine:
             ok |= s.w_kind[idx] == _ATOMIC
@@ -464,19 +480,25 @@ class Monitor:
             self.sites.append((info.name, info))
         return got
 
-    def _note(self, g: Group, actor: int, site: int) -> str:
+    def _note(self, g: Group, actor: int, site: int, other: int = -1) -> str:
         verb, op = self.sites[site] if site >= 0 else ("access", None)
         where = ""
         if isinstance(op, OpInfo):
             where = op.location or op.text
         elif op is not None:
             where = location_text(op) or op_text(op)
-        return f"the earlier {verb} is by {self._actor(g, actor)}" + (f" at {where}" if where else "")
+        return f"the earlier {verb} is by {self._actor(g, actor, other)}" + (f" at {where}" if where else "")
 
-    def _actor(self, g: Group, actor: int) -> str:
-        cluster = g.clocks.cluster
+    def _actor(self, g: Group, actor: int, other: int) -> str:
+        """Who: an actor of a cluster, by default the own."""
+        if other == MANY:
+            return "several blocks"
+        cluster = g.clocks.cluster if other < 0 else self.by_number[other]
         if actor == MANY:
-            return "several warps"
+            x, y, _ = self.launch.grid
+            block = cluster.blocks[0]
+            at = f"({block % x}, {block // x % y}, {block // (x * y)})"
+            return "several warps" + (f" of another block, near {at}" if other >= 0 else "")
         kind = cluster.kind(actor)
         if kind in ("thread", "cp.async"):
             t = actor % cluster.threads
@@ -509,18 +531,30 @@ class Monitor:
         lane = int(lanes[i])
         where = s.buf.place(at << s.shift)
         outside = s.w_cluster is not None and _elsewhere(s, at, kind, g)
-        note = self._note(g, actor, int(sites[at])) if not outside else _other_block(self, int(sites[at]))
+        other = -1
+        if outside:
+            held = s.r_cluster if kind == "overwrite" else s.w_cluster
+            other = int(held[at]) if held is not None else -1
+        note = self._note(g, actor, int(sites[at]), other)
         raise Fault(
             "race",
-            f"{_WORD[kind]} race on {where}: {self._hint(g, actor, lane, kind, outside)}",
+            f"{_WORD[kind]} race on {where}: "
+            + (self._far(g, lane, other, actor, int(clocks[at])) if outside else self._hint(g, actor, lane)),
             lane,
             (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
             (note,),
         )
 
-    def _hint(self, g: Group, actor: int, lane: int, kind: str, outside: bool) -> str:
-        if outside:
-            return "nothing orders this access after that of another cluster of blocks"
+    def _far(self, g: Group, lane: int, other: int, actor: int, clock: int) -> str:
+        """What is missing between two clusters."""
+        if actor >= 0 and self.flags.only_observed(g, lane, other, actor, clock):
+            return "expected a fence (or .acquire) between the read of the flag and this access"
+        return (
+            "nothing orders this access after that of another block: expected a fence and an atomic, volatile or "
+            "release write of a flag there, and a read of it with a fence or .acquire here"
+        )
+
+    def _hint(self, g: Group, actor: int, lane: int) -> str:
         cluster = g.clocks.cluster
         what = cluster.kind(actor) if actor >= 0 else "thread"
         if what == "mbarrier":
@@ -541,12 +575,6 @@ def _elsewhere(s: Shadow, at: int, kind: str, g: Group) -> bool:
     assert s.w_cluster is not None and s.r_cluster is not None
     other = int((s.r_cluster if kind == "overwrite" else s.w_cluster)[at])
     return other != g.clocks.cluster.number and other != -1
-
-
-def _other_block(monitor: Monitor, site: int) -> str:
-    verb, op = monitor.sites[site] if site >= 0 else ("access", None)
-    where = "" if op is None else (op.location if isinstance(op, OpInfo) else location_text(op))
-    return f"the earlier {verb} is by another block" + (f" at {where}" if where else "")
 
 
 def _warpgroup(g: Group) -> int:

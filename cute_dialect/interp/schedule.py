@@ -19,6 +19,7 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Regs
 
 WIDE_LANES = 16384
+BESIDE = 4  # blocks that "random" lets run beside each other without need
 SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock
 
 
@@ -30,6 +31,12 @@ def _memory_check(launch: Launch, lanes: int, smem: int, limit: int) -> None:
     need = lanes * launch.local_size + smem
     if need > limit:
         raise InterpError("limit", f"memory limit: {need} bytes of local and shared memory needed, {limit} allowed")
+
+
+def _check_room(launch: Launch, warps: int, limit: int) -> None:
+    """Whether another block may become resident."""
+    lanes = warps * 32 + round_up(launch.threads, 32)
+    _memory_check(launch, lanes, (len(launch.blocks) + 1) * launch.smem_size, limit)
 
 
 def run_wide(
@@ -105,18 +112,24 @@ def run_warps(
     schedule: str,
     seed: int,
 ) -> None:
-    """Warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on."""
+    """Warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
+
+    The grid does not say in which order blocks run: "round-robin" starts with the first, "reverse" and "adversarial"
+    with the last, "random" takes any and lets others join early."""
     rng = random.Random(seed)
-    waiting = chosen[::-1]
+    waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # taken from its end
+    if schedule == "random":
+        rng.shuffle(waiting)
     warps: list[_Warp] = []
     launch.report.lanes = 32
     launch.transfers = transfers = Transfers(schedule, rng)
     done = 0
     quiet = turn = 0
     seen = -1
-    _memory_check(launch, round_up(launch.threads, 32), launch.smem_size, memory_limit)
     while warps or waiting:
-        if not warps:
+        beside = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
+        if not warps or beside:
+            _check_room(launch, len(warps), memory_limit)
             warps.extend(_admit(launch, fn, template, waiting.pop()))
         order = list(warps)
         if schedule == "reverse":
@@ -162,13 +175,7 @@ def run_warps(
         if polling and quiet < SPIN_ROUNDS and not waiting:
             continue
         if waiting:
-            resident = len(warps) * 32
-            _memory_check(
-                launch,
-                resident + round_up(launch.threads, 32),
-                (len(launch.blocks) + 1) * launch.smem_size,
-                memory_limit,
-            )
+            _check_room(launch, len(warps), memory_limit)
             warps.extend(_admit(launch, fn, template, waiting.pop()))
             quiet = 0
             continue

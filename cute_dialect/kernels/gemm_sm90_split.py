@@ -155,9 +155,9 @@ class _SplitGemm(GemmEmitter):
         b, c = self.b, self.c
         arrived, left = b.pointer(self.counters, self.tile * 2), b.pointer(self.counters, self.tile * 2 + 1)
         everyone = 128 * c.consumers
-        b.run("fence_acq_rel", scope='"gpu"')
         b.run("named_barrier", 1, everyone)
         with b.if_(self.tid.eq(128)):
+            b.run("fence_acq_rel", scope='"gpu"')  # after the barrier: it passes on what all have written
             b.arch("atomic_add", arrived, 1)
             with b.while_() as again:
                 again(b.arch("load_acquire", arrived) < self.parts)

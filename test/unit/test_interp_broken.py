@@ -377,7 +377,7 @@ CORPUS = [
         "blocks overlap",
         (("%o = arith.muli %cta, %ntid", "%o = arith.muli %cta, %c127"),),
         "race",
-        "another cluster of blocks",
+        "after that of another block",
     ),
     Broken(
         "scale",
@@ -416,7 +416,7 @@ CORPUS = [
             ),
         ),
         "race",
-        "another cluster of blocks",
+        "after that of another block",
     ),
     Broken(
         "histogram", "not cleared before counting", (("nvvm.barrier0 // cleared", ""),), "race", "race on shared memory"

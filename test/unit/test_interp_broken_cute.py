@@ -15,6 +15,7 @@ import pytest
 
 from cute_dialect.interp import InterpError
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.pipelines import compile as compile_cute
 
 ARCH = r"cute_nvgpu\.arch\."
@@ -84,9 +85,9 @@ def run(text: str, schedule: str = "round-robin") -> bool:
     return np.array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T)
 
 
-@pytest.mark.parametrize("b", CORPUS, ids=lambda b: b.name)
-def test_broken(b: Broken) -> None:
-    lines = original().split("\n")
+def edited(text: str, b: Broken) -> str:
+    """A file with the one line broken."""
+    lines = text.split("\n")
     found = [i for i, line in enumerate(lines) if re.search(b.line, line)]
     assert found, f"the kernel has changed: no line matches {b.line}"
     at = found[b.nth]
@@ -95,15 +96,59 @@ def test_broken(b: Broken) -> None:
     else:
         assert b.new[0] in lines[at]
         lines[at] = lines[at].replace(*b.new)
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("b", CORPUS, ids=lambda b: b.name)
+def test_broken(b: Broken) -> None:
+    text = edited(original(), b)
     with pytest.raises(InterpError) as e:
-        run("\n".join(lines))
+        run(text)
     error = e.value
     assert re.fullmatch(b.kind, error.kind), error
     assert re.search(b.message, str(error)), error
     place = re.search(r":(\d+):\d+$", error.location)
-    assert place and int(place[1]) <= len(lines), error
+    assert place and int(place[1]) <= text.count("\n") + 1, error
 
 
 @pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
 def test_right(schedule: str) -> None:
     assert run(original(), schedule)
+
+
+# -- blocks that share K and meet through a counter in global memory ---------------------------------------------------
+
+SPLIT = [
+    Broken("no release fence", ARCH + "fence_acq_rel", 0, None, "race", "of another block"),
+    Broken("fence of the block", ARCH + "fence_acq_rel", 0, ('"gpu"', '"cta"'), "race", "of another block"),
+    Broken("not all have written", ARCH + "named_barrier", 0, None, "race|sync", "of another block"),
+    Broken("one thread has waited", ARCH + "named_barrier", 1, None, "race|sync", "of another block"),
+]
+
+
+@lru_cache(maxsize=1)
+def split() -> str:
+    base = SplitConfig().base._replace(cluster_n=1, tile=(64, 128, 64), stages=2)
+    return gemm_sm90_split(SplitConfig(base, 2))
+
+
+def run_split(text: str, schedule: str = "round-robin") -> bool:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (n, 128)).astype(np.float16) for n in (64, 128))
+    c = np.full((64, 128), np.nan, np.float16)
+    partial, counts = np.full(2 * 64 * 128, np.nan, np.float32), np.zeros(2, np.int32)
+    launch = compile_cute(text, emit="base").kernel("launch")
+    launch(a, b, c, partial, counts, device="cpu", checks=["race", "uninit"], schedule=schedule)
+    return np.array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@pytest.mark.parametrize("b", SPLIT, ids=lambda b: b.name)
+def test_broken_split(b: Broken) -> None:
+    with pytest.raises(InterpError) as e:
+        run_split(edited(split(), b))
+    assert re.fullmatch(b.kind, e.value.kind) and re.search(b.message, str(e.value)), e.value
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random", "adversarial"])
+def test_right_split(schedule: str) -> None:
+    assert run_split(split(), schedule)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.cfg import segments
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, op_name
+from cute_dialect.interp.flags import CLUSTER, GPU
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import WINDOW_BITS
 from cute_dialect.interp.ops.data import enum_word
+from cute_dialect.interp.ops.order import scope_of_op
 from cute_dialect.interp.printf import format_c
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
 from cute_dialect.interp.types import type_of
@@ -276,27 +278,31 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
 # -- fences, exit -----------------------------------------------------------------------------------------------------
 
 
-def fence_step(kind: str) -> Step:
+def fence_step(kind: str, scope: int = GPU) -> Step:
     """A fence: memory is sequentially consistent here, so only the race detector is told. `kind`: "proxy.async",
-    "mbarrier.init" or "memory"."""
+    "mbarrier.init", "memory" (between the threads of a scope) or "none"."""
 
     def step(R: Regs, g: Group) -> None:
         g.launch.fences += 1
         if g.launch.monitor is not None and g.mask.n:
-            g.launch.monitor.fence(g, kind)
+            g.launch.monitor.fence(g, kind, scope)
 
     return step
 
 
 def _fence(c: FnCompiler, op: Operation) -> None:
+    """A fence, or an op that needs no more than being one."""
     for v in op.operands:
         c.uses(v)
-    c.emit(op, fence_step("memory"), pure=False)
+    name = op_name(op)
+    orders = name in ("nvvm.memory.barrier", "llvm.fence") or name.startswith("nvvm.fence.sc")
+    scope = CLUSTER if name.endswith(".cluster") else scope_of_op(op)
+    c.emit(op, fence_step("memory" if orders else "none", scope), pure=False)
 
 
 def _fence_proxy(c: FnCompiler, op: Operation) -> None:
     kind = enum_word(attr_of(op, "kind"))
-    c.emit(op, fence_step("proxy.async" if kind.startswith("async") else "memory"), pure=False)
+    c.emit(op, fence_step("proxy.async" if kind.startswith("async") else "none"), pure=False)
 
 
 def _fence_init(c: FnCompiler, op: Operation) -> None:

@@ -11,6 +11,7 @@ from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, Site, load, locate, store
 from cute_dialect.interp.ops.data import enum_word, ints_of
+from cute_dialect.interp.ops.order import order_of_op
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import Leaf, Type, element_of, size_of, stride_of, struct_fields, type_of
 from cute_dialect.interp.values import POISON, Array, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
@@ -41,7 +42,9 @@ def _sites(op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int
         a = align
         while off % a:
             a //= 2
-        out.append((off, Site(leaf, a, space, is_store, op=op)))
+        site = Site(leaf, a, space, is_store, op=op)
+        order_of_op(op, site)
+        out.append((off, site))
     return out
 
 
@@ -83,7 +86,6 @@ def _load(c: FnCompiler, op: Operation) -> None:
         c.emit(op, many, pure=False)
     if _polls(c, op):
         c.fn.needs_warp.append("a polled load")
-        c.fn.global_sync |= space != 3
         c.emit_blocking(op, spin_point(c.info(op), "polls memory"))
 
 
@@ -386,14 +388,13 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
         raise InterpError("unsupported", f"expected an atomic operation in {', '.join(_BIN_OPS)}, got {kind}")
     site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic", op)
     site.atomic = True
-    used = bool(list(op.results[0].uses))
+    order_of_op(op, site)
+    site.observes = used = bool(list(op.results[0].uses))
 
     def step(R: Regs, g: Group) -> None:
         R[d] = atomic_lanes(site, g, R[p], R[v], kind, used)
 
     c.emit(op, step, pure=False)
-    if used and site.space != 3:
-        c.fn.global_sync = True
     if used and c.loops:
         c.fn.needs_warp.append("a polled atomic")
         c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))
@@ -404,7 +405,8 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     d, flag = c.defines(op.results[0])
     leaf = c.leaf_of(d)
     site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic", op)
-    site.atomic = True
+    site.atomic = site.observes = True
+    order_of_op(op, site)
 
     def step(R: Regs, g: Group) -> None:
         m = g.mask
@@ -434,7 +436,6 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
         R[d], R[flag] = old, ok
 
     c.emit(op, step, pure=False)
-    c.fn.global_sync |= site.space != 3
     if c.loops:
         c.fn.needs_warp.append("a polled atomic")
         c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))

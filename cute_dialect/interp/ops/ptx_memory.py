@@ -11,7 +11,8 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load, store
-from cute_dialect.interp.ops.memory import atomic_lanes
+from cute_dialect.interp.ops.memory import atomic_lanes, spin_point
+from cute_dialect.interp.ops.order import order_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, merge, to_lanes
@@ -69,6 +70,7 @@ def _load(text: Text, s: Statement) -> None:
     leaf = _vector(element, n)
     space = text.leaf(slot).space or _space(s.opcode)
     site = Site(leaf, leaf.size, space, False, op=text.op)
+    order_of_ptx(s.opcode, site)
     out_leaves = [text.leaf(d) for d in outs]
     guarded = text.guard(s)[0] >= 0
 
@@ -79,6 +81,8 @@ def _load(text: Text, s: Statement) -> None:
             R[d] = merge(g.mask, v, R[d], t) if guarded else v
 
     text.emit(s, step)
+    if site.order and text.c.loops:
+        _may_poll(text)
 
 
 def _store(text: Text, s: Statement) -> None:
@@ -87,6 +91,7 @@ def _store(text: Text, s: Statement) -> None:
     element = _element(s.opcode)
     leaf = _vector(element, _count(s.opcode))
     site = Site(leaf, leaf.size, text.leaf(slot).space or _space(s.opcode), True, op=text.op)
+    order_of_ptx(s.opcode, site)
     leaves = [text.leaf(v) for v in values]
 
     def step(R: Regs, g: Group) -> None:
@@ -126,8 +131,10 @@ def _atomic(text: Text, s: Statement) -> None:
     kind = _KINDS.get(kind, kind)
     site = Site(leaf, leaf.size, text.leaf(slot).space or _space(s.opcode), True, "atomic", text.op)
     site.atomic = True
+    order_of_ptx(s.opcode, site)
     leaves = [text.leaf(v) for v in values]
     result = text.slot(s.operands[0]) if returns and s.operands[0] != "_" else -1
+    site.observes = result >= 0
 
     def step(R: Regs, g: Group) -> None:
         if packed is not None:
@@ -142,6 +149,14 @@ def _atomic(text: Text, s: Statement) -> None:
             R[result] = raw_old.view(text.leaf(result).dtype).reshape(g.lanes)
 
     text.emit(s, step)
+    if result >= 0 and text.c.loops:
+        _may_poll(text)
+
+
+def _may_poll(text: Text) -> None:
+    """A read in a loop may wait for another thread, which must get its turn."""
+    text.c.fn.needs_warp.append("a polled load")
+    text.c.emit_blocking(text.op, spin_point(text.c.info(text.op), "polls memory"))
 
 
 TABLE: Sequence[tuple[str, Handler]] = (

@@ -1,0 +1,214 @@
+"""Synchronisation through memory: flags, counters and locks, as the PTX memory model has it.
+
+Strong accesses (volatile, relaxed, acquire, release, atomics) order others across blocks when both sides do their part:
+
+- release: a thread writes a flag with `.release`, or writes it strongly after a fence. It passes on what it knew, and
+  had done, at that point: the message
+- acquire: a thread that observes that write with `.acquire`, or strongly with a fence behind, learns the message.
+  Atomics read-modify-write, so what they pass on joins what was there; any other write replaces it
+
+Both scopes must cover the other thread. A message says of each cluster what of it is ordered before: its table of
+`clocks`. The tables of the own cluster are joined to the thread's; those of others go to the log of the cluster, each
+with the thread and time at which it was learnt, so that a barrier passes it on without carrying it: a thread has what
+an entry says once it knows of that thread and time.
+
+Source: PTX ISA 9.0, 8.7 "Ordering", 8.8 "Release and Acquire Patterns", 8.9.5 "Causality Order".
+"""
+
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cute_dialect.interp.clocks import MEMORY, PROXY
+from cute_dialect.interp.values import Array
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.clocks import WarpClocks
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Buffer, Site
+
+WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = range(5)
+CTA, CLUSTER, GPU = range(3)
+Known: TypeAlias = "dict[int, Array]"
+"""Cluster number → its table."""
+
+
+def join(parts: Iterable[Known]) -> Known:
+    """What any of some messages says; the tables are shared, never changed."""
+    out: Known = {}
+    for part in parts:
+        for number, table in part.items():
+            old = out.get(number)
+            if old is None:
+                out[number] = table
+            elif old is not table:
+                out[number] = np.maximum(old, table)
+    return out
+
+
+class Snapshot:
+    """What the threads of a warp knew at a fence."""
+
+    __slots__ = ("clock", "extras", "log", "made", "scope", "table")
+
+    def __init__(self, clocks: WarpClocks, scope: int) -> None:
+        self.scope = scope
+        self.clock = clocks.clock
+        self.table = clocks.table.copy()
+        self.extras = {lane: t.copy() for lane, t in clocks.extras.items()}
+        self.log = len(clocks.cluster.log)
+        self.made: dict[int, Known] = {}
+
+    def message(self, clocks: WarpClocks, lane: int) -> Known:
+        """What a lane passes on with a strong write after the fence."""
+        got = self.made.get(lane)
+        if got is None:
+            cluster = clocks.cluster
+            own = clocks.first + lane
+            table = self.extras.get(lane, self.table).copy()
+            table[MEMORY, own] = self.clock
+            entries = cluster.log[: self.log]
+            known = [k for actor, time, k in entries if actor == own or table[MEMORY, actor] >= time]
+            got = self.made[lane] = join([*known, {cluster.number: table}])
+        return got
+
+
+class _Flag:
+    """What was passed on at a place, by (scope, block, cluster) of who did; `version` changes with it."""
+
+    __slots__ = ("messages", "version")
+
+    def __init__(self) -> None:
+        self.messages: dict[tuple[int, int, int], Known] = {}
+        self.version = 0
+
+
+class Flags:
+    """The places in memory that were written strongly."""
+
+    def __init__(self) -> None:
+        self._flags: dict[int, dict[int, _Flag]] = {}
+
+    def fence(self, g: Group, lanes: Sequence[int], scope: int) -> None:
+        """`fence.acq_rel` or `fence.sc`: before a strong write it releases, after a strong read it acquires."""
+        clocks = g.clocks
+        for lane in lanes:
+            waiting = clocks.pending.pop(lane, None)
+            if waiting is not None:
+                self._learn(g, lane, [k for k, needs in waiting if scope >= needs])
+        snapshot = Snapshot(clocks, scope)
+        clocks.clock += 1
+        for lane in lanes:
+            clocks.fenced[lane] = snapshot
+
+    def fence_proxy(self, g: Group, lanes: Sequence[int]) -> None:
+        """`fence.proxy.async`: what these lanes know of other clusters is visible to the asynchronous proxy, too."""
+        clocks = g.clocks
+        if not clocks.cluster.log:
+            return
+        for lane in lanes:
+            known = join(k for k, seen in self._entries(clocks, np.array([lane])) if seen.all())
+            if known:
+                tables = {n: np.stack([t[MEMORY], np.maximum(t[PROXY], t[MEMORY]), t[2]]) for n, t in known.items()}
+                clocks.cluster.log.append((clocks.first + lane, clocks.clock, tables))
+
+    def access(self, g: Group, site: Site, buf: Buffer, off: Array, lanes: Array) -> None:
+        """An access by lanes, after it was checked for races. `off`: one offset a lane, or one for all."""
+        known = self._flags.get(id(buf))
+        scalar = site.leaf.kind == "i" and not site.leaf.shape
+        if site.order == WEAK or not scalar:
+            if site.store and known:
+                for at in off.tolist():
+                    known.pop(at, None)
+            return
+        clocks = g.clocks
+        for lane, at in zip(lanes.tolist(), np.broadcast_to(off, len(lanes)).tolist()):
+            flag = known.get(at) if known is not None else None
+            if flag is not None and site.observes:
+                self._read(g, lane, at, flag, site)
+            if not site.store:
+                continue
+            passed = self._passed_on(g, clocks, lane, site)
+            if passed is None and flag is None:
+                continue
+            if known is None:
+                known = self._flags[id(buf)] = {}
+            if flag is None:
+                flag = known[at] = _Flag()
+            flag.version += 1
+            if not site.atomic:
+                flag.messages = {}
+            if passed is not None:
+                scope, message = passed
+                key = (scope, g.block_of(lane), clocks.cluster.number)
+                old = flag.messages.get(key)
+                flag.messages[key] = message if old is None else join([old, message])
+
+    def _passed_on(self, g: Group, clocks: WarpClocks, lane: int, site: Site) -> tuple[int, Known] | None:
+        if site.order >= RELEASE:
+            now = Snapshot(clocks, site.scope)
+            clocks.clock += 1
+            return site.scope, now.message(clocks, lane)
+        snapshot = clocks.fenced.get(lane)
+        return None if snapshot is None else (min(snapshot.scope, site.scope), snapshot.message(clocks, lane))
+
+    def _read(self, g: Group, lane: int, at: int, flag: _Flag, site: Site) -> None:
+        clocks = g.clocks
+        if clocks.observed.get((lane, id(flag))) == flag.version:
+            return
+        clocks.observed[lane, id(flag)] = flag.version
+        found: list[tuple[Known, int]] = []
+        for (scope, block, cluster), known in flag.messages.items():
+            needs = CTA if block == g.block_of(lane) else CLUSTER if cluster == clocks.cluster.number else GPU
+            if scope >= needs and site.scope >= needs:
+                found.append((known, needs))
+        if site.order in (ACQUIRE, ACQ_REL):
+            self._learn(g, lane, [k for k, _ in found])
+        elif found:
+            clocks.pending.setdefault(lane, []).extend(found)
+
+    def _learn(self, g: Group, lane: int, known: list[Known]) -> None:
+        if not known:
+            return
+        clocks = g.clocks
+        cluster = clocks.cluster
+        all_ = join(known)
+        own = all_.pop(cluster.number, None)
+        if own is not None:
+            clocks.acquire(g, own, [lane])
+        if all_:
+            cluster.log.append((clocks.first + lane, clocks.clock, all_))
+
+    @staticmethod
+    def _entries(clocks: WarpClocks, lanes: Array) -> Iterable[tuple[Known, Array]]:
+        """The log, latest first: what was learnt, and which of some lanes have it."""
+        own = clocks.first + lanes
+        for actor, time, known in reversed(clocks.cluster.log):
+            yield known, (own == actor) | (clocks.known(MEMORY, np.full(len(lanes), actor), lanes) >= time)
+
+    def ordered(self, g: Group, lanes: Array, other: Array, actor: Array, clock: Array, row: int) -> Array:
+        """Of accesses by other clusters, as arrays (lanes, n): whether lanes know of them, by a row of the tables."""
+        clocks = g.clocks
+        ok = np.zeros(actor.shape, np.bool_)
+        if not clocks.cluster.log:
+            return ok
+        numbers = [n for n in np.unique(other).tolist() if n >= 0 and n != clocks.cluster.number]
+        for known, seen in self._entries(clocks, lanes):
+            for n in numbers:
+                table = known.get(n)
+                if table is not None:
+                    ok |= (other == n) & seen[:, None] & (clock <= table[row][actor])
+        return ok
+
+    def only_observed(self, g: Group, lane: int, other: int, actor: int, clock: int) -> bool:
+        """Whether a lane has read the flag that orders an access, and only the fence after it is missing."""
+        tables = [k[other] for k, _ in g.clocks.pending.get(lane, ()) if other in k]
+        return any(clock <= int(t[MEMORY, actor]) for t in tables)
+
+
+__all__ = ["ACQUIRE", "ACQ_REL", "CLUSTER", "CTA", "GPU", "RELAXED", "RELEASE", "WEAK", "Flags"]
