@@ -131,14 +131,14 @@ def expected(atom: MmaAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.n
         x, y = a[:, None, :], b[None, :, :]
         return ((x ^ y) if op == "xor" else (x & y)).sum(-1) + c
     d = a @ b.T + c
-    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma") and atom.emit["saturate"]:
+    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma", "wgmma_sp") and atom.emit["saturate"]:
         return np.clip(d, -(1 << 31), (1 << 31) - 1)
     return d
 
 
 def accumulators(rng: np.random.Generator, atom: MmaAtom) -> np.ndarray:
     shape = atom.tile("C")
-    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma") and atom.emit["saturate"]:
+    if atom.emit.kind in ("mma_sync", "mma_sp", "wgmma", "wgmma_sp") and atom.emit["saturate"]:
         # Close to both ends, so that most sums stick.
         return rng.choice([-1, 1], shape) * ((1 << 31) - 8) + rng.integers(-3, 4, shape)
     return rng.integers(-5, 6, shape)
@@ -234,6 +234,7 @@ def test_sparse_mma_in_registers(name: str) -> None:
 # ---------------------------------------------------------------------------------------------------------------- wgmma
 
 WGMMA = [n for n in ATOMS if n.startswith("SM90_64x")]
+WGMMA_SPARSE = [n for n in ATOMS if n.startswith("SM90_SPARSE_64x")]
 
 
 def offsets(layout: AnyLayout) -> np.ndarray:
@@ -246,8 +247,11 @@ def offsets(layout: AnyLayout) -> np.ndarray:
     return out
 
 
-def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int) -> None:
-    """One instruction on k step ``step`` of tiles with these swizzles (None: the widest that fit)."""
+def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int, selector: int = 0) -> None:
+    """One instruction on k step ``step`` of tiles with these swizzles (None: the widest that fit).
+
+    ``selector``: of the metadata of a sparse A.
+    """
     rng = np.random.default_rng(len(atom.name))
     m, n, k = atom.shape_mnk
     size_ = bits_of(atom.a) // 8
@@ -257,6 +261,7 @@ def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int) -> None:
     words = {}
     for op, x, major, source in (("A", m, atom.major_a, atom.source_a), ("B", n, atom.major_b, "smem")):
         elt = atom.element(op)
+        k = atom.tile(op)[1]
         if source == "rmem":
             tiles[op] = integers(rng, elt, (x, k))
             flat = encode(elt, tiles[op].T.reshape(-1))
@@ -272,15 +277,19 @@ def run_wgmma(atom: MmaAtom, widths: tuple[int, int] | None, step: int) -> None:
         data[offsets(smem)] = encode(elt, full)
         start = -(-image.size // 1024) * 1024
         image = np.concatenate([image, np.zeros(start - image.size, dtype=np.uint8), data.view(np.uint8)])
-        at = start + 16 * evaluate((0, step), view.steps)  # type: ignore[operator]
+        # Steps count 32 bytes along K; B of a sparse product takes two of them.
+        at = start + 16 * evaluate((0, step * k * size_ // 32), view.steps)  # type: ignore[operator]
         descriptors[op] = view.descriptor.at(at, pattern=start).bits
     flat = encode(atom.c, tiles["C"].T.reshape(-1))
     words["C"] = pack(atom.registers_c, atom.c, flat[positions(atom.layout_c)])
     image = np.concatenate([image, np.zeros(-image.size % 512, dtype=np.uint8)])
     ptx = header(ptx_version(atom.ptx_version), "sm_90a")
-    ptx += mma_kernel(atom, "probe", (descriptors["A"], descriptors["B"]), image.size)
+    ptx += mma_kernel(atom, "probe", (descriptors["A"], descriptors["B"]), image.size, selector)
     empty = np.zeros(4, dtype=np.uint8)
     inputs = [words.get("A", empty), empty, words["C"], image]
+    if atom.metadata is not None:
+        bits, tiles["A"] = metadata(rng, atom, tiles["A"])
+        inputs.insert(3, metadata_registers(atom, bits, selector))
     held = atom.registers_d
     out = launch(ptx, "probe", 128, list(map(np.ascontiguousarray, inputs)), 128 * held.count * held.bits // 8)
     got = decode(atom.d, unpack(held, atom.d, out.view(WORD[held.bits]).reshape(128, -1)))
@@ -295,6 +304,31 @@ def test_wgmma(name: str) -> None:
     atom = ATOMS[name]
     assert isinstance(atom, MmaAtom)
     run_wgmma(atom, None, 0)
+
+
+@pytest.mark.parametrize("name", WGMMA_SPARSE)
+def test_wgmma_with_a_sparse_operand(name: str) -> None:
+    atom = ATOMS[name]
+    assert isinstance(atom, MmaAtom) and atom.metadata is not None
+    for selector in range(atom.metadata.selectors):
+        run_wgmma(atom, None, 0, selector)
+
+
+@pytest.mark.parametrize("width_b", [0, 64, 128])
+@pytest.mark.parametrize("width_a", SWIZZLES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SM90_SPARSE_64x64x32_F32F16F16_SS_TN",
+        "SM90_SPARSE_64x64x16_F32TF32TF32_SS_TN",
+        "SM90_SPARSE_64x64x64_S32U8S8_SS_TN",
+    ],
+)
+def test_layouts_of_wgmma_with_a_sparse_operand(name: str, width_a: int, width_b: int) -> None:
+    atom = ATOMS[name]
+    assert isinstance(atom, MmaAtom)
+    for step in (0, 1):
+        run_wgmma(atom, (width_a, width_b), step)
 
 
 @pytest.mark.parametrize("width_b", SWIZZLES)

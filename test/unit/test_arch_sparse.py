@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tensor_layouts import atoms_nv
 from test_arch_formulas import C16, WARP, Formula, g, t, table
+from test_arch_oracle import same_function
 
 from cute_dialect.algebra.values import Layout
-from cute_dialect.arch import ATOMS, AtomError, Metadata, MmaAtom, find_mma_sp, mma_atom
+from cute_dialect.arch import ATOMS, AtomError, Metadata, MmaAtom, find_mma_sp, find_wgmma_sp, mma_atom
 from cute_dialect.arch.__main__ import main
 from cute_dialect.arch.atom import Registers
 from cute_dialect.arch.elements import bits_of
@@ -100,6 +102,93 @@ def test_metadata(name: str) -> None:
     else:
         assert e.group == 4 and dict(e.kept) == RISING
     assert e.element == ("i16" if bits >= 16 else "i32") and atom.tile("E") == (16, k // e.columns)
+
+
+WGMMA_SP = [n for n in ATOMS if n.startswith("SM90_SPARSE_64x8x") or n.startswith("SM90_SPARSE_64x256x32_F32F16")]
+
+
+@pytest.mark.parametrize("name", WGMMA_SP)
+def test_warpgroup_fragments(name: str) -> None:
+    # PTX ISA 9.7.15.6.2: warp w has rows 16w to 16w + 15 of A and of the metadata, as a warp has them in mma.sp.
+    atom = mma_atom(name)
+    _, n, k = atom.shape_mnk
+    bits = bits_of(atom.a)
+    assert (atom.tile("A"), atom.tile("B")) == ((64, k // 2), (n, k)) and k * bits == 512
+    per = 32 // bits
+    a = table(atom.layout_a)
+    for x in range(128):
+        if atom.source_a == "smem":
+            assert a[x] == list(range(64 * k // 2))
+            continue
+        places = [(FIRST_COLUMN[k, bits](x % 32, i), i % per) for i in range(len(a[x]))]
+        assert a[x] == [row + 16 * (x // 32) + 64 * (first // 2 + place) for (row, first), place in places]
+    assert all(values == list(range(n * k)) for values in table(atom.layout_b))
+    dense = mma_atom(f"SM90_{name.removeprefix('SM90_SPARSE_').replace(f'x{k}_', f'x{k // 2}_')}")
+    assert atom.layout_c == dense.layout_c and atom.registers_a == dense.registers_a
+    assert atom.ptx_version == max(dense.ptx_version, "8.2") and atom.arch == "sm_90a"
+    e = held(atom)
+    for x, positions in enumerate(table(e.group_layout(64))):
+        pairs = [BITS[k, bits](x % 32, j) for j in range(8)]
+        assert positions == [row + 16 * (x // 32) + 64 * group for row, group in pairs]
+    assert (e.selectors, dict(e.kept)) == (SELECTORS[k, bits], dict(held(mma_sp_like(k, bits)).kept))
+
+
+def mma_sp_like(k: int, bits: int) -> MmaAtom:
+    return next(a for a in map(mma_atom, MMA_SP) if (a.shape_mnk[2], bits_of(a.a)) == (k, bits))
+
+
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("SM90_SPARSE_64x8x32_F32F16F16_SS_TN", "$d, $a, $b, $e, $selector, $scale_d, $scale_a, $scale_b, 0, 0;"),
+        ("SM90_SPARSE_64x8x32_F32BF16BF16_RS_TT", "$d, $a, $b, $e, $selector, $scale_d, $scale_a, $scale_b, 1;"),
+        ("SM90_SPARSE_64x8x16_F32TF32TF32_SS_TN", "$d, $a, $b, $e, $selector, $scale_d, $scale_a, $scale_b;"),
+        ("SM90_SPARSE_64x8x64_S32S8U8_SS_TN_SATURATE", "$d, $a, $b, $e, $selector, $scale_d;"),
+    ],
+)
+def test_warpgroup_instructions(name: str, operands: str) -> None:
+    atom = mma_atom(name)
+    assert atom.emit.mnemonic.startswith("wgmma.mma_async.sp.sync.aligned.m64n8k") and atom.emit.route == "asm"
+    assert atom.ptx == f"{atom.emit.mnemonic} {operands}"
+
+
+def test_as_many_warpgroup_rows_as_dense_ones() -> None:
+    dense, sparse = ([n for n in ATOMS if n.startswith(p)] for p in ("SM90_64x", "SM90_SPARSE_64x"))
+    assert len(dense) == len(sparse)
+    assert find_wgmma_sp(64, ("f32", "f16", "f16"), "smem", ("mn", "mn")).name == "SM90_SPARSE_64x64x32_F32F16F16_SS_NT"
+    with pytest.raises(AtomError, match="expected N among"):
+        find_wgmma_sp(12, ("f32", "f16", "f16"))
+
+
+THEIR_SPARSE = [n for n in dir(atoms_nv) if n.startswith("SM90_64x") and n.endswith("_SS_SPARSE")]
+
+
+@pytest.mark.parametrize("name", THEIR_SPARSE)
+def test_b_and_c_as_in_tensor_layouts(name: str) -> None:
+    """Theirs give A as if it were dense, and no metadata; B and C are the same functions."""
+    other = getattr(atoms_nv, name)
+    _, shape, types, _, _ = name.split("_")
+    ours = mma_atom(f"SM90_SPARSE_{shape}_{types}_SS_TN")
+    assert ours.shape_mnk == other.shape_mnk
+    same_function(ours.layout_b, other.b_layout)
+    same_function(ours.layout_c, other.c_layout)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("SM120_16x8x64_F32E4M3E4M3F32_TN_SPARSE", "SM89_SPARSE_16x8x64_F32E4M3E4M3F32_TN"),
+        ("SM120_16x8x128_F32E4M3E4M3F32_TN_SPARSE", "SM80_SPARSE_16x8x128_S32S4S4S32_TN"),
+    ],
+)
+def test_as_the_same_shapes_of_blackwell(theirs: str, ours: str) -> None:
+    """Theirs hold A at its full depth: of each two columns one is kept."""
+    other, atom = getattr(atoms_nv, theirs), mma_atom(ours)
+    same_function(atom.layout_b, other.b_layout)
+    same_function(atom.layout_c, other.c_layout)
+    for x, values in enumerate(table(atom.layout_a)):
+        full = [other.a_layout(x, v) for v in range(2 * len(values))]
+        assert {(p % 16, p // 16 // 2) for p in full} == {(p % 16, p // 16) for p in values}
 
 
 def test_every_formula_is_used() -> None:

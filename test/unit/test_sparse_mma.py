@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from interp_support import kernel
 from mma_atoms_support import sparse_rows
 from test_mma_ops import parse
 from test_mma_tiled_run import gmem, move, tiled
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.interp import InterpError
+from cute_dialect.interp import InterpError, Pointer, run_kernel
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.nvgpu_mma_types import MmaSpType, TiledMmaType
 from cute_dialect.ops import arch_sparse_mma, gemm, mma, sparse_mma
@@ -19,6 +20,8 @@ from cute_dialect.pipelines import compile as compile_cute
 F16 = "!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>"
 S8 = "!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,ui8,i32), saturate>"
 TF32 = "!cute_nvgpu.atom.mma_sp<16x8x8, (f32,tf32,tf32,f32), selector = 3>"
+SS = "!cute_nvgpu.atom.wgmma_sp<64x64x32, (f32,f16,f16,f32), A = smem, major = (k, k)>"
+RS = "!cute_nvgpu.atom.wgmma_sp<64x64x16, (f32,tf32,tf32,f32), A = rmem, major = (k, k), selector = 1>"
 DENSE = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
 TM = f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,2,1):(1,2,0)">>'
 DENSE_TM = f'!cute.tiled_mma<{DENSE}, atom_layout_MNK = <"(2,2,1):(1,2,0)">>'
@@ -30,7 +33,16 @@ THREAD = '!cute.coord<"?">'
 
 @pytest.mark.parametrize(
     "text",
-    [F16, S8, TF32, TM, "!cute_nvgpu.atom.mma_sp<16x8x128, (i32,ui4,i4,i32)>"],
+    [
+        F16,
+        S8,
+        TF32,
+        TM,
+        SS,
+        RS,
+        "!cute_nvgpu.atom.mma_sp<16x8x128, (i32,ui4,i4,i32)>",
+        "!cute_nvgpu.atom.wgmma_sp<64x32x64, (i32,i8,ui8,i32), A = rmem, major = (k, k), saturate>",
+    ],
 )
 def test_types_round_trip(text: str) -> None:
     assert str(parse(text)) == text
@@ -50,6 +62,10 @@ def test_row() -> None:
         ("!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32), selector = 1>", "selector of 0 for 16x8x64 on i8, got 1"),
         ("!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32), selector = -1>", "selector from 0 to 1 .* got -1"),
         ("!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32), xor>", "expected one of saturate, selector, got 'xor'"),
+        ("!cute_nvgpu.atom.wgmma_sp<64x64x16, (f32,f16,f16,f32)>", "expected 64x64x32 for wgmma with a sparse A"),
+        ("!cute_nvgpu.atom.wgmma_sp<64x12x32, (f32,f16,f16,f32)>", "N: expected N among"),
+        ("!cute_nvgpu.atom.wgmma_sp<64x64x32, (f32,f16,f16,f16)>", "same element type for C as for D"),
+        ("!cute_nvgpu.atom.wgmma_sp<64x64x64, (i32,i8,i8,i32), selector = 1>", "selector of 0 for 64x64x64 .* got 1"),
         (
             f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1):(0,0,0)">, permutation_MNK = <"[_;_;64:1]">>',
             "expected _ as the permutation of K of the sparse atom",
@@ -203,6 +219,65 @@ def test_errors_of_instructions(types: tuple[str, ...], atom: str, message: str)
         op.verify_()
 
 
+SMEM_A = '!cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">'
+SMEM_B = '!cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,32):(64,1)">'
+NARROW_B = '!cute.memref<f16, smem, align<1024>, S<1,4,3>, "(64,(16,2)):(16,(1,1024))">'
+SPLIT_B = '!cute.memref<f16, smem, align<1024>, "((8,8),(8,2,2)):((8,64),(1,512,4096))">'
+WIDE_D = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
+
+
+def verify_wgmma(types: tuple[str, ...], atom: str, accumulate: str) -> None:
+    b = Builder()
+    with b.kernel("k", {f"x{i}": t for i, t in enumerate(types)}, threads=128) as values:
+        b.do("cute_nvgpu.arch.wgmma_sp", *values, atom=b.type(atom), accumulate=b.type(accumulate))
+    (op,) = [o for o in b.module.walk() if isinstance(o, arch_sparse_mma.WgmmaSpOp)]
+    op.verify_()
+
+
+@pytest.mark.parametrize(
+    "b",
+    [
+        SMEM_B,
+        SMEM_B.replace("S<3,4,3>", "S<2,4,3>").replace("(64,1)", "(32,1)"),
+        SMEM_B.replace(", S<3,4,3>", "").replace("(64,32):(64,1)", "((8,8),(8,4)):((8,64),(1,512))"),
+        SMEM_B.replace("(64,32):(64,1)", "(64,(8,4)):(1,(64,512))"),
+    ],
+)
+def test_b_is_64_bytes_deep(b: str) -> None:
+    atom = SS.replace("(k, k)", "(k, mn)") if "(64,(8,4))" in b else SS
+    verify_wgmma((WIDE_D, SMEM_A, b, ONE[4]), atom, "true")
+    verify_wgmma((WIDE_D, SMEM_A, b, ONE[4], "i1"), atom, "true")
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ((WIDE_D, SMEM_A, SMEM_B), "expected 4 to 5 operands, got 3"),
+        ((WIDE_D, SMEM_A, SMEM_A, ONE[4]), "expected 2048 values of B .* got 1024"),
+        ((WIDE_D, SMEM_B, SMEM_B, ONE[4]), "expected 1024 values of A .* got 2048"),
+        ((WIDE_D, SMEM_A, SMEM_B, ONE[4], "i32"), "#4 must be an i1, got i32"),
+        (
+            (WIDE_D, SMEM_A, NARROW_B, ONE[4]),
+            "operand B, .* descriptor: K: expected rows of 64 bytes or no swizzle for a sparse product, got 32",
+        ),
+        (
+            (WIDE_D, SMEM_A, SPLIT_B, ONE[4]),
+            "operand B, .* K: expected one stride along the 64 bytes that a sparse product reads, 2048 bytes to the "
+            "next 32, got 8192",
+        ),
+    ],
+)
+def test_errors_of_wgmma_sp(types: tuple[str, ...], message: str) -> None:
+    with pytest.raises((VerifyException, AlgebraError), match=message):
+        verify_wgmma(types, SS, "true")
+
+
+def test_accumulate_flag() -> None:
+    b = Builder()
+    with b.kernel("k", {"flag": "i1"}, threads=128) as (flag,):
+        assert str(b.op("cute.atom.set_value", b.atom(SS), flag, field='"accumulate"').type) == SS
+
+
 # ------------------------------------------------------------------------------------------------------------ execution
 
 
@@ -300,6 +375,73 @@ def test_metadata_that_means_nothing_is_an_error(bits: int, text: str) -> None:
         error.value
     )
     assert error.value.thread == (13, 0, 0)  # row 3 + 8; the second thread of the pair that selector 0 names
+
+
+TEXT = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        f'llvm.inline_asm "{TEXT} {{$0, $1, $2, $3}}, {{$4, $5, $6, $7}}, {{$8, $9, $10, $11}}, '
+        '{$12, $12, $12, $12}, $13, 0;", "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r" '
+        "%a0, %a1, %a2, %a3, %b0, %b1, %b2, %b3, %c, %e : "
+        "(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>",
+        'llvm.call_intrinsic "llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.s8"'
+        "(%a0, %a1, %a2, %a3, %b0, %b1, %b2, %b3, %c, %c, %c, %c, %e, %z) : "
+        "(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>",
+    ],
+    ids=["inline PTX", "intrinsic"],
+)
+def test_other_forms_of_the_instruction(instruction: str) -> None:
+    """Registers in, registers out: what the thread of a row and a column holds is placed by hand."""
+    rng = np.random.default_rng(0)
+    dense, a, bits = sparse_rows(rng, "i8", 16, 64)
+    b = rng.integers(-128, 128, (8, 64))
+    # PTX ISA 9.7.14.6.2.6: row g + 8*(r % 2), columns 4t + 16*(r // 2) of what is kept; B likewise, of all of it.
+    lane, r = np.arange(32)[:, None, None], np.arange(4)[None, :, None]
+    g, t, i = lane // 4, lane % 4, np.arange(4)
+    held_a = a[g + 8 * (r % 2), 4 * t + 16 * (r // 2) + i].astype(np.int8).view(np.int32)[..., 0]
+    held_b = b[g, 4 * t + 16 * r + i].astype(np.int8).view(np.int32)[..., 0]
+    shifts = 4 * np.arange(8, dtype=np.uint32)
+    words = (bits.reshape(16, 2, 8) << shifts).sum(-1).astype(np.uint32).view(np.int32)
+    held_e = words[lane[:, 0, 0] // 4 + 8 * (lane[:, 0, 0] % 2), lane[:, 0, 0] % 4 // 2]
+    registers = np.ascontiguousarray(np.concatenate([held_a, held_b, held_e[:, None]], axis=1))
+    loads = "".join(
+        f"""
+        %o{n} = arith.constant {n} : i32
+        %n{n} = arith.addi %first, %o{n} : i32
+        %p{n} = llvm.getelementptr %in[%n{n}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        %{name} = llvm.load %p{n} : !llvm.ptr<1> -> i32"""
+        for n, name in enumerate(("a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3", "e"))
+    )
+    stores = "".join(
+        f"""
+        %s{n} = arith.constant {n} : i32
+        %m{n} = arith.addi %four, %s{n} : i32
+        %q{n} = llvm.getelementptr %out[%m{n}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        %d{n} = llvm.extractvalue %d[{n}] : !llvm.struct<(i32, i32, i32, i32)>
+        llvm.store %d{n}, %q{n} : i32, !llvm.ptr<1>"""
+        for n in range(4)
+    )
+    body = f"""
+        %nine = arith.constant 9 : i32
+        %fourc = arith.constant 4 : i32
+        %z = arith.constant 0 : i32
+        %c = arith.constant 1000 : i32
+        %first = arith.muli %tid, %nine : i32
+        %four = arith.muli %tid, %fourc : i32
+        {loads}
+        %d = {instruction}
+        {stores}
+        llvm.return
+    """
+    out = np.zeros((32, 4), np.int32)
+    run_kernel(
+        kernel(body, "%in: !llvm.ptr<1>, %out: !llvm.ptr<1>"), "k", [Pointer(registers), Pointer(out)], block=(32,)
+    )
+    rows = g[:, 0] + 8 * (np.arange(4) // 2)
+    assert np.array_equal(out, (dense @ b.T + 1000)[rows, 2 * t[:, 0] + np.arange(4) % 2])
 
 
 def test_types_from_python() -> None:
