@@ -75,7 +75,7 @@ def warm(text: str, runs: int) -> tuple[float, float]:
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
     """Measure; gives the rows."""
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 
     opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]
     examples = Path(__file__).resolve().parents[1] / "test" / "examples"
@@ -96,7 +96,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
         row("start: one function", [*opt, str(one)], runs)
         row("passes: one function", [*opt, str(one), *PASSES], runs)
         gemm = Path(folder) / "gemm.mlir"
-        gemm.write_text(gemm_sm90())
+        gemm.write_text(gemm_sm90(GemmConfig()))
         to_ptx = ["--pipeline", "--emit=ptx"]
         if examples.exists():
             row("ptx: elementwise_add", [*opt, str(examples / "elementwise_add.mlir"), *to_ptx], runs)
