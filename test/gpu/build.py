@@ -57,6 +57,23 @@ def build_negate(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_gemm_fallback(folder: str, chip: str) -> list[str]:
+    """The Hopper GEMM with its fallback, of each kind: ``gemm_fallback/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "unit"))
+    from gemm_fallback_support import CASES
+
+    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, (config, _) in CASES.items():
+        to = name.replace(" ", "_")
+        module = compile_cute(gemm_sm90(config), chip=chip, filename=f"{to}.mlir", keep_stages=False)
+        module.save(Path(folder) / "gemm_fallback" / to)
+        said.append(f"gemm_fallback/{to}: {module.report.strip()}")
+    return said
+
+
 def build_sync(folder: str, chip: str) -> list[str]:
     """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
     sys.path.insert(0, str(TEST / "unit"))
@@ -92,7 +109,7 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    for part in (build, build_tma, build_im2col, build_negate, build_sync, build_gemm):
+    for part in (build, build_tma, build_im2col, build_negate, build_gemm_fallback, build_sync, build_gemm):
         for line in part(options.folder, options.chip):
             print(line)
 
