@@ -171,16 +171,16 @@ class RowEmitter(RowArithmetic):
 
     def _begin(self, x: Value, y: Value) -> None:
         b, c = self.b, self.c
-        if c.cluster > 1:
-            b.run("cluster_arrive", relaxed=True)
         tid, block = named(b.thread_id(), "tid"), named(b.block_id(), "block")
         self.lane = named(b.arch("lane_id"), "lane")
         self.atom = named(b.atom(self.atom_type), "atom")
         self.rank: Value | None = None
         self.side: Value | None = None
+        self.phase: Value | int = 0
         self.held: list[Value] = []
         self.tid = self.thread = tid
         if c.cluster > 1:
+            self._make_barriers()
             self.rank = named(b.arch("cluster_rank"), "rank")
             block = named(block // c.cluster, "cluster")
             self.thread = named(self.rank * c.threads + tid, "thread")
@@ -194,6 +194,16 @@ class RowEmitter(RowArithmetic):
         b.say("Where this thread begins in each round of a row.")
         self.first = named(self._whole(self.thread * self.width), "first")
         self.x, self.y = x, y
+
+    def _make_barriers(self) -> None:
+        """An mbarrier for the partial results that other blocks send, two where rows are in turn."""
+        b, sides = self.b, 1 if self.c.stages < 2 else 2
+        self.barriers = named(b.alloc_smem(f'!cute.memref<i64, smem, "{sides}:1">'), "arrived")
+        with b.if_(self.tid.eq(0)):
+            for i in range(sides):
+                b.run("mbarrier_init", self.at(self.barriers, i), 1)
+            b.run("fence_mbarrier_init")
+        b.run("cluster_arrive", relaxed=True)
 
     def _existing(self, x: Value, row: Value) -> tuple[Value, Value]:
         """A row that exists, and whether it is this one.
@@ -245,14 +255,15 @@ class RowEmitter(RowArithmetic):
         if c.cluster > 1:
             b.run("cluster_wait")
         with b.for_(self.row, rows, step, carry=[b.constant(0), b.constant(0)]) as loop:
-            slot, self.side = loop.args
+            slot, turn = loop.args
+            self.side, self.phase = turn & 1, turn >> 1 & 1
             last = slot + (c.stages - 1)
             fetch(loop.iv + step * (c.stages - 1), b.select(last >= c.stages, last - c.stages, last))
             b.say("All groups but the latest have arrived: this row is there, as far as this thread reads it.")
             b.run("cp_async_wait_group", n=c.stages - 1)
             self.work([Line(loop.iv, None, None, named(self._slot(slot), "slot"))])
             following = slot + 1
-            loop.next(b.select(following.eq(c.stages), 0, following), self.side ^ 1)
+            loop.next(b.select(following.eq(c.stages), 0, following), turn + 1)
 
     def _make_slots(self, count: int) -> None:
         """Shared memory for so many rows."""
@@ -476,33 +487,41 @@ class RowEmitter(RowArithmetic):
         b, c = self.b, self.c
         if self.warps == 1:
             return [list(parts)]
-        warps = self.warps
+        warps, n = self.warps, len(parts)
         b.say("The warps put their numbers into shared memory.")
         sides = 1 if self.side is None else 2  # rows in turn use one each: nobody still reads what is written next
-        buffers = [named(b.alloc_smem(f'!cute.memref<f32, smem, "{sides * warps}:1">'), "partials") for _ in parts]
+        buffer = named(b.alloc_smem(f'!cute.memref<f32, smem, "{sides * n * warps}:1">'), "partials")
         warp = named(b.arch("warp_id"), "warp")
-        skip: Value | int = 0 if self.side is None else named(self.side * warps, "side")
+        skip: Value | int = 0 if self.side is None else named(self.side * (n * warps), "side")
         if c.cluster == 1:
             with b.if_(self.lane.eq(0)):
-                for buffer, x in zip(buffers, parts):
-                    b.store(buffer, warp + skip, x)
+                for i, x in enumerate(parts):
+                    b.store(buffer, warp + (skip + i * warps), x)
             b.run("barrier")
         else:
-            # Lane i writes to block i.  Every block has begun: its shared memory is there.
-            assert self.rank is not None
-            if self.side is None:
-                b.run("cluster_wait")
-            with b.if_(self.lane < c.cluster):
-                for buffer, x in zip(buffers, parts):
-                    far = b.arch("map_cluster", b.iterator(buffer), self.lane)
-                    where = self.rank * (warps // c.cluster) + warp + skip
-                    b.store(b.view(far, f"{sides * warps}:1"), where, x)
-            b.run("cluster_arrive")
-            b.run("cluster_wait")
+            self._send(buffer, parts, warp + skip)
         if warps >= 32:
-            return [[b.load(buffer, self.lane + i + skip) for buffer in buffers] for i in range(0, warps, 32)]
+            first = self.lane + skip
+            return [[b.load(buffer, first + (i + k * warps)) for k in range(n)] for i in range(0, warps, 32)]
         at = self.lane % warps + skip
-        return [[b.load(buffer, at) for buffer in buffers]]
+        return [[b.load(buffer, at + k * warps) for k in range(n)]]
+
+    def _send(self, buffer: Value, parts: Sequence[Value], warp: Value) -> None:
+        """Lane i sends to block i; no fence, which would wait for what the thread has stored and is loading."""
+        b, c, warps = self.b, self.c, self.warps
+        assert self.rank is not None
+        if self.side is None:
+            b.say("Every block has begun: its barrier is there.")
+            b.run("cluster_wait")
+        bar = self.at(self.barriers, 0 if self.side is None else self.side)
+        with b.if_(self.tid.eq(0)):
+            b.run("mbarrier_arrive_expect_tx", bar, 4 * warps * len(parts))
+        with b.if_(self.lane < c.cluster):
+            far, far_bar = (b.arch("map_cluster", p, self.lane) for p in (b.iterator(buffer), bar))
+            first = self.rank * (warps // c.cluster) + warp
+            for i, x in enumerate(parts):
+                b.run("store_async", self.at(far, first + i * warps), x, far_bar)
+        b.run("mbarrier_wait", bar, self.phase)
 
     def total(self, x: Value, combine: Combine) -> Value:
         """One value over the whole row, given the warp's."""

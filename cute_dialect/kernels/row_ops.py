@@ -152,6 +152,8 @@ class RowKernel(RowEmitter):
 
         def normal(i: int, v: Value, w: list[Value]) -> Value:
             n = lanes_of(v)
+            if self.narrow:  # one multiply-add less: rounding the element was the larger error
+                return (v * self.splat(by[i], n) - self.splat(own[i].mean * by[i], n)) * w[0] + w[1]
             return (v - self.splat(own[i].mean, n)) * self.splat(by[i], n) * w[0] + w[1]
 
         self.finish(lines, normal, early or self._weights())

@@ -73,6 +73,15 @@ def _mapped(types: Sequence[Attribute]) -> list[Attribute]:
     return [PtrType(ptr(p.data.element, "dsmem", p.data.alignment))]
 
 
+def _stored_to_cluster(types: Sequence[Attribute]) -> None:
+    _same_element(("i32", "i64", "f32", "f64"))(types[:2])
+    for i in (0, 2):
+        p = types[i]
+        assert isinstance(p, PtrType)
+        if p.data.space != "dsmem":
+            raise AlgebraError(f"operand #{i} must be a pointer to dsmem, got {p}")
+
+
 _GROUPS = Number("n", "a number of groups from 0 on", _natural)
 _SCOPE = Words("scope", ("cta", "cluster", "gpu", "sys"), "gpu")
 _ATOMIC = (_SCOPE, Words("order", ("relaxed", "acquire", "release", "acq_rel"), "relaxed"))
@@ -152,6 +161,11 @@ ROWS: tuple[Row, ...] = (
     Row("map_cluster", "The address of the same place in the shared memory of block ``cta`` of the cluster.",
         '"mapa"', ("ptr:smem", "cta:i32"), _mapped, sm=90, pure=True,
         example="(%ptr, %cta) : (!cute.ptr<f32, smem, align<16>>, i32) -> !cute.ptr<f32, dsmem, align<16>>"),
+    Row("store_async",
+        "Writes shared memory of a block of the cluster without waiting; the mbarrier ``bar`` of that block counts its "
+        "bytes, and whoever waits for that sees the value.",
+        '"st.async"', ("ptr:ptr", "value:element", "bar:int_ptr"), sm=90, check=_stored_to_cluster,
+        example="(%ptr, %value, %bar) : (!cute.ptr<f32, dsmem>, f32, !cute.ptr<i64, dsmem>) -> ()"),
     # registers, dependent launches
     Row("setmaxnreg", "Changes how many registers each thread of the warp group has; the kernel needs its block size.",
         '"setmaxnreg"',

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.memory_types import element_bits, integer_width, natural_alignment
@@ -149,6 +149,13 @@ def _sreg(cls: type[nvvm.SRegOp], bound: int | None = None) -> Lower:
 
 def _map_cluster(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
     return low.build.emit(nvvm.OPS["mapa"](*operands, result_types=[lowered(op.results[0].type)]))
+
+
+def _store_async(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    t = operands[1].type
+    kind = str(t) if t in (f32, f64) else f"b{element_bits(t)}"
+    text = f"st.async.shared::cluster.mbarrier::complete_tx::bytes.{kind} [$0], $1, [$2];"
+    low.build.add(nvvm.InlinePtxOp(text, operands))
 
 
 def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
@@ -308,6 +315,7 @@ LOWER: Mapping[str, Lower] = {
     "warp_id": _warp_id,
     "lane_id": _sreg(nvvm.LaneIdOp, 32),
     "map_cluster": _map_cluster,
+    "store_async": _store_async,
     "setmaxnreg": _setmaxnreg,
     "griddepcontrol_wait": _griddepcontrol("wait"),
     "griddepcontrol_launch_dependents": _griddepcontrol("launch_dependents"),

@@ -50,6 +50,15 @@ def around(call: Call, name: str, threads: int = 128) -> str:
             parameters.append(f"%a{i}: {t}")
             continue
         tensor = f'!cute.memref<{m[1]}, {m[2]}{m[3] or ""}, "8:1">'
+        if m[2] == "dsmem":
+            near = tensor.replace("dsmem", "smem")
+            body += [
+                f"%t{i} = cute.memref.alloc_smem() : {near}",
+                f"%n{i} = cute.get_iter(%t{i}) : {near}",
+                f"%c{i} = arith.constant 0 : i32",
+                f"%a{i} = cute_nvgpu.arch.map_cluster(%n{i}, %c{i}) : ({t.replace('dsmem', 'smem')}, i32) -> {t}",
+            ]
+            continue
         if m[2] == "smem":
             body.append(f"%t{i} = cute.memref.alloc_smem() : {tensor}")
         else:

@@ -67,6 +67,10 @@ ERRORS = [
      r"operand #0 \(ptr\) must be a pointer to smem, got !cute.ptr<f32, gmem>"),
     ("%r = cute_nvgpu.arch.map_cluster(%p, %n) : (!cute.ptr<f16, smem, align<1024>, S<3,4,3>>, i32) -> "
      "!cute.ptr<f16, dsmem>", "expected a pointer without a swizzle"),
+    ("store_async(%p, %v, %b) : (!cute.ptr<f32, smem>, f32, !cute.ptr<i64, dsmem>) -> ()",
+     r"operand #0 must be a pointer to dsmem, got !cute.ptr<f32, smem>"),
+    ("store_async(%p, %v, %b) : (!cute.ptr<f16, dsmem>, f16, !cute.ptr<i64, dsmem>) -> ()",
+     "expected a pointer to one of i32, i64, f32, f64, got !cute.ptr<f16, dsmem>"),
 ]  # fmt: skip
 
 
@@ -119,6 +123,7 @@ INSTRUCTIONS = {
     "warp_id": r"shfl\.sync\.idx\.b32\s+%r\d+, %r\d+, 0, 31, -1",
     "lane_id": r"%laneid",
     "map_cluster": r"(?s)mapa\.shared::cluster\.u64.*ld\.shared::cluster\.b32",
+    "store_async": r"st\.async\.shared::cluster\.mbarrier::complete_tx::bytes\.f32",
     "setmaxnreg": r"setmaxnreg\.inc\.sync\.aligned\.u32\s+240",
     "griddepcontrol_wait": r"griddepcontrol\.wait",
     "griddepcontrol_launch_dependents": r"griddepcontrol\.launch_dependents",
