@@ -53,7 +53,7 @@ def mma_copy(atom: str, mma: TiledMmaType, operand: str) -> str:
     """
     from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 
-    row, tiled = mma.atom.row, mma.tiled
+    row, tiled = mma.atom.row, mma.tiling(operand)
     tv = tiled.layout_tv(operand, row.layout(operand))
     i, j = OPERAND_MODES[operand]
     extents = f"[{tiled.tile_size[i]}:1;{tiled.tile_size[j]}:1]"

@@ -49,6 +49,8 @@ def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
     expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
     assert isinstance(mma, TiledMmaType)
     expect(tid, CoordType, 4, "a !cute.coord")
+    if mma.atom.SPARSE:
+        raise AlgebraError(f"expected a tiled MMA of a dense atom (see cute.sparse_gemm), got {mma}")
     if size(layout_modes(mma.tiled.threads)[3]) != 1:
         raise AlgebraError(f"expected an MMA with one atom along K, got {mma}: its threads would hold parts of sums")
     parts: dict[str, Part] = {}

@@ -13,8 +13,10 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.interp import InterpError, Pointer, run_kernel
 from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.sparse import compress
 from cute_dialect.nvgpu_mma_types import MmaSpType, TiledMmaType
 from cute_dialect.ops import arch_sparse_mma, gemm, mma, sparse_mma
+from cute_dialect.ops.cooperative_gemm import CooperativeGemmOp
 from cute_dialect.pipelines import compile as compile_cute
 
 F16 = "!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>"
@@ -132,6 +134,11 @@ def test_shapes_fragments_and_layouts() -> None:
         (sparse_mma.MakeFragmentEOp, (DENSE_TM, '!cute.shape<"(2,2,4)">'), "tiled MMA of a sparse atom"),
         (sparse_mma.MakeFragmentEOp, (TM, '!cute.shape<"(4,2,4)">'), "expected 2 values of E in mode 0"),
         (sparse_mma.LayoutEOp, (DENSE_TM,), "tiled MMA of a sparse atom"),
+        (
+            CooperativeGemmOp,
+            (TM, *['!cute.memref<f16, smem, "(32,32):(32,1)">'] * 3, THREAD),
+            r"tiled MMA of a dense atom \(see cute.sparse_gemm\)",
+        ),
         (sparse_mma.LayoutEOp, (), "expected 1 operands?, got 0"),
     ],
 )
@@ -346,6 +353,48 @@ def test_tiled(atom: str, layout: str, threads: int, shape: tuple[int, int, int]
     module = compile_cute(tiled_kernel(atom, layout, threads, shape, with_c), emit="base")
     module.kernel("k")(a.astype(number), b.astype(second), e, c.astype(result), d, grid=(1, 1, 1), device="cpu")
     assert np.array_equal(d, dense @ b.T + (c if with_c else 0))
+
+
+def test_fragments_come_by_ldmatrix() -> None:
+    """Shared memory, ldmatrix into retiled fragments of the kept half and of B, metadata from global memory."""
+    m, n, k = 64, 32, 128
+    rng = np.random.default_rng(7)
+    dense, _, _ = sparse_rows(rng, "f16", m, k)
+    kept, metadata = compress(dense.astype(np.float16), "f16")
+    other = rng.integers(-3, 4, (n, k))
+    b = Builder()
+    parameters = {
+        "A": gmem("f16", m, k // 2), "B": gmem("f16", n, k), "E": gmem("i16", m, k // 16), "D": gmem("f32", m, n),
+    }  # fmt: skip
+    with b.kernel("k", parameters, threads=128) as (pa, pb, pe, pd):
+        tid = b.thread_id()
+        mma = tiled(b, F16, "(2,2,1):(1,2,0)")
+        ldsm = b.atom("!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>")
+        smem = {}
+        for name, source, rows, columns in (("A", pa, m, k // 2), ("B", pb, n, k)):
+            smem[name] = b.alloc_smem(f'!cute.memref<f16, smem, align<16>, "({rows},{columns}):({columns + 8},1)">')
+            with b.for_(0, rows * columns, 128) as loop:
+                b.store(smem[name], tid + loop.iv, b.load(source, tid + loop.iv))
+        b.run("barrier")
+        fragments = []
+        for name in "AB":
+            copy = b.op(f"cute.make_tiled_copy_{name}", ldsm, mma)
+            part = b.partition(name, mma, smem[name], tid)
+            fragment = b.op(f"cute.tiled.mma.make_fragment_{name}", mma, part)
+            b.copy(copy, b.partition("S", copy, smem[name], tid), b.op("cute.tiled.copy.retile", copy, fragment))
+            fragments.append(fragment)
+        words = b.partition("E", mma, pe, tid)
+        e = b.op("cute.tiled.mma.make_fragment_E", mma, words)
+        move(b, words, e)
+        target = b.partition("C", mma, pd, tid)
+        acc = b.op("cute.tiled.mma.make_fragment_C", mma, target)
+        b.do("cute.sparse_gemm", mma, acc, *fragments, e)
+        move(b, acc, target)
+    d = np.full((m, n), np.nan, np.float32)
+    compile_cute(b.text(), emit="base").kernel("k")(
+        kept, other.astype(np.float16), metadata, d, grid=(1, 1, 1), device="cpu", checks=("race", "uninit")
+    )
+    assert np.array_equal(d, dense @ other.T)
 
 
 def run_with_metadata(word: int, row: int) -> np.ndarray:
