@@ -69,6 +69,14 @@ class AlgoToArchPass(Pass):
                 raise PassError(f"cannot lower '{inner.name}': {e}", inner) from None
             values.append(inner)
         for inner in reversed(values):
+            for result in inner.results:
+                user = next(iter(result.uses), None)
+                if user is not None:  # all about an atom is in its type: nothing is left to be handed on
+                    raise PassError(
+                        f"expected a value of type {result.type} to be used by copies and partitions only, "
+                        f"got a use in '{user.operation.name}': make it where it is used",
+                        user.operation,
+                    )
             inner.detach()
             inner.erase()
 
@@ -260,10 +268,9 @@ def _copy_by_instruction(op: tiled.CopyOp, atom: CopyAtomType) -> None:
 
         assert isinstance(atom, BulkAtomType)
         bulk_atoms.copy(op, atom)
-    elif isinstance(atom, InstructionCopyType):
-        copy_atoms.lower_copy(op, atom)
     else:
-        raise PassError(f"no lowering for copies by {atom}", op)
+        assert isinstance(atom, InstructionCopyType)
+        copy_atoms.lower_copy(op, atom)
 
 
 def _tiled_copy(op: Operation) -> None:

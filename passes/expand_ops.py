@@ -183,10 +183,7 @@ def _expand_core(op: Operation, ctx: ExpandContext) -> None:
     if op.LIFT and is_tensor(op.operands[0].type):
         from cute_dialect.passes.expand_tensor import EXPANSIONS
 
-        expansion = EXPANSIONS.get(op.name)
-        if expansion is None:
-            raise PassError(f"'{op.name}' of a tensor cannot be expanded", op)
-        expansion(op, ctx)
+        EXPANSIONS[op.name](op, ctx)
         return
     declared = [t for t in op.result_types if isinstance(t, CuteType)]
     assert len(declared) == len(op.results)

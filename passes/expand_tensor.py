@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout
 from cute_dialect.dialect import core_ops
 from cute_dialect.memory_types import MemRefType, PtrType, TensorType
@@ -125,8 +124,7 @@ def _lifted(op: Operation, ctx: ExpandContext) -> None:
         ctx.replace(op, [ctx.rebuild(declared, result.payload)])
         return
     assert isinstance(declared, TensorType)
-    if not isinstance(result.payload, Layout | ComposedLayout):
-        raise AlgebraError(f"expected a layout, got {result.payload}")
+    assert isinstance(result.payload, Layout | ComposedLayout)
     part = ctx.rebuild(views.layout_type(declared.layout), result.payload)
     it = _emit(ctx, views.GetIterOp(tensor))
     ctx.replace(op, [_emit(ctx, views.MakeViewOp(it, part, declared))])

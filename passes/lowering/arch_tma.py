@@ -70,8 +70,7 @@ def declare(op: Operation, name: str, types: list[Attribute]) -> None:
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
-    if module is None:
-        raise PassError("expected a module around the function that makes a tensor map", op)
+    assert module is not None, "a pass runs on a module"
     block = module.body.block
     for other in block.ops:
         symbol = other.properties.get("sym_name", other.attributes.get("sym_name"))

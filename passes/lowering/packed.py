@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.layout import size
-from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.memory_types import MemRefType, element_bits, integer_width
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.fragments import Lane
@@ -31,20 +30,18 @@ from cute_dialect.upstream import llvm
 
 
 def value_offsets(t: MemRefType) -> list[int]:
-    """Where value 0, 1, … of a register tensor lies, in elements after its iterator.  Raises AlgebraError.
+    """Where value 0, 1, … of a register tensor lies, in elements after its iterator.
 
     ``!cute.memref<f16, rmem, "(2,2):(1,4)">`` gives ``[0, 1, 4, 5]``.
     """
     n = size(t.layout)
-    if not isinstance(n, int):
-        raise AlgebraError(f"expected a static layout in registers, got {t}")
+    assert isinstance(n, int), "the verifier asks for static layouts in registers"
     offsets: list[int] = []
     for i in range(n):
         at = evaluate(i, t.layout)
         if isinstance(at, tuple):
             at = 0
-        if not isinstance(at, int):
-            raise AlgebraError(f"expected a static layout in registers, got {t}")
+        assert isinstance(at, int)
         offsets.append(at)
     return offsets
 
@@ -77,15 +74,14 @@ def read_packed(
 
     As many elements go into one register as it has bits for, the first in the low bits.  ``register`` may be an
     integer, a float or a vector; if it is the element's own type each element is its own register.
-    Raises AlgebraError if the elements do not fill whole registers.
+    The elements fill whole registers: the verifier has counted them.
     """
     t = tensor.type
     assert isinstance(t, MemRefType)
     at = value_offsets(t) if offsets is None else list(offsets)
     bits, wide = element_bits(t.element), register_bits(register)
     per = wide // bits
-    if per == 0 or wide % bits or len(at) % per:
-        raise AlgebraError(f"expected whole registers of {wide} bits, got {len(at)} values of {t.element}")
+    assert per and not wide % bits and not len(at) % per, f"{len(at)} values of {t.element} in registers of {wide} bits"
     return [_read_one(low, tensor, t, at[i : i + per], register) for i in range(0, len(at), per)]
 
 
@@ -139,7 +135,7 @@ def write_packed(
 ) -> None:
     """Write registers to the elements at ``offsets`` (default: all values in order), the low bits first.
 
-    Raises AlgebraError if the registers do not hold as many elements.
+    The registers hold as many elements: the verifier has counted them.
     """
     t = tensor.type
     assert isinstance(t, MemRefType)
@@ -150,8 +146,7 @@ def write_packed(
     for r in registers:
         wide = register_bits(r.type)
         n = wide // bits
-        if n == 0 or wide % bits or position + n > len(at):
-            raise AlgebraError(f"expected {len(at)} values of {t.element}, got registers of {wide} bits")
+        assert n and not wide % bits and position + n <= len(at), f"{len(at)} values in registers of {wide} bits"
         own = at[position : position + n]
         position += n
         if n == 1:
@@ -161,8 +156,7 @@ def write_packed(
             values = [Lane(vector, i) for i in range(n)]
         for o, v in zip(own, values):
             _write(low, tensor, t, o, v)
-    if position != len(at):
-        raise AlgebraError(f"expected {len(at)} values of {t.element}, got {position}")
+    assert position == len(at), f"{len(at)} values of {t.element}, {position} in registers"
 
 
 def _write(low: Lowering, tensor: SSAValue, t: MemRefType, offset: int, value: SSAValue | Lane) -> None:

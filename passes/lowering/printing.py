@@ -15,7 +15,6 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.swizzle import ComposedLayout
 from cute_dialect.memory_types import integer_width
 from cute_dialect.ops.kinds import dynamic_leaves
-from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.types import CuteType
 from cute_dialect.upstream import gpu, llvm
@@ -59,8 +58,7 @@ def lower_print(
     if device or _inside_launch(op):
         build.add(gpu.PrintfOp.create(operands=arguments, properties={"format": StringAttr(fmt)}))
         return
-    if formats is None:
-        raise PassError("expected a module around a cute.print on the host", op)
+    assert formats is not None, "a pass runs on a module"
     formats.declare_printf()
     name = formats.add(fmt)
     pointer = llvm.LLVMPointerType()

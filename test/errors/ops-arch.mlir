@@ -223,15 +223,6 @@ func.func @f(%b: !cute.ptr<i64, smem>) {
 
 // -----
 
-func.func @f(%b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{'cute_nvgpu.arch.bulk_copy' op Expected at least 2 operands, but got 1}}
-  "cute_nvgpu.arch.bulk_copy"(%b) : (!cute.ptr<i64, smem>) -> ()
-//^
-  return
-}
-
-// -----
-
 func.func @f(%p: !cute.ptr<f32, gmem>, %v: i32) {
   // expected-error @below {{'cute_nvgpu.arch.store_release' op operand #0 (ptr) must be a pointer to i32 or i64 in gmem, smem or dsmem, got !cute.ptr<f32, gmem>}}
   "cute_nvgpu.arch.store_release"(%p, %v) <{scope = "gpu"}> : (!cute.ptr<f32, gmem>, i32) -> ()
@@ -290,24 +281,6 @@ func.func @f(%v: i32) {
   // expected-error @below {{'cute_nvgpu.arch.redux_sync' op expected kind = one of 'add', 'and', 'or', 'xor', 'min', 'max', 'umin', 'umax', got nothing}}
   %r = "cute_nvgpu.arch.redux_sync"(%v) : (i32) -> i32
 //     ^
-  return
-}
-
-// -----
-
-func.func @f(%g: !cute.ptr<f16, gmem>, %s: !cute.memref<f16, smem, align<16>, "64:1">, %b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{'cute_nvgpu.arch.bulk_copy' op operand 'source' at position 0 does not verify: !cute.ptr<f16, gmem> should be of base attribute cute.memref}}
-  "cute_nvgpu.arch.bulk_copy"(%g, %s, %b) : (!cute.ptr<f16, gmem>, !cute.memref<f16, smem, align<16>, "64:1">, !cute.ptr<i64, smem>) -> ()
-//^
-  return
-}
-
-// -----
-
-func.func @f(%g: !cute.memref<f16, rmem, align<16>, "64:1">, %s: !cute.memref<f16, smem, align<16>, "64:1">, %b: !cute.ptr<i64, smem>) {
-  // expected-error @below {{'cute_nvgpu.arch.bulk_copy' op expected a source in gmem or smem, got rmem in !cute.memref<f16, rmem, align<16>, "64:1">}}
-  "cute_nvgpu.arch.bulk_copy"(%g, %s, %b) : (!cute.memref<f16, rmem, align<16>, "64:1">, !cute.memref<f16, smem, align<16>, "64:1">, !cute.ptr<i64, smem>) -> ()
-//^
   return
 }
 

@@ -1,0 +1,192 @@
+// Text that is no module: the position, and what stands there instead.
+// RUN: cute-opt %s --split-input-file --verify-diagnostics
+
+func.func @f() {
+  return
+}
+  // expected-error @below {{expected operation name in quotes, or an alias definition}}
+  42
+//^
+
+// -----
+
+func.func @f() {
+    // expected-error @below {{operation 'x.y' belongs to the unregistered dialect 'x' (known here: arith, builtin, cf, cute, cute_nvgpu, func, gpu, index, llvm, math, memref, nvgpu, nvvm, scf, ub, vector)}}
+    %x = "x.y"() : () -> i32
+//       ^
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{operation 'foo.bar' belongs to the unregistered dialect 'foo' (known here: arith, builtin, cf, cute, cute_nvgpu, func, gpu, index, llvm, math, memref, nvgpu, nvvm, scf, ub, vector)}}
+  foo.bar
+//^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{custom operation 'fooo' is unknown}}
+  fooo %a : i32
+//^
+  return
+}
+
+// -----
+
+// expected-error @below {{integer bitwidth is limited to 16777215 bits}}
+func.func private @f(i16777217)
+//                   ^
+
+// -----
+
+// expected-error @below {{integer bitwidth is limited to 16777215 bits}}
+func.func private @f(i99999999999)
+//                   ^
+
+// -----
+
+func.func @f(%a: i32) {
+  %b = arith.addi %a, %a : i32
+  // expected-error @below {{redefinition of SSA value '%b'}}
+  %b = arith.addi %a, %a : i32
+//^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{'arith.addi' has 1 result, but 2 are named here}}
+  %b, %c = arith.addi %a, %a : i32
+//^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{use of undeclared SSA value name '%nowhere'}}
+  %b = arith.addi %a, %nowhere : i32
+//                    ^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{Expected ','}}
+  %b = arith.addi %a : i32
+//                   ^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{unregistered operation 'cute.sise'; did you mean 'cute.size'?}}
+  %b = "cute.sise"(%a) : (i32) -> i32
+//     ^
+  return
+}
+
+// -----
+
+// expected-error @below {{unregistered type '!cute.latout'; did you mean 'cute.layout'?}}
+func.func @f(%a: !cute.latout<"4:1">) {
+//               ^
+  return
+}
+
+// -----
+
+// expected-error @below {{type '!cuter.layout' belongs to the unregistered dialect 'cuter'; did you mean 'cute'? (known here: arith, builtin, cf, cute, cute_nvgpu, func, gpu, index, llvm, math, memref, nvgpu, nvvm, scf, ub, vector)}}
+func.func @f(%a: !cuter.layout<"4:1">) {
+//               ^
+  return
+}
+
+// -----
+
+// expected-error @below {{Integer value 1 is out of range for type i0 which supports values in the range [0, 1)}}
+func.func @f(%a: i32) attributes {a = array<i0: 1>} {
+//                                              ^
+  return
+}
+
+// -----
+
+// expected-error @below {{dense array element type must have at most 64 bits}}
+func.func @f(%a: i32) attributes {a = array<i128: 1>} {
+//                                         ^
+  return
+}
+
+// -----
+
+// expected-error @below {{Shape mismatch in dense literal. Expected [3] shape from the type, but got [2] shape.}}
+func.func @f(%a: i32) attributes {a = dense<[1, 2]> : tensor<3xi32>} {
+//                                                                 ^
+  return
+}
+
+// -----
+
+// expected-error @below {{Expected vector element type}}
+func.func @f(%a: vector<0x?xi32>) {
+//                        ^
+  return
+}
+
+// -----
+
+  // expected-error @below {{Integer value 300 is out of range for type i8 which supports values in the range [-128, 256)}}
+  func.func @f(%a: i32) attributes {a = 300 : i8} {
+//^
+    return
+  }
+
+// -----
+
+  // expected-error @below {{'func.func' op requires the property 'function_type'}}
+  "func.func"() ({
+//^
+  ^bb0(%a: i32):
+    "func.return"() : () -> ()
+  }) {sym_name = "f"} : () -> ()
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{'arith.constant' op property 'value' expected in operation 'arith.constant'}}
+  %0 = "arith.constant"() : () -> i32
+//     ^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  %0 = arith.constant 1.5 : i32
+  // expected-error @below {{Floating point value is not valid for integer type.}}
+  return
+//^
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{expected one of eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge for attribute 'predicate'}}
+  %0 = arith.cmpi foo, %a, %a : i32
+//                ^
+  return
+}
+
+// -----
+
+  // expected-error @below {{expected a layout or an extent in every slot of the tiler, got [4:1;_]}}
+  func.func @f(%a: !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"[4:1;_]">>) { return }
+//                                  ^
