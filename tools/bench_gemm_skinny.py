@@ -31,29 +31,15 @@ SHAPES = ((128, 8192, 8192), (64, 8192, 8192), (16, 8192, 8192), (128, 4096, 409
 _FLAT = GemmConfig(cluster_m=1, deferred=False, serpentine=False, tile=(128, 128, 64), stages=6)
 _WHOLE = SkinnyConfig()
 _HALF = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
-_FEW = SkinnyConfig(rows=64, stages=24)
 SPACE: tuple[Choice | SkinnyConfig, ...] = (
     Choice(_FLAT, 2),
-    Choice(_FLAT._replace(tile=(128, 256, 64), stages=4), 4),
     _WHOLE,
-    _WHOLE._replace(hint=False),
-    _WHOLE._replace(stages_a=3, stages=22),
     _WHOLE._replace(stages_a=6, stages=16),
-    _WHOLE._replace(stages_a=9, stages=9),
-    _WHOLE._replace(share=2),
     _HALF,
-    _HALF._replace(hint=False),
-    _HALF._replace(stages_a=5, stages=7),
     _HALF._replace(columns=64, stages_a=4, stages=18),
-    _WHOLE._replace(columns=32, stages_a=6, stages=30, direct=True),
     _WHOLE._replace(columns=224, stages_a=4, stages=5),
-    _WHOLE._replace(columns=224, stages_a=2, stages=6),
-    _FEW,
-    _FEW._replace(hint=False),
-    _FEW._replace(live=16),
-    _FEW._replace(live=16, stages_a=8, stages=20),
-    _FEW._replace(columns=128, stages=10, parts=2),
-    _FEW._replace(columns=128, stages=10, parts=2, live=16),
+    SkinnyConfig(rows=64, stages=24),
+    SkinnyConfig(rows=64, stages=24, live=16),
 )
 _EMPTY = """gpu.module @kernels {
   gpu.func @empty(%x: !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
@@ -100,6 +86,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         matrices = _matrices(m, n, k)
         right: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {}
         for name, call in found.items():
+            say(f"  {m}x{n}x{k} {name}")
             try:
                 _check(name, call, matrices)
             except BenchError as e:

@@ -21,6 +21,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import cast
 
@@ -101,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if missing:
             print(f"cute-bench: error: {missing}", file=sys.stderr)
             return 1
-        measured = case.run(folder, runs=options.runs, large=not options.no_large, say=print, **more)
+        say = partial(print, flush=True)  # a kernel that never ends is the one after the last line
+        measured = case.run(folder, runs=options.runs, large=not options.no_large, say=say, **more)
         result = {"machine": _machine(), **measured}
         if options.tune:
             print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
