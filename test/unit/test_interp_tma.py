@@ -178,6 +178,27 @@ def test_reduce_and_plain_copy() -> None:
     assert np.array_equal(raw.view(np.float16).reshape(16, 64), box)
 
 
+def test_reduction_of_a_run() -> None:
+    """cp.reduce.async.bulk, which nvvm has as inline PTX only: the box is zero where it lies outside."""
+    text = 'nvvm.inline_ptx "cp.reduce.async.bulk.global.shared::cta.bulk_group.OP [$0], [$1], $2;" ro(%raw, %d, %bytes'
+    text += " : !llvm.ptr<1>, !llvm.ptr<3>, i32)"
+    for op, changed in (("add.noftz.f16", lambda old, new: old + new), ("max.f16", np.maximum)):
+        a, _, raw = run_copy(copy(text.replace("OP", op)), 0, checks=["race"])
+        box = np.zeros((16, 64), np.float16)
+        box[:4, :48] = a[6:, 32:]
+        assert np.array_equal(raw.view(np.float16).reshape(16, 64), changed(np.zeros_like(box), box))
+
+
+@pytest.mark.parametrize("store", [STORE, REDUCE])
+def test_a_store_is_of_the_kind_that_the_map_describes(store: str) -> None:
+    """Columns of pixels through a map of boxes."""
+    columns = "mode = #nvvm.tma_store_mode<im2col>"
+    if store is STORE:
+        store = store.replace(" : ", f" {{{columns}}} : ")
+    with pytest.raises(InterpError, match="expected a store of boxes, as the tensor map describes"):
+        run_copy(copy(store.replace("mode = #nvvm.tma_store_mode<tile>", columns)))
+
+
 def test_wrong_byte_count() -> None:
     for nbytes, text in ((4096, "2048 bytes missing: 4096 expected"), (1024, "1024 bytes more delivered")):
         with pytest.raises(InterpError) as e:
