@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from interp_support import kernel
@@ -18,6 +20,7 @@ from cute_dialect.nvgpu_mma_types import MmaSpType, TiledMmaType
 from cute_dialect.ops import arch_sparse_mma, gemm, mma, sparse_mma
 from cute_dialect.ops.cooperative_gemm import CooperativeGemmOp
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.stages import lower_to_base
 
 F16 = "!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>"
 S8 = "!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,ui8,i32), saturate>"
@@ -395,6 +398,55 @@ def test_fragments_come_by_ldmatrix() -> None:
         kept, other.astype(np.float16), metadata, d, grid=(1, 1, 1), device="cpu", checks=("race", "uninit")
     )
     assert np.array_equal(d, dense @ other.T)
+
+
+def test_accumulators_of_wgmma_sp_cross_loops_as_one_struct() -> None:
+    n, stages, depth = 8, 3, 64  # two instructions deep
+    m, k = 64, stages * depth
+    b = Builder()
+    parameters = {
+        "A": gmem("f16", m, k // 2), "B": gmem("f16", n, k), "E": gmem("i16", m, k // 16), "D": gmem("f32", m, n),
+    }  # fmt: skip
+    with b.kernel("k", parameters, threads=128) as (pa, pb, pe, pd):
+        tid = b.thread_id()
+        mma = tiled(b, SS.replace("64x64x32", "64x8x32"), "(1,1,1):(0,0,0)")
+        smem = {}
+        for name, source, rows, columns in (("A", pa, m, depth // 2), ("B", pb, n, depth)):
+            layout = f"({rows},{columns},{stages}):({columns},1,{rows * columns})"
+            swizzle = "S<2,4,3>" if name == "A" else "S<3,4,3>"
+            smem[name] = b.alloc_smem(f'!cute.memref<f16, smem, align<1024>, {swizzle}, "{layout}">')
+            with b.for_(0, rows, 1) as row, b.for_(tid, columns * stages, 128) as column:
+                where = (row.iv, column.iv % columns, column.iv // columns)
+                b.store(smem[name], where, b.load(source, (row.iv, column.iv)))
+        b.run("fence_proxy_async")
+        b.run("barrier")
+        a, other = (b.partition(x, mma, smem[x], tid) for x in "AB")
+        words, target = b.partition("E", mma, pe, tid), b.partition("C", mma, pd, tid)
+        acc = b.op("cute.tiled.mma.make_fragment_C", mma, target)
+        b.do("cute.clear", acc)
+        with b.for_(0, stages) as stage:
+            e = b.registers('!cute.memref<i16, rmem, align<8>, "(2,1,2):(1,0,2)">')
+            for step in range(2):
+                for i in range(2):
+                    b.store(e, (i, 0, step), b.load(words, (i, 0, stage.iv * 2 + step)))
+            b.run("wgmma_fence", acc)
+            b.do(
+                "cute.sparse_gemm", mma, acc, *(b.slice(x, None, None, None, stage.iv) for x in (a, other)), e, acc
+            )  # fmt: skip
+            b.run("wgmma_commit_group")
+            b.run("wgmma_wait_group", acc, n=0)
+        move(b, acc, target)
+    module = compile_cute(b.text(), emit="base")
+    base = lower_to_base(b.text(), pipeline="base")
+    assert re.search(r'"scf.yield"\(%\w+\) : \(!llvm.struct<\(f32, f32, f32, f32\)>\)', base)
+    assert "llvm.alloca" not in base
+    rng = np.random.default_rng(5)
+    dense, _, _ = sparse_rows(rng, "f16", m, k)
+    kept, metadata = compress(dense.astype(np.float16), "f16")
+    second = rng.integers(-3, 4, (n, k))
+    d = np.full((m, n), np.nan, np.float32)
+    module.kernel("k")(kept, second.astype(np.float16), metadata, d, grid=(1, 1, 1), device="cpu", checks=("race",))
+    assert np.array_equal(d, dense @ second.T)
 
 
 def run_with_metadata(word: int, row: int) -> np.ndarray:
