@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.copies import mma_copy, tile_copy
-from cute_dialect.kernels.naming import named, noted, pretty
+from cute_dialect.kernels.script import Script
 
-__all__ = ["GemmConfig", "build_gemm_sm80", "gemm_sm80"]
+__all__ = ["GemmConfig", "gemm_sm80"]
 
 MAJORS = ("k", "mn")
 
@@ -59,13 +59,20 @@ class GemmConfig(NamedTuple):
 def gemm_sm80(config: GemmConfig | None = None) -> str:
     """The file: kernels ``@gemm…`` and host function ``@launch`` (A, B, C)."""
     config = config or GemmConfig()
-    builder, known = build_gemm_sm80(config)
+    b = Script()
+    kernels = [_Gemm(b, config, vector) for vector in config.vectors]
+    for kernel in kernels:
+        for name, t in kernel.names().items():
+            b.name_type(name, t)
+    for kernel in kernels:
+        kernel.kernel()
+    _host(b, kernels)
     m, n, k = config.tile
     head = _HEAD.format(
         element=config.element, m=m, n=n, k=k, threads=config.threads, wm=config.warps[0], wn=config.warps[1],
         stages=config.stages,
     )  # fmt: skip
-    return pretty(builder, known, head)
+    return b.script("\n".join(f"// {line}".rstrip() for line in head.strip().splitlines()))
 
 
 _HEAD = """\
@@ -79,21 +86,6 @@ What lies outside of the matrices is filled with zeros.  The last, perhaps incom
 The kernels differ in what one copy moves: @gemm_16 16 bytes … and @gemm, which no alignment stops, one element.
 The launch takes the first whose types hold for the arguments.
 """
-
-
-def build_gemm_sm80(config: GemmConfig) -> tuple[Builder, dict[str, str]]:
-    """The module, and names for its long types."""
-    b = Builder()
-    kernels = [_Gemm(b, config, vector) for vector in config.vectors]
-    for kernel in kernels:
-        kernel.kernel()
-    _host(b, kernels)
-    known: dict[str, str] = {}
-    for kernel in kernels:
-        for name, t in kernel.names().items():
-            if t not in known.values():
-                known[name] = t
-    return b, known
 
 
 class _Operand:
@@ -147,7 +139,7 @@ def _matrix(element: str, vector: int, contiguous: int) -> str:
 class _Gemm:
     """One kernel; ``vector``: elements that one copy moves."""
 
-    def __init__(self, b: Builder, config: GemmConfig, vector: int):
+    def __init__(self, b: Script, config: GemmConfig, vector: int):
         from cute_dialect.nvgpu_mma_types import TiledMmaType
 
         if vector == 1:
@@ -196,14 +188,14 @@ class _Gemm:
         b, c = self.b, self.c
         parameters = {"A": self.operands[0].matrix, "B": self.operands[1].matrix, "C": self.matrix_c}
         with b.kernel(self.name, parameters, threads=c.threads) as (A, B, C):
-            self.tid = named(b.thread_id(), "tid")
-            self.thread = named(b.coord(self.tid), "thr")
+            self.tid = b.let("tid", b.thread_id())
+            self.thread = b.let("thr", b.coord(self.tid))
             self.M, self.K = _extents(b, A, "M", "K")
             self.N, _ = _extents(b, B, "N", "_")
-            self.k_tiles = named(b.ceil_div(self.K, c.tile[2]), "k_tiles")
+            self.k_tiles = b.let("k_tiles", b.ceil_div(self.K, c.tile[2]))
             self._place()
-            smem = noted(named(b.alloc_smem(self.smem), "smem"), "The stages of A, then those of B; at the end C.")
-            self.buffer = b.iterator(smem)
+            b.say("The stages of A, then those of B; at the end C.")
+            self.buffer = b.iterator(b.let("smem", b.alloc_smem(self.smem)))
             self.sources = [
                 _Source(self, o, matrix, start, extent, offset)
                 for o, matrix, start, extent, offset in (
@@ -211,7 +203,7 @@ class _Gemm:
                     (self.operands[1], B, self.n0, self.N, self.operands[0].elements),
                 )
             ]
-            self.tiled_mma = named(b.op("cute.make_tiled_mma", b.atom(self.mma_atom), type=self.mma), "tiled_mma")
+            self.tiled_mma = b.let("tiled_mma", b.op("cute.make_tiled_mma", b.atom(self.mma_atom), type=self.mma))
             self._multiply()
             self._store(C)
 
@@ -219,26 +211,27 @@ class _Gemm:
         """First row and column of this block's tile; ``group`` rows of tiles at a time."""
         b, c = self.b, self.c
         tiles_m, tiles_n = b.ceil_div(self.M, c.tile[0]), b.ceil_div(self.N, c.tile[1])
-        tile = noted(named(b.block_id(), "tile"), f"Tiles of C: {c.group} rows of tiles at a time, column by column.")
+        b.say(f"Tiles of C: {c.group} rows of tiles at a time, column by column.")
+        tile = b.let("tile", b.block_id())
         per_group = tiles_n * c.group
         group = tile // per_group
         inside = tile - group * per_group
         first = group * c.group
         rows = b.minimum(tiles_m - first, c.group)
         column = inside // rows
-        self.tile_m, self.tile_n = named(first + (inside - column * rows), "tile_m"), named(column, "tile_n")
-        self.m0, self.n0 = named(self.tile_m * c.tile[0], "m0"), named(self.tile_n * c.tile[1], "n0")
+        self.tile_m, self.tile_n = b.let("tile_m", first + (inside - column * rows)), b.let("tile_n", column)
+        self.m0, self.n0 = b.let("m0", self.tile_m * c.tile[0]), b.let("n0", self.tile_n * c.tile[1])
 
     def _multiply(self) -> None:
         b, c = self.b, self.c
         m, n, _ = c.tile
         wm, wn = c.warps
         layout = f"((2,2),{m // (16 * wm)},{n // (8 * wn)}):((1,2),4,{m // (4 * wm)})"
-        self.accumulators = named(b.registers(f'!cute.memref<f32, rmem, "{layout}">'), "acc")
+        self.accumulators = b.let("acc", b.registers(f'!cute.memref<f32, rmem, "{layout}">'))
         b.do("cute.clear", self.accumulators)
-        last = named(self.k_tiles - 1, "last")
-        noted(last, "The last tile of K, with zeros beyond K, comes first; the others follow from tile 0 on.")
-        left = named(b.minimum(self.K - last * c.tile[2], self.K), "left")  # nothing, if K is 0
+        b.say("The last tile of K, with zeros beyond K, comes first; the others follow from tile 0 on.")
+        last = b.let("last", self.k_tiles - 1)
+        left = b.let("left", b.minimum(self.K - last * c.tile[2], self.K))  # nothing, if K is 0
         for source in self.sources:
             source.fetch_residue(last, left)
         self._commit()
@@ -249,13 +242,12 @@ class _Gemm:
             self._commit()
         zero = b.constant(0)
         with b.for_(0, self.k_tiles, 1, [zero, b.constant(c.stages - 1)]) as loop:
-            read, write = named(loop.args[0], "read"), named(loop.args[1], "write")
+            read, write = b.let("read", loop.args[0]), b.let("write", loop.args[1])
             self._wait(c.stages - 2)
             b.run("barrier")
-            ahead = loop.iv + (c.stages - 1)
-            comment = f"The stage that was read in the last step is filled with the tile {c.stages - 1} steps ahead."
-            noted(named(ahead, "ahead"), comment)
-            more = named(ahead < self.k_tiles, "more")
+            b.say(f"The stage that was read in the last step is filled with the tile {c.stages - 1} steps ahead.")
+            ahead = b.let("ahead", loop.iv + (c.stages - 1))
+            more = b.let("more", ahead < self.k_tiles)
             if self.vector > 1:
                 with b.if_(more):
                     for source in self.sources:
@@ -294,12 +286,12 @@ class _Gemm:
         fragments = [f.fragment(stage) for f in self.sources]
         views = [f.retiled(x) for f, x in zip(self.sources, fragments)]
         with b.for_(0, c.tile[2] // 16) as loop:  # register tensors: the loops are unrolled
-            k = named(loop.iv, "k")
+            k = b.let("k", loop.iv)
             for source, view in zip(self.sources, views):
                 source.load(view, stage, k)
         with b.for_(0, c.tile[2] // 16) as loop:
-            k = named(loop.iv, "k")
-            x, y = (named(b.slice(f, None, None, k), f"f{s.o.name}k") for f, s in zip(fragments, self.sources))
+            k = b.let("k", loop.iv)
+            x, y = (b.let(f"f{s.o.name}k", b.slice(f, None, None, k)) for f, s in zip(fragments, self.sources))
             b.gemm(self.tiled_mma, self.accumulators, x, y, self.accumulators)
 
     # ----------------------------------------------------------------------------------------------- epilogue
@@ -311,29 +303,30 @@ class _Gemm:
         e = c.element
         count = m * n // c.threads
         t = str(self.accumulators.type)
-        narrow = noted(named(b.registers(t.replace("f32", e, 1)), "fC"), "The result in the type of C.")
+        b.say("The result in the type of C.")
+        narrow = b.let("fC", b.registers(t.replace("f32", e, 1)))
         with b.for_(0, count // 2) as loop:
             values = b.load_vec(b.view(b.pointer(self.accumulators, loop.iv * 2), "2:1"))
             b.store_vec(
                 b.op("arith.truncf", values, type=f"vector<2x{e}>"), b.view(b.pointer(narrow, loop.iv * 2), "2:1")
             )
-        layout = noted(b.layout(self.smem_c), "Through shared memory, so that rows of C are written in whole vectors.")
-        tile = named(b.view(self.buffer, layout), "sC")
+        b.say("Through shared memory, so that rows of C are written in whole vectors.")
+        tile = b.let("sC", b.view(self.buffer, self.smem_c))
         to_smem = b.tiled_copy(self.to_smem)
-        rC = named(b.op("cute.tiled.copy.retile", to_smem, narrow), "rC")
-        b.copy(to_smem, rC, named(self.part("D", to_smem, tile), "tCs"))
+        rC = b.let("rC", b.op("cute.tiled.copy.retile", to_smem, narrow))
+        b.copy(to_smem, rC, b.let("tCs", self.part("D", to_smem, tile)))
         b.run("barrier")
         to_matrix = b.tiled_copy(self.to_matrix)
-        source = named(self.part("S", to_matrix, tile), "sCv")
-        block = named(b.local_tile(C, f"[{m}:1;{n}:1]", (self.tile_m, self.tile_n)), "gC")
-        target = named(self.part("D", to_matrix, block), "tC")
-        ids = named(b.view(b.int_tuple((self.m0, self.n0)), f"({m},{n}):(1@0,1@1)"), "idC")
-        where = named(self.part("S", to_matrix, ids), "tIdC")
+        source = b.let("sCv", self.part("S", to_matrix, tile))
+        block = b.let("gC", b.local_tile(C, f"[{m}:1;{n}:1]", (self.tile_m, self.tile_n)))
+        target = b.let("tC", self.part("D", to_matrix, block))
+        ids = b.let("idC", b.view(b.int_tuple((self.m0, self.n0)), f"({m},{n}):(1@0,1@1)"))
+        where = b.let("tIdC", self.part("S", to_matrix, ids))
         limit = b.shape((self.M, self.N))
         steps = count // self.vector
         rest_m, rest_n = _rest(source)
-        inside = b.binary("and", (self.m0 + m) <= self.M, (self.n0 + n) <= self.N)
-        noted(named(inside, "inside"), "At the edges of C each element has a flag.")
+        b.say("At the edges of C each element has a flag.")
+        inside = b.let("inside", b.binary("and", (self.m0 + m) <= self.M, (self.n0 + n) <= self.N))
         with b.if_else(inside) as (whole, edge):
             with whole, b.for_(0, steps) as loop:
                 i, j = _split(loop.iv, rest_m, rest_n)
@@ -377,12 +370,12 @@ def _rest(part: Value) -> tuple[int, int]:
     return first, second
 
 
-def _extents(b: Builder, matrix: Value, *names: str) -> tuple[Value, Value]:
+def _extents(b: Script, matrix: Value, *names: str) -> tuple[Value, Value]:
     layout = b.op("cute.get_layout", matrix)
     found: list[Value] = []
     for mode, name in enumerate(names):
         (extent,) = b.results("cute.get_scalars", b.op("cute.size", layout, mode=f"array<i32: {mode}>"), types=["i32"])
-        found.append(named(extent, name))
+        found.append(b.let(name, extent))
     return found[0], found[1]
 
 
@@ -404,19 +397,21 @@ class _Source:
         rows, depth = operand.rows, operand.depth
         tile = gemm.tile_m if x == "A" else gemm.tile_n
         at = b.op("cute.add_offset", gemm.buffer, b.int_tuple(offset)) if offset else gemm.buffer
-        self.ring = named(b.view(at, operand.smem), f"s{x}")
-        copy = self.copy = named(b.tiled_copy(operand.copy), f"fill{x}")
-        block = noted(named(b.local_tile(matrix, f"[{rows}:1;{depth}:1]", (tile, None)), f"g{x}"), _TILES[x])
-        self.tiles = named(gemm.part("S", copy, block), f"t{x}")
-        self.target = named(gemm.part("D", copy, self.ring), f"t{x}s")
+        self.ring = b.let(f"s{x}", b.view(at, operand.smem))
+        copy = self.copy = b.let(f"fill{x}", b.tiled_copy(operand.copy))
+        b.say(_TILES[x])
+        block = b.let(f"g{x}", b.local_tile(matrix, f"[{rows}:1;{depth}:1]", (tile, None)))
+        self.tiles = b.let(f"t{x}", gemm.part("S", copy, block))
+        self.target = b.let(f"t{x}s", gemm.part("D", copy, self.ring))
         self.rest = _rest(self.target)
-        self.load_copy = named(b.tiled_copy(gemm.loads[0 if x == "A" else 1]), f"load{x}")
-        self.load_from = named(gemm.part("S", self.load_copy, self.ring), f"l{x}s")
-        ids = noted(named(b.view(b.int_tuple((start, 0)), f"({rows},{depth}):(1@0,1@1)"), f"id{x}"), _FLAGS[x])
-        self.where = named(gemm.part("S", copy, ids), f"tId{x}")
+        self.load_copy = b.let(f"load{x}", b.tiled_copy(gemm.loads[0 if x == "A" else 1]))
+        self.load_from = b.let(f"l{x}s", gemm.part("S", self.load_copy, self.ring))
+        b.say(_FLAGS[x])
+        ids = b.let(f"id{x}", b.view(b.int_tuple((start, 0)), f"({rows},{depth}):(1@0,1@1)"))
+        self.where = b.let(f"tId{x}", gemm.part("S", copy, ids))
         first, second = self.rest
         flags = f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,0)">'
-        self.row_flags = named(b.registers(flags), f"flags{x}")
+        self.row_flags = b.let(f"flags{x}", b.registers(flags))
         with b.for_(0, first) as loop:
             row, _ = self._coordinate(loop.iv, 0)
             b.store(self.row_flags, (0, loop.iv, 0), row < extent)
@@ -432,7 +427,7 @@ class _Source:
         b = self.b
         first, second = self.rest
         flags = b.registers(f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,{first})">')
-        named(flags, f"residue{self.o.name}")
+        b.let(f"residue{self.o.name}", flags)
         with b.for_(0, first) as rows, b.for_(0, second) as steps:
             i, j = rows.iv, steps.iv
             _, k = self._coordinate(i, j)
@@ -448,38 +443,38 @@ class _Source:
             self.read(tile, held, flags)
             self.write(held, stage)
             return
-        source = named(b.slice(self.tiles, None, None, None, tile), f"t{self.o.name}k")
-        target = named(b.slice(self.target, None, None, None, stage), f"t{self.o.name}sk")
+        source = b.let(f"t{self.o.name}k", b.slice(self.tiles, None, None, None, tile))
+        target = b.let(f"t{self.o.name}sk", b.slice(self.target, None, None, None, stage))
         b.copy(self.copy, source, target, pred=flags)
 
     def held(self) -> Value:
         """Registers for a tile on its way, all zero."""
         b = self.b
-        held = named(b.fragment_like(b.slice(self.target, None, None, None, 0)), f"h{self.o.name}")
+        held = b.let(f"h{self.o.name}", b.fragment_like(b.slice(self.target, None, None, None, 0)))
         b.do("cute.clear", held)
         return held
 
     def read(self, tile: Value, held: Value, flags: Value) -> None:
         """A tile of K into registers."""
         b = self.b
-        source = named(b.slice(self.tiles, None, None, None, tile), f"t{self.o.name}k")
+        source = b.let(f"t{self.o.name}k", b.slice(self.tiles, None, None, None, tile))
         b.copy(self.copy, source, held, pred=flags)
 
     def write(self, held: Value, stage: Value) -> None:
         """Registers into a stage."""
         b = self.b
-        target = named(b.slice(self.target, None, None, None, stage), f"t{self.o.name}sk")
+        target = b.let(f"t{self.o.name}sk", b.slice(self.target, None, None, None, stage))
         b.copy(self.copy, held, target)
 
     def fragment(self, stage: Value) -> Value:
         """Registers for one tile of K."""
         b, x = self.b, self.o.name
         part = self.gemm.part(x, self.gemm.tiled_mma, b.slice(self.ring, None, None, stage))
-        return named(b.op(f"cute.tiled.mma.make_fragment_{x}", self.gemm.tiled_mma, named(part, f"p{x}")), f"f{x}")
+        return b.let(f"f{x}", b.op(f"cute.tiled.mma.make_fragment_{x}", self.gemm.tiled_mma, b.let(f"p{x}", part)))
 
     def retiled(self, fragment: Value) -> Value:
         """The fragment in the order in which ldmatrix fills it."""
-        return named(self.b.op("cute.tiled.copy.retile", self.load_copy, fragment), f"r{self.o.name}")
+        return self.b.let(f"r{self.o.name}", self.b.op("cute.tiled.copy.retile", self.load_copy, fragment))
 
     def load(self, view: Value, stage: Value, k: Value) -> None:
         """The fragments of step ``k`` of a tile, by ldmatrix."""
@@ -487,7 +482,7 @@ class _Source:
         b.copy(self.load_copy, b.slice(self.load_from, None, None, k, stage), b.slice(view, None, None, k))
 
 
-def _host(b: Builder, kernels: list[_Gemm]) -> None:
+def _host(b: Script, kernels: list[_Gemm]) -> None:
     plain = kernels[0]
     c = plain.c
     parameters = {"A": plain.operands[0].matrix, "B": plain.operands[1].matrix, "C": plain.matrix_c}

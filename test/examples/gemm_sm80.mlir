@@ -13,12 +13,11 @@
 !ldmatrixA = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>
 !loadA = !cute.tiled_copy<!ldmatrixA, layout_copy_tv = <"((4,8,2,2),((2,2,2),(1,1))):((64,1,16,0),((32,8,256),(32,512)))">, tiler_mn = <"[32:1;16:1]">>
 !loadB = !cute.tiled_copy<!ldmatrixA, layout_copy_tv = <"((4,8,2,2),((2,2),(2,1))):((64,1,0,8),((32,256),(16,512)))">, tiler_mn = <"[32:1;16:1]">>
-!element = !cute_nvgpu.atom.universal_copy<f16>
-!storeS = !cute.tiled_copy<!element, layout_copy_tv = <"((4,8,2,2),((2,2),(1,2))):((64,1,16,256),((32,8),(32,512)))">, tiler_mn = <"[32:1;32:1]">>
-!storeC = !cute.tiled_copy<!element, layout_copy_tv = <"(128,1):(1,1)">, tiler_mn = <"[1:1;128:1]">>
-!fillA = !cute.tiled_copy<!element, layout_copy_tv = <"((32,4),1):((4,1),4)">, tiler_mn = <"[4:1;32:1]">>
+!storeS = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"((4,8,2,2),((2,2),(1,2))):((64,1,16,256),((32,8),(32,512)))">, tiler_mn = <"[32:1;32:1]">>
+!storeC = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(128,1):(1,1)">, tiler_mn = <"[1:1;128:1]">>
+!fillA = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"((32,4),1):((4,1),4)">, tiler_mn = <"[4:1;32:1]">>
 !mat = !cute.memref<f16, gmem, "(?,?):(?,1)">
-!storeC_16 = !cute.tiled_copy<!element, layout_copy_tv = <"((16,8),8):((64,1),8)">, tiler_mn = <"[8:1;128:1]">>
+!storeC_16 = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"((16,8),8):((64,1),8)">, tiler_mn = <"[8:1;128:1]">>
 !copy_16 = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>
 !fillA_16 = !cute.tiled_copy<!copy_16, layout_copy_tv = <"((4,32),8):((256,1),32)">, tiler_mn = <"[32:1;32:1]">>
 !mat_16 = !cute.memref<f16, gmem, align<16>, "(?,?{div=8}):(?{div=8},1)">
@@ -52,18 +51,18 @@
 !tC = !cute.memref<f16, gmem, "((1,1),128,1):((0,0),?,0)">
 !idC = !cute.coord_tensor<"(?,?)", "(128,128):(1@0,1@1)">
 !tIdC = !cute.coord_tensor<"(?,?)", "((1,1),128,1):((0,0),1@0,0)">
-!gA_16 = !cute.memref<f16, gmem, align<16>, "(128,32,?):(?{div=8},1,32)">
-!tA_16 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1,?):((1,0),?{div=256},0,32)">
-!tAs_16 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1,3):((1,0),1024,0,4096)">
-!tIdA_16 = !cute.coord_tensor<"(?,?{div=8})", "((8,1),4,1):((1@1,0),32@0,0)">
-!flagsA_16 = !cute.memref<i1, rmem, "(1,4,1):(0,1,0)">
-!residueA_16 = !cute.memref<i1, rmem, "(1,4,1):(0,1,4)">
-!tAk_16 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1):((1,0),?{div=256},0)">
-!tAsk_16 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1):((1,0),1024,0)">
-!sCv_16 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),16,1):((0,1),512,0)">
-!gC_16 = !cute.memref<f16, gmem, align<16>, "(128,128):(?{div=8},1)">
-!tC_16 = !cute.memref<f16, gmem, align<16>, "((1,8),16,1):((0,1),?{div=64},0)">
-!tIdC_16 = !cute.coord_tensor<"(?,?)", "((1,8),16,1):((0,1@1),8@0,0)">
+!gA2 = !cute.memref<f16, gmem, align<16>, "(128,32,?):(?{div=8},1,32)">
+!tA2 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1,?):((1,0),?{div=256},0,32)">
+!tAs2 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1,3):((1,0),1024,0,4096)">
+!tIdA2 = !cute.coord_tensor<"(?,?{div=8})", "((8,1),4,1):((1@1,0),32@0,0)">
+!flagsA2 = !cute.memref<i1, rmem, "(1,4,1):(0,1,0)">
+!residueA2 = !cute.memref<i1, rmem, "(1,4,1):(0,1,4)">
+!tAk2 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1):((1,0),?{div=256},0)">
+!tAsk2 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1):((1,0),1024,0)">
+!sCv2 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),16,1):((0,1),512,0)">
+!gC2 = !cute.memref<f16, gmem, align<16>, "(128,128):(?{div=8},1)">
+!tC2 = !cute.memref<f16, gmem, align<16>, "((1,8),16,1):((0,1),?{div=64},0)">
+!tIdC2 = !cute.coord_tensor<"(?,?)", "((1,8),16,1):((0,1@1),8@0,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @gemm(%A: !mat, %B: !mat, %C: !mat) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
@@ -77,7 +76,7 @@ module attributes {gpu.container_module} {
       %c127_i32 = arith.constant 127 : i32
       %c32_i32 = arith.constant 32 : i32
       %c31_i32 = arith.constant 31 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x : i32
+      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %thr = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
       %0 = cute.get_layout(%A) : !mat
       %1 = cute.size<[0]> (%0) : (!cute.layout<"(?,?):(?,1)">) -> !cute.int_tuple<"?">
@@ -95,7 +94,6 @@ module attributes {gpu.container_module} {
       %8 = arith.divui %7, %c128_i32 : i32
       %9 = arith.addi %N, %c127_i32 : i32
       %10 = arith.divui %9, %c128_i32 : i32
-
       // Tiles of C: 8 rows of tiles at a time, column by column.
       %tile = nvvm.read.ptx.sreg.ctaid.x : i32
       %11 = arith.muli %10, %c8_i32 : i32
@@ -111,28 +109,25 @@ module attributes {gpu.container_module} {
       %tile_m = arith.addi %15, %19 : i32
       %m0 = arith.muli %tile_m, %c128_i32 : i32
       %n0 = arith.muli %tile_n, %c128_i32 : i32
-
       // The stages of A, then those of B; at the end C.
       %smem = cute.memref.alloc_smem() : !smem
       %20 = cute.get_iter(%smem) : !smem
       %21 = cute.static : !cute.layout<"(128,32,3):(32,1,4096)">
       %sA = cute.make_view(%20, %21) : !sA
-      %22 = cute.atom() : !element
+      %22 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16>
       %fillA = cute.make_tiled_copy(%22) : !fillA
+      // Tiles of A for this block; what this thread copies, from where to where; what it loads into fragments.
       %23 = cute.static : !cute.tile<"[128:1;32:1]">
       %24 = cute.make_coord(%tile_m) : (i32) -> !cute.coord<"(?,_)">
-
-      // Tiles of A for this block; what this thread copies, from where to where; what it loads into fragments.
       %gA = cute.local_tile(%A, %23, %24) : (!mat, !cute.tile<"[128:1;32:1]">, !cute.coord<"(?,_)">) -> !gA
       %tA = cute.tiled.copy.partition_S(%fillA, %gA, %thr) : (!fillA, !gA, !cute.coord<"?">) -> !tA
       %tAs = cute.tiled.copy.partition_D(%fillA, %sA, %thr) : (!fillA, !sA, !cute.coord<"?">) -> !tAs
       %25 = cute.atom() : !ldmatrixA
       %loadA = cute.make_tiled_copy(%25) : !loadA
       %lAs = cute.tiled.copy.partition_S(%loadA, %sA, %thr) : (!loadA, !sA, !cute.coord<"?">) -> !lAs
+      // A flag an instruction: is its row inside of A?
       %26 = cute.make_int_tuple(%m0) : (i32) -> !cute.int_tuple<"(?,0)">
       %27 = cute.static : !cute.layout<"(128,32):(1@0,1@1)">
-
-      // A flag an instruction: is its row inside of A?
       %idA = cute.make_view(%26, %27) : !idA
       %tIdA = cute.tiled.copy.partition_S(%fillA, %idA, %thr) : (!fillA, !idA, !cute.coord<"?">) -> !tIdA
       %flagsA = cute.memref.alloca() : !flagsA
@@ -148,22 +143,20 @@ module attributes {gpu.container_module} {
       %29 = cute.add_offset(%20, %28) : (!cute.ptr<f16, smem, align<1024>, S<3,4,3>>, !cute.int_tuple<"12288">) -> !cute.ptr<f16, smem, align<1024>, S<3,4,3>>
       %30 = cute.static : !cute.layout<"(128,32,3):(32,1,4096)">
       %sB = cute.make_view(%29, %30) : !sA
-      %31 = cute.atom() : !element
+      %31 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16>
       %fillB = cute.make_tiled_copy(%31) : !fillA
+      // The same of B.
       %32 = cute.static : !cute.tile<"[128:1;32:1]">
       %33 = cute.make_coord(%tile_n) : (i32) -> !cute.coord<"(?,_)">
-
-      // The same of B.
       %gB = cute.local_tile(%B, %32, %33) : (!mat, !cute.tile<"[128:1;32:1]">, !cute.coord<"(?,_)">) -> !gA
       %tB = cute.tiled.copy.partition_S(%fillB, %gB, %thr) : (!fillA, !gA, !cute.coord<"?">) -> !tA
       %tBs = cute.tiled.copy.partition_D(%fillB, %sB, %thr) : (!fillA, !sA, !cute.coord<"?">) -> !tAs
       %34 = cute.atom() : !ldmatrixA
       %loadB = cute.make_tiled_copy(%34) : !loadB
       %lBs = cute.tiled.copy.partition_S(%loadB, %sB, %thr) : (!loadB, !sA, !cute.coord<"?">) -> !lAs
+      // A flag an instruction: is its row inside of B?
       %35 = cute.make_int_tuple(%n0) : (i32) -> !cute.int_tuple<"(?,0)">
       %36 = cute.static : !cute.layout<"(128,32):(1@0,1@1)">
-
-      // A flag an instruction: is its row inside of B?
       %idB = cute.make_view(%35, %36) : !idA
       %tIdB = cute.tiled.copy.partition_S(%fillB, %idB, %thr) : (!fillA, !idA, !cute.coord<"?">) -> !tIdA
       %flagsB = cute.memref.alloca() : !flagsA
@@ -179,7 +172,6 @@ module attributes {gpu.container_module} {
       %tiled_mma = cute.make_tiled_mma(%37) : !mma
       %acc = cute.memref.alloca() : !acc
       cute.clear(%acc) : (!acc) -> ()
-
       // The last tile of K, with zeros beyond K, comes first; the others follow from tile 0 on.
       %last = arith.subi %k_tiles, %c1_i32 : i32
       %38 = arith.muli %last, %c32_i32 : i32
@@ -258,7 +250,6 @@ module attributes {gpu.container_module} {
       }
       %49:2 = scf.for %arg0 = %c0_i32 to %k_tiles step %c1_i32 iter_args(%read = %c0_i32, %write = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.barrier() : () -> ()
-
         // The stage that was read in the last step is filled with the tile 2 steps ahead.
         %ahead = arith.addi %arg0, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
@@ -326,7 +317,6 @@ module attributes {gpu.container_module} {
         scf.yield %74, %77 : i32, i32
       }
       cute_nvgpu.arch.barrier() : () -> ()
-
       // The result in the type of C.
       %fC = cute.memref.alloca() : !fC
       scf.for %arg0 = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
@@ -346,17 +336,16 @@ module attributes {gpu.container_module} {
         %77 = cute.make_view(%75, %76) : !cute.memref<f16, rmem, "2:1">
         cute.memref.store_vec %71, %77 : !cute.memref<f16, rmem, "2:1">
       }
-
       // Through shared memory, so that rows of C are written in whole vectors.
       %50 = cute.static : !cute.layout<"(128,(64,2)):(64,(1,8192))">
       %sC = cute.make_view(%20, %50) : !sC
-      %51 = cute.atom() : !element
+      %51 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16>
       %52 = cute.make_tiled_copy(%51) : !storeS
       %rC = cute.tiled.copy.retile(%52, %fC) : (!storeS, !fC) -> !rC
       %tCs = cute.tiled.copy.partition_D(%52, %sC, %thr) : (!storeS, !sC, !cute.coord<"?">) -> !tCs
       cute.copy(%52, %rC, %tCs) : (!storeS, !rC, !tCs) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %53 = cute.atom() : !element
+      %53 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16>
       %54 = cute.make_tiled_copy(%53) : !storeC
       %sCv = cute.tiled.copy.partition_S(%54, %sC, %thr) : (!storeC, !sC, !cute.coord<"?">) -> !sCv
       %55 = cute.static : !cute.tile<"[128:1;128:1]">
@@ -368,12 +357,11 @@ module attributes {gpu.container_module} {
       %idC = cute.make_view(%57, %58) : !idC
       %tIdC = cute.tiled.copy.partition_S(%54, %idC, %thr) : (!storeC, !idC, !cute.coord<"?">) -> !tIdC
       %59 = cute.make_shape(%M, %N) : (i32, i32) -> !cute.shape<"(?,?)">
+      // At the edges of C each element has a flag.
       %60 = arith.addi %m0, %c128_i32 : i32
       %61 = arith.cmpi ule, %60, %M : i32
       %62 = arith.addi %n0, %c128_i32 : i32
       %63 = arith.cmpi ule, %62, %N : i32
-
-      // At the edges of C each element has a flag.
       %inside = arith.andi %61, %63 : i1
       scf.if %inside {
         scf.for %arg0 = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
@@ -425,7 +413,7 @@ module attributes {gpu.container_module} {
       %c127_i32 = arith.constant 127 : i32
       %c32_i32 = arith.constant 32 : i32
       %c31_i32 = arith.constant 31 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x : i32
+      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %thr = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
       %0 = cute.get_layout(%A) : !mat_16
       %1 = cute.size<[0]> (%0) : (!cute.layout<"(?,?{div=8}):(?{div=8},1)">) -> !cute.int_tuple<"?">
@@ -443,7 +431,6 @@ module attributes {gpu.container_module} {
       %8 = arith.divui %7, %c128_i32 : i32
       %9 = arith.addi %N, %c127_i32 : i32
       %10 = arith.divui %9, %c128_i32 : i32
-
       // Tiles of C: 8 rows of tiles at a time, column by column.
       %tile = nvvm.read.ptx.sreg.ctaid.x : i32
       %11 = arith.muli %10, %c8_i32 : i32
@@ -459,7 +446,6 @@ module attributes {gpu.container_module} {
       %tile_m = arith.addi %15, %19 : i32
       %m0 = arith.muli %tile_m, %c128_i32 : i32
       %n0 = arith.muli %tile_n, %c128_i32 : i32
-
       // The stages of A, then those of B; at the end C.
       %smem = cute.memref.alloc_smem() : !smem
       %20 = cute.get_iter(%smem) : !smem
@@ -467,30 +453,28 @@ module attributes {gpu.container_module} {
       %sA = cute.make_view(%20, %21) : !sA
       %22 = cute.atom() : !copy_16
       %fillA = cute.make_tiled_copy(%22) : !fillA_16
+      // Tiles of A for this block; what this thread copies, from where to where; what it loads into fragments.
       %23 = cute.static : !cute.tile<"[128:1;32:1]">
       %24 = cute.make_coord(%tile_m) : (i32) -> !cute.coord<"(?,_)">
-
-      // Tiles of A for this block; what this thread copies, from where to where; what it loads into fragments.
-      %gA = cute.local_tile(%A, %23, %24) : (!mat_16, !cute.tile<"[128:1;32:1]">, !cute.coord<"(?,_)">) -> !gA_16
-      %tA = cute.tiled.copy.partition_S(%fillA, %gA, %thr) : (!fillA_16, !gA_16, !cute.coord<"?">) -> !tA_16
-      %tAs = cute.tiled.copy.partition_D(%fillA, %sA, %thr) : (!fillA_16, !sA, !cute.coord<"?">) -> !tAs_16
+      %gA = cute.local_tile(%A, %23, %24) : (!mat_16, !cute.tile<"[128:1;32:1]">, !cute.coord<"(?,_)">) -> !gA2
+      %tA = cute.tiled.copy.partition_S(%fillA, %gA, %thr) : (!fillA_16, !gA2, !cute.coord<"?">) -> !tA2
+      %tAs = cute.tiled.copy.partition_D(%fillA, %sA, %thr) : (!fillA_16, !sA, !cute.coord<"?">) -> !tAs2
       %25 = cute.atom() : !ldmatrixA
       %loadA = cute.make_tiled_copy(%25) : !loadA
       %lAs = cute.tiled.copy.partition_S(%loadA, %sA, %thr) : (!loadA, !sA, !cute.coord<"?">) -> !lAs
+      // A flag an instruction: is its row inside of A?
       %26 = cute.make_int_tuple(%m0) : (i32) -> !cute.int_tuple<"(?,0)">
       %27 = cute.static : !cute.layout<"(128,32):(1@0,1@1)">
-
-      // A flag an instruction: is its row inside of A?
       %idA = cute.make_view(%26, %27) : !idA
-      %tIdA = cute.tiled.copy.partition_S(%fillA, %idA, %thr) : (!fillA_16, !idA, !cute.coord<"?">) -> !tIdA_16
-      %flagsA = cute.memref.alloca() : !flagsA_16
+      %tIdA = cute.tiled.copy.partition_S(%fillA, %idA, %thr) : (!fillA_16, !idA, !cute.coord<"?">) -> !tIdA2
+      %flagsA = cute.memref.alloca() : !flagsA2
       scf.for %arg0 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
         %60 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(0,?,0)">
-        %61 = cute.memref.load(%tIdA, %60) : (!tIdA_16, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?{div=8})">
+        %61 = cute.memref.load(%tIdA, %60) : (!tIdA2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?{div=8})">
         %62:2 = cute.get_scalars (%61) : !cute.int_tuple<"(?,?{div=8})">
         %63 = arith.cmpi ult, %62#0, %M : i32
         %64 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flagsA, %64, %63) : (!flagsA_16, !cute.coord<"(0,?,0)">, i1) -> ()
+        cute.memref.store(%flagsA, %64, %63) : (!flagsA2, !cute.coord<"(0,?,0)">, i1) -> ()
       }
       %28 = cute.static : !cute.int_tuple<"12288">
       %29 = cute.add_offset(%20, %28) : (!cute.ptr<f16, smem, align<1024>, S<3,4,3>>, !cute.int_tuple<"12288">) -> !cute.ptr<f16, smem, align<1024>, S<3,4,3>>
@@ -498,114 +482,110 @@ module attributes {gpu.container_module} {
       %sB = cute.make_view(%29, %30) : !sA
       %31 = cute.atom() : !copy_16
       %fillB = cute.make_tiled_copy(%31) : !fillA_16
+      // The same of B.
       %32 = cute.static : !cute.tile<"[128:1;32:1]">
       %33 = cute.make_coord(%tile_n) : (i32) -> !cute.coord<"(?,_)">
-
-      // The same of B.
-      %gB = cute.local_tile(%B, %32, %33) : (!mat_16, !cute.tile<"[128:1;32:1]">, !cute.coord<"(?,_)">) -> !gA_16
-      %tB = cute.tiled.copy.partition_S(%fillB, %gB, %thr) : (!fillA_16, !gA_16, !cute.coord<"?">) -> !tA_16
-      %tBs = cute.tiled.copy.partition_D(%fillB, %sB, %thr) : (!fillA_16, !sA, !cute.coord<"?">) -> !tAs_16
+      %gB = cute.local_tile(%B, %32, %33) : (!mat_16, !cute.tile<"[128:1;32:1]">, !cute.coord<"(?,_)">) -> !gA2
+      %tB = cute.tiled.copy.partition_S(%fillB, %gB, %thr) : (!fillA_16, !gA2, !cute.coord<"?">) -> !tA2
+      %tBs = cute.tiled.copy.partition_D(%fillB, %sB, %thr) : (!fillA_16, !sA, !cute.coord<"?">) -> !tAs2
       %34 = cute.atom() : !ldmatrixA
       %loadB = cute.make_tiled_copy(%34) : !loadB
       %lBs = cute.tiled.copy.partition_S(%loadB, %sB, %thr) : (!loadB, !sA, !cute.coord<"?">) -> !lAs
+      // A flag an instruction: is its row inside of B?
       %35 = cute.make_int_tuple(%n0) : (i32) -> !cute.int_tuple<"(?,0)">
       %36 = cute.static : !cute.layout<"(128,32):(1@0,1@1)">
-
-      // A flag an instruction: is its row inside of B?
       %idB = cute.make_view(%35, %36) : !idA
-      %tIdB = cute.tiled.copy.partition_S(%fillB, %idB, %thr) : (!fillA_16, !idA, !cute.coord<"?">) -> !tIdA_16
-      %flagsB = cute.memref.alloca() : !flagsA_16
+      %tIdB = cute.tiled.copy.partition_S(%fillB, %idB, %thr) : (!fillA_16, !idA, !cute.coord<"?">) -> !tIdA2
+      %flagsB = cute.memref.alloca() : !flagsA2
       scf.for %arg0 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
         %60 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(0,?,0)">
-        %61 = cute.memref.load(%tIdB, %60) : (!tIdA_16, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?{div=8})">
+        %61 = cute.memref.load(%tIdB, %60) : (!tIdA2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?{div=8})">
         %62:2 = cute.get_scalars (%61) : !cute.int_tuple<"(?,?{div=8})">
         %63 = arith.cmpi ult, %62#0, %N : i32
         %64 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flagsB, %64, %63) : (!flagsA_16, !cute.coord<"(0,?,0)">, i1) -> ()
+        cute.memref.store(%flagsB, %64, %63) : (!flagsA2, !cute.coord<"(0,?,0)">, i1) -> ()
       }
       %37 = cute.atom() : !mma_atom
       %tiled_mma = cute.make_tiled_mma(%37) : !mma
       %acc = cute.memref.alloca() : !acc
       cute.clear(%acc) : (!acc) -> ()
-
       // The last tile of K, with zeros beyond K, comes first; the others follow from tile 0 on.
       %last = arith.subi %k_tiles, %c1_i32 : i32
       %38 = arith.muli %last, %c32_i32 : i32
       %39 = arith.subi %K, %38 : i32
       %left = arith.minui %39, %K : i32
-      %residueA = cute.memref.alloca() : !residueA_16
+      %residueA = cute.memref.alloca() : !residueA2
       scf.for %arg0 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
         scf.for %arg1 = %c0_i32 to %c1_i32 step %c1_i32 : i32 {
           %60 = cute.make_coord(%arg0, %arg1) : (i32, i32) -> !cute.coord<"(0,?,?)">
-          %61 = cute.memref.load(%tIdA, %60) : (!tIdA_16, !cute.coord<"(0,?,?)">) -> !cute.int_tuple<"(?,?{div=8})">
+          %61 = cute.memref.load(%tIdA, %60) : (!tIdA2, !cute.coord<"(0,?,?)">) -> !cute.int_tuple<"(?,?{div=8})">
           %62:2 = cute.get_scalars (%61) : !cute.int_tuple<"(?,?{div=8})">
           %63 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(0,?,0)">
-          %64 = cute.memref.load(%flagsA, %63) : (!flagsA_16, !cute.coord<"(0,?,0)">) -> i1
+          %64 = cute.memref.load(%flagsA, %63) : (!flagsA2, !cute.coord<"(0,?,0)">) -> i1
           %65 = arith.cmpi ult, %62#1, %left : i32
           %66 = arith.andi %64, %65 : i1
           %67 = cute.make_coord(%arg0, %arg1) : (i32, i32) -> !cute.coord<"(0,?,?)">
-          cute.memref.store(%residueA, %67, %66) : (!residueA_16, !cute.coord<"(0,?,?)">, i1) -> ()
+          cute.memref.store(%residueA, %67, %66) : (!residueA2, !cute.coord<"(0,?,?)">, i1) -> ()
         }
       }
       %40 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %tAk = cute.slice(%tA, %40) : !tA_16, !cute.coord<"(_,_,_,?)">
+      %tAk = cute.slice(%tA, %40) : !tA2, !cute.coord<"(_,_,_,?)">
       %41 = cute.make_coord(%c0_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %tAsk = cute.slice(%tAs, %41) : !tAs_16, !cute.coord<"(_,_,_,?)">
-      cute.copy(%fillA, %tAk, %tAsk, pred = %residueA) : (!fillA_16, !tAk_16, !tAsk_16, !residueA_16) -> ()
-      %residueB = cute.memref.alloca() : !residueA_16
+      %tAsk = cute.slice(%tAs, %41) : !tAs2, !cute.coord<"(_,_,_,?)">
+      cute.copy(%fillA, %tAk, %tAsk, pred = %residueA) : (!fillA_16, !tAk2, !tAsk2, !residueA2) -> ()
+      %residueB = cute.memref.alloca() : !residueA2
       scf.for %arg0 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
         scf.for %arg1 = %c0_i32 to %c1_i32 step %c1_i32 : i32 {
           %60 = cute.make_coord(%arg0, %arg1) : (i32, i32) -> !cute.coord<"(0,?,?)">
-          %61 = cute.memref.load(%tIdB, %60) : (!tIdA_16, !cute.coord<"(0,?,?)">) -> !cute.int_tuple<"(?,?{div=8})">
+          %61 = cute.memref.load(%tIdB, %60) : (!tIdA2, !cute.coord<"(0,?,?)">) -> !cute.int_tuple<"(?,?{div=8})">
           %62:2 = cute.get_scalars (%61) : !cute.int_tuple<"(?,?{div=8})">
           %63 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(0,?,0)">
-          %64 = cute.memref.load(%flagsB, %63) : (!flagsA_16, !cute.coord<"(0,?,0)">) -> i1
+          %64 = cute.memref.load(%flagsB, %63) : (!flagsA2, !cute.coord<"(0,?,0)">) -> i1
           %65 = arith.cmpi ult, %62#1, %left : i32
           %66 = arith.andi %64, %65 : i1
           %67 = cute.make_coord(%arg0, %arg1) : (i32, i32) -> !cute.coord<"(0,?,?)">
-          cute.memref.store(%residueB, %67, %66) : (!residueA_16, !cute.coord<"(0,?,?)">, i1) -> ()
+          cute.memref.store(%residueB, %67, %66) : (!residueA2, !cute.coord<"(0,?,?)">, i1) -> ()
         }
       }
       %42 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %tBk = cute.slice(%tB, %42) : !tA_16, !cute.coord<"(_,_,_,?)">
+      %tBk = cute.slice(%tB, %42) : !tA2, !cute.coord<"(_,_,_,?)">
       %43 = cute.make_coord(%c0_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %tBsk = cute.slice(%tBs, %43) : !tAs_16, !cute.coord<"(_,_,_,?)">
-      cute.copy(%fillB, %tBk, %tBsk, pred = %residueB) : (!fillA_16, !tAk_16, !tAsk_16, !residueA_16) -> ()
+      %tBsk = cute.slice(%tBs, %43) : !tAs2, !cute.coord<"(_,_,_,?)">
+      cute.copy(%fillB, %tBk, %tBsk, pred = %residueB) : (!fillA_16, !tAk2, !tAsk2, !residueA2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
       %44 = arith.cmpi ult, %c1_i32, %k_tiles : i32
       scf.if %44 {
         %60 = cute.make_coord(%c0_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %tAk_0 = cute.slice(%tA, %60) : !tA_16, !cute.coord<"(_,_,_,?)">
+        %tAk_0 = cute.slice(%tA, %60) : !tA2, !cute.coord<"(_,_,_,?)">
         %61 = cute.make_coord(%c1_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %tAsk_1 = cute.slice(%tAs, %61) : !tAs_16, !cute.coord<"(_,_,_,?)">
-        cute.copy(%fillA, %tAk_0, %tAsk_1, pred = %flagsA) : (!fillA_16, !tAk_16, !tAsk_16, !flagsA_16) -> ()
+        %tAsk_1 = cute.slice(%tAs, %61) : !tAs2, !cute.coord<"(_,_,_,?)">
+        cute.copy(%fillA, %tAk_0, %tAsk_1, pred = %flagsA) : (!fillA_16, !tAk2, !tAsk2, !flagsA2) -> ()
         %62 = cute.make_coord(%c0_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %tBk_2 = cute.slice(%tB, %62) : !tA_16, !cute.coord<"(_,_,_,?)">
+        %tBk_2 = cute.slice(%tB, %62) : !tA2, !cute.coord<"(_,_,_,?)">
         %63 = cute.make_coord(%c1_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %tBsk_3 = cute.slice(%tBs, %63) : !tAs_16, !cute.coord<"(_,_,_,?)">
-        cute.copy(%fillB, %tBk_2, %tBsk_3, pred = %flagsB) : (!fillA_16, !tAk_16, !tAsk_16, !flagsA_16) -> ()
+        %tBsk_3 = cute.slice(%tBs, %63) : !tAs2, !cute.coord<"(_,_,_,?)">
+        cute.copy(%fillB, %tBk_2, %tBsk_3, pred = %flagsB) : (!fillA_16, !tAk2, !tAsk2, !flagsA2) -> ()
       }
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
       %45:2 = scf.for %arg0 = %c0_i32 to %k_tiles step %c1_i32 iter_args(%read = %c0_i32, %write = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-
         // The stage that was read in the last step is filled with the tile 2 steps ahead.
         %ahead = arith.addi %arg0, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         scf.if %more {
           %70 = arith.subi %ahead, %c1_i32 : i32
           %71 = cute.make_coord(%70) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %tAk_0 = cute.slice(%tA, %71) : !tA_16, !cute.coord<"(_,_,_,?)">
+          %tAk_0 = cute.slice(%tA, %71) : !tA2, !cute.coord<"(_,_,_,?)">
           %72 = cute.make_coord(%write) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %tAsk_1 = cute.slice(%tAs, %72) : !tAs_16, !cute.coord<"(_,_,_,?)">
-          cute.copy(%fillA, %tAk_0, %tAsk_1, pred = %flagsA) : (!fillA_16, !tAk_16, !tAsk_16, !flagsA_16) -> ()
+          %tAsk_1 = cute.slice(%tAs, %72) : !tAs2, !cute.coord<"(_,_,_,?)">
+          cute.copy(%fillA, %tAk_0, %tAsk_1, pred = %flagsA) : (!fillA_16, !tAk2, !tAsk2, !flagsA2) -> ()
           %73 = arith.subi %ahead, %c1_i32 : i32
           %74 = cute.make_coord(%73) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %tBk_2 = cute.slice(%tB, %74) : !tA_16, !cute.coord<"(_,_,_,?)">
+          %tBk_2 = cute.slice(%tB, %74) : !tA2, !cute.coord<"(_,_,_,?)">
           %75 = cute.make_coord(%write) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %tBsk_3 = cute.slice(%tBs, %75) : !tAs_16, !cute.coord<"(_,_,_,?)">
-          cute.copy(%fillB, %tBk_2, %tBsk_3, pred = %flagsB) : (!fillA_16, !tAk_16, !tAsk_16, !flagsA_16) -> ()
+          %tBsk_3 = cute.slice(%tBs, %75) : !tAs2, !cute.coord<"(_,_,_,?)">
+          cute.copy(%fillB, %tBk_2, %tBsk_3, pred = %flagsB) : (!fillA_16, !tAk2, !tAsk2, !flagsA2) -> ()
         }
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
         %60 = cute.make_coord(%read) : (i32) -> !cute.coord<"(_,_,?)">
@@ -647,7 +627,6 @@ module attributes {gpu.container_module} {
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-
       // The result in the type of C.
       %fC = cute.memref.alloca() : !fC
       scf.for %arg0 = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
@@ -667,51 +646,49 @@ module attributes {gpu.container_module} {
         %73 = cute.make_view(%71, %72) : !cute.memref<f16, rmem, "2:1">
         cute.memref.store_vec %67, %73 : !cute.memref<f16, rmem, "2:1">
       }
-
       // Through shared memory, so that rows of C are written in whole vectors.
       %46 = cute.static : !cute.layout<"(128,(64,2)):(64,(1,8192))">
       %sC = cute.make_view(%20, %46) : !sC
-      %47 = cute.atom() : !element
+      %47 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16>
       %48 = cute.make_tiled_copy(%47) : !storeS
       %rC = cute.tiled.copy.retile(%48, %fC) : (!storeS, !fC) -> !rC
       %tCs = cute.tiled.copy.partition_D(%48, %sC, %thr) : (!storeS, !sC, !cute.coord<"?">) -> !tCs
       cute.copy(%48, %rC, %tCs) : (!storeS, !rC, !tCs) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %49 = cute.atom() : !element
+      %49 = cute.atom() : !cute_nvgpu.atom.universal_copy<f16>
       %50 = cute.make_tiled_copy(%49) : !storeC_16
-      %sCv = cute.tiled.copy.partition_S(%50, %sC, %thr) : (!storeC_16, !sC, !cute.coord<"?">) -> !sCv_16
+      %sCv = cute.tiled.copy.partition_S(%50, %sC, %thr) : (!storeC_16, !sC, !cute.coord<"?">) -> !sCv2
       %51 = cute.static : !cute.tile<"[128:1;128:1]">
       %52 = cute.make_coord(%tile_m, %tile_n) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%C, %51, %52) : (!mat_16, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC_16
-      %tC = cute.tiled.copy.partition_D(%50, %gC, %thr) : (!storeC_16, !gC_16, !cute.coord<"?">) -> !tC_16
+      %gC = cute.local_tile(%C, %51, %52) : (!mat_16, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC2
+      %tC = cute.tiled.copy.partition_D(%50, %gC, %thr) : (!storeC_16, !gC2, !cute.coord<"?">) -> !tC2
       %53 = cute.make_int_tuple(%m0, %n0) : (i32, i32) -> !cute.int_tuple<"(?,?)">
       %54 = cute.static : !cute.layout<"(128,128):(1@0,1@1)">
       %idC = cute.make_view(%53, %54) : !idC
-      %tIdC = cute.tiled.copy.partition_S(%50, %idC, %thr) : (!storeC_16, !idC, !cute.coord<"?">) -> !tIdC_16
+      %tIdC = cute.tiled.copy.partition_S(%50, %idC, %thr) : (!storeC_16, !idC, !cute.coord<"?">) -> !tIdC2
       %55 = cute.make_shape(%M, %N) : (i32, i32) -> !cute.shape<"(?,?)">
+      // At the edges of C each element has a flag.
       %56 = arith.addi %m0, %c128_i32 : i32
       %57 = arith.cmpi ule, %56, %M : i32
       %58 = arith.addi %n0, %c128_i32 : i32
       %59 = arith.cmpi ule, %58, %N : i32
-
-      // At the edges of C each element has a flag.
       %inside = arith.andi %57, %59 : i1
       scf.if %inside {
         scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
           %60 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %61 = cute.slice(%sCv, %60) : !sCv_16, !cute.coord<"(_,?,0)">
+          %61 = cute.slice(%sCv, %60) : !sCv2, !cute.coord<"(_,?,0)">
           %62 = cute.make_fragment_like(%61) : !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))"> -> !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
           %63 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %64 = cute.slice(%sCv, %63) : !sCv_16, !cute.coord<"(_,?,0)">
+          %64 = cute.slice(%sCv, %63) : !sCv2, !cute.coord<"(_,?,0)">
           cute.copy(%50, %64, %62) : (!storeC_16, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
           %65 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %66 = cute.slice(%tC, %65) : !tC_16, !cute.coord<"(_,?,0)">
+          %66 = cute.slice(%tC, %65) : !tC2, !cute.coord<"(_,?,0)">
           cute.copy(%50, %62, %66) : (!storeC_16, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">) -> ()
         }
       } else {
         scf.for %arg0 = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
           %60 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %61 = cute.slice(%tIdC, %60) : !tIdC_16, !cute.coord<"(_,?,0)">
+          %61 = cute.slice(%tIdC, %60) : !tIdC2, !cute.coord<"(_,?,0)">
           %62 = cute.make_fragment_like(%61) [i1] : !cute.coord_tensor<"(?,?)", "((1,8)):((0,1@1))"> -> !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">
           scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
             %70 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
@@ -721,13 +698,13 @@ module attributes {gpu.container_module} {
             cute.memref.store(%62, %73, %72) : (!cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">, !cute.coord<"?">, i1) -> ()
           }
           %63 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %64 = cute.slice(%sCv, %63) : !sCv_16, !cute.coord<"(_,?,0)">
+          %64 = cute.slice(%sCv, %63) : !sCv2, !cute.coord<"(_,?,0)">
           %65 = cute.make_fragment_like(%64) : !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))"> -> !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
           %66 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %67 = cute.slice(%sCv, %66) : !sCv_16, !cute.coord<"(_,?,0)">
+          %67 = cute.slice(%sCv, %66) : !sCv2, !cute.coord<"(_,?,0)">
           cute.copy(%50, %67, %65) : (!storeC_16, !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">) -> ()
           %68 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,?,0)">
-          %69 = cute.slice(%tC, %68) : !tC_16, !cute.coord<"(_,?,0)">
+          %69 = cute.slice(%tC, %68) : !tC2, !cute.coord<"(_,?,0)">
           cute.copy(%50, %65, %69, pred = %62) : (!storeC_16, !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">, !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">, !cute.memref<i1, rmem, align<8>, "((1,8)):((0,1))">) -> ()
         }
       }

@@ -202,6 +202,6 @@ def test_tiles_that_do_not_fit(tile: tuple[int, int], threads: int, vector: int,
         tile_copy(PLAIN, tile, threads, vector, contiguous=1)
 
 
-@pytest.mark.parametrize("module", ["copies", "naming", "gemm_sm80"])
+@pytest.mark.parametrize("module", ["copies", "script", "gemm_sm80"])
 def test_docstrings(module: str) -> None:
     assert doctest.testmod(importlib.import_module(f"cute_dialect.kernels.{module}")).failed == 0
