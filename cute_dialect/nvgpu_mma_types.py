@@ -263,8 +263,8 @@ class WgmmaType(MmaAtomType):
     """``!cute_nvgpu.atom.wgmma<64xNxK, (D,A,B,C), A = smem|rmem, major = (k|mn, k|mn) [, saturate] [, negate_a]
     [, negate_b]>``
 
-    ``A`` and ``major`` may be left out: A in shared memory, both k-major.  ``negate_a``, ``negate_b``: -A, -B instead of
-    A, B, of floats (the instruction's scale of -1).
+    ``A`` and ``major`` may be left out: A in shared memory, both k-major.  ``negate_a``, ``negate_b``: -A, -B instead
+    of A, B, of floats (the instruction's scale of -1).
     """
 
     name = "cute_nvgpu.atom.wgmma"

@@ -228,9 +228,7 @@ def _wgmma(low: Lowering, op: Operation) -> None:
     write_unit(low.registers, view, unit, low.build.emit(new))
 
 
-def _wgmma_op(
-    row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumulate: bool, negate: str
-) -> Operation:
+def _wgmma_op(row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumulate: bool, negate: str) -> Operation:
     m, n, k = row.shape_mnk
     return nvvm.OPS["wgmma.mma_async"](
         struct,
