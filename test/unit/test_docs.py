@@ -1,6 +1,9 @@
-"""The reference of the dialect: every example verifies, every core op is described in full, the file is current."""
+"""The reference of the dialect: every example verifies, every core op is described in full, the file is current; so are
+the tables of figures."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from xdsl.ir import Operation
@@ -9,6 +12,7 @@ from cute_dialect.dialect import core_ops, get_cute_dialect, get_cute_nvgpu_dial
 from cute_dialect.tools.gen_docs import DOCS, annotated, op_text, read_example, sections
 
 ALL = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
+ROOT = Path(__file__).parents[2]
 WITH_EXAMPLE = [op for op in ALL if sections(op.__doc__).example]
 
 
@@ -36,3 +40,18 @@ def test_document_has_the_core_ops_as_they_are() -> None:
 def test_inferred_results_are_shown() -> None:
     line = '%r = cute.slice(%l, %c) : !cute.layout<"(6,5):(5,1)">, !cute.coord<"(_,2)">'
     assert annotated(line) == line + '\n// -> !cute.layout<"(6):(5)">'
+
+
+def test_performance_tables_are_what_the_results_say(tmp_path: Path) -> None:
+    from cute_dialect.tools import gen_performance
+
+    assert gen_performance.main(["--check", "--root", str(ROOT)]) == 0
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    wrong = text.replace("| geometric mean of the six large | **", "| geometric mean of the six large | **9")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "performance.md").write_text(wrong, encoding="utf-8")
+    (tmp_path / "test" / "bench").mkdir(parents=True)
+    (tmp_path / "test" / "bench" / "results").symlink_to(ROOT / "test" / "bench" / "results")
+    assert gen_performance.main(["--check", "--root", str(tmp_path)]) == 1
+    assert gen_performance.main(["--root", str(tmp_path)]) == 0
+    assert (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8") == text

@@ -1,0 +1,165 @@
+"""Writes the tables of ``docs/performance.md`` from the results that are committed.
+
+    python -m cute_dialect.tools.gen_performance            # rewrites the tables
+    python -m cute_dialect.tools.gen_performance --check    # exit 1 if one is not what the results say
+
+A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``; what is around it is written by hand.  The results lie
+in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` (``python -m
+cute_dialect.tools.bench_profile``), ``h200_accuracy.json`` (``cute-bench accuracy``).
+"""
+
+# What comes out of JSON has no types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main", "render"]
+
+Row = Mapping[str, Any]
+THEIRS = "torch's"
+LARGE = ("2048x2048x2048", "4096x4096x4096", "8192x8192x8192", "16384x8192x8192", "8192x28672x4096", "4096x4096x14336")
+
+
+def render(text: str, results: Path) -> str:
+    """``text`` with every table made anew.  Raises ``ValueError`` for a table of unknown name."""
+
+    def table(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name not in TABLES:
+            raise ValueError(f"unknown table {name!r}, expected one of {', '.join(sorted(TABLES))}")
+        file, make = TABLES[name]
+        data = json.loads((results / file).read_text(encoding="utf-8"))
+        return f"<!-- {name} -->\n" + "\n".join(make(data)) + f"\n<!-- /{name} -->"
+
+    return re.sub(r"<!-- (\w+) -->\n.*?<!-- /\1 -->", table, text, flags=re.S)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _number(x: float) -> str:
+    return f"{x:.3f}" if x < 10 else f"{x:.1f}" if x < 1000 else f"{x:.0f}"
+
+
+def _pair(row: Row) -> str:
+    return f"{_number(row['ours'])} / {_number(row['peer'])} ({row['ratio']:.3f})"
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return exp(sum(map(log, ratios)) / len(ratios))
+
+
+def _gemm(data: Row) -> list[str]:
+    found = {r["name"]: r for r in data["results"]}
+    columns = [(e, d) for e in ("f16", "bf16") for d in ("normal", "int")]
+    rows = [
+        [shape, *(_pair(found[f"gemm {e} kk {shape} {d}"]) for e, d in columns)] for shape in (*LARGE, "128x8192x8192")
+    ]
+    means = [_mean([found[f"gemm {e} kk {s} {d}"]["ratio"] for s in LARGE]) for e, d in columns]
+    rows.append(["geometric mean of the six large", *(f"**{x:.3f}**" for x in means)])
+    return _table(("M x N x K", "f16 normal", "f16 int", "bf16 normal", "bf16 int"), rows)
+
+
+def _gemm_other(data: Row) -> list[str]:
+    names = [
+        r
+        for r in data["results"]
+        if re.match(r"gemm (f16 (?!kk)|f8|tf32)", r["name"]) or r["name"].startswith("gemm f16 gelu")
+    ]
+    return _table(("other", "ours / peer (ratio)"), ((r["name"].removeprefix("gemm "), _pair(r)) for r in names))
+
+
+def _chosen(data: Row, names: Callable[[str], object], head: Sequence[str]) -> list[str]:
+    rows = (
+        (r["name"], _number(r["ours"]), _number(r["peer"]), f"{r['ratio']:.3f}")
+        for r in data["results"]
+        if names(r["name"])
+    )
+    return _table(head, rows)
+
+
+def _gemm_mma(data: Row) -> list[str]:
+    def wanted(name: str) -> object:
+        if name.startswith("sgemm"):
+            return "4096" in name or "naive" in name or "coalesced" in name or "pipelined 8192" in name
+        return re.match(r"gemm_sm80 f16-128x128x32-3-kk (2048|4096|4095)|gemm_sm80 f16-128x256x32-4-kk 4095", name)
+
+    return _chosen(data, wanted, ("kernel", "TFLOP/s", "cuBLAS", "ratio"))
+
+
+def _memory(data: Row) -> list[str]:
+    def wanted(name: str) -> object:
+        if name.startswith("add"):
+            return "16384" in name and ("stream" in name or "f32" in name)
+        if name.startswith("transpose"):
+            return name.endswith("16384²") and "-2" in name
+        return re.match(r"(sum|softmax|rmsnorm|layernorm) ", name)
+
+    return _chosen(data, wanted, ("kernel", "TB/s", "torch", "ratio"))
+
+
+def _steady(data: Row) -> list[str]:
+    head = ("launched without pause", "W", "SM MHz", "TFLOP/s")
+    return _table(
+        head, ((r["name"], f"{r['W']:.0f}", f"{r['MHz']:.0f}", f"{r['TFLOP/s']:.0f}") for r in data["steady"])
+    )
+
+
+def _counters(data: Row) -> list[str]:
+    columns = ("us", "MHz", "DRAM %", "read MB", "written MB", "L2 %", "tensor %", "issue %")
+    rows = ([r["name"], *(f"{r[c]:.0f}" if r[c] >= 100 else f"{r[c]:.1f}" for c in columns)] for r in data["counters"])
+    return _table(("one launch under `ncu`, caches cold", "µs", *columns[1:]), rows)
+
+
+def _accuracy(data: Row) -> list[str]:
+    rows = (
+        (r["name"], f"{r['rms']:.2e}", f"{r[THEIRS]:.2e}", f"{r['ours']:.2e}", f"{r['peer']:.2e}") for r in data["rows"]
+    )
+    return _table(("kernel and data", "RMS, ours", "RMS, torch", "largest, ours", "largest, torch"), rows)
+
+
+TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
+    "gemm": ("h200.json", _gemm),
+    "gemm_other": ("h200.json", _gemm_other),
+    "gemm_mma": ("h200.json", _gemm_mma),
+    "memory": ("h200.json", _memory),
+    "steady": ("h200_profile.json", _steady),
+    "counters": ("h200_profile.json", _counters),
+    "accuracy": ("h200_accuracy.json", _accuracy),
+}
+"""Table -> file of results, and what makes the lines of the table from it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    parser = argparse.ArgumentParser(description="Write the tables of docs/performance.md from test/bench/results.")
+    parser.add_argument("--check", action="store_true", help="only say whether they are what the results say")
+    parser.add_argument("--root", default=".", metavar="DIR", help="the top of the repository (default: here)")
+    options = parser.parse_args(argv)
+    page = Path(options.root) / "docs" / "performance.md"
+    text = page.read_text(encoding="utf-8")
+    made = render(text, Path(options.root) / "test" / "bench" / "results")
+    if options.check:
+        if made != text:
+            print(
+                f"{page}: tables differ from the results: python -m cute_dialect.tools.gen_performance", file=sys.stderr
+            )
+        return int(made != text)
+    temporary = page.with_suffix(".tmp")
+    temporary.write_text(made, encoding="utf-8")
+    temporary.replace(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
