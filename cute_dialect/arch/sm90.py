@@ -10,7 +10,7 @@ Source: PTX ISA 9.0, 9.7.15.2 "Matrix Shape", 9.7.15.5.1 "Register Fragments and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from cute_dialect.arch.atom import Emit, MmaAtom, Registers
@@ -42,6 +42,7 @@ TYPES: tuple[tuple[str, str, str], ...] = (
 )
 """Element types of D, A and B."""
 
+_Types = tuple[str, str, str]
 _DESCRIPTOR = Registers("b64", 1, 0, "i64")
 
 
@@ -49,14 +50,29 @@ def rows() -> Iterator[Row]:
     """Names and makers of the f64 and the wgmma atoms."""
     for k in (4, 8, 16):
         yield row(90, (16, 8, k), ("f64", "f64", "f64", "f64"), "7.8", nvvm=False)
-    for d, a, b in TYPES:
-        integer = d == "i32"
+    yield from wgmma_rows("SM90", 256, wgmma)
+
+
+def wgmma_rows(prefix: str, depth: int, make: Callable[[str, int, _Types, str, str, bool], MmaAtom]) -> Iterator[Row]:
+    """Names, from that prefix on, and makers of all types, N, sources, majors; ``depth``: bits of K elements."""
+    for types in TYPES:
+        integer = types[0] == "i32"
+        letters = "".join([element(t).cute for t in types])
+        k = depth // bits_of(types[1])
+        forms = [
+            (source, majors, saturate, _form(k, letters, source, majors, saturate))
+            for source in ("smem", "rmem")
+            for majors in majors_of(types[1], source)
+            for saturate in ((False, True) if integer else (False,))
+        ]
         for n in INTEGER_N if integer else FLOAT_N:
-            for source in ("smem", "rmem"):
-                for majors in majors_of(a, source):
-                    for saturate in (False, True) if integer else (False,):
-                        name = wgmma_name(n, (d, a, b), source, majors, saturate)
-                        yield name, partial(wgmma, name, n, (d, a, b), source, majors, saturate)
+            for source, majors, saturate, form in forms:
+                name = f"{prefix}_64x{n}{form}"
+                yield name, partial(make, name, n, types, source, majors, saturate)
+
+
+def _form(k: int, letters: str, source: str, majors: str, saturate: bool) -> str:
+    return f"x{k}_{letters}_{'SS' if source == 'smem' else 'RS'}_{majors}{'_SATURATE' if saturate else ''}"
 
 
 def majors_of(a: str, source: str) -> tuple[str, ...]:
@@ -75,8 +91,7 @@ def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "
     'SM90_64x128x16_F32F16F16_SS_TN'
     """
     letters = "".join([element(t).cute for t in types])
-    k = 256 // bits_of(types[1])
-    return f"SM90_64x{n}x{k}_{letters}_{'SS' if source == 'smem' else 'RS'}_{majors}{'_SATURATE' if saturate else ''}"
+    return f"SM90_64x{n}{_form(256 // bits_of(types[1]), letters, source, majors, saturate)}"
 
 
 def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: str, saturate: bool) -> MmaAtom:
@@ -148,4 +163,4 @@ def _words(name: str, values: int) -> Registers:
     return Registers(held.type, held.count, held.values, "i32")
 
 
-__all__ = ["FLOAT_N", "INTEGER_N", "TYPES", "majors_of", "rows", "wgmma", "wgmma_name"]
+__all__ = ["FLOAT_N", "INTEGER_N", "TYPES", "majors_of", "rows", "wgmma", "wgmma_name", "wgmma_rows"]

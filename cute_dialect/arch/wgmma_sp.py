@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from cute_dialect.arch.atom import Emit, MmaAtom
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.fragments import packed_values, shared_tile, warpgroup_fragment
 from cute_dialect.arch.mma_sp import metadata
 from cute_dialect.arch.mma_sync import Row
-from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES, majors_of, wgmma, wgmma_name
+from cute_dialect.arch.sm90 import wgmma, wgmma_name, wgmma_rows
 
 _SECTIONS = {
     16: '9.7.15.6.2.1 "Matrix Fragments for sparse wgmma.mma_async.m64nNk32"',
@@ -36,14 +35,7 @@ _SECTIONS = {
 
 def rows() -> Iterator[Row]:
     """Names and makers: the types, sources, majors and N of the dense ones, twice as deep."""
-    for types in TYPES:
-        integer = types[0] == "i32"
-        for n in INTEGER_N if integer else FLOAT_N:
-            for source in ("smem", "rmem"):
-                for majors in majors_of(types[1], source):
-                    for saturate in (False, True) if integer else (False,):
-                        name = wgmma_sp_name(n, types, source, majors, saturate)
-                        yield name, partial(_wgmma_sp, name, n, types, source, majors, saturate)
+    yield from wgmma_rows("SM90_SPARSE", 512, _wgmma_sp)
 
 
 def wgmma_sp_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
