@@ -190,3 +190,23 @@ func.func @f(%a: i32) {
   // expected-error @below {{expected a layout or an extent in every slot of the tiler, got [4:1;_]}}
   func.func @f(%a: !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layout_copy_tv = <"(32,4):(4,1)">, tiler_mn = <"[4:1;_]">>) { return }
 //                                  ^
+
+// -----
+
+  // expected-error @below {{undefined symbol alias '#nowhere'}}
+  func.func private @f() loc(#nowhere)
+//                           ^
+
+// -----
+
+#a = 3 : i32
+  // expected-error @below {{Expected location alias.}}
+  func.func private @f() loc(#a)
+//                             ^
+
+// -----
+
+  // expected-error @below {{expected a location, got the alias '#a' of something else}}
+  func.func private @f() loc(#a)
+//                           ^
+#a = 3 : i32

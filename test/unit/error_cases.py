@@ -1,0 +1,461 @@
+"""Wrong input that is no text of a module: command lines, pass pipelines, and calls of the functions that make things.
+
+Each case says the words of its error: what was expected, what was found.  ``error_sites`` runs them, with the files
+under ``test/errors``; a module is imported in the case that needs it, after the sites have been marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+COMMANDS: Sequence[tuple[Sequence[str], str]] = (
+    (["--cute-to-base=deep=1"], "pass 'cute-to-base' has no option 'deep' (its options: arch-dialect)"),
+    (["--cute-to-base=arch-dialect=amd"], "option 'arch-dialect' of pass 'cute-to-base': expected nvvm or nvgpu"),
+    (["--pass-pipeline=builtin.module(cse"], "expected ')' to close this list of passes"),
+    (["--pass-pipeline=builtin.module(cse))"], "unexpected ')' in the pass pipeline"),
+    (["--pass-pipeline=builtin.module(,)"], "expected the name of a pass or of an op, got ','"),
+    (["--pass-pipeline=gpu.module"], "expected '(' after the op name 'gpu.module'"),
+    (["--pass-pipeline=builtin.module(cse{a=1)"], "expected '}' to close these options"),
+    (["--pass-pipeline=builtin.module(cse{+})"], "expected the name of an option, got '+'"),
+    (["--pass-pipeline=builtin.module(cse{a=1 a=2})"], "option 'a' is given twice"),
+    (["--cute-to-base=arch-dialect='nvvm"], "this quote is not closed"),
+)
+"""Arguments of ``cute-opt`` beside an empty module, and what is said."""
+
+
+def _memref() -> None:
+    from xdsl.dialects.builtin import f32
+
+    from cute_dialect.algebra.values import Basis, Layout
+    from cute_dialect.memory_types import MemRef, MemRefType, ptr
+
+    MemRefType(MemRef(ptr(f32, "gmem"), Layout(4, Basis(1, (0,)))))
+
+
+def _coord_tensor() -> None:
+    from cute_dialect.algebra.values import Basis, Layout
+    from cute_dialect.memory_types import CoordTensor, CoordTensorType
+
+    CoordTensorType(CoordTensor(5, Layout((4, 8), (Basis(1, (0,)), Basis(1, (1,))))))
+
+
+def _tma_atom() -> None:
+    from xdsl.dialects.builtin import f16
+
+    from cute_dialect.nvgpu_tma_types import TmaLoadType, TmaMap
+
+    TmaLoadType(TmaMap(f16, (264, 8)))
+
+
+def _im2col_atom() -> None:
+    from xdsl.dialects.builtin import f16
+
+    from cute_dialect.nvgpu_im2col_types import Im2colMap, TmaLoadIm2colType
+
+    TmaLoadIm2colType(Im2colMap(f16, channels=64, pixels=64, lower=(0, 0, 0, 0), upper=(0, 0, 0, 0)))
+
+
+def _bulk_atom() -> None:
+    from xdsl.dialects.builtin import f16
+
+    from cute_dialect.nvgpu_bulk_types import BulkCopy, BulkCopyType
+
+    BulkCopyType(BulkCopy(f16, 24))
+
+
+def _static_type() -> None:
+    from cute_dialect.algebra.values import raw_layout
+    from cute_dialect.types import LayoutType
+
+    LayoutType(raw_layout((4, 8), 1))
+
+
+def _make_arch_op() -> None:
+    from cute_dialect.ops.arch_sync import make
+
+    make("mbarrier")
+
+
+def _make_arch_op_wrong() -> None:
+    from cute_dialect.ops.arch_sync import make
+
+    make("cp_async_wait_group", n=-1)
+
+
+def _build_inferred() -> None:
+    from xdsl.dialects.test import TestOp
+
+    from cute_dialect.ops.size_index import SizeOp
+    from cute_dialect.types import CoordType
+
+    SizeOp(TestOp(result_types=[CoordType(3)]).results[0])
+
+
+def _kinds() -> None:
+    from xdsl.dialects.builtin import i32
+    from xdsl.irdl import VerificationContext
+
+    from cute_dialect.ops.kinds import SHAPE
+
+    SHAPE.verify(i32, VerificationContext())
+
+
+def _scalar_int() -> None:
+    from xdsl.dialects.builtin import f32
+    from xdsl.irdl import VerificationContext
+
+    from cute_dialect.ops.make import ScalarInt
+
+    ScalarInt().verify(f32, VerificationContext())
+
+
+def _fragment_without_element() -> None:
+    from cute_dialect.algebra.values import Basis, Layout
+    from cute_dialect.memory_types import CoordTensor, CoordTensorType
+    from cute_dialect.ops.memory import fragment_like
+
+    fragment_like(CoordTensorType(CoordTensor((0,), Layout((4,), (Basis(1, (0,)),)))))
+
+
+def _raise_first(module: ModuleOp) -> None:
+    """The first error that the verifier reports, as an exception."""
+    from cute_dialect.diagnostics import DiagnosticEngine
+    from cute_dialect.verifier import verify
+
+    engine = DiagnosticEngine()
+    verify(module, engine)
+    if engine.seen:
+        raise ValueError(engine.seen[0].message)
+
+
+def _erased_operand() -> None:
+    from xdsl.dialects.builtin import ModuleOp, i32
+    from xdsl.dialects.test import TestOp
+
+    made = TestOp(result_types=[i32])
+    user = TestOp([made.results[0]])
+    made.results[0].erase(safe_erase=False)
+    _raise_first(ModuleOp([user]))
+
+
+def _operand_of_no_block() -> None:
+    from xdsl.dialects.builtin import ModuleOp, i32
+    from xdsl.dialects.test import TestOp
+
+    _raise_first(ModuleOp([TestOp([TestOp(result_types=[i32]).results[0]])]))
+
+
+def _operand_of_another_region() -> None:
+    from xdsl.dialects.builtin import ModuleOp, i32
+    from xdsl.dialects.test import TestOp
+
+    made = TestOp(result_types=[i32])
+    inner = ModuleOp([made])
+    _raise_first(ModuleOp([inner, TestOp([made.results[0]])]))
+
+
+def _branch_to_another_region() -> None:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.test import TestTermOp
+    from xdsl.ir import Block
+
+    _raise_first(ModuleOp([TestTermOp(successors=[Block()])]))
+
+
+def _nested_deep() -> None:
+    from cute_dialect.context import make_context
+    from cute_dialect.diagnostics import DiagnosticEngine, Source
+    from cute_dialect.parsing import parse_module
+
+    engine = DiagnosticEngine()
+    parse_module(make_context("all"), Source("f", "module {" * 5000 + "}" * 5000), engine)
+    raise ValueError(engine.seen[0].message)
+
+
+def _option_of_another_type() -> None:
+    from dataclasses import dataclass
+
+    from cute_dialect.passes.base import PassOptions
+
+    @dataclass(frozen=True)
+    class Options(PassOptions):
+        deep: bool = False
+
+    Options.from_text({"deep": "maybe"}, "a-pass")
+
+
+def _pass_of_xdsl(text: str) -> None:
+    from cute_dialect.context import make_context
+    from cute_dialect.diagnostics import DiagnosticEngine, Source
+    from cute_dialect.parsing import parse_module
+    from cute_dialect.passes.base import as_module_pass
+    from cute_dialect.passes.to_base import ToBasePass
+
+    context = make_context("all")
+    module = parse_module(context, Source("f", text), DiagnosticEngine())
+    assert module is not None
+    as_module_pass(ToBasePass)().apply(context, module)
+
+
+def _pass_in_xdsl() -> None:
+    size = 'cute.size(%s) : (!cute.shape<"?">) -> !cute.int_tuple<"?">'
+    _pass_of_xdsl(f'func.func @f(%s: !cute.shape<"?">) {{ %n = {size} return }}')
+
+
+def _pass_that_reports() -> None:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
+
+    from cute_dialect.context import make_context
+    from cute_dialect.passes.base import Pass, PassContext, as_module_pass
+
+    class Reports(Pass):
+        name = "reports"
+        summary = "reports an error"
+
+        def run(self, op: Operation, ctx: PassContext) -> None:
+            message = "expected an empty module"
+            ctx.error(message, op)
+
+    as_module_pass(Reports)().apply(make_context("all"), ModuleOp([]))
+
+
+def _result_of_none() -> None:
+    from cute_dialect.upstream import nvvm
+
+    nvvm.OPS["barrier0"](result_types=[]).result  # noqa: B018
+
+
+CALLS: Sequence[tuple[Callable[[], object], str]] = (
+    (_memref, "expected integer strides in a memref (basis strides make a cute.coord_tensor), got 4:1@0"),
+    (_coord_tensor, "the iterator 5 does not fit the layout (4,8):(1@0,1@1)"),
+    (_tma_atom, "dimension 0: expected 1 to 256 elements in the box, got 264"),
+    (_im2col_atom, "expected a lower corner of 1 to 3 numbers (W, H, D), got 4"),
+    (_bulk_atom, "expected a multiple of 128 bits"),
+    (_static_type, "expected a stride congruent with the shape (4,8), got 1"),
+    (_make_arch_op, "expected the name of a machine-level op, got 'mbarrier'"),
+    (_make_arch_op_wrong, "expected n = a number of groups from 0 on (i32), got -1 : i32"),
+    (_build_inferred, "'cute.size' op operand #0: expected !cute.int_tuple"),
+    (_kinds, "expected !cute.shape, got i32"),
+    (_scalar_int, "expected i32, i64 or a scalar !cute.int_tuple, got f32"),
+    (_fragment_without_element, "expected an element type for the fragment of a coordinate tensor"),
+    (_erased_operand, "operand #0 was erased"),
+    (_operand_of_no_block, "operand #0 is defined by an op that is in no block"),
+    (_operand_of_another_region, "operand #0 is defined in a region that does not hold this use"),
+    (_branch_to_another_region, "branches to a block of another region"),
+    (_nested_deep, "the IR is nested too deeply to be parsed"),
+    (_option_of_another_type, "option 'deep' of pass 'a-pass': expected bool, got 'maybe'"),
+    (_pass_in_xdsl, "'cute.size' cannot be lowered here; run the earlier cute passes first"),
+    (_pass_that_reports, "expected an empty module"),
+    (_result_of_none, "'nvvm.barrier0' has 0 results, not one"),
+)
+"""Calls with arguments that do not fit, and what is said."""
+
+
+# ------------------------------------------------------------------------------------------------- algebra and atoms
+
+MODULES = {
+    "algebra": (
+        "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "leaf", "make", "tables", "text",
+        "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
+    ),
+    "arch": ("descriptors", "elements", "gmma", "sm90"),
+}  # fmt: skip
+"""Modules whose names the expressions below use; ``L`` reads a layout, ``UNDERSCORE`` is ``_``."""
+
+EXPRESSIONS: Sequence[tuple[str, str]] = (
+    (
+        "arithmetic.arithmetic_add((1, 2), 3)",
+        "expected an arithmetic tuple beside (1,2), got the scalar 3",
+    ),
+    (
+        'complements.bounded_complement(L("2:1"), (0, 4))',
+        "expected a cotarget with extents >= 1, got (0,4)",
+    ),
+    (
+        'compose.compose(L("(4,8):(8,1)"), L("(?,2):(1@0,1@1)"))',
+        "expected a static extent to go with the basis stride 1@0, got ?",
+    ),
+    (
+        'compose.compose(L("(4,8):(8,1)"), L("2:1@5"))',
+        "expected at most 2 modes to be stepped through in (4,8):(8,1), got 2:1@5",
+    ),
+    (
+        'compose.compose(L("():()"), L("2:1"))',
+        "expected a layout with modes to compose with, got ():() for 2:1",
+    ),
+    (
+        'compose.compose(L("(6,8,2):(8,1,?)"), L("7:1"))',
+        "expected an extent that 6 divides, got 7: a step of 1 covers 6 elements of mode 0 of (6,8,2):(8,1,?)",
+    ),
+    (
+        'compose.compose(L("(6,8,2):(8,1,3)"), L("8:9"))',
+        "expected a step that divides or is a multiple of extent 6 of mode 0 of (6,8,2):(8,1,3), got a step of 9",
+    ),
+    (
+        'evaluation.evaluate((1, 2), text.parse_composed_layout("S<1,2,3> o 0 o (4,8):(1@0,1@1)"))',
+        "expected an integer to swizzle, got the arithmetic tuple (1,2)",
+    ),
+    (
+        'inverses.right_inverse(L("(2,?):(1,2)"))',
+        "expected static extents to invert, got (2,?):(1,2)",
+    ),
+    (
+        'inverses.left_inverse(L("(2,?):(1,2)"))',
+        "expected a static layout to invert, got (2,?):(1,2)",
+    ),
+    (
+        'layout.recast_layout(text.parse_composed_layout("S<1,2,3> o 0 o (4,8):(1,4)"), 48, 16)',
+        "expected a power of two as the ratio of the widths of swizzled elements, got 3",
+    ),
+    (
+        'layout.recast_layout(text.parse_composed_layout("S<1,2,3> o ? o (4,8):(1,4)"), 8, 16)',
+        "expected a static integer offset to recast, got ?",
+    ),
+    (
+        'layout.recast_layout(L("4:1@0"), 16, 16)',
+        "expected integer strides to recast, got the basis element 1@0",
+    ),
+    (
+        'layout.append_to_rank(L("4:1"), 3, 3)',
+        "expected a layout to pad a layout with, got 3",
+    ),
+    (
+        "leaf.div(4, 0)",
+        "division by zero",
+    ),
+    (
+        "leaf.mod(4, 0)",
+        "remainder of a division by zero",
+    ),
+    (
+        'make.make_layout(L("4:1"), 3)',
+        "expected layouts only, or a shape and a stride, got 2 mixed operands",
+    ),
+    (
+        "values.Swizzle(-1, 2, 3)",
+        "expected bits and base of a swizzle to be >= 0, got S<-1,2,3>",
+    ),
+    (
+        'tables.layout_table(L("(4,?):(1,4)"))',
+        "expected a static layout to show, got (4,?):(1,4)",
+    ),
+    (
+        'tables.layout_table(L("(4,2,2):(1,4,8)"))',
+        "expected rank 1 or 2 to show, got rank 3; group the modes first",
+    ),
+    (
+        'tables.layout_table(L("(4000,4000):(1,4000)"))',
+        "expected at most 65536 elements to show, got 16000000",
+    ),
+    (
+        'tables.thread_value_table(L("(4,2):(2,1)"), (2, 2, 2))',
+        "expected a thread-value layout over a tile (M, N), got (4,2):(2,1) over (2,2,2)",
+    ),
+    (
+        'tables.thread_value_table(L("(4,2):(2,1)"), (2, 2))',
+        "expected positions in [0, 4) of the tile, got 4",
+    ),
+    (
+        'tiled_copy.make_layout_tv(L("(4,?):(1,4)"), L("(4,2):(1,4)"))',
+        "expected static layouts, got (4,?):(1,4) and (4,2):(1,4)",
+    ),
+    (
+        'tiled_copy.retile(L("(4,2):(1,4)"), 8, L("(?,2):(2,1)"), 1)',
+        "expected static values and threads, got (4,2):(1,4) and (?,2):(2,1)",
+    ),
+    (
+        'tiling.ceil_div((8, 8), text.parse_tile("[2:1;3:1;4:1]"))',
+        "expected a tiler of rank at most 2 for (8,8), got rank 3",
+    ),
+    (
+        "trees.shape_to_tile((4, 0))",
+        "expected extents >= 1 in a tiler, got 0",
+    ),
+    (
+        "verify.verify_shape((4, UNDERSCORE))",
+        "expected integers in the shape, got _",
+    ),
+    (
+        "verify.verify_coord((4, values.Basis(1, (0,))))",
+        "expected integers or '_' in the coord, got 1@0",
+    ),
+    (
+        "verify.verify_layout((4, 2))",
+        "expected a layout, got (4,2)",
+    ),
+    (
+        "verify.verify_stride((4, UNDERSCORE))",
+        "expected integers or basis elements in the stride, got _",
+    ),
+    (
+        "verify.verify_swizzle((4, 2))",
+        "expected a swizzle, got (4,2)",
+    ),
+    (
+        "verify.verify_tile((4, values.Basis(1, (0,))))",
+        "expected layouts or '_' in the tile, got 4",
+    ),
+    (
+        'tiled_mma.TiledMma((16, 8, 16), L("32:1"), L("(?,2,1):(1,2,0)"))',
+        "expected a static atom layout, got ?:32",
+    ),
+    (
+        'descriptors.MatrixDescriptor("k", 128, 8, 16)',
+        "LBO: expected a multiple of 16 bytes, got 8",
+    ),
+    (
+        'descriptors.derive(L("((8,2,3),(8,2)):((8,64,100),(1,512))"), 16, x=16)',
+        "RestX: expected steps of whole units of 16 bytes, got 100 elements in 3:100",
+    ),
+    (
+        'elements.by_ptx("e9")',
+        "expected the PTX name of an element type, got 'e9'",
+    ),
+    (
+        "gmma.element_swizzle(128, 64)",
+        "element: expected elements of 8, 16 or 32 bits, got 64",
+    ),
+    (
+        'gmma.plain_atom("row", 128, 16)',
+        "major: expected 'k' or 'mn', got 'row'",
+    ),
+    (
+        "leaf.shr(leaf.Dyn(), 99)",
+        "expected a shift in [0, 32) for an i32, got 99",
+    ),
+    (
+        'sm90.wgmma("x", 7, ("f32", "f16", "f16"), "smem", "kk", False)',
+        "x: expected N among the shapes of wgmma, got 7",
+    ),
+    (
+        'descriptors.MatrixDescriptor("k", 128, 16, 16, base_offset=9)',
+        "base offset: expected 0 to 7, got 9",
+    ),
+    (
+        'compose.compose(L("(6,?):(8,1)"), L("4:9"))',
+        "expected a step that divides or is a multiple of extent 6 of mode 0 of (6,?):(8,1), got a step of 9 in 4:9",
+    ),
+    (
+        'tiling.tiled_product(L("(4,4):(1@0,2@0)"), L("2:1"))',
+        "expected an injective layout, got (4,4):(1@0,2@0): stride 2 is below 4, which the smaller strides cover",
+    ),
+)
+"""Expressions that have no value, and what is said."""
+
+
+def namespace() -> dict[str, object]:
+    """What the expressions see."""
+    from importlib import import_module
+
+    names: dict[str, object] = {
+        name: import_module(f"cute_dialect.{folder}.{name}") for folder, found in MODULES.items() for name in found
+    }
+    from cute_dialect.algebra.text import parse_layout
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    return {**names, "L": parse_layout, "UNDERSCORE": UNDERSCORE}
