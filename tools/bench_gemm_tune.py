@@ -75,13 +75,13 @@ def space(element: str = "f16") -> tuple[Choice, ...]:
         found += [Choice(flat._replace(cluster_n=n), parts) for n in (1, 2) for parts in (2, 4)]
         found += [Choice(flat._replace(**small, cluster_n=n), 2) for n in (1, 2)]
     few = SkinnyConfig(element=element, output=output, direct=BITS[output] > 16)
-    sizes = {32: (6, 30), 64: (4, 20), 96: (4, 11), 128: (4, 9), 160: (3, 8), 192: (3, 6), 224: (2, 6)}
+    sizes = {32: (9, 18), 64: (9, 9), 96: (7, 7), 128: (6, 7), 160: (5, 6), 192: (4, 6), 224: (4, 5)}
     for rows in (64, 128):
         for columns, (stages_a, stages) in sizes.items():
             c = few._replace(rows=rows, columns=columns, stages_a=stages_a, stages=stages)
             found.append(few_rows(c._replace(direct=c.direct or columns == 32)))
-        half = few._replace(rows=rows, columns=128, stages_a=3, stages=9, parts=2)
-        found += [few_rows(half), few_rows(half._replace(columns=64, stages_a=4, stages=18))]
+        half = few._replace(rows=rows, columns=128, stages_a=6, stages=6, parts=2)
+        found += [few_rows(half), few_rows(half._replace(columns=64, stages_a=8, stages=9))]
     return tuple(dict.fromkeys(found))
 
 

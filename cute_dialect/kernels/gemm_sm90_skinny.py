@@ -6,15 +6,14 @@ of it and sends sums to the block that finishes them, through distributed shared
 are the first to leave the L2 (``hint``): they neither drive out what is used again nor have to wait until modified
 lines of others are written back.
 
-A and B have rings of their own, filled by a warp each: what comes from memory (B) needs many more bytes on their way
-than what comes from the L2 (A).  Of each ring
+A and B have rings of their own, filled by a warp each.  Of each ring
 
     full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
     empty[s]: one arrival of every consumer of the blocks that it is filled for, for stages that are filled again
 
 >>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
 >>> config.name, config.smem_bytes
-('f16-f16-kk-128x128-y-p2-q3.9-h', 229568)
+('f16-f16-kk-128x128-y-p2-q3.9-h-r', 229568)
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ class SkinnyConfig(NamedTuple):
     of B, 128 bytes of K each; ``share``: blocks that share A; ``parts``: blocks that share the K of a tile; ``hint``:
     B leaves the L2 first; ``direct``: results go from registers to memory, not through shared memory and TMA;
     ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros);
+    ``rotate``: blocks begin at different places of K, so that they do not all want the same part of A at once;
     ``epilogue``: what becomes of the sums.
     """
 
@@ -44,13 +44,14 @@ class SkinnyConfig(NamedTuple):
     output: str = "f16"
     rows: int = 128
     columns: int = 64
-    stages_a: int = 4
-    stages: int = 20
+    stages_a: int = 9
+    stages: int = 9
     share: int = 1
     parts: int = 1
     hint: bool = True
     direct: bool = False
     live: int = 0
+    rotate: bool = True
     epilogue: Epilogue = Epilogue()
 
     @property
@@ -121,6 +122,7 @@ class SkinnyConfig(NamedTuple):
         options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
         more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
         more += f"-l{self.live}" if self.live else ""
+        more += "-r" if self.rotate else ""
         more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         return f"{self.element}-{self.output}-kk-{self.rows}x{self.columns}-y{options}{more}"
 
@@ -274,6 +276,10 @@ class _Skinny:
             self.k_begin = b.let("k_begin", part * self.k_tiles // c.parts)
             self.k_count = b.let("k_count", (part + 1) * self.k_tiles // c.parts - self.k_begin)
         self.neighbour = self.column_tile % c.share if c.share > 1 else None
+        self.k_first: Value | None = None
+        if c.rotate:
+            clusters = b.grid_size("y") // c.cluster
+            self.k_first = b.let("k_first", block // c.cluster * self.k_count // clusters)
         self.m0 = b.let("m0", b.block_id("x") * c.rows)
         self.n0 = b.let("n0", self.column_tile * c.columns)
 
@@ -355,14 +361,22 @@ class _Skinny:
             if isinstance(self.part, Value):
                 mask = mask << b.op("arith.trunci", self.part, type="i16", overflowFlags="#arith.overflow<none>")
             atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
-        self.a.fetch(atom, slot, (k_tile + self.k_begin) * self.k, row)
+        self.a.fetch(atom, slot, self._k(k_tile), row)
 
     def _fetch_b(self, slot: Value, k_tile: Value) -> None:
         b = self.b
         atom = b.op("cute.atom.set_value", self.load_b, self.b_.full(slot), field='"tma_bar"')
         if self.c.hint:
             atom = b.op("cute.atom.set_value", atom, b.constant(EVICT_FIRST, "i64"), field='"cache_hint"')
-        self.b_.fetch(atom, slot, (k_tile + self.k_begin) * self.k, self.n0)
+        self.b_.fetch(atom, slot, self._k(k_tile), self.n0)
+
+    def _k(self, step: Value) -> Value:
+        """Where in K a step is."""
+        b = self.b
+        if self.k_first is not None:
+            step = step + self.k_first
+            step = b.select(step < self.k_count, step, step - self.k_count)
+        return (step + self.k_begin) * self.k
 
     # ---------------------------------------------------------------------------------------------- consumers
 

@@ -20,7 +20,7 @@ from cute_dialect.tools.bench_add import BenchError
 GPU = "NVIDIA Test 100"
 PROBLEM = Problem(2048, 2048, 2048)
 OTHER = Choice(GemmConfig(group=4))
-FEW = few_rows(SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2))
+FEW = few_rows(SkinnyConfig(columns=128, stages_a=6, stages=6, parts=2))
 
 
 @pytest.fixture(autouse=True)
