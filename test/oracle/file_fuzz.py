@@ -2,10 +2,10 @@
 
     python test/oracle/file_fuzz.py --count 1000000 --seed 0
 
-Every case takes one of the project's own test files and damages it: bytes changed, removed, doubled; lines moved;
-tokens swapped with those of other files; numbers made huge; brackets nested deep.  The pieces of a file between
-``// -----`` are cases of their own.  Failures (an exception that is no diagnostic, a run that takes longer than the
-limit, more memory than the limit) are written to a folder, with the seed that makes them again.
+Every case takes one of the project's own test files, one in five in generic form, and damages it: bytes changed,
+removed, doubled; lines moved; tokens swapped with those of other files; numbers made huge; brackets nested deep.  The
+pieces of a file between ``// -----`` are cases of their own.  Failures (an exception that is no diagnostic, a run that
+takes longer than the limit, more memory than the limit) are written to a folder, with the seed that makes them again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -43,15 +44,29 @@ class TooSlow(BaseException):
 def corpus() -> list[str]:
     """The pieces of the project's test files."""
     pieces: list[str] = []
-    for folder in ("filecheck", "examples"):
+    for folder in ("errors", "filecheck", "examples"):
         for path in sorted((ROOT / folder).rglob("*.mlir")):
             pieces += [p for p in path.read_text().split("// -----") if p.strip()]
     return pieces
 
 
+@cache
+def generic(text: str) -> str:
+    """A piece in generic form, where nothing but the verifier holds an op's parts together; as it is if it has none."""
+    from cute_dialect.context import make_context
+    from cute_dialect.diagnostics import DiagnosticEngine, Source
+    from cute_dialect.parsing import parse_module
+    from cute_dialect.printing import ir_text
+
+    module = parse_module(make_context("all"), Source("piece", text), DiagnosticEngine())
+    return text if module is None else ir_text(module, generic=True)
+
+
 def damaged(rng: Random, pieces: list[str]) -> str:
     """One piece, damaged in one to four ways."""
     text = rng.choice(pieces)
+    if rng.random() < 0.2:
+        text = generic(text)
     if len(text) > 6000:
         start = rng.randrange(len(text) - 6000)
         text = text[start : start + 6000]
