@@ -135,7 +135,7 @@ class RowEmitter(RowArithmetic):
         b, c = self.b, self.c
         cluster = (c.cluster, 1, 1) if c.cluster > 1 else None
         # Single 16-bit elements take a register each before they are packed.
-        resident = 1 if self.width * self.bits < 32 and self.values > 32 else self.resident
+        resident = 1 if self.width * self.bits < 32 and self.values * self.c.together > 32 else self.resident
         attributes = [f"nvvm.minctasm = {resident} : i32"]
         with b.kernel(name, self.parameters(), threads=c.block, cluster=cluster, attributes=attributes) as p:
             self.weights = p[1:-1]
@@ -479,57 +479,53 @@ class RowEmitter(RowArithmetic):
         """Warps that share a row, in all blocks."""
         return max(1, self.c.threads // 32) * self.c.cluster
 
-    def exchange(self, *parts: Value) -> list[list[Value]]:
-        """Every warp's ``parts``: lane ``i`` gets those of the warps ``i``, ``i + 32``, …, modulo the number of warps.
+    def exchange(self, parts: Sequence[Value], combine: Callable[[list[Value], int], list[Value]]) -> list[Value]:
+        """Every warp's ``parts`` combined over the row, for all lanes.
 
-        Nothing is exchanged within one warp.
+        ``combine``: some numbers over groups of so many lanes, all of which get the result.  First the warps of a block
+        are combined, by each of them through shared memory; then the blocks of a cluster, by messages of one warp to
+        each block.  Nothing is exchanged within one warp.
         """
         b, c = self.b, self.c
         if self.warps == 1:
-            return [list(parts)]
-        warps, n = self.warps, len(parts)
-        b.say("The warps put their numbers into shared memory.")
+            return list(parts)
+        warps = c.threads // 32
         sides = 1 if self.side is None else 2  # rows in turn use one each: nobody still reads what is written next
-        buffer = named(b.alloc_smem(f'!cute.memref<f32, smem, "{sides * n * warps}:1">'), "partials")
+        found = list(parts)
         warp = named(b.arch("warp_id"), "warp")
-        skip: Value | int = 0 if self.side is None else named(self.side * (n * warps), "side")
-        if c.cluster == 1:
+
+        def table(name: str, columns: int) -> tuple[Value, Value | int]:
+            shared = b.alloc_smem(f'!cute.memref<f32, smem, "{sides * len(parts) * columns}:1">')
+            return named(shared, name), 0 if self.side is None else self.side * (len(parts) * columns)
+
+        def read(buffer: Value, skip: Value | int, columns: int) -> list[Value]:
+            at = self.lane % columns + skip
+            return [b.load(buffer, at + i * columns) for i in range(len(parts))]
+
+        b.say("The warps put their numbers into shared memory.")
+        buffer, skip = table("partials", warps)
+        if warps > 1:
             with b.if_(self.lane.eq(0)):
                 for i, x in enumerate(parts):
                     b.store(buffer, warp + (skip + i * warps), x)
             b.run("barrier")
-        else:
-            self._send(buffer, parts, warp + skip)
-        if warps >= 32:
-            first = self.lane + skip
-            return [[b.load(buffer, first + (i + k * warps)) for k in range(n)] for i in range(0, warps, 32)]
-        at = self.lane % warps + skip
-        return [[b.load(buffer, at + k * warps) for k in range(n)]]
-
-    def _send(self, buffer: Value, parts: Sequence[Value], warp: Value) -> None:
-        """Lane i sends to block i; no fence, which would wait for what the thread has stored and is loading."""
-        b, c, warps = self.b, self.c, self.warps
+        if c.cluster == 1:
+            return combine(read(buffer, skip, warps), warps)
         assert self.rank is not None
+        received, offset = table("received", c.cluster)
         if self.side is None:
             b.say("Every block has begun: its barrier is there.")
             b.run("cluster_wait")
         bar = self.at(self.barriers, 0 if self.side is None else self.side)
-        with b.if_(self.tid.eq(0)):
-            b.run("mbarrier_arrive_expect_tx", bar, 4 * warps * len(parts))
-        with b.if_(self.lane < c.cluster):
-            far, far_bar = (b.arch("map_cluster", p, self.lane) for p in (b.iterator(buffer), bar))
-            first = self.rank * (warps // c.cluster) + warp
-            for i, x in enumerate(parts):
-                b.run("store_async", self.at(far, first + i * warps), x, far_bar)
+        b.say("Lane i tells block i; no fence, which would wait for what the thread has stored and is loading.")
+        with b.if_(warp.eq(0)):
+            if warps > 1:
+                found = combine(read(buffer, skip, warps), warps)
+            with b.if_(self.lane.eq(0)):
+                b.run("mbarrier_arrive_expect_tx", bar, 4 * c.cluster * len(parts))
+            with b.if_(self.lane < c.cluster):
+                far, far_bar = (b.arch("map_cluster", p, self.lane) for p in (b.iterator(received), bar))
+                for i, x in enumerate(found):
+                    b.run("store_async", self.at(far, self.rank + (offset + i * c.cluster)), x, far_bar)
         b.run("mbarrier_wait", bar, self.phase)
-
-    def total(self, x: Value, combine: Combine) -> Value:
-        """One value over the whole row, given the warp's."""
-        return self.all_lanes([p[0] for p in self.exchange(x)], combine)
-
-    def all_lanes(self, parts: Sequence[Value], combine: Combine) -> Value:
-        """Combine what the lanes have got by an exchange."""
-        total = parts[0]
-        for p in parts[1:]:
-            total = combine(total, p)
-        return total if self.warps == 1 else self.over_lanes(total, combine, min(32, self.warps))
+        return combine(read(received, offset, c.cluster), c.cluster)

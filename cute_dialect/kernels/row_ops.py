@@ -58,7 +58,8 @@ class RowKernel(RowEmitter):
             total = rest if total is None else total + rest
         assert total is not None
         b.say("By shuffles: the sum of the warp, then of the row; all lanes have it.")
-        result = named(self.total(named(self.over_warp(total, self.add), "of_warp"), self.add), "of_row")
+        (result,) = self.exchange([named(self.over_warp(total, self.add), "of_warp")], self._sums)
+        named(result, "of_row")
         if self.narrow:
             result = b.op("arith.truncf", result, type=self.element)
         writer = self.thread.eq(0)
@@ -91,17 +92,16 @@ class RowKernel(RowEmitter):
             kept = self.mapped(lambda v: powers(v, largest), x)
             total = self.combined(kept, n, self.add, lambda v: v)
         total = self.over_warp(total, self.add)
-        factor = self.f32(1.0)
-        m = largest
-        if self.warps > 1:
-            parts = self.exchange(largest, total)
-            m = self.all_lanes([p[0] for p in parts], self.maximum)
-            total = self.all_lanes([p[1] * self._power(p[0], m) for p in parts], self.add)
-            factor = self._power(largest, m)
+
+        def combine(parts: list[Value], lanes: int) -> list[Value]:
+            m = self.over_lanes(parts[0], self.maximum, lanes)
+            return [m, self.over_lanes(parts[1] * self._power(parts[0], m), self.add, lanes)]
+
+        m, total = self.exchange([largest, total], combine)
         b.say("Each is scaled to the sum of the row.")
         by = b.arch("rcp_approx", total)
         if kept is not None:
-            by = factor * by
+            by = by if self.warps == 1 else self._power(largest, m) * by
             self.finish(lines, lambda _, v, w: v * self.splat(by, lanes_of(v)), values=kept)
         else:  # made again: there are no registers to keep them
             self.finish(lines, lambda _, v, w: powers(v, m) * self.splat(by, lanes_of(v)))
@@ -119,11 +119,13 @@ class RowKernel(RowEmitter):
         b.say("The mean square, of this thread, of the warp, of the row.")
         squares = [self.over_warp(self.combined(self.values_of(x), n, self.add, square), self.add) for x in lines]
         early = self._early_weights(lines)
-        parts = self.exchange(*squares)
-        sums = [self.all_lanes([p[i] for p in parts], self.add) for i in range(len(lines))]
+        sums = self.exchange(squares, self._sums)
         by = [b.arch("rsqrt_approx", x * self.f32(1 / self.n) + self.f32(self.eps)) for x in sums]
         weights = early or self._weights()
         self.finish(lines, lambda i, v, w: v * self.splat(by[i], lanes_of(v)) * w[0], weights)
+
+    def _sums(self, parts: list[Value], lanes: int) -> list[Value]:
+        return [self.over_lanes(x, self.add, lanes) for x in parts]
 
     def _weights(self) -> list[Value]:
         return [self.weight(i) for i in range(self.weight_count)]
@@ -139,15 +141,18 @@ class RowKernel(RowEmitter):
         b.say("Mean and deviations of this thread, of the warp, then of the row.")
         own = [self._over_lanes(self._own(self.values_of(x)), min(32, self.c.threads)) for x in lines]
         early = self._early_weights(lines)
-        if self.warps > 1:
-            n = own[0].elements
-            known = [n] if isinstance(n, Value) else []
-            parts = self.exchange(*(x for of in own for x in of[:2]), *known)
+        n = own[0].elements
+        known = [n] if isinstance(n, Value) else []
+
+        def combine(parts: list[Value], lanes: int) -> list[Value]:
             for i in range(len(own)):
-                found = [_Moments(p[2 * i], p[2 * i + 1], p[-1] if known else n) for p in parts]
-                while len(found) > 1:
-                    found = [self._merged(p, q) for p, q in zip(found[::2], found[1::2])]
-                own[i] = self._over_lanes(found[0], min(32, self.warps))
+                elements = parts[-1] if known else own[i].elements
+                own[i] = self._over_lanes(_Moments(parts[2 * i], parts[2 * i + 1], elements), lanes)
+            more = [own[0].elements] if isinstance(own[0].elements, Value) else []
+            return [x for of in own for x in of[:2]] + more
+
+        found = self.exchange([x for of in own for x in of[:2]] + known, combine)
+        own = [of._replace(mean=found[2 * i], deviation=found[2 * i + 1]) for i, of in enumerate(own)]
         by = [b.arch("rsqrt_approx", of.deviation * self.f32(1 / self.n) + self.f32(self.eps)) for of in own]
 
         def normal(i: int, v: Value, w: list[Value]) -> Value:

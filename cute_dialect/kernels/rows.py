@@ -38,6 +38,17 @@ WARP_ROW = 512
 
 MAX_THREADS, MAX_CLUSTER = 1024, 8
 
+LONG_ROW = 16384
+"""Rows that are longer are in shared memory, for the operations of :data:`LONG`."""
+
+LONG: dict[tuple[str, int], tuple[int, int, int]] = {
+    ("softmax", 16): (512, 64, 1),
+    ("rmsnorm", 16): (512, 64, 1),
+    ("layernorm", 16): (256, 32, 3),
+    ("layernorm", 32): (512, 16, 3),
+}
+"""Operation and bits of an element: threads of a block, elements that each has of a row, rows together."""
+
 
 class RowConfig(NamedTuple):
     """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row.
@@ -86,18 +97,29 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
         return RowConfig(threads, 128 // threads)
     if op == "sum":
         return RowConfig(min(threads, 512))
+    if n > LONG_ROW and (found := _long(op, BITS[element], n)) is not None:
+        return found
     if element == "f32" or n <= 2 * WARP_ROW:
         threads *= 2
     threads = min(threads, 512)
     cluster = _power_of_two(-(-n // (threads * MOST_VALUES)))
-    # Fewer, larger blocks were faster, but for LayerNorm in f32, and not for 16-bit rows of more than two blocks.
-    larger = cluster > 1 if element == "f32" else cluster == 2
-    if cluster > MAX_CLUSTER or (larger and (op, element) != ("layernorm", "f32")):
+    if cluster > 1:  # fewer, larger blocks are faster
         threads, cluster = MAX_THREADS, min(cluster // 2, MAX_CLUSTER)
     if cluster * threads * MOST_VALUES < n:
         most = MAX_CLUSTER * MAX_THREADS * MOST_VALUES
         raise ValueError(f"expected rows of at most {most} elements, which the registers of a cluster hold, got {n}")
     return RowConfig(threads, 1, cluster)
+
+
+def _long(op: str, bits: int, n: int) -> RowConfig | None:
+    """For rows in shared memory; None where that has no room."""
+    threads, values, together = LONG.get((op, bits), (2 * MAX_THREADS, 1, 1))
+    while threads <= MAX_THREADS:
+        cluster = _power_of_two(-(-n // (threads * values)))
+        if cluster <= MAX_CLUSTER:
+            return RowConfig(threads, 1, cluster, 1, together)
+        threads *= 2
+    return None
 
 
 def _check(op: str, element: str, n: int) -> None:

@@ -75,9 +75,9 @@ module attributes {gpu.container_module} {
       %20 = arith.addf %18, %19 fastmath<contract> : f32
       %21 = cute_nvgpu.arch.shfl_sync(%20, %c1_i32) : (f32, i32) -> f32
       %of_warp = arith.addf %20, %21 fastmath<contract> : f32
+      %warp = cute_nvgpu.arch.warp_id() : () -> i32
       // The warps put their numbers into shared memory.
       %partials = cute.memref.alloc_smem() : !cute.memref<f32, smem, "8:1">
-      %warp = cute_nvgpu.arch.warp_id() : () -> i32
       %22 = arith.cmpi eq, %lane, %c0_i32 : i32
       scf.if %22 {
         %31 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
@@ -164,9 +164,9 @@ module attributes {gpu.container_module} {
       %33 = arith.addf %31, %32 fastmath<contract> : f32
       %34 = cute_nvgpu.arch.shfl_sync(%33, %c1_i32) : (f32, i32) -> f32
       %of_warp = arith.addf %33, %34 fastmath<contract> : f32
+      %warp = cute_nvgpu.arch.warp_id() : () -> i32
       // The warps put their numbers into shared memory.
       %partials = cute.memref.alloc_smem() : !cute.memref<f32, smem, "8:1">
-      %warp = cute_nvgpu.arch.warp_id() : () -> i32
       %35 = arith.cmpi eq, %lane, %c0_i32 : i32
       scf.if %35 {
         %44 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">

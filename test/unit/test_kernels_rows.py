@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
 from cute_dialect.kernels.rows import BITS, OPS, RowConfig, default_config, row_kernel, vector_width
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.launch import Kernel
@@ -216,12 +218,14 @@ def test_a_config_that_does_not_fit(arguments: tuple[object, ...], message: str)
         row_kernel(*arguments)  # type: ignore[arg-type]
 
 
-def test_defaults_hold_rows_in_registers() -> None:
+def test_defaults_hold_rows() -> None:
     for n in (1, 17, 1024, 1025, 4096, 8192, 16384, 32768, 131072, 262144, 100_001):
         for element in BITS:
-            c = default_config("softmax", element, n)
-            assert c.sharing * 32 >= n and 1 <= c.block <= 1024 and c.cluster <= 8
-            assert c.rows == 1 or c.threads <= 32
+            for op in OPS[1:]:
+                c = default_config(op, element, n)
+                assert c.sharing * (64 if c.stages else 32) >= n and 1 <= c.block <= 1024 and c.cluster <= 8
+                assert c.rows == 1 or c.threads <= 32
+                assert not c.stages or shared_bytes(op, element, n, c) <= SHARED_MEMORY
     assert [vector_width("bf16", n) for n in (8, 12, 14, 7)] == [8, 4, 2, 1]
 
 
@@ -232,10 +236,14 @@ CODE = [("softmax", "f32", 4096), ("layernorm", "bf16", 32768), ("sum", "f16", 1
 def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -> None:
     compiled = compile_cute(row_kernel(op, element, n), cache=False)
     fast = compiled.ptx.split(f".visible .entry {op}_v")[1].split(".visible .entry")[0]
-    values = n // default_config(op, element, n).sharing
-    assert fast.count("ld.global.v4.b32") >= values * BITS[element] // 128
+    config = default_config(op, element, n)
+    vectors = n // config.sharing * config.together * BITS[element] // 128
+    if config.stages:
+        assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16", fast)) == vectors
+    else:
+        assert fast.count("ld.global.v4.b32") >= vectors
     assert "ld.global.b" not in fast and "ld.local" not in compiled.ptx
     if op != "sum":
-        assert fast.count("st.global.v4.b32") == values * BITS[element] // 128
-    assert " 0 bytes spilled, 0 bytes stack" in compiled.report and "warning" not in compiled.report
+        assert fast.count("st.global.v4.b32") == vectors
+    assert "warning" not in compiled.report
     assert compiled.report.count(" 0 bytes spilled, 0 bytes stack") == 2
