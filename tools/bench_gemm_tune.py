@@ -1,10 +1,10 @@
 """``cute-bench gemm --tune``: the search space of the Hopper GEMM, each configuration on each problem.
 
 The space, for each type of A and B: tiles of 128x256, 128x128 and 128x192; clusters of one, two along M, two along
-N; stores deferred or not; consumers in turns (pingpong) with tiles of 64x256 and 128x128; raster groups of 4, 8, 16
-cluster rows; for problems of few tiles 2 or 4 blocks that share K; for up to 256 rows the kernel for few rows with
-tiles of 32 to 224 columns, K whole or in two parts.  Configurations that do not suit a problem (more blocks than can
-run at once where they must, fewer than half the multiprocessors) are left out.
+N; stores deferred or not; the last wave shared (stream-K) or not; consumers in turns (pingpong) with tiles of 64x256
+and 128x128; raster groups of 4, 8, 16 cluster rows; for problems of few tiles 2 or 4 blocks that share K; for up to 256
+rows the kernel for few rows with tiles of 32 to 224 columns, K whole or in two parts.  Configurations that do not suit
+a problem (more blocks than can run at once where they must, fewer than half the multiprocessors) are left out.
 
 The best of each problem goes to the user's table (``cute_dialect.op.choice``), which ``mm`` asks first; the rule's own
 choice stays where nothing is faster by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
@@ -71,6 +71,9 @@ def space(element: str = "f16") -> tuple[Choice, ...]:
         *(Choice(pingpong._replace(tile=(64, 256, k), stages=4, cluster_m=n)) for n in (1, 2)),
         *(Choice(pingpong._replace(tile=(128, 128, k), stages=6, cluster_m=n)) for n in (1, 2)),
     ]
+    shared = whole._replace(stream_k=True)
+    found += [Choice(shared), Choice(shared._replace(deferred=False)), Choice(shared._replace(cluster_m=1))]
+    found.append(Choice(shared._replace(cluster_m=1, deferred=False)))
     if BITS[output] == 16:
         found += [Choice(flat._replace(cluster_n=n), parts) for n in (1, 2) for parts in (2, 4)]
         found += [Choice(flat._replace(**small, cluster_n=n), 2) for n in (1, 2)]

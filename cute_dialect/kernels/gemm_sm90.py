@@ -47,6 +47,8 @@ def build_gemm_sm90(config: GemmConfig) -> Script:
     emitter = GemmEmitter
     if config.schedule == "pingpong":
         from cute_dialect.kernels.gemm_sm90_pingpong import PingpongEmitter as emitter
+    elif config.stream_k:
+        from cute_dialect.kernels.gemm_sm90_stream import StreamEmitter as emitter
     gemm = emitter(b, config)
     gemm.kernel()
     gemm.host(fallback="launch_any" if config.fallback else "")
@@ -154,6 +156,7 @@ class GemmEmitter:
             self.tiles = self.tiles_of_matrix * parameters[6]
         self.k_begin: Value | int = 0
         self.k_count = self.k_tiles
+        self.start: tuple[Value, Value] | None = None  # the consumers' slot and phase before their first tile
 
     def _prologue(self) -> None:
         b, c = self.b, self.c
@@ -182,7 +185,7 @@ class GemmEmitter:
             b.say("The first loads: those that only this block's barriers see need not wait for the cluster.")
             self.early = b.minimum(self.k_count, c.stages)
             with b.if_(self.tid.eq(0)):
-                place = self.place(self.first_tile)
+                place = self.place(self.early_tile())
                 with b.for_(0, self.early) as loop:
                     b.run("mbarrier_arrive_expect_tx", self.full(loop.iv), c.stage_bytes)
                     for fetch, operand in ((self.fetch_a, self.A_), (self.fetch_b, self.B_)):
@@ -274,30 +277,48 @@ class GemmEmitter:
         tile = b.slice(tensor, where)
         return b.view(b.iterator(tile), operand.tile_layout) if self.c.batch else tile
 
+    def early_tile(self) -> Value:
+        """The tile that is begun with."""
+        return self.first_tile
+
     def fetch_early_shared(self) -> None:
         """What the first stages need of operands that the cluster shares."""
         b = self.b
         for fetch, operand in ((self.fetch_a, self.A_), (self.fetch_b, self.B_)):
             if operand.slices > 1:
-                place = self.place(self.first_tile)
+                place = self.place(self.early_tile())
                 with b.for_(0, self.early) as loop:
                     fetch(loop.iv, loop.iv + self.k_begin, place)
 
     def produce(self) -> None:
+        """Fill the ring for all tiles."""
+        self.produce_tiles(*self.begun())
+
+    def begun(self) -> tuple[Value, Value, Value]:
+        """Stages of the first tile that are loaded already, slot and phase of the next one."""
         b, c = self.b, self.c
         zero = b.constant(0)
-        done, slot, phase = zero, zero, zero
-        if c.early:
-            done = self.early
-            self.fetch_early_shared()
-            slot, phase = done % c.stages, (done // c.stages) & 1
+        if not c.early:
+            return zero, zero, zero
+        self.fetch_early_shared()
+        return self.early, self.early % c.stages, (self.early // c.stages) & 1
+
+    def announce(self, slot: Value, phase: Value) -> None:
+        """Wait until a slot is free, and say how many bytes come."""
+        b = self.b
+        b.run("mbarrier_wait", self.empty(slot), phase ^ 1)
+        b.run("mbarrier_arrive_expect_tx", self.full(slot), self.c.stage_bytes)
+
+    def produce_tiles(self, done: Value, slot: Value, phase: Value) -> None:
+        """Fill the ring for this block's tiles from ``first_tile`` on, ``done`` stages of which are there."""
+        b, c = self.b, self.c
+        zero = b.constant(0)
         with b.for_(self.first_tile, self.tiles, self.step, [slot, phase, done, zero]) as tiles:
             slot, phase, start, flip = self._name(tiles, "tile", "slot", "phase", "start", "flip")
             place = self.place(tiles.iv)
             with b.for_(start, self.k_tiles, 1, [slot, phase]) as loop:
                 slot, phase = self._name(loop, "k", "slot", "phase")
-                b.run("mbarrier_wait", self.empty(slot), phase ^ 1)
-                b.run("mbarrier_arrive_expect_tx", self.full(slot), c.stage_bytes)
+                self.announce(slot, phase)
                 k = loop.iv
                 if c.serpentine:  # every other tile walks K backwards: what the L2 saw last is read first
                     k = b.select(flip.ne(0), self.k_tiles - 1 - k, k)
@@ -336,14 +357,15 @@ class GemmEmitter:
         """Multiply and store this block's tiles."""
         b, c = self.b, self.c
         zero = b.constant(0)
+        start = self.start or (zero, zero)
         if c.deferred and not c.promote and c.output != "f32":
-            self._consume_deferred(zero)
+            self._consume_deferred(start, zero)
             return
-        with b.for_(self.first_tile, self.tiles, self.step, [zero, zero]) as tiles:
+        with b.for_(self.first_tile, self.tiles, self.step, start) as tiles:
             slot, phase = self._name(tiles, "tile", "slot", "phase")
             place = self.place(tiles.iv)
             slot, phase = self._multiply_promoting(slot, phase) if c.promote else self.multiply(slot, phase)
-            self._convert(place)
+            self.convert(place)
             self.store_tile(place)
             tiles.next(slot, phase)
         self.finish_stores()
@@ -404,12 +426,12 @@ class GemmEmitter:
             with b.if_(self.tells):
                 b.run("mbarrier_arrive", self.empty(slot))
 
-    def _consume_deferred(self, zero: Value) -> None:
+    def _consume_deferred(self, start: tuple[Value, Value], zero: Value) -> None:
         """A tile's result is stored while the next tile is multiplied: its chunks after the first two steps of K."""
         b, c = self.b, self.c
         chunks = range(c.tile[1] // c.chunk)
         split = len(chunks) // 2
-        carried = [zero] * (5 if c.batch else 4)
+        carried = [*start, *[zero] * (3 if c.batch else 2)]
         with b.for_(self.first_tile, self.tiles, self.step, carried) as tiles:
             slot, phase, *last = self._name(tiles, "tile", "slot", "phase", "last_m0", "last_n0", "last_l")
             place = self.place(tiles.iv)
@@ -428,7 +450,7 @@ class GemmEmitter:
             with b.for_(2, self.k_tiles, 1, loop.results) as loop:
                 self._pipelined(loop)
             slot, phase = self._complete(loop.results)
-            self._convert(place)
+            self.convert(place)
             tiles.next(slot, phase, *[x for x in place if x is not None])
         last = list(tiles.results[2:])
         for chunk in chunks:
@@ -479,7 +501,8 @@ class GemmEmitter:
             row = place[0] + self.row_of(atom) + self.warp * 16
             self.fused.apply(values, columns, (row, place[1]), self.lane, place[2])
 
-    def _convert(self, place: tuple[Value, Value, Value | None]) -> None:
+    def convert(self, place: tuple[Value, Value, Value | None]) -> None:
+        """The epilogue, and the sums as elements of C."""
         b, c = self.b, self.c
         if c.output == "f32":
             return

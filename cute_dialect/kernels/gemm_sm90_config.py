@@ -26,7 +26,8 @@ class GemmConfig(NamedTuple):
     cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
     first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
     ``schedule``: ``cooperative``, the consumers share a tile, 64 rows each, or ``pingpong``, they take turns with a
-    tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm_sm90_pingpong`).  ``stream_b``: lines of B are the
+    tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm_sm90_pingpong`).  ``stream_k``: the tiles of the last
+    wave are shared by all blocks (:mod:`cute_dialect.kernels.gemm_sm90_stream`).  ``stream_b``: lines of B are the
     first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the sums, see
     :mod:`cute_dialect.kernels.gemm_sm90_epilogue`.  ``fallback``: the file has a second, simple kernel, which is
     launched for matrices that TMA cannot read.
@@ -51,6 +52,7 @@ class GemmConfig(NamedTuple):
     stream_b: bool = False
     epilogue: Epilogue = Epilogue()
     schedule: str = "cooperative"
+    stream_k: bool = False
 
     @property
     def bits(self) -> int:
@@ -102,6 +104,10 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
         if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
             raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
+        if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote or n % 64):
+            raise ValueError(
+                f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
+            )
         if min(self.cluster_m, self.cluster_n) != 1:
             raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
         if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:

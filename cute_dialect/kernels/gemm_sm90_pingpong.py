@@ -56,9 +56,7 @@ class PingpongEmitter(GemmEmitter):
             with b.if_(tiles.iv + self.step < self.tiles):
                 b.run("named_barrier_arrive", other, 256)
             self._complete(loop.results)
-            self._convert(place)
-            for atom in range(c.tile[0] // 64):
-                for chunk in range(c.tile[1] // c.chunk):
-                    self.store_chunk(chunk, place, atom)
+            self.convert(place)
+            self.store_tile(place)
             tiles.next((at + self.k_tiles * 2) % ring)
         self.finish_stores()

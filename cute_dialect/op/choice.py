@@ -74,15 +74,16 @@ class Choice(NamedTuple):
         """Names the kernel: types, majors, tile, what differs from the defaults.
 
         ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``t``: consumers
-        take turns; ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the
-        L2 first.
+        take turns; ``k``: the last wave is shared; ``q``: stages; ``g``: raster group; ``s``: blocks that share the K
+        of a tile; ``h``: B leaves the L2 first.
         """
         if self.skinny is not None:
             return self.skinny.name
         c = self.config
         m, n, _ = c.tile
         shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
-        more = f"{'d' if c.deferred else ''}{'p' if c.promote else ''}{'t' if c.schedule == 'pingpong' else ''}"
+        flags = (("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k))
+        more = "".join(letter for letter, there in flags if there)
         options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
         more += f"-{c.epilogue.name}" if c.epilogue.active else ""
@@ -90,9 +91,11 @@ class Choice(NamedTuple):
 
     def workspace(self, m: int, n: int) -> tuple[int, int]:
         """Floats and counters that the blocks of a problem share; none unless they share K."""
+        c = self.config
+        if c.stream_k:
+            return c.sms * c.tile[0] * c.tile[1], c.sms
         if self.parts == 1:
             return 0, 0
-        c = self.config
         tiles = -(-m // c.tile[0]) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster_n
         return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
 

@@ -104,11 +104,12 @@ class Runner:
     def __init__(self, choice: Choice, module: CompiledModule):
         self.choice = choice
         self._kernel: Kernel = module.kernel("launch")
+        self._alone = choice.parts == 1 and not choice.config.stream_k
         self._shared: dict[tuple[object, int], tuple[object, object]] = {}
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
         """``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
-        if self.choice.parts == 1:
+        if self._alone:
             self._kernel(a, b, c, *more)
         else:
             self._kernel(a, b, c, *self._workspace(c), *more)

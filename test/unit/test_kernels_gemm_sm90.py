@@ -119,6 +119,50 @@ def test_consumers_that_take_turns(name: str) -> None:
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
 
 
+STREAM = SINGLE._replace(stream_k=True, tile=(64, 64, 64))
+SHARED = {
+    "one tile of four, by three blocks": (STREAM._replace(sms=3), (64, 256, 448)),
+    "two tiles of five, by three blocks": (STREAM._replace(sms=3, deferred=True), (64, 320, 456)),
+    "three of eight, by five": (STREAM._replace(sms=5, early=False), (100, 256, 320)),
+    "all of two, by five": (STREAM._replace(sms=5), (64, 128, 448)),
+    "fewer steps than blocks": (STREAM._replace(sms=7), (64, 64, 136)),
+    "too few steps to share": (STREAM._replace(sms=3), (64, 256, 64)),
+    "nothing left over": (STREAM._replace(sms=2), (64, 256, 136)),
+    "a cluster": (BASE._replace(stream_k=True, tile=(64, 128, 64), sms=6), (250, 256, 200)),
+    "f32": (STREAM._replace(sms=3, output="f32"), (64, 256, 320)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_last_wave_is_shared(name: str) -> None:
+    """Twice on the same workspace: the flags are zero again; both times the same bits."""
+    c, (m, n, k) = SHARED[name]
+    floats, flags = Choice(c).workspace(m, n)
+    kernel = compile(gemm_sm90(c), filename="stream.mlir", emit="base").kernel("launch")
+    a, b, out = (x[0] for x in operands(c, (m, n, k), integers=False))
+    workspace, seen = np.full(floats, np.nan, np.float32), np.zeros(flags, np.int32)
+    results: set[bytes] = set()
+    for schedule in ("round-robin", "random"):
+        out[:] = np.nan
+        kernel(a, b, out, workspace, seen, device="cpu", schedule=schedule, checks=("sync", "oob", "uninit"))
+        assert (seen == 0).all()
+        results.add(out.tobytes())
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    assert np.abs(out - exact).max() <= 8e-3 * k**0.5
+    assert len(results) == 1
+    shares = not any(word in name for word in ("too few", "nothing"))
+    assert np.isnan(workspace).all() != shares
+
+
+def test_a_wave_that_is_shared_without_a_race() -> None:
+    c, (m, n, k) = SHARED["one tile of four, by three blocks"]
+    floats, flags = Choice(c).workspace(m, n)
+    kernel = compile(gemm_sm90(c), filename="stream.mlir", emit="base").kernel("launch")
+    a, b, out = (x[0] for x in operands(c, (m, n, k), integers=True))
+    kernel(a, b, out, np.zeros(floats, np.float32), np.zeros(flags, np.int32), device="cpu", checks=("race",))
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
+
+
 def test_the_generator_prints_the_example() -> None:
     example = Path(__file__).parents[1] / "examples" / "gemm_sm90.mlir"
     assert gemm_sm90() == example.read_text()
@@ -158,6 +202,7 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"stages": 5}, "at most 232448 bytes"),
         ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
         ({"element": "f64"}, "expected elements of"),
+        ({"stream_k": True, "batch": True}, "no other schedule, batch or promotion"),
         ({"schedule": "turns"}, "a schedule of cooperative or pingpong, got 'turns'"),
         ({"schedule": "pingpong", "tile": (64, 256, 64)}, "none deferred or promoted"),
         ({"schedule": "pingpong", "deferred": False}, "at most 128 x 128 or 64 x 256"),
