@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import lanes_of, named
-from cute_dialect.kernels.row_emitter import STREAM, Line, RowEmitter
+from cute_dialect.kernels.row_emitter import RowEmitter
+from cute_dialect.kernels.row_memory import STREAM, Line
 
 __all__ = ["RowKernel"]
 
@@ -173,7 +174,7 @@ class RowKernel(RowEmitter):
         if not self.tail:
             assert total is not None
             return total
-        b, outside, none = self.b, self._outside_tail(), self.f32(0.0)
+        b, outside, none = self.b, self.outside_tail(), self.f32(0.0)
         last = self._of_group(self.part(x, whole, self.width), self.width)
         assert not isinstance(last.elements, Value)
         if total is None:
