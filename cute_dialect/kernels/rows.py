@@ -87,8 +87,10 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
 
     Raises ValueError where registers cannot hold it.
 
-    >>> [tuple(default_config("rmsnorm", "f32", n)) for n in (100, 1024, 4096, 32768, 131072)]
+    >>> [default_config("rmsnorm", "f32", n)[:3] for n in (100, 1024, 4096, 32768, 131072)]
     [(8, 16, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (1024, 1, 4)]
+    >>> default_config("layernorm", "f16", 32768)       # three rows at a time, in shared memory
+    RowConfig(threads=256, rows=1, cluster=4, stages=1, together=3, resident=0)
     """
     _check(op, element, n)
     threads = _power_of_two(-(-n // VALUES[element]))
