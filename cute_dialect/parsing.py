@@ -129,7 +129,11 @@ class LocatedParser(LocationReader):
         while self._current_token.kind is not MLIRTokenKind.EOF:
             kind = self._current_token.kind
             if kind is MLIRTokenKind.HASH_IDENT or kind is MLIRTokenKind.EXCLAMATION_IDENT:
-                self._parse_alias_def()
+                start = self._current_token.span
+                try:
+                    self._parse_alias_def()
+                except VerifyException as e:
+                    self.raise_error(one_line(str(e)), start)
             elif kind is MLIRTokenKind.FILE_METADATA_BEGIN:
                 self._parse_file_metadata_dictionary()
             else:

@@ -31,6 +31,15 @@ def parse_operand_list(parser: Parser) -> list[UnresolvedOperand]:
     return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
 
 
+def parse_one_operand(parser: Parser) -> UnresolvedOperand:
+    """``( %a )``"""
+    at = parser.pos
+    operands = parse_operand_list(parser)
+    if len(operands) != 1:
+        parser.raise_error(f"expected 1 operand, got {len(operands)}", at, parser.pos)
+    return operands[0]
+
+
 def print_operand_list(printer: Printer, operands: Sequence[SSAValue]) -> None:
     """``(%a, %b)``"""
     with printer.in_parens():

@@ -26,7 +26,7 @@ from cute_dialect.memory_types import (
     ptr,
 )
 from cute_dialect.ops import views
-from cute_dialect.ops.asm import parse_operand_list, print_operand_list
+from cute_dialect.ops.asm import parse_one_operand, print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.views import (
@@ -321,7 +321,7 @@ class MakeFragmentLikeOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        (operand,) = parse_operand_list(parser)
+        operand = parse_one_operand(parser)
         element = None
         if parser.parse_optional_punctuation("[") is not None:
             element = parser.parse_type()

@@ -25,7 +25,7 @@ from cute_dialect.algebra.tiling import Tiler
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.ops import shared_memory
-from cute_dialect.ops.asm import parse_operand_list, print_operand_list
+from cute_dialect.ops.asm import parse_one_operand, print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import DIVIDER, Kinds, payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
@@ -272,7 +272,7 @@ class RecastTensorOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        (operand,) = parse_operand_list(parser)
+        operand = parse_one_operand(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         source = parser.parse_type()

@@ -31,7 +31,7 @@ from cute_dialect.memory_types import (
     integer_width,
     ptr,
 )
-from cute_dialect.ops.asm import defined_type, parse_operand_list, print_operand_list
+from cute_dialect.ops.asm import defined_type, parse_one_operand, parse_operand_list, print_operand_list
 from cute_dialect.ops.base import CuteOp, Properties, Typed, cute_op, plural
 from cute_dialect.ops.kinds import payload_text, tracked, type_weaker_or_equal, wrap
 from cute_dialect.types import ComposedLayoutType, CuteType, IntTupleType, LayoutType
@@ -336,7 +336,7 @@ class RecastIterOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
-        (operand,) = parse_operand_list(parser)
+        operand = parse_one_operand(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         source = parser.parse_type()

@@ -113,8 +113,12 @@ def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
         case "dense.i32" | "dense.i64":
             if not at_punctuation(parser, "["):
                 return parser.parse_optional_attribute()
+            pos = parser.pos
             values = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-            return attr.convert(values)
+            try:
+                return attr.convert(values)
+            except ValueError as err:  # a number that does not fit
+                parser.raise_error(f"attribute '{attr.name}': {err}", pos, parser.pos)
         case "array":
             return parser.parse_optional_attribute() if at_punctuation(parser, "[") else None
         case _:

@@ -210,3 +210,43 @@ func.func @f(%a: i32) {
   func.func private @f() loc(#a)
 //                           ^
 #a = 3 : i32
+
+// -----
+
+  // expected-error @below {{Integer value 9223372036854775808 is out of range for type i32 which supports values in the range [-2147483648, 4294967296)}}
+  #a = 9223372036854775808 : i32
+//^
+  func.func private @f() attributes {a = #a}
+
+// -----
+
+  // expected-error @below {{Integer value 99999999999999999999 is out of range for type i32 which supports values in the range [-2147483648, 4294967296)}}
+  func.func private @f() attributes {a = array<i32: 99999999999999999999>}
+//                                                  ^
+
+// -----
+
+func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)">) {
+  // expected-error @below {{expected 1 operand, got 0}}
+  %r = cute.recast_tensor() : !cute.memref<f16, gmem, align<16>, "(4,8):(8,1)"> to !cute.memref<f32, gmem, align<16>, "(4,4):(4,1)">
+//                       ^
+  return
+}
+
+// -----
+
+func.func @f(%t: !cute.memref<f32, gmem, "(4,8):(8,1)">) {
+  // expected-error @below {{expected 1 operand, got 2}}
+  %f = cute.make_fragment_like(%t, %t) : !cute.memref<f32, gmem, "(4,8):(8,1)"> -> !cute.memref<f32, rmem, "(4,8):(8,1)">
+//                            ^
+  return
+}
+
+// -----
+
+func.func @f(%p: !cute.ptr<f32, gmem>) {
+  // expected-error @below {{expected 1 operand, got 0}}
+  %q = cute.recast_iter() : !cute.ptr<f32, gmem> to !cute.ptr<i32, gmem>
+//                     ^
+  return
+}

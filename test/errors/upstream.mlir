@@ -1,7 +1,7 @@
 // Ops of upstream: what their text and their verifiers reject.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge, got 'less'}}
   %0 = llvm.icmp "less" %a, %a : i32
 //               ^
@@ -10,7 +10,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'arith.select' op expected i1 or a vector of i1 as condition, got i32}}
   %0 = arith.select %a, %a, %a : i32, i32
 //     ^
@@ -19,7 +19,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'arith.select' op expected i1 or a vector of i1 as condition, got i32}}
   %0 = "arith.select"(%a, %a, %a) : (i32, i32, i32) -> i32
 //     ^
@@ -28,7 +28,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'arith.select' op expected both values and the result of one type}}
   %0 = "arith.select"(%b, %a, %f) : (i1, i32, f32) -> i32
 //     ^
@@ -37,7 +37,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected three operands and at most two types, got 3 and 3}}
   %0 = arith.select %b, %a, %a : i1, i32, i32
 //                               ^
@@ -46,7 +46,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.extractvalue' op element [1] of !llvm.struct<(i32, f32)> is f32, got i32}}
   %0 = "llvm.extractvalue"(%s) <{position = array<i64: 1>}> : (!llvm.struct<(i32, f32)>) -> i32
 //     ^
@@ -55,7 +55,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{!llvm.struct<(i32, f32)> has no element at [2]}}
   %0 = llvm.extractvalue %s[2] : !llvm.struct<(i32, f32)>
 //                       ^
@@ -64,7 +64,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand bundles are not supported in the custom form, write the op in generic form}}
   llvm.call @f(%a) ["x"(%a : i32)] : (i32) -> ()
 //                 ^
@@ -73,7 +73,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected '(' and the types of the operands}}
   llvm.call @f(%a) : i32 -> ()
 //                   ^
@@ -82,7 +82,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand bundles are not supported in the custom form, write the op in generic form}}
   llvm.call_intrinsic "llvm.x"(%a) ["x"(%a : i32)] : (i32) -> ()
 //                                 ^
@@ -91,7 +91,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.shfl.sync' requires attribute 'kind'}}
   %0 = "nvvm.shfl.sync"(%a, %f, %a, %a) : (i32, f32, i32, i32) -> f32
 //     ^
@@ -100,7 +100,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'pred' of 'nvvm.vote.sync': expected type i1, got i32}}
   %0 = "nvvm.vote.sync"(%a, %a) <{kind = #nvvm<vote_sync_kind any>}> : (i32, i32) -> i1
 //     ^
@@ -109,7 +109,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.vote.sync' op attribute 'kind' of 'nvvm.vote.sync': expected #nvvm.vote_sync_kind, got 3 : i32}}
   %0 = "nvvm.vote.sync"(%a, %b) <{kind = 3 : i32}> : (i32, i1) -> i1
 //     ^
@@ -118,7 +118,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'addr' of 'llvm.load': expected LLVM pointer type, got i32}}
   %0 = "llvm.load"(%a) : (i32) -> f32
 //     ^
@@ -127,7 +127,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.add': expected one type for lhs, rhs, res, got i32, i64}}
   %0 = "llvm.add"(%a, %a) : (i32, i32) -> i64
 //     ^
@@ -136,7 +136,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'rhs' of 'llvm.add': expected signless integer or LLVM dialect-compatible vector of signless integer, got f32}}
   %0 = "llvm.add"(%a, %f) : (i32, f32) -> i32
 //     ^
@@ -145,7 +145,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.barrier' requires attribute 'operandSegmentSizes'}}
   "nvvm.barrier"(%a) : (i32) -> ()
 //^
@@ -154,7 +154,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.barrier' expects segments that add up to 2 operands, got 1}}
   "nvvm.barrier"(%a) <{operandSegmentSizes = array<i32: 1, 1>}> : (i32) -> ()
 //^
@@ -163,7 +163,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.barrier' expects segments that add up to 3 operands, got 3}}
   "nvvm.barrier"(%a, %a, %a) <{operandSegmentSizes = array<i32: 2, 1>}> : (i32, i32, i32) -> ()
 //^
@@ -172,7 +172,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.barrier0' expects 0 operands, got 1}}
   "nvvm.barrier0"(%a) : (i32) -> ()
 //^
@@ -181,7 +181,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.cp.async.wait.group' op attribute 'n' of 'nvvm.cp.async.wait.group': expected an attribute of type i32, got 2 : i64}}
   "nvvm.cp.async.wait.group"() <{n = 2 : i64}> : () -> ()
 //^
@@ -190,7 +190,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.cp.async.wait.group' requires attribute 'n'}}
   "nvvm.cp.async.wait.group"() : () -> ()
 //^
@@ -199,7 +199,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'lhs' of 'arith.cmpf': expected floating-point-like, got i32}}
   %0 = arith.cmpf olt, %a, %a : i32
 //     ^
@@ -208,7 +208,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of alias, async, async.global, async.shared, tensormap, generic for '#nvvm.proxy_kind'}}
   "nvvm.fence.proxy"() <{kind = #nvvm.proxy_kind<quantum>}> : () -> ()
 //                                               ^
@@ -217,7 +217,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{Expected '<' after '#nvvm.proxy_kind'}}
   "nvvm.fence.proxy"() <{kind = #nvvm.proxy_kind}> : () -> ()
 //                                              ^
@@ -226,7 +226,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of bfly, up, down, idx for attribute 'kind'}}
   nvvm.shfl.sync sideways %a, %f, %a, %a : f32 -> f32
 //               ^
@@ -235,7 +235,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of bfly, up, down, idx for attribute 'kind'}}
   nvvm.shfl.sync "sideways" %a, %f, %a, %a : f32 -> f32
 //               ^
@@ -244,7 +244,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected ','}}
   nvvm.shfl.sync bfly %a %f, %a, %a : f32 -> f32
 //                       ^
@@ -253,7 +253,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected i32 for attribute 'n'}}
   nvvm.cp.async.wait.group %a
 //                         ^
@@ -262,7 +262,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{the custom form of 'nvvm.mma.block_scale' is not supported, write it in generic form: "nvvm.mma.block_scale"(…) …}}
   nvvm.mma.block_scale A[%a]
 //                     ^
@@ -271,7 +271,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'vector.shuffle' needs result_types: nothing determines the type of 'vector'}}
   %0 = vector.shuffle %a, %a [0, 1] : i32, i32
 //                    ^
@@ -280,7 +280,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected a vector type and a ranked memref or tensor type, got i32 and f32}}
   %0 = vector.transfer_read %m[], %f : i32, f32
 //                                     ^
@@ -289,7 +289,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected an integer or an operand as index}}
   %0 = llvm.getelementptr %p[f32] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
 //                           ^
@@ -298,7 +298,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected the types of A, B and C, got 2 types}}
   %0 = nvvm.mma.sync A[%a] B[%a] C[%a] {} : (i32, i32) -> i32
 //                                          ^
@@ -307,7 +307,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'vector.shuffle' needs result_types: nothing determines the type of 'vector'}}
   %0 = vector.shuffle %a, %f [0, 1] : i32, f32
 //                    ^
@@ -316,7 +316,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'nvvm.cp.async.bulk.commit.group' expects 0 operands, got 1}}
   "nvvm.cp.async.bulk.commit.group"(%a) : (i32) -> ()
 //^
@@ -325,7 +325,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'addr' of 'llvm.store': expected LLVM pointer type, got f32}}
   "llvm.store"(%a, %f) : (i32, f32) -> ()
 //^
@@ -334,14 +334,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
-  %0 = "vector.broadcast"(%f) : (f32) -> vector<4xi32>
-  llvm.return
-}
-
-// -----
-
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'indices' of 'memref.load': expected type index, got i32}}
   %0 = "memref.load"(%m, %a) : (memref<f32>, i32) -> f32
 //     ^
@@ -350,7 +343,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'memref.load': expected f32 for 'result', got i32}}
   %0 = "memref.load"(%m) : (memref<f32>) -> i32
 //     ^
@@ -359,7 +352,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'result' of 'arith.cmpi': expected bool-like, got i32}}
   %0 = "arith.cmpi"(%a, %a) <{predicate = 0 : i64}> : (i32, i32) -> i32
 //     ^
@@ -368,7 +361,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'res' of 'llvm.icmp': expected 1-bit signless integer or LLVM dialect-compatible vector of 1-bit signless integer, got i32}}
   %0 = "llvm.icmp"(%a, %a) <{predicate = 0 : i64}> : (i32, i32) -> i32
 //     ^
@@ -377,7 +370,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'gpu.launch_func' expects segments that add up to 7 operands, got 1}}
   "gpu.launch_func"(%a) <{kernel = @m::@k, operandSegmentSizes = array<i32: 0, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> : (i32) -> ()
 //^
@@ -386,7 +379,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'gpu.launch_func' expects segments that add up to 6 operands, got 6}}
   "gpu.launch_func"(%a, %a, %a, %a, %a, %a) <{kernel = @m::@k, operandSegmentSizes = array<i32: 0, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0>}> : (i32, i32, i32, i32, i32, i32) -> ()
 //^
@@ -395,7 +388,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of add, and, max, min, or, umax, umin, xor, fmin, fmax for attribute 'kind'}}
   %0 = nvvm.redux.sync foo %a, %a : i32 -> i32
 //                     ^
@@ -404,7 +397,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of xor, up, down, idx for attribute 'mode'}}
   %0 = gpu.shuffle foo %f, %a, %a : f32
 //                 ^
@@ -413,7 +406,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.intr.memcpy' op attribute 'isVolatile' of 'llvm.intr.memcpy': expected an attribute of type i1, got 3 : i32}}
   "llvm.intr.memcpy"(%p, %p, %a) <{isVolatile = 3 : i32}> : (!llvm.ptr<1>, !llvm.ptr<1>, i32) -> ()
 //^
@@ -422,7 +415,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{Expected `nsw`, or `nuw`.}}
   %0 = arith.addi %a, %a overflow<foo> : i32
 //                                ^
@@ -431,7 +424,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of row, col for '#nvvm.mma_layout'}}
   %0 = nvvm.ldmatrix %p {num = 4 : i32, layout = #nvvm.mma_layout<diagonal>} : (!llvm.ptr<1>) -> i32
 //                                                                ^
@@ -440,7 +433,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected '->'}}
   %0, %1 = nvvm.elect.sync %a, %b -> i1
 //                           ^
@@ -449,7 +442,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   gpu.barrier %a
   // expected-error @below {{Expected '=' after operation result list}}
   llvm.return
@@ -458,7 +451,34 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
+  // expected-error @below {{attribute 'mask': Integer value 99999999999999999999 is out of range for type i64 which supports values in the range [-9223372036854775808, 18446744073709551616)}}
+  %0 = vector.shuffle %v, %v [99999999999999999999, 1] : vector<2xf32>, vector<2xf32>
+//                           ^
+  llvm.return
+}
+
+// -----
+
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
+  // expected-error @below {{attribute 'position': Integer value 99999999999999999999 is out of range for type i64 which supports values in the range [-9223372036854775808, 18446744073709551616)}}
+  %0 = llvm.extractvalue %s[99999999999999999999] : !llvm.struct<(i32, f32)>
+//                         ^
+  llvm.return
+}
+
+// -----
+
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
+  // expected-error @below {{'vector.shuffle' needs result_types: nothing determines the type of 'vector'}}
+  %0 = vector.shuffle %f, %f [1, 2] : f32, f32
+//                    ^
+  llvm.return
+}
+
+// -----
+
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand 'value' of 'gpu.all_reduce' expected}}
   %0 = gpu.all_reduce foo %f {} : (f32) -> f32
 //                    ^
@@ -467,7 +487,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand 'value' of 'gpu.all_reduce' expected}}
   %0 = gpu.all_reduce "foo" %f {} : (f32) -> f32
 //                    ^
@@ -476,7 +496,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of add, mul, minui, minsi, minnumf, maxui, maxsi, maxnumf, and, or, xor, maximumf, minimumf for '#vector.kind'}}
   %0 = vector.reduction <foo>, %f : f32 into f32
 //                       ^
@@ -485,7 +505,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand is used with type f32, but has been previously used or defined with type i32}}
   %0 = llvm.insertvalue %a, %s[1] : !llvm.struct<(i32, f32)>
 //                      ^
@@ -494,7 +514,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand is used with type memref<4xf32>, but has been previously used or defined with type memref<f32>}}
   %0 = memref.load %m[%a] : memref<4xf32>
 //                 ^
@@ -503,7 +523,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{attribute 'mode' is given twice}}
   %0 = gpu.shuffle xor %f, %a, %a {mode = #gpu<shuffle_mode xor>} : f32
 //                                ^
@@ -512,7 +532,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'source' of 'vector.extract': expected vector of any type values, got i32}}
   %0 = vector.extract %a[0] : i32 from i32
 //     ^
@@ -521,7 +541,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'vector' of 'vector.broadcast': expected vector of any type values, got i32}}
   %0 = vector.broadcast %f : f32 to i32
 //     ^
@@ -530,7 +550,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected ']'}}
   nvvm.cp.async.bulk.tensor.prefetch %p, box[%a : !llvm.ptr<1>
 //                                              ^
@@ -539,7 +559,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected ':'}}
   %0 = llvm.bitcast %a, %a : i32 to f32
 //                    ^
@@ -548,7 +568,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.intr.fma' expects 3 operands, got 2}}
   %0 = llvm.intr.fma(%f, %f) : (f32, f32) -> f32
 //                             ^
@@ -557,7 +577,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.intr.fma' has 3 operands, but 2 types are given}}
   %0 = llvm.intr.fma(%f, %f, %f) : (f32, f32) -> f32
 //                                 ^
@@ -566,7 +586,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   %0 = nvvm.vote.sync any %a, %b
   // expected-error @below {{expected '->'}}
   llvm.return
@@ -575,7 +595,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   nvvm.barrier0 {a = 1 : i32, a = 2 : i32}
   // expected-error @below {{Duplicate key 'a' in dictionary attribute}}
   llvm.return
@@ -584,7 +604,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected i64 for attribute 'group'}}
   nvvm.wgmma.wait.group.sync.aligned row
 //                                   ^
@@ -593,7 +613,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected 1 operand types, got 2}}
   %0:2 = scf.while (%x = %a) : (i32, i32) -> i32 { scf.condition(%b) %x : i32 } do { ^y(%z: i32): scf.yield %z : i32 }
 //                             ^
@@ -602,7 +622,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'scf.while' op expected 1 arguments of the results' types in the second region}}
   %0 = scf.while (%x = %a) : (i32) -> i32 { scf.condition(%b) %x : i32 } do { ^y: scf.yield %a : i32 }
 //     ^
@@ -611,7 +631,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'scf.while' op expected 1 arguments of the operands' types in the first region}}
   %0 = "scf.while"(%a) ({ ^x: "scf.condition"(%b, %a) : (i1, i32) -> () }, { ^y(%z: i32): "scf.yield"(%z) : (i32) -> () }) : (i32) -> i32
 //     ^
@@ -620,7 +640,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected three dimensions, got 2 ids and 2 sizes}}
   gpu.launch blocks(%x, %y) in (%u = %a, %v = %a) threads(%t, %r, %q) in (%c = %a, %d = %a, %e = %a) { gpu.terminator }
 //                             ^
@@ -629,7 +649,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected one of x, y, z for attribute 'dimension'}}
   %0 = gpu.thread_id w
 //                   ^
@@ -638,7 +658,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{expected ','}}
   gpu.launch_func @m::@k blocks in (%a, %a) threads in (%a, %a, %a) : i32
 //                                        ^
@@ -647,7 +667,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{the custom form of 'llvm.intr.ctlz' is not supported, write it in generic form: "llvm.intr.ctlz"(…) …}}
   %0 = llvm.intr.ctlz(%a) <{is_zero_poison}> : (i32) -> i32
 //                   ^
@@ -656,7 +676,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'gpu.all_reduce' expects 1 regions, got 0}}
   %0 = "gpu.all_reduce"(%f) : (f32) -> f32
 //     ^
@@ -665,7 +685,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{Expected ','}}
   %0 = math.fma %f, %f : f32
 //                     ^
@@ -674,7 +694,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.intr.umax' expects 2 operands, got 1}}
   %0 = "llvm.intr.umax"(%a) : (i32) -> i32
 //     ^
@@ -683,7 +703,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.br' op is a terminator, so it must be the last op of its block}}
   "llvm.br"(%a) : (i32) -> ()
 //^
@@ -692,7 +712,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{operand is used with type index, but has been previously used or defined with type i32}}
   %0 = index.add %a, %a
 //               ^
@@ -701,7 +721,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   %0 = ub.poison
   // expected-error @below {{Expected ':'}}
   llvm.return
@@ -710,7 +730,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
-llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>) {
+llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
   // expected-error @below {{'llvm.mlir.constant' requires attribute 'value'}}
   %0 = "llvm.mlir.constant"() : () -> i32
 //     ^
