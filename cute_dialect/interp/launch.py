@@ -163,18 +163,22 @@ def run_kernel(
         report.written = [(b.source, b.track()) for b in launch.memory.buffers if b.source is not None and b.writable]
     watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
+    plain = launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
+    wide = False
     if "race" in checks:
         from cute_dialect.interp.race import Monitor
+        from cute_dialect.interp.race_wide import WideMonitor
 
-        launch.monitor = Monitor(launch)
+        wide = plain and not reports and not _needs_clocks(fn) and not _needs_warp(fn) and _lockstep(fn, func)
+        launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
         launch.observe = launch.monitor.observe
     if reports:
         from cute_dialect.interp.profile import Profile
 
         launch.report.profile = Profile(reports, launch.threads, launch.smem_size)
         launch.observe = _both(launch.observe, launch.report.profile.observe)
-    alone = launch.observe is None and launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
-    launch.wide = alone and not _needs_warp(fn) and _lockstep(fn, func)
+    alone = plain and launch.observe is None
+    launch.wide = wide or (alone and not _needs_warp(fn) and _lockstep(fn, func))
     template = _registers(fn, values)
     with np.errstate(all="ignore"):
         if launch.wide:
@@ -219,6 +223,10 @@ def _check_bounds(func: Operation, block: Dim3) -> None:
 
 def _needs_warp(fn: Function) -> bool:
     return bool(fn.needs_warp) or any(_needs_warp(f) or f.barriers for f in fn.callees)
+
+
+def _needs_clocks(fn: Function) -> bool:
+    return bool(fn.needs_clocks) or any(_needs_clocks(f) for f in fn.callees)
 
 
 def _both(first: Observer | None, second: Observer) -> Observer:

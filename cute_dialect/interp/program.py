@@ -191,6 +191,7 @@ class Function:
         self.leaves: list[Leaf] = []
         self.barriers: list[Operation] = []
         self.needs_warp: list[str] = []
+        self.needs_clocks: list[str] = []  # what orders threads other than barriers of whole blocks
         self.collective = False
         self.callees: list[Function] = []
         self.allocas: list[Allocation] = []  # in its frame

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cute_dialect.interp.wgmma import Instruction, Warpgroup
 
 _ASYNC, _ATOMIC = 1, 2
-_WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
+WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
 
 
 class Monitor:
@@ -121,6 +121,10 @@ class Monitor:
         assert cluster.meeting is not None
         if cluster.meeting.done is not None:
             _leave(g, cluster.meeting.done)
+
+    def barrier(self, g: Group) -> None:
+        """Blocks in lockstep pass a barrier."""
+        raise AssertionError("a warp does not run in lockstep with others")
 
     def warp_sync(self, g: Group) -> None:
         g.clocks.synchronise(g)
@@ -538,7 +542,7 @@ class Monitor:
         note = self._note(g, actor, int(sites[at]), other)
         raise Fault(
             "race",
-            f"{_WORD[kind]} race on {where}: "
+            f"{WORD[kind]} race on {where}: "
             + (self._far(g, lane, other, actor, int(clocks[at])) if outside else self._hint(g, actor, lane)),
             lane,
             (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
@@ -594,4 +598,4 @@ def _next_group(g: Group, lane: int) -> int:
     return 1 + (len(groups.groups) if groups is not None else 0)
 
 
-__all__ = ["Monitor"]
+__all__ = ["WORD", "Monitor"]

@@ -61,7 +61,7 @@ def run_wide(
         _memory_check(launch, n * padded, n * row, memory_limit)
         tid = np.tile(np.arange(padded, dtype=np.int64), n) if n > 1 else np.arange(padded, dtype=np.int64)
         where: int | Array = part[0] if n == 1 else np.repeat(np.array(part, np.int64), padded)
-        smem = shared_buffer(n * row)
+        smem = shared_buffer(n * row, launch.shared_names)
         starts = None if n == 1 or not row else np.repeat(np.arange(n, dtype=np.int64) * row, padded)
         launch.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
         g = Group(launch, where, tid, smem, starts)

@@ -35,6 +35,7 @@ class Shadow:
         self.r_clock = np.zeros((rows, n), np.int32)
         self.r_site = np.full((rows, n), -1, np.int32)
         self.rows: dict[int, int] = {}
+        self.written = False  # of `race_wide`: whether there has been a write
         self.w_cluster: Array | None = None
         self.r_cluster: Array | None = None
 

@@ -32,7 +32,9 @@ class Kernel:
     attrs: str = ""
     options: dict[str, object] = field(default_factory=dict)
 
-    def run(self, body: str | None = None, schedule: str = "round-robin") -> tuple[RunReport, bool]:
+    def run(
+        self, body: str | None = None, schedule: str = "round-robin", width: str = "auto"
+    ) -> tuple[RunReport, bool]:
         """Run the text, or a mutation of it, under all checks; whether its result is right."""
         args, right = self.make()
         module = kernel(self.body if body is None else body, self.params, DSMEM, self.attrs)
@@ -45,6 +47,7 @@ class Kernel:
             cluster=self.cluster,
             dynamic_smem=self.smem,
             schedule=schedule,
+            width=width,
             checks=["race", "oob", "uninit", "sync"],
             step_limit=2_000_000,
         )

@@ -541,10 +541,11 @@ def mutate(b: Broken) -> str:
     return text
 
 
+@pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize("b", CORPUS, ids=lambda b: f"{b.kernel}: {b.name}")
-def test_broken(b: Broken) -> None:
+def test_broken(b: Broken, width: str) -> None:
     with pytest.raises(InterpError) as e:
-        KERNELS[b.kernel].run(mutate(b))
+        KERNELS[b.kernel].run(mutate(b), width=width)
     error = e.value
     assert re.fullmatch(b.kind, error.kind), error
     assert re.search(b.message, str(error)), error

@@ -130,6 +130,8 @@ def emit_barrier(
             return
         _check_whole(g, name)
         if g.launch.wide:
+            if g.launch.monitor is not None:
+                g.launch.monitor.barrier(g)
             if predicate is not None:
                 assert c_leaf is not None
                 hits = (to_lanes(R[predicate], c_leaf, g.lanes) != 0) & g.mask.array
@@ -297,6 +299,8 @@ def _fence(c: FnCompiler, op: Operation) -> None:
     name = op_name(op)
     orders = name in ("nvvm.memory.barrier", "llvm.fence") or name.startswith("nvvm.fence.sc")
     scope = CLUSTER if name.endswith(".cluster") else scope_of_op(op)
+    if orders:
+        c.fn.needs_clocks.append("a fence")
     c.emit(op, fence_step("memory" if orders else "none", scope), pure=False)
 
 

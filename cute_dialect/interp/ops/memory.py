@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.flags import RELAXED
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, Site, load, locate, store
 from cute_dialect.interp.ops.data import enum_word, ints_of
@@ -34,7 +35,7 @@ def _space(leaf: Leaf) -> int:
     return leaf.space
 
 
-def _sites(op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int, Site]]:
+def _sites(c: FnCompiler, op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int, Site]]:
     """One site a leaf, with its byte offset; the alignment is what the op promises at that offset."""
     align = _int_attr(op, "alignment") or t.align
     out: list[tuple[int, Site]] = []
@@ -44,6 +45,8 @@ def _sites(op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int
             a //= 2
         site = Site(leaf, a, space, is_store, op=op)
         order_of_op(op, site)
+        if site.order:
+            c.fn.needs_clocks.append("a volatile or atomic access")
         out.append((off, site))
     return out
 
@@ -68,7 +71,7 @@ def _load(c: FnCompiler, op: Operation) -> None:
     space = _space(c.leaf_of(p))
     t = type_of(op.results[0].type)
     outs = c.defines(op.results[0])
-    sites = _sites(op, t, space, False)
+    sites = _sites(c, op, t, space, False)
     if len(sites) == 1 and sites[0][0] == 0:
         site, d = sites[0][1], outs[0]
 
@@ -93,7 +96,7 @@ def _store(c: FnCompiler, op: Operation) -> None:
     value = op.operands[0]
     vals = c.uses(value)
     p = c.use(op.operands[1])
-    sites = _sites(op, type_of(value.type), _space(c.leaf_of(p)), True)
+    sites = _sites(c, op, type_of(value.type), _space(c.leaf_of(p)), True)
 
     def step(R: Regs, g: Group) -> None:
         base = R[p]
@@ -390,6 +393,8 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     site.atomic = True
     order_of_op(op, site)
     site.observes = used = bool(list(op.results[0].uses))
+    if used or site.order > RELAXED:
+        c.fn.needs_clocks.append("an atomic")
 
     def step(R: Regs, g: Group) -> None:
         R[d] = atomic_lanes(site, g, R[p], R[v], kind, used)
@@ -407,6 +412,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic", op)
     site.atomic = site.observes = True
     order_of_op(op, site)
+    c.fn.needs_clocks.append("an atomic")
 
     def step(R: Regs, g: Group) -> None:
         m = g.mask

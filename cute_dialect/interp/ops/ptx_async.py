@@ -259,6 +259,7 @@ def _barrier(text: Text, s: Statement) -> None:
 
 
 def _fence(text: Text, s: Statement) -> None:
+    text.c.fn.needs_clocks.append("a fence")
     text.emit(s, gpu.fence_step(_fence_kind(s.opcode), scope_of_ptx(s.opcode)))
 
 

@@ -71,6 +71,8 @@ def _load(text: Text, s: Statement) -> None:
     space = text.leaf(slot).space or _space(s.opcode)
     site = Site(leaf, leaf.size, space, False, op=text.op)
     order_of_ptx(s.opcode, site)
+    if site.order:
+        text.c.fn.needs_clocks.append(s.opcode)
     out_leaves = [text.leaf(d) for d in outs]
     guarded = text.guard(s)[0] >= 0
 
@@ -92,6 +94,8 @@ def _store(text: Text, s: Statement) -> None:
     leaf = _vector(element, _count(s.opcode))
     site = Site(leaf, leaf.size, text.leaf(slot).space or _space(s.opcode), True, op=text.op)
     order_of_ptx(s.opcode, site)
+    if site.order:
+        text.c.fn.needs_clocks.append(s.opcode)
     leaves = [text.leaf(v) for v in values]
 
     def step(R: Regs, g: Group) -> None:
@@ -132,6 +136,8 @@ def _atomic(text: Text, s: Statement) -> None:
     site = Site(leaf, leaf.size, text.leaf(slot).space or _space(s.opcode), True, "atomic", text.op)
     site.atomic = True
     order_of_ptx(s.opcode, site)
+    if site.order:
+        text.c.fn.needs_clocks.append(s.opcode)
     leaves = [text.leaf(v) for v in values]
     result = text.slot(s.operands[0]) if returns and s.operands[0] != "_" else -1
     site.observes = result >= 0

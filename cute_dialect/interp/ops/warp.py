@@ -253,6 +253,7 @@ def _elect(c: FnCompiler, op: Operation) -> None:
 def _warp_sync(c: FnCompiler, op: Operation) -> None:
     mask = c.use(op.operands[0])
     c.fn.collective = True
+    c.fn.needs_clocks.append("bar.warp.sync")
 
     def step(R: Regs, g: Group) -> None:
         members(g, R[mask], "nvvm.bar.warp.sync")

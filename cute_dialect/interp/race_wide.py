@@ -1,0 +1,236 @@
+"""Race detection for kernels whose blocks run in lockstep: all threads of many blocks in one numpy operation.
+
+Where nothing but barriers of whole blocks (and the waits of cp.async) orders threads, logical time is one number a
+block: how many barriers it has passed.  Two accesses by different threads of a block are ordered if a barrier stands
+between them, by threads of different blocks never.  So each granule remembers the thread and time of its last write,
+and of the reads since one thread, or that there were several.  What orders in other ways needs `race`.
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.memory import SMEM_ORIGIN
+from cute_dialect.interp.race import WORD, Monitor
+from cute_dialect.interp.shadow import MANY, Shadow
+from cute_dialect.interp.types import round_up
+from cute_dialect.interp.values import Array, Value
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.state import Launch
+
+PENDING = 2**31 - 1  # time of a cp.async that has not been waited for
+_ATOMIC, _COPY = 2, 3
+
+
+class WideMonitor(Monitor):
+    """Watches one launch in lockstep."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self.per_block = launch.threads
+        self.group: Group | None = None
+        self.thread: Array = np.zeros(0, np.int32)  # of each lane, counted through the grid
+        self.time: Array = np.zeros(0, np.int32)  # of each lane: barriers passed
+        self.copies: list[tuple[Shadow, Array, Array, Array]] = []  # pending: granules, lanes, their commit groups
+
+    def _enter(self, g: Group) -> None:
+        """The next blocks begin."""
+        self.group = g
+        self.thread = np.asarray(np.asarray(g.lane_block) * self.per_block + g.lane_tid, np.int32)
+        self.time = np.zeros(g.lanes, np.int32)
+        self.copies = []
+        self.shadows = {k: s for k, s in self.shadows.items() if s.r_cluster is not None}
+
+    def barrier(self, g: Group) -> None:
+        """Blocks pass a barrier."""
+        if self.group is not g:
+            self._enter(g)
+        self.time[g.mask.idx] += 1
+
+    def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        if self.group is not g:
+            self._enter(g)
+        for buf, off, sel in parts:
+            if buf is g.local:
+                continue
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            offs = np.full(len(lanes), off) if isinstance(off, int) else off
+            s = self._shadow(buf)
+            idx = self._granules(s, offs, site)
+            if site.store:
+                self._write(g, s, idx, lanes, site, self.time[lanes])
+                if not site.atomic:
+                    self._together(g, s, idx, lanes, site, buf, offs, value)
+            else:
+                self._read(g, s, idx, lanes, site)
+
+    def _unordered(self, s: Shadow, idx: Array, thread: Array, time: Array) -> Array:
+        """Where the last write is not ordered before an access."""
+        writer, when = s.w_actor[idx], s.w_clock[idx]
+        near = when == time
+        if s.r_cluster is not None:
+            near |= writer // self.per_block != thread // self.per_block
+        return (writer >= 0) & (((writer != thread) & near) | (when == PENDING))
+
+    def _read(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
+        if s.written:
+            bad = self._unordered(s, idx, thread, time)
+            if bad.any():
+                self._fail(g, s, idx, bad, lanes, "read")
+        before = s.r_actor[0, idx]
+        several = (s.r_clock[0, idx] == time) & (before != -1) & (before != thread)
+        s.r_actor[0, idx] = thread
+        several |= s.r_actor[0, idx] != thread
+        if s.r_cluster is not None:
+            block = np.broadcast_to(thread // self.per_block, idx.shape)
+            blocks = s.r_cluster[idx]
+            s.r_cluster[idx] = block
+            far = ((blocks != -1) & (blocks != block)) | (s.r_cluster[idx] != block)
+            if far.any():
+                s.r_cluster[idx[far]] = MANY
+        if several.any():
+            s.r_actor[0, idx[several]] = MANY
+        s.r_clock[0, idx] = time
+        s.r_site[0, idx] = self._number(site)
+
+    def _write(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, when: Array) -> None:
+        thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
+        if s.written:
+            bad = self._unordered(s, idx, thread, time)
+            if site.atomic:
+                bad &= s.w_kind[idx] != _ATOMIC
+            if bad.any():
+                self._fail(g, s, idx, bad, lanes, "write")
+        reader = s.r_actor[0, idx]
+        near = s.r_clock[0, idx] == time
+        bad = (reader != -1) & (reader != thread) & near
+        if s.r_cluster is not None:
+            block, own = s.r_cluster[idx], thread // self.per_block
+            bad = (bad & (block == own)) | ((block != -1) & (block != own))
+            s.r_cluster[idx] = -1
+        if bad.any():
+            self._fail(g, s, idx, bad, lanes, "overwrite")
+        s.written = True
+        s.w_actor[idx] = thread
+        s.w_clock[idx] = when[:, None]
+        s.w_site[idx] = self._number(site)
+        s.w_kind[idx] = _ATOMIC if site.atomic else 0
+        s.r_actor[0, idx] = -1
+
+    def _together(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, buf: Buffer, off: Array, value: Value | None
+    ) -> None:
+        """Threads that write the same place with one store: only lanes of a warp may, and only the same value."""
+        thread = self.thread[lanes][:, None]
+        last = s.w_actor[idx]
+        twice = last != thread
+        if not twice.any():
+            return
+        tid, other = thread % self.per_block, last % self.per_block
+        apart = twice & ((tid // 32 != other // 32) | (thread - tid != last - other))
+        if apart.any():
+            self._fail(g, s, idx, apart, lanes, "write")
+        wide = s.r_cluster is None and g.smem_lane is not None
+        self._same(g, site, buf, lanes, off % round_up(g.smem_size, 1024) if wide else off, value)
+
+    def cp_async(self, g: Group, site: Site, parts: list[Part]) -> None:
+        if self.group is not g:
+            self._enter(g)
+        for buf, off, sel in parts:
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            offs = np.full(len(lanes), off) if isinstance(off, int) else off
+            s = self._shadow(buf)
+            idx = self._granules(s, offs, site)
+            self._write(g, s, idx, lanes, site, np.full(len(lanes), PENDING))
+            s.w_kind[idx] = _COPY
+            self.copies.append((s, idx, lanes, g.copy_seq[lanes].copy()))
+
+    def _refined(self, s: Shadow, before: int) -> None:
+        """The granules of a buffer have become smaller."""
+        k = 1 << (before - s.shift)
+        fine = [(i[:, :, None] * k + np.arange(k)).reshape(len(i), -1) if t is s else i for t, i, _, _ in self.copies]
+        self.copies = [(t, i, lanes, seq) for i, (t, _, lanes, seq) in zip(fine, self.copies)]
+
+    def cp_async_waited(self, g: Group, keep: int | None) -> None:
+        done = np.zeros(g.lanes, np.int64)
+        lanes = g.mask.idx
+        done[lanes] = g.copy_seq[lanes] + (1 if keep is None else -keep)
+        left: list[tuple[Shadow, Array, Array, Array]] = []
+        for s, idx, mine, seq in self.copies:
+            ready = seq < done[mine]
+            if ready.any():
+                s.w_clock[idx[ready]] = self.time[mine[ready]][:, None]
+            if not ready.all():
+                left.append((s, idx[~ready], mine[~ready], seq[~ready]))
+        self.copies = left
+
+    def _granules(self, s: Shadow, off: Array, site: Site) -> Array:
+        before = s.shift
+        idx = s.granules(off, site.nbytes, site.align)
+        if s.shift != before:
+            self._refined(s, before)
+        return idx
+
+    def fence(self, g: Group, kind: str, scope: int) -> None:
+        """No asynchronous proxy and no flags here."""
+
+    # -- reports ------------------------------------------------------------------------------------------------------
+
+    def _fail(self, g: Group, s: Shadow, idx: Array, bad: Array, lanes: Array, kind: str) -> None:
+        i, j = (int(x[0]) for x in np.nonzero(bad))
+        at, lane = int(idx[i, j]), int(lanes[i])
+        overwrite = kind == "overwrite"
+        actor = int((s.r_actor[0] if overwrite else s.w_actor)[at])
+        site = int((s.r_site[0] if overwrite else s.w_site)[at])
+        offset = at << s.shift
+        if s.r_cluster is None and g.smem_lane is not None:
+            offset %= round_up(g.smem_size, 1024)
+        me = int(self.thread[lane])
+        raise Fault(
+            "race",
+            f"{WORD[kind]} race on {s.buf.place(offset)}: {self._why(s, at, me, actor, kind)}",
+            lane,
+            offset + (s.buf.base or SMEM_ORIGIN),
+            (self._who(actor, site),),
+        )
+
+    def _why(self, s: Shadow, at: int, me: int, actor: int, kind: str) -> str:
+        if kind != "overwrite" and int(s.w_kind[at]) == _COPY:
+            own = actor == me
+            return "expected cp.async.wait_group" + ("" if own else " by the thread that issued it, then a barrier")
+        n = self.per_block
+        if actor < 0 or actor // n != me // n:
+            if s.r_cluster is not None and (actor >= 0 or int(s.r_cluster[at]) != me // n):
+                return "nothing orders this access after that of another block"
+            return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+        if actor % n // 32 == me % n // 32:
+            return "expected bar.warp.sync or a barrier between threads of one warp"
+        return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+
+    def _who(self, actor: int, site: int) -> str:
+        verb, op = self.sites[site] if site >= 0 else ("access", None)
+        where = ""
+        if op is not None:
+            where = (op.location or op.text) if isinstance(op, OpInfo) else (location_text(op) or op_text(op))
+        who = "several threads"
+        if actor >= 0:
+            (x, y, _), (gx, gy, _) = self.launch.block, self.launch.grid
+            tid, block = actor % self.per_block, actor // self.per_block
+            who = (
+                f"thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "
+                f"({block % gx}, {block // gx % gy}, {block // (gx * gy)})"
+            )
+        return f"the earlier {verb} is by {who}" + (f" at {where}" if where else "")
+
+
+__all__ = ["WideMonitor"]
