@@ -124,6 +124,25 @@ class WhileOp(scf.WhileOp):
         super().verify_()
 
 
+class IfOp(scf.IfOp):
+    """`scf.if %c -> (T) { … scf.yield %a : T } else { … scf.yield %b : T }`"""
+
+    def verify_(self) -> None:
+        """As upstream: an op with results has both regions, and both yield the results' types."""
+        super().verify_()
+        wanted = list(self.result_types)
+        for word, region in (("then", self.true_region), ("else", self.false_region)):
+            last = region.blocks[-1].last_op if region.blocks else None
+            if last is None and wanted:
+                raise VerifyException(f"expected an {word} region that yields {', '.join(map(str, wanted))}, got none")
+            got = [o.type for o in last.operands] if isinstance(last, scf.YieldOp) else wanted
+            if last is not None and got != wanted:
+                raise VerifyException(
+                    f"expected the {word} region to yield ({', '.join(map(str, wanted))}) as the results say, "
+                    f"got ({', '.join(map(str, got))})"
+                )
+
+
 class ExecuteRegionOp(scf.ExecuteRegionOp):
     """`scf.execute_region -> T [no_inline] { … }`"""
 
@@ -177,4 +196,4 @@ class IndexSwitchOp(scf.IndexSwitchOp):
         )
 
 
-OPS: tuple[type[Operation], ...] = (ForOp, WhileOp, ExecuteRegionOp, IndexSwitchOp)
+OPS: tuple[type[Operation], ...] = (ForOp, WhileOp, IfOp, ExecuteRegionOp, IndexSwitchOp)

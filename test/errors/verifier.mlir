@@ -182,15 +182,6 @@ func.func @f() {
 
 // -----
 
-func.func @f(%c: i1) {
-  "scf.if"(%c) ({
-    "scf.yield"(%c) : (i1) -> ()
-  }, {}) : (i1) -> i32
-  return
-}
-
-// -----
-
 func.func @f(%c: i1, %i: i32) {
   scf.if %c {
     // expected-error @below {{'func.return' op is a terminator, so it must be the last op of its block}}
@@ -210,6 +201,41 @@ func.func @f(%c: i1) {
     scf.yield
 //  ^
     scf.yield
+  }
+  return
+}
+
+// -----
+
+func.func @f(%c: i1, %a: i32) {
+  // expected-error @below {{'scf.if' op expected an else region that yields i32, got none}}
+  %x = scf.if %c -> (i32) {
+//     ^
+    scf.yield %a : i32
+  }
+  return
+}
+
+// -----
+
+func.func @f(%c: i1, %a: i32) {
+  // expected-error @below {{'scf.if' op expected the else region to yield (i32) as the results say, got (i1)}}
+  %x = scf.if %c -> (i32) {
+//     ^
+    scf.yield %a : i32
+  } else {
+    scf.yield %c : i1
+  }
+  return
+}
+
+// -----
+
+func.func @f(%c: i1, %a: i32) {
+  // expected-error @below {{'scf.if' op expected the then region to yield () as the results say, got (i32)}}
+  scf.if %c {
+//^
+    scf.yield %a : i32
   }
   return
 }
