@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig
 from cute_dialect.kernels.gemm_sm90_config import BITS
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, deepest
 from cute_dialect.op.choice import Choice, Problem, few_rows, save
 from cute_dialect.op.gemm import Runner, heuristic
 from cute_dialect.tools.bench_add import BenchError
@@ -78,13 +78,11 @@ def space(element: str = "f16") -> tuple[Choice, ...]:
         found += [Choice(flat._replace(cluster_n=n), parts) for n in (1, 2) for parts in (2, 4)]
         found += [Choice(flat._replace(**small, cluster_n=n), 2) for n in (1, 2)]
     few = SkinnyConfig(element=element, output=output, direct=BITS[output] > 16)
-    sizes = {32: (9, 18), 64: (9, 9), 96: (7, 7), 128: (6, 7), 160: (5, 6), 192: (4, 6), 224: (4, 5)}
     for rows in (64, 128):
-        for columns, (stages_a, stages) in sizes.items():
-            c = few._replace(rows=rows, columns=columns, stages_a=stages_a, stages=stages)
-            found.append(few_rows(c._replace(direct=c.direct or columns == 32)))
-        half = few._replace(rows=rows, columns=128, stages_a=6, stages=6, parts=2)
-        found += [few_rows(half), few_rows(half._replace(columns=64, stages_a=8, stages=9))]
+        for columns in (32, *range(64, 225, 32)):
+            c = few._replace(rows=rows, columns=columns, direct=few.direct or columns == 32)
+            found.append(few_rows(deepest(c)))
+        found += [few_rows(deepest(few._replace(rows=rows, columns=n, parts=2))) for n in (64, 128)]
     return tuple(dict.fromkeys(found))
 
 

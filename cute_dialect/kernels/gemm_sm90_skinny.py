@@ -26,7 +26,7 @@ from cute_dialect.kernels.gemm_sm90_config import BITS, EVICT_FIRST, GemmConfig,
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Fused
 from cute_dialect.kernels.script import Script
 
-__all__ = ["SkinnyConfig", "gemm_sm90_skinny"]
+__all__ = ["SkinnyConfig", "deepest", "gemm_sm90_skinny", "one_wave"]
 
 _SMEM = 232448
 
@@ -147,6 +147,34 @@ class SkinnyConfig(NamedTuple):
             raise ValueError(f"expected chunks of 64 bytes of 16-bit output for TMA stores, got {self}")
         if self.smem_bytes > _SMEM:
             raise ValueError(f"expected at most {_SMEM} bytes of shared memory, got {self.smem_bytes}: fewer stages")
+
+
+def deepest(config: SkinnyConfig) -> SkinnyConfig:
+    """The same with as many stages of A and B as fit, equally many or one more of B.
+
+    >>> deepest(SkinnyConfig(columns=224))[4:6], deepest(SkinnyConfig(rows=64))[4:6]
+    ((4, 5), (14, 14))
+    """
+    room = _SMEM - 2048  # what alignment may take
+    for stages in range(32, 0, -1):
+        for more in (1, 0):
+            found = config._replace(stages_a=stages, stages=stages + more)
+            if found.smem_bytes <= room:
+                return found
+    raise ValueError(f"expected a tile of which two stages fit, got {config}")
+
+
+def one_wave(m: int, n: int, k: int, element: str, output: str, sms: int = 132) -> SkinnyConfig | None:
+    """The configuration whose blocks fill a chip once, or none: for up to 128 rows, and K and N that make it worth it.
+
+    >>> one_wave(128, 28672, 4096, "f16", "f16").columns
+    224
+    """
+    columns = next((c for c in range(64, 225, 32) if -(-n // c) <= sms), 0)
+    if m > 128 or not columns or 3 * -(-n // columns) < 2 * sms or k * BITS[element] < 32768 or BITS[output] != 16:
+        return None
+    live = next((x for x in (16, 32) if m <= x), 0)
+    return deepest(SkinnyConfig(element, output, 64 if m <= 64 else 128, columns, live=live))
 
 
 def gemm_sm90_skinny(config: SkinnyConfig | None = None) -> str:

@@ -4,7 +4,9 @@
 'f16-f16-kk-128x256-c2d'
 >>> choose(Problem(2048, 2048, 2048)).name          # one wave: no cluster
 'f16-f16-kk-128x256-c1'
->>> choose(Problem(128, 8192, 8192)).name           # few tiles, much K: blocks share it
+>>> choose(Problem(128, 8192, 8192)).name           # few rows
+'f16-f16-kk-128x64-y-q9.10-h-r'
+>>> choose(Problem(256, 4096, 8192)).name           # few tiles, much K: blocks share it
 'f16-f16-kk-128x128-c1-q6-s2'
 """
 
@@ -22,9 +24,9 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import BITS
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Hook
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny, one_wave
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
-from cute_dialect.op.choice import Choice, Problem, tuned
+from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -47,9 +49,13 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
 
 def heuristic(problem: Problem, sms: int = 132) -> Choice:
     """From measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave of
-    tiles; no cluster and nothing deferred for one wave; K shared by as many blocks as fill the chip for few tiles.
+    tiles; no cluster and nothing deferred for one wave; for few tiles K shared by as many blocks as fill the chip; for
+    up to 128 rows the kernel for few rows where its blocks fill the chip.
     """
     p = problem
+    few = one_wave(p.m, p.n, p.k, p.element, p.output, sms) if (p.major_a, p.major_b) == ("k", "k") else None
+    if few is not None:
+        return few_rows(few)
     base = GemmConfig(
         element=p.element,
         output=p.output,
