@@ -63,7 +63,10 @@ class _Lexer(MLIRLexer):
         """The next token: names and punctuation by one pattern, everything else as xDSL does."""
         found = _COMMON.match(self.input.content, self.pos)
         if found is None:
-            return super().lex()
+            token = super().lex()
+            if token.kind is MLIRTokenKind.INTEGER_LIT and not token.text.isascii():  # xDSL takes digits of any script
+                raise ParseError(token.span, f"expected digits 0 to 9 in a number, got '{token.text}'")
+            return token
         group = cast("int", found.lastindex)
         start, end = found.span(group)
         self.pos = end

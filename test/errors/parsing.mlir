@@ -250,3 +250,15 @@ func.func @f(%p: !cute.ptr<f32, gmem>) {
 //                     ^
   return
 }
+
+// -----
+
+  // expected-error @below {{expected digits 0 to 9 in a number, got '¼'}}
+  func.func private @f() attributes {a = ¼ : i32}
+//                                       ^
+
+// -----
+
+  // expected-error @below {{expected digits 0 to 9 in a number, got '٣'}}
+  func.func private @f() attributes {a = ٣ : i32}
+//                                       ^
