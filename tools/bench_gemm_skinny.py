@@ -29,19 +29,20 @@ __all__ = ["SHAPES", "SPACE", "build", "run"]
 SHAPES = ((128, 8192, 8192), (64, 8192, 8192), (16, 8192, 8192), (128, 4096, 4096), (128, 28672, 4096))
 """(M, N, K)"""
 _FLAT = GemmConfig(cluster_m=1, deferred=False, serpentine=False, tile=(128, 128, 64), stages=6)
-_WHOLE = SkinnyConfig()
+_WHOLE = SkinnyConfig(stages=10)
 _HALF = SkinnyConfig(columns=128, stages_a=6, stages=6, parts=2)
+_FEW = SkinnyConfig(rows=64, stages_a=14, stages=14)
 SPACE: tuple[Choice | SkinnyConfig, ...] = (
     Choice(_FLAT, 2),
     _WHOLE,
-    _WHOLE._replace(rotate=False),
-    _WHOLE._replace(hint=False),
-    _WHOLE._replace(stages_a=7, stages=14),
+    _WHOLE._replace(l2=128),
     _HALF,
     _HALF._replace(columns=64, stages_a=8, stages=9),
     _WHOLE._replace(columns=224, stages_a=4, stages=5),
-    SkinnyConfig(rows=64, stages_a=13, stages=14),
-    SkinnyConfig(rows=64, stages_a=13, stages=14, live=16),
+    _WHOLE._replace(columns=224, stages_a=4, stages=5, l2=128),
+    _FEW,
+    _FEW._replace(live=16),
+    _FEW._replace(live=16, l2=128),
 )
 _EMPTY = """gpu.module @kernels {
   gpu.func @empty(%x: !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {

@@ -145,7 +145,7 @@ class Operand:
     ``slices``, the part of one block of the cluster; with ``live`` (K-major), only so many of its rows come.
     """
 
-    def __init__(self, c: GemmConfig, rows: int, slices: int, major: str, *, live: int = 0):
+    def __init__(self, c: GemmConfig, rows: int, slices: int, major: str, *, live: int = 0, l2: int = 256):
         k, stages = c.tile[2], c.stages
         self.k_major = major == "k"
         self.batch = c.batch
@@ -175,7 +175,7 @@ class Operand:
             self.where = one_more(self.where, "1@2")
             self.tile_layout = one_more(self.tile_layout, "0")
         extents = ", ".join(map(str, box))
-        self.atom = f"!cute_nvgpu.atom.tma_load<{c.element}, box = ({extents}), swizzle = 128, l2 = 256>"
+        self.atom = f"!cute_nvgpu.atom.tma_load<{c.element}, box = ({extents}), swizzle = 128, l2 = {l2}>"
         d = f"?{{div={128 // c.bits}}}"
         strides = f"{d},1" if self.k_major else f"1,{d}"
         shape = "(?,?)"

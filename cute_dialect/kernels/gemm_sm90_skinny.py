@@ -13,7 +13,7 @@ A and B have rings of their own, filled by a warp each.  Of each ring
 
 >>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
 >>> config.name, config.smem_bytes
-('f16-f16-kk-128x128-y-p2-q3.9-h-r', 229568)
+('f16-f16-kk-128x128-y-p2-q3.9-h', 229568)
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class SkinnyConfig(NamedTuple):
     of B, 128 bytes of K each; ``share``: blocks that share A; ``parts``: blocks that share the K of a tile; ``hint``:
     B leaves the L2 first; ``direct``: results go from registers to memory, not through shared memory and TMA;
     ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros);
-    ``rotate``: blocks begin at different places of K, so that they do not all want the same part of A at once;
-    ``epilogue``: what becomes of the sums.
+    ``l2``: bytes of B that the L2 fetches at once, 64, 128 or 256; ``epilogue``: what becomes of the sums.
     """
 
     element: str = "f16"
@@ -51,7 +50,7 @@ class SkinnyConfig(NamedTuple):
     hint: bool = True
     direct: bool = False
     live: int = 0
-    rotate: bool = True
+    l2: int = 256
     epilogue: Epilogue = Epilogue()
 
     @property
@@ -122,7 +121,7 @@ class SkinnyConfig(NamedTuple):
         options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
         more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
         more += f"-l{self.live}" if self.live else ""
-        more += "-r" if self.rotate else ""
+        more += f"-f{self.l2}" if self.l2 != 256 else ""
         more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         return f"{self.element}-{self.output}-kk-{self.rows}x{self.columns}-y{options}{more}"
 
@@ -135,6 +134,8 @@ class SkinnyConfig(NamedTuple):
             raise ValueError(f"expected 64, 128 or 192 rows and 8 to 256 columns, got {self.rows} x {self.columns}")
         if min(self.stages_a, self.stages) < 2:
             raise ValueError(f"expected two stages or more, got {self.stages_a} and {self.stages}")
+        if self.l2 not in (64, 128, 256):
+            raise ValueError(f"expected 64, 128 or 256 bytes that the L2 fetches at once, got {self.l2}")
         if self.live % 8 or not 0 <= self.live <= self.rows or (self.live and self.share > 1):
             raise ValueError(f"expected live rows in groups of 8 of a tile that is not shared, got {self}")
         if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8:
@@ -246,7 +247,7 @@ class _Skinny:
         self.b, self.c = b, config
         c, base = config, config.base
         self.A_ = Operand(base._replace(stages=c.stages_a), c.rows, c.share, "k", live=c.live)
-        self.B_ = Operand(base, c.columns, 1, "k")
+        self.B_ = Operand(base, c.columns, 1, "k", l2=c.l2)
         self.k = base.tile[2]
         e = c.element
         self.wgmma = f"!cute_nvgpu.atom.wgmma<64x{c.columns}x{256 // base.bits}, (f32,{e},{e},f32), A = smem>"
@@ -304,10 +305,6 @@ class _Skinny:
             self.k_begin = b.let("k_begin", part * self.k_tiles // c.parts)
             self.k_count = b.let("k_count", (part + 1) * self.k_tiles // c.parts - self.k_begin)
         self.neighbour = self.column_tile % c.share if c.share > 1 else None
-        self.k_first: Value | None = None
-        if c.rotate:
-            clusters = b.grid_size("y") // c.cluster
-            self.k_first = b.let("k_first", block // c.cluster * self.k_count // clusters)
         self.m0 = b.let("m0", b.block_id("x") * c.rows)
         self.n0 = b.let("n0", self.column_tile * c.columns)
 
@@ -389,22 +386,14 @@ class _Skinny:
             if isinstance(self.part, Value):
                 mask = mask << b.op("arith.trunci", self.part, type="i16", overflowFlags="#arith.overflow<none>")
             atom = b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"')
-        self.a.fetch(atom, slot, self._k(k_tile), row)
+        self.a.fetch(atom, slot, (k_tile + self.k_begin) * self.k, row)
 
     def _fetch_b(self, slot: Value, k_tile: Value) -> None:
         b = self.b
         atom = b.op("cute.atom.set_value", self.load_b, self.b_.full(slot), field='"tma_bar"')
         if self.c.hint:
             atom = b.op("cute.atom.set_value", atom, b.constant(EVICT_FIRST, "i64"), field='"cache_hint"')
-        self.b_.fetch(atom, slot, self._k(k_tile), self.n0)
-
-    def _k(self, step: Value) -> Value:
-        """Where in K a step is."""
-        b = self.b
-        if self.k_first is not None:
-            step = step + self.k_first
-            step = b.select(step < self.k_count, step, step - self.k_count)
-        return (step + self.k_begin) * self.k
+        self.b_.fetch(atom, slot, (k_tile + self.k_begin) * self.k, self.n0)
 
     # ---------------------------------------------------------------------------------------------- consumers
 
@@ -606,15 +595,15 @@ class _Skinny:
                 b.do("cf.assert", ok, msg=f'"{text}"')
             c.epilogue.checks(b, dict(zip(fused, others)), rows, columns, [])
             load_a = self._map("load", A, f"[{self.A_.part}:1;{self.k}:1]", self.A_.tile_layout, 128)
-            load_b = self._map("load", B, f"[{c.columns}:1;{self.k}:1]", self.B_.tile_layout, 128)
+            load_b = self._map("load", B, f"[{c.columns}:1;{self.k}:1]", self.B_.tile_layout, 128, c.l2)
             tile, layout = f"[16:1;{c.chunk}:1]", f"(16,{c.chunk}):({c.chunk},1)"
             to = C if c.direct else self._map("store", C, tile, layout, self.swizzle)
             grid_y = b.ceil_div(columns, c.columns * c.share) * c.cluster
             grid = (b.ceil_div(rows, c.rows), grid_y, 1)
             b.launch("gemm", [load_a, load_b, to, k_tiles, *others], grid=grid, threads=c.threads)
 
-    def _map(self, kind: str, tensor: Value, tile: str, layout: str, swizzle: int) -> Value:
+    def _map(self, kind: str, tensor: Value, tile: str, layout: str, swizzle: int, l2: int = 256) -> Value:
         b = self.b
         name, boxes = f"cute_nvgpu.make_tma_{kind}", (b.layout(layout), b.tile(tile))
-        atom, _ = b.results(name, tensor, *boxes, swizzle=swizzle, l2=256)
+        atom, _ = b.results(name, tensor, *boxes, swizzle=swizzle, l2=l2)
         return atom

@@ -5,7 +5,7 @@
 >>> choose(Problem(2048, 2048, 2048)).name          # one wave: no cluster
 'f16-f16-kk-128x256-c1'
 >>> choose(Problem(128, 8192, 8192)).name           # few rows
-'f16-f16-kk-128x64-y-q9.10-h-r'
+'f16-f16-kk-128x64-y-q9.10-h'
 >>> choose(Problem(256, 4096, 8192)).name           # few tiles, much K: blocks share it
 'f16-f16-kk-128x128-c1-q6-s2'
 """
