@@ -164,12 +164,12 @@ def run_kernel(
     watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
     plain = launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
-    wide = False
+    wide = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
         from cute_dialect.interp.race import Monitor
         from cute_dialect.interp.race_wide import WideMonitor
 
-        wide = plain and not reports and not _needs_clocks(fn) and not _needs_warp(fn) and _lockstep(fn, func)
+        wide = wide and not _needs_clocks(fn)
         launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
         launch.observe = launch.monitor.observe
     if reports:
@@ -177,8 +177,7 @@ def run_kernel(
 
         launch.report.profile = Profile(reports, launch.threads, launch.smem_size)
         launch.observe = _both(launch.observe, launch.report.profile.observe)
-    alone = plain and launch.observe is None
-    launch.wide = wide or (alone and not _needs_warp(fn) and _lockstep(fn, func))
+    launch.wide = wide
     template = _registers(fn, values)
     with np.errstate(all="ignore"):
         if launch.wide:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Part, Site
+    from cute_dialect.interp.memory import Buffer, Part, Site
 
 _FAR = 1 << 40
 SM_THREADS, SM_BLOCKS, SM_SHARED, SM_REGISTERS = 2048, 32, 233472, 65536
@@ -90,18 +90,28 @@ class Profile:
         self._global: dict[int, _Count] = {}
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
-        """One access of a warp."""
+        """One access of a warp, or of the warps of blocks in lockstep."""
         for buf, off, sel in parts:
             if buf is g.local:
                 continue
             lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            if g.launch.wide and len(lanes):
+                offs = np.full(len(lanes), off) if isinstance(off, int) else off
+                number = np.asarray(g.lane_block) * 32 + g.lane_tid // 32  # at most 32 warps a block
+                starts = np.flatnonzero(np.diff(number[lanes])) + 1
+                for own, at in zip(np.split(g.lane_tid[lanes] % 32, starts), np.split(offs, starts)):
+                    self._access(site, buf, at, own)
+                continue
             if isinstance(off, int):
                 off, lanes = np.array([off]), lanes[:1]
-            if buf.name == "shared memory":
-                if "banks" in self.reports:
-                    self._add(self._shared, site, *bank_transactions(off, lanes, site.nbytes))
-            elif "coalescing" in self.reports:
-                self._add(self._global, site, *sector_transactions(off + buf.base, site.nbytes))
+            self._access(site, buf, off, lanes)
+
+    def _access(self, site: Site, buf: Buffer, off: Array, lanes: Array) -> None:
+        if buf.name == "shared memory":
+            if "banks" in self.reports:
+                self._add(self._shared, site, *bank_transactions(off, lanes, site.nbytes))
+        elif "coalescing" in self.reports:
+            self._add(self._global, site, *sector_transactions(off + buf.base, site.nbytes))
 
     @staticmethod
     def _add(table: dict[int, _Count], site: Site, transactions: int, ideal: int) -> None:
