@@ -171,11 +171,15 @@ def one_wave(m: int, n: int, k: int, element: str, output: str, sms: int = 132) 
     >>> one_wave(128, 28672, 4096, "f16", "f16").columns
     224
     """
-    columns = next((c for c in range(64, 225, 32) if -(-n // c) <= sms), 0)
-    if m > 128 or not columns or 3 * -(-n // columns) < 2 * sms or k * BITS[element] < 32768 or BITS[output] != 16:
+    if m > 128 or k * BITS[element] < 32768 or BITS[output] != 16:
         return None
+    shapes = [(columns, 1) for columns in range(64, 225, 32)] + [(64, 2), (128, 2)]
     live = next((x for x in (16, 32) if m <= x), 0)
-    return deepest(SkinnyConfig(element, output, 64 if m <= 64 else 128, columns, live=live))
+    for columns, parts in shapes:
+        if 2 * sms <= 3 * -(-n // columns) * parts <= 3 * sms:
+            rows = 64 if m <= 64 else 128
+            return deepest(SkinnyConfig(element, output, rows, columns, parts=parts, live=live))
+    return None
 
 
 def gemm_sm90_skinny(config: SkinnyConfig | None = None) -> str:
