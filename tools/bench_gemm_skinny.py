@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm_sm90 import GemmConfig
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.op.gemm import Choice
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare

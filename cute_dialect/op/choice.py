@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig
+from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig
 
 __all__ = ["Choice", "Problem", "TableError", "decode", "encode", "few_rows", "save", "shipped", "table_path", "tuned"]

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import BITS
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Hook
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny, one_wave
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import doctest
+from types import ModuleType
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from cute_dialect.kernels import gemm_sm90_skinny as skinny
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny, one_wave
+from cute_dialect.kernels import gemm_sm90_skinny_config
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.binding import LaunchError
 
@@ -107,5 +110,6 @@ def test_bad_configurations(change: dict[str, object], says: str) -> None:
         gemm_sm90_skinny(BASE._replace(**change))  # type: ignore[arg-type]
 
 
-def test_docstring() -> None:
-    assert doctest.testmod(skinny).failed == 0
+@pytest.mark.parametrize("module", [gemm_sm90_skinny_config, skinny])
+def test_docstring(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
