@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from xdsl.dialects.builtin import VectorType
 
@@ -13,6 +14,8 @@ from cute_dialect.kernels.script import Script
 from cute_dialect.memory_types import MemRefType
 
 __all__ = ["Combine", "RowArithmetic", "lanes_of", "named"]
+
+_T = TypeVar("_T")
 
 Combine = Callable[[Value, Value], Value]
 
@@ -104,10 +107,7 @@ class RowArithmetic:
         element = str(total.type).removesuffix(">").rpartition("x")[2]
         lanes = named(self.registers(element, g), "lanes")
         b.store_vec(total, lanes)
-        parts = [b.load(lanes, i) for i in range(g)]
-        while len(parts) > 1:
-            parts = [combine(parts[i], parts[i + 1]) for i in range(0, len(parts), 2)]
-        return parts[0]
+        return self.tree([b.load(lanes, i) for i in range(g)], combine)
 
     def mapped(self, function: Callable[[Value], Value], values: Value) -> Value:
         """``function`` of the elements of a tensor, by groups and as ``f32``, in new registers."""
@@ -130,6 +130,12 @@ class RowArithmetic:
         with b.for_(0, n) as loop:
             b.store(lanes, loop.iv, function(b.load(lanes, loop.iv)))
         return b.load_vec(lanes)
+
+    def tree(self, items: list[_T], combine: Callable[[_T, _T], _T]) -> _T:
+        """A power of two of items as one."""
+        while len(items) > 1:
+            items = [combine(x, y) for x, y in zip(items[::2], items[1::2])]
+        return items[0]
 
     def add(self, x: Value, y: Value) -> Value:
         """The sum."""

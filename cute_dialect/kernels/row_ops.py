@@ -59,7 +59,7 @@ class RowKernel(RowEmitter):
             total = rest if total is None else total + rest
         assert total is not None
         b.say("By shuffles: the sum of the warp, then of the row; all lanes have it.")
-        (result,) = self.exchange([named(self.over_warp(total, self.add), "of_warp")], self._sums)
+        (result,) = self.exchange([named(self.over_warp(total, self.add), "of_warp")], self._sums, self._added)
         named(result, "of_row")
         if self.narrow:
             result = b.op("arith.truncf", result, type=self.element)
@@ -98,7 +98,11 @@ class RowKernel(RowEmitter):
             m = self.over_lanes(parts[0], self.maximum, lanes)
             return [m, self.over_lanes(parts[1] * self._power(parts[0], m), self.add, lanes)]
 
-        m, total = self.exchange([largest, total], combine)
+        def merge(warps: list[list[Value]]) -> list[Value]:
+            m = self.tree([x[0] for x in warps], self.maximum)
+            return [m, self.tree([x[1] * self._power(x[0], m) for x in warps], self.add)]
+
+        m, total = self.exchange([largest, total], combine, merge)
         b.say("Each is scaled to the sum of the row.")
         by = b.arch("rcp_approx", total)
         if kept is not None:
@@ -120,13 +124,16 @@ class RowKernel(RowEmitter):
         b.say("The mean square, of this thread, of the warp, of the row.")
         squares = [self.over_warp(self.combined(self.values_of(x), n, self.add, square), self.add) for x in lines]
         early = self._early_weights(lines)
-        sums = self.exchange(squares, self._sums)
+        sums = self.exchange(squares, self._sums, self._added)
         by = [b.arch("rsqrt_approx", x * self.f32(1 / self.n) + self.f32(self.eps)) for x in sums]
         weights = early or self._weights()
         self.finish(lines, lambda i, v, w: v * self.splat(by[i], lanes_of(v)) * w[0], weights)
 
     def _sums(self, parts: list[Value], lanes: int) -> list[Value]:
         return [self.over_lanes(x, self.add, lanes) for x in parts]
+
+    def _added(self, warps: list[list[Value]]) -> list[Value]:
+        return [self.tree(list(x), self.add) for x in zip(*warps)]
 
     def _weights(self) -> list[Value]:
         return [self.weight(i) for i in range(self.weight_count)]
@@ -142,18 +149,29 @@ class RowKernel(RowEmitter):
         b.say("Mean and deviations of this thread, of the warp, then of the row.")
         own = [self._over_lanes(self._own(self.values_of(x)), min(32, self.c.threads)) for x in lines]
         early = self._early_weights(lines)
-        n = own[0].elements
-        known = [n] if isinstance(n, Value) else []
+        elements = own[0].elements
+
+        def flat(rows: Sequence[_Moments]) -> list[Value]:
+            last = rows[0].elements
+            return [x for of in rows for x in of[:2]] + ([last] if isinstance(last, Value) else [])
+
+        def rows(parts: list[Value]) -> list[_Moments]:
+            n = parts[-1] if isinstance(elements, Value) else elements
+            return [_Moments(parts[2 * i], parts[2 * i + 1], n) for i in range(len(lines))]
 
         def combine(parts: list[Value], lanes: int) -> list[Value]:
-            for i in range(len(own)):
-                elements = parts[-1] if known else own[i].elements
-                own[i] = self._over_lanes(_Moments(parts[2 * i], parts[2 * i + 1], elements), lanes)
-            more = [own[0].elements] if isinstance(own[0].elements, Value) else []
-            return [x for of in own for x in of[:2]] + more
+            nonlocal elements
+            found = [self._over_lanes(x, lanes) for x in rows(parts)]
+            elements = found[0].elements
+            return flat(found)
 
-        found = self.exchange([x for of in own for x in of[:2]] + known, combine)
-        own = [of._replace(mean=found[2 * i], deviation=found[2 * i + 1]) for i, of in enumerate(own)]
+        def merge(warps: list[list[Value]]) -> list[Value]:
+            nonlocal elements
+            found = [self.tree(list(x), self._merged) for x in zip(*map(rows, warps))]
+            elements = found[0].elements
+            return flat(found)
+
+        own = rows(self.exchange(flat(own), combine, merge))
         by = [b.arch("rsqrt_approx", of.deviation * self.f32(1 / self.n) + self.f32(self.eps)) for of in own]
 
         def normal(i: int, v: Value, w: list[Value]) -> Value:

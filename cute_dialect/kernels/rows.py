@@ -41,13 +41,14 @@ MAX_THREADS, MAX_CLUSTER = 1024, 8
 LONG_ROW = 16384
 """Rows that are longer are in shared memory, for the operations of :data:`LONG`."""
 
-LONG: dict[tuple[str, int], tuple[int, int, int]] = {
-    ("softmax", 16): (512, 64, 1),
-    ("rmsnorm", 16): (512, 64, 1),
-    ("layernorm", 16): (256, 32, 3),
-    ("layernorm", 32): (512, 16, 3),
+LONG: dict[tuple[str, int], tuple[tuple[int, int, int, int], ...]] = {
+    ("softmax", 16): ((512, 64, 1, 1), (256, 64, 1, 8), (1024, 64, 1, 8)),
+    ("rmsnorm", 16): ((512, 64, 1, 8), (1024, 64, 1, 8)),
+    ("layernorm", 16): ((256, 32, 3, 8), (512, 32, 3, 8), (1024, 32, 3, 8)),
+    ("layernorm", 32): ((512, 16, 3, 8),),
 }
-"""Operation and bits of an element: threads of a block, elements that each has of a row, rows together."""
+"""Operation and bits of an element: threads of a block, elements that each has of a row, rows together, blocks of a
+cluster at most; the first that has room."""
 
 
 class RowConfig(NamedTuple):
@@ -105,7 +106,8 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
         threads *= 2
     threads = min(threads, 512)
     cluster = _power_of_two(-(-n // (threads * MOST_VALUES)))
-    if cluster > 1:  # fewer, larger blocks are faster
+    # Fewer, larger blocks are faster, but for LayerNorm.
+    if cluster > MAX_CLUSTER or (cluster > 1 and op != "layernorm"):
         threads, cluster = MAX_THREADS, min(cluster // 2, MAX_CLUSTER)
     if cluster * threads * MOST_VALUES < n:
         most = MAX_CLUSTER * MAX_THREADS * MOST_VALUES
@@ -115,12 +117,10 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
 
 def _long(op: str, bits: int, n: int) -> RowConfig | None:
     """For rows in shared memory; None where that has no room."""
-    threads, values, together = LONG.get((op, bits), (2 * MAX_THREADS, 1, 1))
-    while threads <= MAX_THREADS:
+    for threads, values, together, most in LONG.get((op, bits), ()):
         cluster = _power_of_two(-(-n // (threads * values)))
-        if cluster <= MAX_CLUSTER:
+        if cluster <= most:
             return RowConfig(threads, 1, cluster, 1, together)
-        threads *= 2
     return None
 
 
