@@ -66,8 +66,12 @@ class Im2colMap(NamedTuple):
         return max(128, 8 * self.swizzle)
 
 
-def check_im2col(m: Im2colMap) -> None:
-    """Raise AlgebraError (a TmaError's text) unless some tensor has such a map."""
+def check_im2col(m: Im2colMap, writes: bool = False) -> None:
+    """Raise AlgebraError (a TmaError's text) unless some tensor has such a map; ``writes``: for a store or reduction.
+
+    Base pixels before the first are for loads only: writing from one is an illegal instruction (measured on an H200;
+    the PTX ISA, 9.7.9.27 "cp.async.bulk.tensor", is silent about it).
+    """
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.tensor_map import Im2colMapSpec
 
@@ -75,6 +79,8 @@ def check_im2col(m: Im2colMap) -> None:
         raise AlgebraError(f"expected a lower corner of 1 to 3 numbers (W, H, D), got {m.spatial}")
     if m.pixel_strides and len(m.pixel_strides) != m.spatial:
         raise AlgebraError(f"expected {m.spatial} pixel strides as numbers in a corner, got {len(m.pixel_strides)}")
+    if writes and min(m.lower) < 0:
+        raise AlgebraError(f"expected a lower corner of numbers from 0 on in what is written, got {m.lower}")
     pitch = max(1, 128 // element_bits(m.element))
     try:
         Im2colMapSpec(
@@ -105,6 +111,7 @@ class Im2colAtomType(Data[Im2colMap], CopyAtomType):
     """Base of the three; ``data`` is an :class:`Im2colMap`."""
 
     REDUCES: ClassVar[bool] = False
+    WRITES: ClassVar[bool] = False
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Im2colMap:
@@ -139,7 +146,7 @@ class Im2colAtomType(Data[Im2colMap], CopyAtomType):
                 m = m._replace(pixel_strides=())
             try:
                 element_bits(element)
-                check_im2col(m)
+                check_im2col(m, cls.WRITES)
             except AlgebraError as e:
                 parser.raise_error(str(e), at, parser.pos)
         return m
@@ -160,7 +167,7 @@ class Im2colAtomType(Data[Im2colMap], CopyAtomType):
 
     def verify(self) -> None:
         try:
-            check_im2col(self.data)
+            check_im2col(self.data, self.WRITES)
         except AlgebraError as e:
             raise VerifyException(str(e)) from None
 
@@ -190,24 +197,26 @@ class TmaLoadIm2colType(Im2colAtomType):
 @irdl_attr_definition
 class TmaStoreIm2colType(Im2colAtomType):
     """``!cute_nvgpu.atom.tma_store_im2col<T, channels = 64, …>``: columns of pixels from shared to global memory, in a
-    bulk group.
+    bulk group.  Corners and coordinates are not negative.
 
     Its state: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_store_im2col"
+    WRITES = True
 
 
 @irdl_attr_definition
 class TmaReduceIm2colType(Im2colAtomType):
     """``!cute_nvgpu.atom.tma_reduce_im2col<T, add|min|max|inc|dec|and|or|xor, channels = 64, …>``: columns of pixels of
-    shared memory combined with global memory, atomically, in a bulk group.
+    shared memory combined with global memory, atomically, in a bulk group.  Corners and coordinates are not negative.
 
     Its state: ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_reduce_im2col"
     REDUCES = True
+    WRITES = True
 
 
 ATTRS: list[type[Attribute]] = [TmaLoadIm2colType, TmaStoreIm2colType, TmaReduceIm2colType]

@@ -11,6 +11,11 @@ func.func private @f(!cute_nvgpu.atom.tma_reduce_im2col<f32, max, channels = 32,
 
 // -----
 
+// expected-error @below {{expected a lower corner of numbers from 0 on in what is written, got (-1, 0)}}
+func.func private @f(!cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (-1, 0), upper = (0, 0)>)
+
+// -----
+
 !load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0), upper = (0)>
 !s = !cute.memref<f16, smem, align<128>, "(64,16):(1,64)">
 !c = !cute.coord_tensor<"(0,0,0)", "(64,16):(1@0,1@1)">

@@ -36,9 +36,9 @@ CASES = [
 CHANNELS = 64
 
 
-def words(case: Case) -> str:
-    """What the type of an atom says."""
-    lower = tuple(-p for p in case.padding)
+def words(case: Case, writes: bool = False) -> str:
+    """What the type of an atom says; what is written begins with the first pixel."""
+    lower = tuple(0 if writes else -p for p in case.padding)
     upper = tuple(p - (t - 1) * d for p, t, d in zip(case.padding, case.taps, case.dilation))
     found = [f"channels = {case.channels}", f"pixels = {case.pixels}"]
     found += [f"{k} = ({', '.join(map(str, v))})" for k, v in (("lower", lower), ("upper", upper))]
@@ -89,7 +89,7 @@ def text(case: Case) -> str:
 
 def copy_text(case: Case, tiled: bool) -> str:
     """``@launch(X, Y, Z)``: as :func:`text`, by ``cute.copy`` of all channels at once, or by ``cute.tiled_copy``; what
-    was loaded with offset zero is then stored to Z and added to it, at the same pixels.
+    was loaded with offset zero is then stored to Z and added to it, from the first pixel on.
     """
     from cute_dialect.kernels.builder import Builder
 
@@ -98,8 +98,8 @@ def copy_text(case: Case, tiled: bool) -> str:
     x = f'!cute.memref<f16, gmem, "({",".join("?" * rank)}):(1,{",".join(["?"] * (rank - 1))})">'
     y = f'!cute.memref<f16, gmem, "({n},?):(1,{n})">'
     taps, parts = int(np.prod(case.taps)), CHANNELS // case.channels
-    store = f"!cute_nvgpu.atom.tma_store_im2col<f16, {words(case)}>"
-    reduce = f"!cute_nvgpu.atom.tma_reduce_im2col<f16, add, {words(case)}>"
+    store = f"!cute_nvgpu.atom.tma_store_im2col<f16, {words(case, True)}>"
+    reduce = f"!cute_nvgpu.atom.tma_reduce_im2col<f16, add, {words(case, True)}>"
     bits = {0: "", 64: ", S<2,4,3>", 128: ", S<3,4,3>"}[case.swizzle]
     with b.host("launch", {"X": x, "Y": y, "Z": x}) as (m_x, m_y, m_z):
         atoms = [
@@ -123,6 +123,7 @@ def copy_text(case: Case, tiled: bool) -> str:
         first = tid.eq(0)
         at = b.int_tuple((0, *[-p for p in case.padding], 0))
         tile = b.view(at, f"({CHANNELS},{case.pixels}):(1@0,0)")
+        target = b.view(b.int_tuple((0,) * rank), f"({CHANNELS},{case.pixels}):(1@0,0)")
 
         def copy(a: Value, source: Value, target: Value) -> None:
             if not tiled:
@@ -147,28 +148,28 @@ def copy_text(case: Case, tiled: bool) -> str:
         with b.for_(tid, n, 32) as loop:
             b.store(m_y, (loop.iv, block), b.load(smem, loop.iv))
         with b.if_(b.binary("and", first, block.eq(0))):
-            copy(store_, smem, tile)
+            copy(store_, smem, target)
             b.run("bulk_commit_group")
             b.run("bulk_wait_group", n=0)
-            copy(reduce_, smem, tile)
+            copy(reduce_, smem, target)
             b.run("bulk_commit_group")
             b.run("bulk_wait_group", n=0)
     return b.text()
 
 
-def stored(case: Case, x: np.ndarray) -> np.ndarray:
-    """What Z holds after :func:`copy_text`, of zeros, in the order of X: twice the pixels that tap 0 read."""
+def stored(case: Case, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What Z holds after :func:`copy_text`, of zeros, in the order of X: twice the pixels of tap 0 in ``y``."""
     image = x.T
     z = np.zeros_like(image)
     spans = [
-        range(-p, s + p - (t - 1) * d, step)
+        range(0, s + p - (t - 1) * d, step)
         for s, p, t, d, step in zip(
             case.spatial, case.padding, case.taps, case.dilation, case.stride or (1,) * len(case.spatial)
         )
     ]
-    for pixel in list(itertools.product(range(case.batch), *reversed(spans)))[: case.pixels]:
-        if all(0 <= i < n for i, n in zip(pixel, image.shape)):
-            z[pixel] = 2 * image[pixel]
+    loaded = y[:, 0].reshape(case.pixels, CHANNELS)
+    for i, pixel in enumerate(list(itertools.product(range(case.batch), *reversed(spans)))[: case.pixels]):
+        z[pixel] = 2 * loaded[i]
     return z.T
 
 

@@ -29,7 +29,7 @@ def test_copies_of_columns(case: Case, tiled: bool) -> None:
     z = np.zeros_like(x.T).T
     compile_cute(copy_text(case, tiled), emit="base").kernel("launch")(x, y, z, device="cpu", checks=("race", "uninit"))
     assert np.array_equal(y, want)
-    assert np.array_equal(z, stored(case, x))
+    assert np.array_equal(z, stored(case, x, want))
 
 
 def test_ptx_of_the_copies() -> None:
@@ -98,3 +98,12 @@ def test_an_array_that_tma_cannot_take_is_refused_with_the_reason() -> None:
     y = np.zeros((3, 16 * 64), np.float16)
     with pytest.raises(TensorMapError, match="multiple of 16 bytes, got 130"):
         kernel(narrow.T, y.T, device="cpu")
+
+
+def test_columns_are_not_written_before_the_first_pixel() -> None:
+    """The GPU calls that an illegal instruction."""
+    x, y, _ = arrays(CASES[0], 0, CHANNELS)
+    z = np.zeros_like(x.T).T
+    text = copy_text(CASES[0], False).replace('"(0,0,0)"', '"(0,-1,0)"')
+    with pytest.raises(Exception, match=r"expected coordinates from 0 on in a store of columns, got \(0, -1, 0\)"):
+        compile_cute(text, emit="base").kernel("launch")(x, y, z, device="cpu")

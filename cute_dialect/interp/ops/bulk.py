@@ -348,6 +348,8 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             if bool(tm.pixels) != k.columns:
                 what = "columns of pixels" if tm.pixels else "boxes"
                 raise Fault("tma", f"expected a store of {what}, as the tensor map describes", lane)
+            if k.columns and min(at) < 0:
+                raise Fault("tma", f"expected coordinates from 0 on in a store of columns, got {tuple(at)}", lane)
             n = tm.box_bytes
             block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "TMA store from", 128)
             monitor = g.launch.monitor
