@@ -59,7 +59,7 @@ def choices() -> dict[str, Choice]:
     fp8 = heuristic(Problem(4096, 4096, 4096, element="f8E4M3FN", output="bf16")).config
     found.append(Choice(fp8._replace(tile=(128, 128, 128), promote=True, deferred=False)))
     found += [fused(Problem(*shape)) for shape in SQUARE]
-    found.append(heuristic(Problem(256, 4096, 8192)))  # blocks that share K
+    found.append(heuristic(Problem(256, 2048, 8192)))  # blocks that share K
     return {c.name: c for c in found}
 
 

@@ -6,7 +6,7 @@
 'f16-f16-kk-128x256-c1'
 >>> choose(Problem(128, 8192, 8192)).name           # few rows
 'f16-f16-kk-128x64-y-q9.10-h'
->>> choose(Problem(256, 4096, 8192)).name           # few tiles, much K: blocks share it
+>>> choose(Problem(256, 2048, 8192)).name           # few tiles, much K: blocks share it
 'f16-f16-kk-128x128-c1-q6-s2'
 """
 
@@ -51,7 +51,7 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
 def heuristic(problem: Problem, sms: int = 132) -> Choice:
     """From measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave of
     tiles; no cluster and nothing deferred for one wave; for few tiles K shared by as many blocks as fill the chip; for
-    up to 128 rows the kernel for few rows where its blocks fill the chip.
+    up to 256 rows the kernel for few rows where its blocks fill the chip.
     """
     p = problem
     few = one_wave(p.m, p.n, p.k, p.element, p.output, sms) if (p.major_a, p.major_b) == ("k", "k") else None

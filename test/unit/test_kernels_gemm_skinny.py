@@ -65,9 +65,11 @@ def test_configurations_that_fill_a_chip_once(m: int, n: int, element: str) -> N
 
 
 def test_problems_that_do_not_fill_it() -> None:
-    others = [(129, 8192, 8192), (64, 1024, 8192), (64, 32768, 8192), (64, 8192, 1024)]
+    others = [(129, 8192, 8192), (257, 4096, 8192), (64, 1024, 8192), (64, 32768, 8192), (64, 8192, 1024)]
     assert all(one_wave(*shape, "f16", "f16") is None for shape in others)
     assert one_wave(64, 8192, 8192, "f16", "f32") is None
+    two_tiles = one_wave(256, 4096, 8192, "f16", "f16")
+    assert two_tiles is not None and two_tiles.rows == 128
 
 
 def test_sums_of_parts_are_added_in_one_order() -> None:

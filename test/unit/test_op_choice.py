@@ -136,9 +136,16 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
         return 0.0
 
     def measure(runner: FakeRunner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
-        ours = found.get(runner.choice.name, 100.0)
+        ours = speed(runner)
         return {"name": problem.key, "kernel": "", "ours": ours, "peer": 100.0, "unit": "TFLOP/s", "ratio": ours / 100}
 
+    def in_turns(runners: list[FakeRunner], problem: Problem, runs: int) -> dict[str, float]:
+        return {r.choice.name: 1e6 / found.get(f"final {r.choice.name}", speed(r)) for r in runners}
+
+    def speed(runner: FakeRunner) -> float:
+        return found.get(runner.choice.name, 100.0)
+
+    monkeypatch.setattr(bench_gemm_tune, "in_turns", in_turns)
     monkeypatch.setattr(bench_gemm_tune, "check", check)
     monkeypatch.setattr(bench_gemm_tune, "measure", measure)
     monkeypatch.setattr(bench_gemm_tune, "Runner", FakeRunner)
@@ -164,6 +171,13 @@ def test_the_rule_stays_where_nothing_is_faster_by_a_percent(speeds: dict[str, f
     assert cute_bench.main(["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "--element", "bf16"]) == 0
     problem = Problem(4096, 4096, 4096, "bf16", "bf16")
     assert tuned(GPU) == {problem.key: heuristic(problem)}
+
+
+def test_the_final_decides(speeds: dict[str, float]) -> None:
+    one, two = Choice(GemmConfig(group=16)), Choice(GemmConfig(group=4))
+    speeds.update({one.name: 130.0, two.name: 120.0, f"final {one.name}": 105.0, f"final {two.name}": 108.0})
+    assert cute_bench.main(["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096"]) == 0
+    assert choose(Problem(4096, 4096, 4096), gpu=GPU) == two
 
 
 def test_measuring_alone_saves_nothing(speeds: dict[str, float]) -> None:
