@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -210,6 +209,8 @@ def save(gpu: str, found: Mapping[str, tuple[Choice, float]], path: Path | None 
     """Add to the user's table (or the one at ``path``): the choice and TFLOP/s of each problem's key.  The file is
     replaced as a whole, so that who reads it meanwhile sees the old one or the new one.
     """
+    import tempfile
+
     path = path or table_path(gpu)
     entries = read(path)
     entries |= {k: {"kernel": encode(choice), "tflops": round(speed, 1)} for k, (choice, speed) in found.items()}
