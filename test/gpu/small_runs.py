@@ -68,9 +68,22 @@ def gemms(folder: str) -> None:
     for name, choice in choices().items():
         runner = Runner(choice, load(os.path.join(folder, name)))
         shape = (136, 520, 2048 if choice.parts > 1 else 208)
+        if choice.skinny is not None:
+            shape = (72, 520, 720)
+        if choice.config.epilogue.active:
+            fused(runner, name)
+            continue
         for integers in (True, False):
             check_gemm(runner, shape, integers=integers, repeats=2)
         print(f"right: gemm {name} {shape}")
+
+
+def fused(runner: Runner, name: str) -> None:
+    a, b, bias = (torch.randn(*shape, device="cuda").half() for shape in ((136, 208), (520, 208), (520,)))
+    out = torch.full((136, 520), float("nan"), device="cuda", dtype=torch.float16)
+    runner(a, b, out, bias)
+    exact = torch.nn.functional.gelu(a.double() @ b.double().T + bias.double())
+    close(out, exact, 0.06, f"gemm {name}")
 
 
 def rows(folder: str) -> None:
