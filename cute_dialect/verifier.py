@@ -19,25 +19,33 @@ from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, op_summary
 from cute_dialect.parsing import one_line, op_name
 
 
-def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False) -> bool:
+class Known:
+    """What earlier verifications found sound: forms of pure ops (class, types, properties), so as not to ask again."""
+
+    def __init__(self) -> None:
+        self.simple: dict[type[Operation], bool] = {}
+        self.sound: set[tuple[object, ...]] = set()
+
+
+def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, known: Known | None = None) -> bool:
     """Check ``op`` and all that is in it; report violations to ``engine``; give whether there were none.
 
     ``show_op`` attaches a note with the op as it is now: of use when passes have rewritten it, so that the source line
-    does not show it any more.
+    does not show it any more.  ``known`` is shared by verifications of the same module after each pass.
     """
     before = engine.errors
-    _Verifier(engine, show_op).op(op)
+    _Verifier(engine, show_op, known or Known()).op(op)
     return engine.errors == before
 
 
 class _Verifier:
-    def __init__(self, engine: DiagnosticEngine, show_op: bool):
+    def __init__(self, engine: DiagnosticEngine, show_op: bool, known: Known):
         self._engine = engine
         self._show_op = show_op
         self._seen: set[Operation] = set()
         self._dominance: dict[Region, dict[Block, set[Block]]] = {}
-        self._simple: dict[type[Operation], bool] = {}
-        self._sound: set[tuple[object, ...]] = set()
+        self._simple = known.simple
+        self._sound = known.sound
 
     def op(self, op: Operation) -> bool:
         """Check an op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""

@@ -33,7 +33,7 @@ from cute_dialect.passes.registry import PASSES, PassInfo, in_scope, load
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 from cute_dialect.printing import ir_text
-from cute_dialect.verifier import verify
+from cute_dialect.verifier import Known, verify
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.ahead import AheadModule
@@ -195,6 +195,8 @@ class Runner:
         self._observers = observers
         self._sources = sources
         self._validator = validator
+        self.known = Known()
+        """What was found sound so far."""
         self.upstream = hand_over
         """Makes the module of upstream from a text and a file name."""
         self.hand_over_seconds = 0.0
@@ -248,7 +250,11 @@ class Runner:
     def _check(self, ir: IR, step: Step, *, verified_next: bool) -> bool:
         if ir.module is None or step.instance is None or ir.upstream is not None:
             return True
-        if self._verify_each and not verified_next and not verify(ir.module, self._engine, show_op=True):
+        if (
+            self._verify_each
+            and not verified_next
+            and not verify(ir.module, self._engine, show_op=True, known=self.known)
+        ):
             return False
         return (not self._legality or self._legal(ir.module, step)) and (
             self._validator is None or self._validate(self._validator, ir.module, step)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
 from cute_dialect.parsing import parse_module
 from cute_dialect.printing import ir_text
-from cute_dialect.verifier import verify
+from cute_dialect.verifier import Known, verify
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.runner import IR, Runner
@@ -59,7 +59,7 @@ def process(
         ir = _parse_upstream(runner, source)
         now = _lap(job, "parse", now)
     else:
-        module = _parse(job, engine, source)
+        module = _parse(job, engine, source, runner.known)
         ir = IR(module, source_names=options.flag(SOURCE_NAMES)) if module is not None else None
     if ir is None:
         return None
@@ -86,7 +86,7 @@ def _lap(job: Job, name: str, since: float) -> float:
     return job.timing.lap(name, since) if job.timing is not None else since
 
 
-def _parse(job: Job, engine: DiagnosticEngine, source: Source) -> ModuleOp | None:
+def _parse(job: Job, engine: DiagnosticEngine, source: Source, known: Known | None = None) -> ModuleOp | None:
     """Parse and verify here, in xDSL."""
     now = perf_counter()
     core_only = job.options.flag("core-only")
@@ -94,7 +94,7 @@ def _parse(job: Job, engine: DiagnosticEngine, source: Source) -> ModuleOp | Non
     now = _lap(job, "parse", now)
     if module is None:
         return None
-    ok = verify(module, engine)
+    ok = verify(module, engine, known=known)
     _lap(job, "verify", now)
     if not ok:
         return None
