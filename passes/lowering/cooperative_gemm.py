@@ -18,9 +18,9 @@ from typing import cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.algebra.int_tuple import shape_to_tile
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
-from cute_dialect.algebra.values import Tile
 from cute_dialect.memory_types import (
     CopyAtomType,
     MemRefType,
@@ -81,7 +81,7 @@ def _matrix_copies(mma: TiledMmaType, operand: str, tile: MemRefType) -> Iterato
     bits = element_bits(tile.element)
     if tile.space != "smem" or bits not in (8, 16, 32):
         return
-    tiler = cast("Tile", tuple([mma.tiled.tile_size[i] for i in OPERAND_MODES[operand]]))
+    tiler = shape_to_tile(tuple([mma.tiled.tile_size[i] for i in OPERAND_MODES[operand]]))
     tv = mma.tiled.layout_tv(operand, mma.atom.row.layout(operand))
     for matrices in (4, 2, 1):
         for transposed in (False, True) if bits == 16 else (False,):
