@@ -168,6 +168,8 @@ class Pass:
     """The help text; without one, the docstring of the class is used."""
     anchor: ClassVar[tuple[str, ...] | None] = None
     Options: ClassVar[type[PassOptions]] = PassOptions
+    counts_changes: ClassVar[bool] = False
+    """Whether every change is counted in a statistic: where none was, nothing needs to be verified again."""
 
     def __init__(self, options: PassOptions | None = None):
         self.options: PassOptions = self.Options() if options is None else options

@@ -49,6 +49,7 @@ class FoldStaticPass(Pass):
     name = "cute-fold-static"
     summary = "replace values with static types by cute.static, remove dead pure ops"
     description = __doc__ or ""
+    counts_changes = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         purity = Purity()

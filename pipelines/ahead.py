@@ -177,14 +177,16 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the 
     import gc
 
     gc.disable()
+    context = None
     try:
-        from cute_dialect.pipelines.upstream import UpstreamModule, import_light
+        from cute_dialect.pipelines.upstream import UpstreamModule, import_light, make_context
 
         import_light()
         warm = UpstreamModule.from_text(_WARM)
         warm.run("base-prepare")
         warm.run("one-shot-convert-to-llvm")
         warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
+        context = make_context()
     except UpstreamError:
         pass  # said when a module comes
     module: UpstreamModule | None = None
@@ -195,7 +197,8 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the 
                 from cute_dialect.pipelines.upstream import UpstreamModule
 
                 text, filename = arguments
-                module = UpstreamModule.from_text(str(text), str(filename))
+                module = UpstreamModule.from_text(str(text), str(filename), context)
+                context = None  # the next module gets its own
                 module.may_abort = True
                 value: object = None
             else:

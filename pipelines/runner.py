@@ -210,14 +210,20 @@ class Runner:
             if self._validator is not None and ir.module is not None and step.instance is not None:
                 self._validator.before(ir.module)
             handed = ir.upstream is not None
+            counted = dict(self.pass_context.statistics)
             start = perf_counter()
             try:
                 ok = self._step(ir, step)
+                same = (
+                    step.instance is not None
+                    and step.instance.counts_changes
+                    and counted == self.pass_context.statistics
+                )
                 middle = perf_counter()
                 following = steps[number] if number < len(steps) else None
                 # Upstream verifies what it is handed, all of it: no need to do so here too.
                 handed_next = ir.module is not None and following is not None and following.instance is None
-                ok = ok and self._check(ir, step, verified_next=handed_next)
+                ok = ok and self._check(ir, step, verified=same or handed_next)
             except (MemoryError, KeyboardInterrupt):
                 raise
             except Exception as e:
@@ -247,14 +253,10 @@ class Runner:
                 return False
         return self._engine.errors == before
 
-    def _check(self, ir: IR, step: Step, *, verified_next: bool) -> bool:
+    def _check(self, ir: IR, step: Step, *, verified: bool) -> bool:
         if ir.module is None or step.instance is None or ir.upstream is not None:
             return True
-        if (
-            self._verify_each
-            and not verified_next
-            and not verify(ir.module, self._engine, show_op=True, known=self.known)
-        ):
+        if self._verify_each and not verified and not verify(ir.module, self._engine, show_op=True, known=self.known):
             return False
         return (not self._legality or self._legal(ir.module, step)) and (
             self._validator is None or self._validate(self._validator, ir.module, step)
