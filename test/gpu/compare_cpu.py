@@ -48,6 +48,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.elementwise import elementwise_add
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+    from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
     from cute_dialect.kernels.rows import row_kernel
     from cute_dialect.kernels.sgemm import sgemm
     from cute_dialect.kernels.transpose import transpose
@@ -61,6 +62,7 @@ def cases() -> Iterator[Case]:
         ]
 
     fp8 = GemmConfig(element="f8E4M3FN", output="bf16", tile=(128, 256, 128))
+    turns = GemmConfig(tile=(128, 128, 64), stages=6, cluster_m=1, deferred=False, schedule="pingpong")
     tf32 = GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False)
     for integers in (True, False):
         data = "integers" if integers else "normal"
@@ -79,12 +81,30 @@ def cases() -> Iterator[Case]:
         yield Case(f"gemm sm_80 f16, {data}", gemm_sm80, "gemm", _gemm(*shape, "float16", "float16", integers=integers))
         for name, config, dtype, out in (
             ("f16", GemmConfig(), "float16", "float16"),
+            ("f16, pingpong", turns, "float16", "float16"),
             ("bf16", GemmConfig(element="bf16", output="bf16"), "bfloat16", "bfloat16"),
             ("e4m3", fp8, "float8_e4m3fn", "bfloat16"),
             ("tf32", tf32, "float32", "float32"),
         ):
             text = lambda c=config: gemm_sm90(c)  # noqa: E731
             yield Case(f"gemm sm_90 {name}, {data}", text, "launch", _gemm(*shape, dtype, out, integers=integers))
+        few = _gemm(72, 264, 720, "float16", "float16", integers=integers)
+        yield Case(f"gemm sm_90 f16, few rows, {data}", gemm_sm90_skinny, "launch", few)
+        if not integers:
+            for op in ("rmsnorm", "layernorm", "softmax"):
+                text = lambda op=op: row_kernel(op, "f16", 32768)  # noqa: E731
+                yield Case(f"row {op} f16 32768, {data}", text, op, _rows(op, 3, 32768))
+
+
+def _rows(op: str, rows: int, n: int) -> Arrays:
+    def arrays(rng: np.random.Generator) -> list[np.ndarray]:
+        x, y = (_matrix(rng, (rows, n), "float16", integers=False) for _ in range(2))
+        weights = [
+            _matrix(rng, (n,), "float16", integers=False) for _ in range({"rmsnorm": 1, "layernorm": 2}.get(op, 0))
+        ]
+        return [x, *weights, y]
+
+    return arrays
 
 
 def build(folder: str) -> None:
