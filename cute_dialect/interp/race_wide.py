@@ -17,7 +17,8 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
 from cute_dialect.interp.memory import SMEM_ORIGIN
-from cute_dialect.interp.race import WORD, Monitor
+from cute_dialect.interp.race import Monitor
+from cute_dialect.interp.race_report import WORD
 from cute_dialect.interp.shadow import MANY, Shadow
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value

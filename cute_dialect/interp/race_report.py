@@ -1,0 +1,148 @@
+"""What is said of a race: who accessed the bytes before, where, and what is missing between the two accesses."""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.clocks import ClusterClocks
+from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.flags import Flags
+from cute_dialect.interp.memory import SMEM_ORIGIN
+from cute_dialect.interp.shadow import MANY, Shadow
+from cute_dialect.interp.values import Array
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Site
+    from cute_dialect.interp.state import Launch
+
+__all__ = ["WORD", "Reporter"]
+
+WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
+
+
+class Reporter:
+    """Numbers the accesses of a launch, and tells of those that race."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.sites: list[tuple[str, Operation | OpInfo | None]] = []
+        self.infos: dict[int, int] = {}
+        self.by_number: list[ClusterClocks] = []
+        self.flags = Flags()
+
+    def _number(self, site: Site) -> int:
+        if site.number < 0:
+            site.number = len(self.sites)
+            self.sites.append((site.verb, site.op))
+        return site.number
+
+    def _of_info(self, info: OpInfo) -> int:
+        got = self.infos.get(id(info))
+        if got is None:
+            got = self.infos[id(info)] = len(self.sites)
+            self.sites.append((info.name, info))
+        return got
+
+    def _note(self, g: Group, actor: int, site: int, other: int = -1) -> str:
+        verb, op = self.sites[site] if site >= 0 else ("access", None)
+        where = ""
+        if isinstance(op, OpInfo):
+            where = op.location or op.text
+        elif op is not None:
+            where = location_text(op) or op_text(op)
+        return f"the earlier {verb} is by {self._actor(g, actor, other)}" + (f" at {where}" if where else "")
+
+    def _actor(self, g: Group, actor: int, other: int) -> str:
+        """Who: an actor of a cluster, by default the own."""
+        if other == MANY:
+            return "several blocks"
+        cluster = g.clocks.cluster if other < 0 else self.by_number[other]
+        if actor == MANY:
+            x, y, _ = self.launch.grid
+            block = cluster.blocks[0]
+            at = f"({block % x}, {block // x % y}, {block // (x * y)})"
+            return "several warps" + (f" of another block, near {at}" if other >= 0 else "")
+        kind = cluster.kind(actor)
+        if kind in ("thread", "cp.async"):
+            t = actor % cluster.threads
+            block, tid = cluster.blocks[t // cluster.padded], t % cluster.padded
+            x, y, _ = self.launch.block
+            gx, gy, _ = self.launch.grid
+            what = "a cp.async of " if kind == "cp.async" else ""
+            return (
+                f"{what}thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "
+                f"({block % gx}, {block // gx % gy}, {block // (gx * gy)})"
+            )
+        name = cluster.names.get(actor, "an asynchronous copy")
+        return f"the copy that signals the {name}" if kind == "mbarrier" else f"the {name}"
+
+    def _report(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        ok: Array,
+        lanes: Array,
+        kind: str,
+        actors: Array,
+        clocks: Array,
+        sites: Array,
+    ) -> None:
+        i, j = (int(x[0]) for x in np.nonzero(~ok))
+        at = int(idx[i, j])
+        actor = int(actors[at])
+        lane = int(lanes[i])
+        where = s.buf.place(at << s.shift)
+        outside = s.w_cluster is not None and _elsewhere(s, at, kind, g)
+        other = -1
+        if outside:
+            held = s.r_cluster if kind == "overwrite" else s.w_cluster
+            other = int(held[at]) if held is not None else -1
+        note = self._note(g, actor, int(sites[at]), other)
+        raise Fault(
+            "race",
+            f"{WORD[kind]} race on {where}: "
+            + (self._far(g, lane, other, actor, int(clocks[at])) if outside else self._hint(g, actor, lane)),
+            lane,
+            (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
+            (note,),
+        )
+
+    def _far(self, g: Group, lane: int, other: int, actor: int, clock: int) -> str:
+        """What is missing between two clusters."""
+        if actor >= 0 and self.flags.only_observed(g, lane, other, actor, clock):
+            return "expected a fence (or .acquire) between the read of the flag and this access"
+        return (
+            "nothing orders this access after that of another block: expected a fence and an atomic, volatile or "
+            "release write of a flag there, and a read of it with a fence or .acquire here"
+        )
+
+    def _hint(self, g: Group, actor: int, lane: int) -> str:
+        cluster = g.clocks.cluster
+        what = cluster.kind(actor) if actor >= 0 else "thread"
+        if what == "mbarrier":
+            return f"expected a wait for the phase of the {cluster.names[actor]} that covers the copy"
+        if what == "cp.async":
+            same = actor - cluster.threads == g.clocks.first + lane
+            return "expected cp.async.wait_group" + ("" if same else " by the thread that issued it, then a barrier")
+        if what == "wgmma":
+            return "expected wgmma.wait_group, and an arrival after it that this thread waits for, before the overwrite"
+        if what.startswith("bulk"):
+            return "expected cp.async.bulk.wait_group by the thread that issued the copy, before this access"
+        if actor >= 0 and actor // 32 == (g.clocks.first + lane) // 32:
+            return "expected bar.warp.sync or a barrier between threads of one warp"
+        return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
+
+
+def _elsewhere(s: Shadow, at: int, kind: str, g: Group) -> bool:
+    assert s.w_cluster is not None and s.r_cluster is not None
+    other = int((s.r_cluster if kind == "overwrite" else s.w_cluster)[at])
+    return other != g.clocks.cluster.number and other != -1
