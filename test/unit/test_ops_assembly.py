@@ -256,7 +256,10 @@ def test_inferred_results_of_the_forms_that_do_not_write_them() -> None:
         ('%n = cute.select (%s) : !cute.shape<"(6,2)"> -> !cute.shape<"2">', "Expected '<'"),
         ('%n = cute.size<[1.5]> (%s) : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">', "integer literal"),
         ('%n = cute.size<[4294967296]> (%s) : (!cute.shape<"(6,2)">) -> !cute.int_tuple<"2">', "32-bit integer"),
-        ('%r = cute.get_scalars<{only_static}> (%s) : !cute.shape<"(6,2)">', "expected no property but only_dynamic, got only_static"),
+        (
+            '%r = cute.get_scalars<{only_static}> (%s) : !cute.shape<"(6,2)">',
+            "expected no property but only_dynamic, got only_static",
+        ),
         ('%r = cute.flatten(%s, %t) : (!cute.shape<"6">) -> !cute.shape<"6">', "expected 2 operand types, got 1"),
         ('%a, %b = cute.get_leaves(%s) : !cute.shape<"(6,(?,2))">', "3 results, but was given 2"),
         ('%l = cute.make_layout(%s, %d) : !cute.layout<"6:1">', "defined above"),
