@@ -243,8 +243,22 @@ class ArchTmaLoadIm2colOp(_Im2colInstruction):
         _expect_rest(rest, ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 2 + m.spatial)
 
 
+class _Im2colWrite(_Im2colInstruction):
+    """From shared to global memory."""
+
+    WANTS = "shared memory"
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
+
+    @classmethod
+    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
+        check_smem(m, types[0], at)
+        _expect_rest(types[1:], ([], [i64]), "an i64 cache hint", at + 1)
+
+
 @cute_op
-class ArchTmaStoreIm2colOp(_Im2colInstruction):
+class ArchTmaStoreIm2colOp(_Im2colWrite):
     """Store the pixels of one instruction, from a base pixel on, in the bulk group at hand; what lies outside is dropped.
 
     Syntax: ``cute_nvgpu.arch.tma_store_im2col(%map, %c, %w [, %h [, %d]], %n, %smem [, %hint : i64]) : (…) -> ()``
@@ -259,19 +273,10 @@ class ArchTmaStoreIm2colOp(_Im2colInstruction):
     args = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaStoreIm2colType
-    WANTS = "shared memory"
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
-
-    @classmethod
-    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
-        check_smem(m, types[0], at)
-        _expect_rest(types[1:], ([], [i64]), "an i64 cache hint", at + 1)
 
 
 @cute_op
-class ArchTmaReduceIm2colOp(_Im2colInstruction):
+class ArchTmaReduceIm2colOp(_Im2colWrite):
     """Combine the pixels of one instruction with global memory, in the bulk group at hand; as ``tma_store_im2col``.
 
     PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
@@ -284,15 +289,6 @@ class ArchTmaReduceIm2colOp(_Im2colInstruction):
     args = var_operand_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaReduceIm2colType
-    WANTS = "shared memory"
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
-
-    @classmethod
-    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
-        check_smem(m, types[0], at)
-        _expect_rest(types[1:], ([], [i64]), "an i64 cache hint", at + 1)
 
 
 @cute_op

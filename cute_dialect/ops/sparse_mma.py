@@ -35,8 +35,18 @@ def expect_sparse(attribute: Attribute) -> None:
         raise AlgebraError(f"operand #0 must be a tiled MMA of a sparse atom, which has an operand E, got {attribute}")
 
 
+class _OfMetadata(MemoryOp):
+    """What is only asked of a sparse tiled MMA."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        if operand_types:
+            expect_sparse(operand_types[0])
+        return super().infer_types(operand_types, properties)
+
+
 @cute_op
-class PartitionEOp(PartitionOp):
+class PartitionEOp(_OfMetadata, PartitionOp):
     """A thread's part of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_E(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -57,14 +67,9 @@ class PartitionEOp(PartitionOp):
     result = result_def()
     traits = traits_def(Pure())
 
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_sparse(operand_types[0])
-        return super().infer_types(operand_types, properties)
-
 
 @cute_op
-class PartitionShapeEOp(PartitionShapeOp):
+class PartitionShapeEOp(_OfMetadata, PartitionShapeOp):
     """The shape of ``partition_E`` of a tensor of that shape; see ``partition_shape_A``."""
 
     name = "cute.tiled.mma.partition_shape_E"
@@ -74,14 +79,9 @@ class PartitionShapeEOp(PartitionShapeOp):
     result = result_def(ShapeType)
     traits = traits_def(Pure())
 
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_sparse(operand_types[0])
-        return super().infer_types(operand_types, properties)
-
 
 @cute_op
-class MakeFragmentEOp(MakeFragmentOp):
+class MakeFragmentEOp(_OfMetadata, MakeFragmentOp):
     """Registers for a partition of the metadata E (or for its shape).
 
     Example:
@@ -95,14 +95,9 @@ class MakeFragmentEOp(MakeFragmentOp):
     result = result_def(MemRefType)
     traits = traits_def(MemoryAllocEffect())
 
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_sparse(operand_types[0])
-        return super().infer_types(operand_types, properties)
-
 
 @cute_op
-class LayoutEOp(LayoutTvOp):
+class LayoutEOp(_OfMetadata, LayoutTvOp):
     """(thread, value) -> column-major index in the tile of words of the metadata E; see ``layout_A_tv``.
 
     Example:
@@ -114,12 +109,6 @@ class LayoutEOp(LayoutTvOp):
     mma = operand_def(TiledMmaType)
     result = result_def(LayoutType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        if operand_types:
-            expect_sparse(operand_types[0])
-        return super().infer_types(operand_types, properties)
 
 
 # ----------------------------------------------------------------------------------------------------------------- gemm
