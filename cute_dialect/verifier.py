@@ -7,12 +7,14 @@ dominance.  Here the first violation in each isolated op (each function) is repo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
-from xdsl.ir import Block, BlockArgument, ErasedSSAValue, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, OptionalDef, VerificationContext
 from xdsl.irdl.operations import irdl_op_verify_regions
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, op_summary
@@ -20,11 +22,47 @@ from cute_dialect.parsing import one_line, op_name
 
 
 class Known:
-    """What earlier verifications found sound: forms of pure ops (class, types, properties), so as not to ask again."""
+    """What earlier verifications found sound, so as not to ask again: forms of ops (class, types, properties).
+
+    A form is looked for by the identity of its attributes first, which passes hand on from op to op: hashing types is
+    most of what the equality of forms costs.
+    """
 
     def __init__(self) -> None:
-        self.simple: dict[type[Operation], bool] = {}
         self.sound: set[tuple[object, ...]] = set()
+        self.identical: dict[tuple[object, ...], tuple[object, ...]] = {}
+        """The same forms with identities in place of attributes; the attributes, so that their identities stay."""
+
+
+class _Kind(NamedTuple):
+    """What the verifier asks of a class of ops."""
+
+    terminates: bool
+    isolated: bool
+    registered: bool
+    by_form: bool
+    """Types and properties alone decide whether an op without regions is sound: ops of this project, and ops without
+    effects."""
+    in_parent: bool
+    """As ``by_form``, but for the class of the op around it."""
+
+
+_IN_PARENT = frozenset({"scf.yield"})
+"""Terminators of which the verifier asks no more than where they stand."""
+
+
+@lru_cache(maxsize=1024)
+def _kind(op_class: type[Operation]) -> _Kind:
+    terminates = op_class.has_trait(IsTerminator, value_if_unregistered=False)
+    own = op_class.name.startswith(("cute.", "cute_nvgpu."))
+    registered = not issubclass(op_class, UnregisteredOp)
+    return _Kind(
+        terminates=terminates,
+        isolated=op_class.has_trait(IsolatedFromAbove, value_if_unregistered=False),
+        registered=registered,
+        by_form=registered and not terminates and (own or op_class.has_trait(NoMemoryEffect)),
+        in_parent=op_class.name in _IN_PARENT,
+    )
 
 
 def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, known: Known | None = None) -> bool:
@@ -42,56 +80,82 @@ class _Verifier:
     def __init__(self, engine: DiagnosticEngine, show_op: bool, known: Known):
         self._engine = engine
         self._show_op = show_op
-        self._seen: set[Operation] = set()
+        self._visible: set[int] = set()
         self._dominance: dict[Region, dict[Block, set[Block]]] = {}
-        self._simple = known.simple
-        self._sound = known.sound
+        self._known = known
 
     def op(self, op: Operation) -> bool:
         """Check an op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""
-        message = self._operands(op) or _structure(op)
+        kind = _kind(type(op))
+        message = None
+        if not self._visible.issuperset(map(id, op.operands)):
+            message = self._operands(op)
+        message = message or _structure(op, kind)
         if message is not None:
             return self._fail(op, message)
-        whole = True
-        message = _itself(op) if op.regions else None
-        if message is not None:
-            return self._fail(op, message)
-        for region in op.regions:
-            for block in region.blocks:
-                message = _block(block)
-                if message is not None:
-                    return self._fail(op, message)
-                for child in block.ops:
-                    if not self.op(child):
-                        if not child.has_trait(IsolatedFromAbove, value_if_unregistered=False):
-                            return False
-                        whole = False
-                    self._seen.add(child)
-        if not whole:
-            return False
-        signature = self._signature(op)
-        if signature is not None and signature in self._sound:
+        regions = op.regions
+        if regions:
+            message = _itself(op)
+            if message is not None:
+                return self._fail(op, message)
+            whole = True
+            for region in regions:
+                for block in region.blocks:
+                    message = _block(block)
+                    if message is not None:
+                        return self._fail(op, message)
+                    inside = self._ops(block)
+                    if inside is None:
+                        return False
+                    whole = whole and inside
+            if not whole:
+                return False
+        elif self._is_known(op, kind):
             return True
         try:
             op.verify_()
         except VerifyException as e:
             return self._fail(op, one_line(str(e)))
-        if signature is not None:
-            self._sound.add(signature)
+        if not regions:
+            self._remember(op, kind)
         return True
 
-    def _signature(self, op: Operation) -> tuple[object, ...] | None:
-        """What alone decides whether a pure op without regions is sound: its class, types and properties."""
-        kind = type(op)
-        simple = self._simple.get(kind)
-        if simple is None:
-            simple = self._simple[kind] = (
-                not isinstance(op, UnregisteredOp) and op.has_trait(Pure) and not op.has_trait(IsTerminator)
-            )
-        if not simple or op.regions or op.successors or op.attributes:
-            return None
-        types = (*[o.type for o in op.operands], *[r.type for r in op.results])
-        return (kind, len(op.results), types, tuple(op.properties.items()))
+    def _ops(self, block: Block) -> bool | None:
+        """Check the ops of a block: whether all are sound; None if one outside an isolated op is not."""
+        visible = self._visible
+        here = [id(a) for a in block.args]
+        visible.update(here)
+        whole = True
+        try:
+            for child in block.ops:
+                if not self.op(child):
+                    if not _kind(type(child)).isolated:
+                        return None
+                    whole = False
+                defined = [id(r) for r in child.results]
+                visible.update(defined)
+                here += defined
+        finally:
+            visible.difference_update(here)
+        return whole
+
+    def _is_known(self, op: Operation, kind: _Kind) -> bool:
+        """Whether an op without regions has a form that was found sound before."""
+        if not (kind.by_form or kind.in_parent) or op.successors or op.attributes:
+            return False
+        key, attributes = _identity(op, kind)
+        if key in self._known.identical:
+            return True
+        if (*key[:3], *op.properties, *attributes) not in self._known.sound:
+            return False
+        self._known.identical[key] = attributes
+        return True
+
+    def _remember(self, op: Operation, kind: _Kind) -> None:
+        if (kind.by_form or kind.in_parent) and not op.successors and not op.attributes:
+            key, attributes = _identity(op, kind)
+            self._known.identical[key] = attributes
+            self._known.sound.add((*key[:3], *op.properties, *attributes))
 
     def _fail(self, op: Operation, message: str) -> bool:
         prefix = f"'{op_name(op)}' op "
@@ -105,16 +169,17 @@ class _Verifier:
 
     def _operands(self, op: Operation) -> str | None:
         for i, value in enumerate(op.operands):
+            if id(value) in self._visible:
+                continue
             if isinstance(value, ErasedSSAValue):
                 return f"operand #{i} was erased"
-            if not (isinstance(value, OpResult) and value.op in self._seen and value.op.parent is op.parent):
-                message = self._dominates(value, op)
-                if message is not None:
-                    return f"operand #{i} {message}"
+            message = self._dominates(value, op)
+            if message is not None:
+                return f"operand #{i} {message}"
         return None
 
     def _dominates(self, value: SSAValue, user: Operation) -> str | None:
-        """Why ``value`` may not be used by ``user``; None if it may."""
+        """Why ``value``, which was not met before in an open block, may not be used by ``user``; None if it may."""
         defined = value.owner if isinstance(value, BlockArgument) else value.owner.parent  # pyright: ignore
         if defined is None:
             return "is defined by an op that is in no block"
@@ -132,8 +197,6 @@ class _Verifier:
         if isinstance(region.parent if region else None, ModuleOp):
             return None  # a graph region: order does not matter
         if block is defined:
-            if isinstance(value, BlockArgument) or value.owner in self._seen:
-                return None
             return "does not dominate this use"
         assert region is not None
         dominators = self._dominance.get(region)
@@ -142,6 +205,14 @@ class _Verifier:
         if block not in dominators or defined in dominators[block]:  # anything goes in a block that is never reached
             return None
         return "does not dominate this use"
+
+
+def _identity(op: Operation, kind: _Kind) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """The form of an op with identities in place of attributes, and the attributes."""
+    properties = op.properties
+    attributes = (*[o.type for o in op.operands], *[r.type for r in op.results], *properties.values())
+    around = type(op.parent_op()) if kind.in_parent else None
+    return (type(op), len(op.results), around, *properties, *map(id, attributes)), attributes
 
 
 def _dominators(region: Region) -> dict[Block, set[Block]]:
@@ -196,29 +267,28 @@ def _itself(op: Operation) -> str | None:
     return None
 
 
-def _structure(op: Operation) -> str | None:
+def _structure(op: Operation, kind: _Kind) -> str | None:
     """What is wrong with successors and terminators, seen from the op."""
     block = op.parent
     region = block.parent if block is not None else None
+    last = op.next_op is None
     if op.successors:
         if block is None or region is None:
             return "has successors but is in no region"
-        if block.last_op is not op:
+        if not last:
             return "has successors, so it must be the last op of its block"
         for successor in op.successors:
             if successor.parent is not region:
                 return "branches to a block of another region"
-    if block is None or region is None or isinstance(op, UnregisteredOp):
+    if block is None or region is None or not kind.registered or last == kind.terminates:
         return None
-    if op.has_trait(IsTerminator):
-        if block.last_op is not op:
-            return "is a terminator, so it must be the last op of its block"
-    elif block.last_op is op:
-        parent = region.parent
-        if region.first_block is not region.last_block:
-            return "ends a block, but is not a terminator"
-        if parent is not None and not parent.has_trait(NoTerminator, value_if_unregistered=True):
-            return f"ends the block of '{op_name(parent)}', but is not a terminator"
+    if kind.terminates:
+        return "is a terminator, so it must be the last op of its block"
+    parent = region.parent
+    if region.first_block is not region.last_block:
+        return "ends a block, but is not a terminator"
+    if parent is not None and not parent.has_trait(NoTerminator, value_if_unregistered=True):
+        return f"ends the block of '{op_name(parent)}', but is not a terminator"
     return None
 
 
