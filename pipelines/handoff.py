@@ -17,26 +17,37 @@ from xdsl.dialects.builtin import FileLineColLoc, UnitAttr, UnknownLoc, Unregist
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from cute_dialect.pipelines.handoff_plan import Plan, chain_text, make_plan
+
 __all__ = ["handoff_text"]
 
 _LONG = 80
 """A struct type whose text is longer is written once, as an alias: accumulators have hundreds of members."""
 
 
-def handoff_text(module: Operation, *, locations: bool = True, retold: Mapping[Attribute, str] | None = None) -> str:
+def handoff_text(
+    module: Operation,
+    *,
+    locations: bool = True,
+    retold: Mapping[Attribute, str] | None = None,
+    reduced: bool = False,
+) -> str:
     """``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it.
 
     ``retold`` gives the text of locations that are to be written otherwise than they are; with it an op without a
-    location says so, where otherwise upstream would take a place in this text.
+    location says so, where otherwise upstream would take a place in this text.  ``reduced``: what is dead is left
+    out, and chains of ``wgmma`` are one op (:mod:`.handoff_plan`); otherwise upstream gets every op as it is.
     """
-    writer = _Writer(locations, retold or {})
+    writer = _Writer(locations, retold or {}, make_plan(module) if reduced else Plan())
     writer.op(module)
     return "".join([*writer.aliases, *writer.parts])
 
 
 class _Writer:
-    def __init__(self, locations: bool, retold: Mapping[Attribute, str]):
+    def __init__(self, locations: bool, retold: Mapping[Attribute, str], plan: Plan):
         self.retold = retold
+        self.left_out = plan.left_out
+        self.chains = plan.chains
         self.parts: list[str] = []
         self.aliases: list[str] = []
         self.values: dict[SSAValue, str] = {}
@@ -77,6 +88,8 @@ class _Writer:
 
     def op(self, op: Operation) -> None:
         """One op with its regions."""
+        if op in self.left_out:
+            return
         values, texts, attribute = self.values, self.texts, self.attribute
         operands, results, attributes = tuple(op.operands), op.results, op.attributes
         name = op.name
@@ -84,6 +97,10 @@ class _Writer:
             assert isinstance(op, UnregisteredOp)
             name = op.op_name.data
             attributes = {k: v for k, v in attributes.items() if k != "op_name__"}
+        if op in self.chains:
+            self.parts.append(chain_text(self.chains[op], self.value_name, attribute, len(values)))
+            self.end(op)
+            return
         line: list[str] = []
         add = line.append
         if results:
@@ -117,10 +134,19 @@ class _Writer:
         types = [texts.get(id(t)) or attribute(t) for t in [o.type for o in operands]]
         given = [texts.get(id(t)) or attribute(t) for t in [r.type for r in results]]
         add(f" : ({', '.join(types)}) -> ({', '.join(given)})")
-        if self.locations and (self.retold or type(op.location) is not UnknownLoc):
-            add(" " + self.location(op.location))
-        add("\n")
         self.parts.append("".join(line))
+        self.end(op)
+
+    def end(self, op: Operation) -> None:
+        """The location of an op, and the end of its line."""
+        if self.locations and (self.retold or type(op.location) is not UnknownLoc):
+            self.parts.append(f" {self.location(op.location)}\n")
+        else:
+            self.parts.append("\n")
+
+    def value_name(self, value: SSAValue) -> str:
+        """The name of a value."""
+        return self.values.setdefault(value, f"%{len(self.values)}")
 
     def region(self, region: Region) -> None:
         """A region; every block has its label, but for an entry block that takes nothing."""

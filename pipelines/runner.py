@@ -314,7 +314,7 @@ class Runner:
             )
             return False
         start = perf_counter()
-        text = handoff_text(ir.module)
+        text = handoff_text(ir.module, reduced=True)
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
         try:
