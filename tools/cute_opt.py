@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -67,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parse_arguments(words)
         if as_program:
-            with methods_made_later():
-                status = _command(options, words, start, as_program)
+            with methods_made_later(), ExitStack() as later:
+                status = _command(options, words, start, later)
         else:
-            status = _command(options, words, start, as_program)
+            status = _command(options, words, start)
         sys.stdout.flush()
     except CommandLineError as e:
         sys.stderr.write(f"cute-opt: error: {e}\nTry 'cute-opt --help'.\n")
@@ -108,7 +109,8 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _command(options: OptOptions, words: Sequence[str], start: float, as_program: bool) -> int:
+def _command(options: OptOptions, words: Sequence[str], start: float, later: ExitStack | None = None) -> int:
+    """What is asked for; ``later``, of a program, holds what :mod:`.quick_start` puts off."""
     if "help" in options.values:
         topic = options.value("help")
         from cute_dialect.tools.opt_help import help_text, pass_help
@@ -122,15 +124,15 @@ def _command(options: OptOptions, words: Sequence[str], start: float, as_program
         sys.stdout.write("".join(text() for name, text in texts.items() if options.flag(name)))
         return 0
     ahead = None
-    if as_program and _goes_upstream(options):
+    if later is not None and _goes_upstream(options):
         from cute_dialect.pipelines.ahead import start as start_ahead
 
         ahead = start_ahead()
-    if as_program:
-        from cute_dialect.tools.quick_start import formats_read_later
+    if later is not None:
+        from cute_dialect.tools.quick_definitions import definitions_made_later
 
-        with formats_read_later():
-            job = Job(options, words, start, ahead)
+        later.enter_context(definitions_made_later())
+        job = Job(options, words, start, ahead)
         if ahead is None and any(step.info.upstream for step in job.steps):
             _import_mlir()
         gc.freeze()

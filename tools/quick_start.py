@@ -1,8 +1,8 @@
 """A quicker start for programs: what a short run never calls is not made.
 
-Half of the time that importing xDSL takes goes into two things of which a run of ``cute-opt`` uses a tenth: compiling
-the methods of its data classes (some 1,100: five for a frozen class), and reading the declarative assembly formats of
-its ops.  :func:`methods_made_later` and :func:`formats_read_later` put both off to the first use.
+Half of the time that importing xDSL takes goes into things of which a run of ``cute-opt`` uses a tenth: compiling the
+methods of its data classes (some 1,100: five for a frozen class), and the definitions of its ops and attributes.
+:func:`methods_made_later`, and :func:`.quick_definitions.definitions_made_later`, put them off to the first use.
 
 For our own programs only, around all that they do; a process that has us as a library never comes here.
 """
@@ -13,13 +13,9 @@ For our own programs only, around all that they do; a process that has us as a l
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from xdsl.irdl import OpDef
-    from xdsl.irdl.declarative_assembly_format import FormatProgram
 
 _CODE = ("name", "args", "body", "globals", "locals", "return_type")
 """The parameters of ``dataclasses._create_fn`` in CPython 3.11 and 3.12 (3.13 compiles a class's methods at once)."""
@@ -50,10 +46,20 @@ def methods_made_later() -> Generator[None]:
         return _later(made, name, parts, more)
 
     dataclasses._create_fn = later
+    dataclasses.inspect = _NoSignature
     try:
         yield
     finally:
         dataclasses._create_fn = made
+        dataclasses.inspect = inspect
+
+
+class _NoSignature:
+    """What :mod:`dataclasses` asks for a signature to make a docstring of, where a class has none."""
+
+    @staticmethod
+    def signature(of: type) -> str:
+        return "(…)"
 
 
 def _later(
@@ -74,35 +80,3 @@ def _later(
     method.__name__ = name
     method.__qualname__ = name
     return method
-
-
-@contextmanager
-def formats_read_later() -> Generator[None]:
-    """Inside, the ``assembly_format`` of an op that is defined is read when an op is first parsed or printed by it."""
-    from xdsl.irdl.declarative_assembly_format import FormatProgram
-
-    read = FormatProgram.from_str
-
-    def later(input: str, op_def: OpDef) -> _Program:
-        return _Program(read, input, op_def)
-
-    FormatProgram.from_str = staticmethod(later)
-    try:
-        yield
-    finally:
-        FormatProgram.from_str = staticmethod(read)
-
-
-class _Program:
-    """Stands for the program of a format until it is needed."""
-
-    def __init__(self, read: Callable[[str, OpDef], FormatProgram], text: str, op_def: OpDef):
-        self._read = read
-        self._text = text
-        self._op_def = op_def
-
-    def __getattr__(self, name: str) -> object:
-        program = self._read(self._text, self._op_def)
-        self.parse = program.parse
-        self.print = program.print
-        return getattr(program, name)

@@ -7,12 +7,13 @@ operand types; lowering runs the same function over payloads whose dynamic leave
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    OpDef,
     OperandDef,
     OptionalDef,
     RangeLengthConstraint,
@@ -50,7 +51,7 @@ class CuteOp(IRDLOperation):
     """Whether a tensor is accepted in place of the first operand (memory half)."""
 
     OPERAND_KINDS: ClassVar[tuple[Kinds | None, ...]]
-    """What each operand may be, set by :func:`cute_op`; ``None`` where it is no value type."""
+    """What each operand may be, from the definition; ``None`` where it is no value type."""
     MIN_OPERANDS: ClassVar[int]
     MAX_OPERANDS: ClassVar[int | None]
     RESULT_KINDS: ClassVar[tuple[Kinds | None, ...]]
@@ -195,13 +196,34 @@ def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
     irdl_op_definition(cls)
     if inherited:
         cls.verify_ = CuteOp.verify_
-    definition = cls.get_irdl_definition()
-    cls.OPERAND_KINDS = tuple(_kinds_of(d) for _, d in definition.operands)
-    cls.RESULT_KINDS = tuple(_kinds_of(d) for _, d in definition.results)
-    cls.MIN_OPERANDS = sum(not isinstance(d, VariadicDef) for _, d in definition.operands)
-    unbounded = any(isinstance(d, VariadicDef) and not isinstance(d, OptionalDef) for _, d in definition.operands)
-    cls.MAX_OPERANDS = None if unbounded else len(definition.operands)
+    for name in _FROM_DEFINITION:
+        setattr(cls, name, _FromDefinition(name))
     return cls
+
+
+class _FromDefinition:
+    """A class variable that is found in the definition of the op when it is first asked for."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __get__(self, op: CuteOp | None, cls: type[CuteOp]) -> object:
+        value = _FROM_DEFINITION[self._name](cls.get_irdl_definition())
+        setattr(cls, self._name, value)
+        return value
+
+
+def _max_operands(definition: OpDef) -> int | None:
+    unbounded = any(isinstance(d, VariadicDef) and not isinstance(d, OptionalDef) for _, d in definition.operands)
+    return None if unbounded else len(definition.operands)
+
+
+_FROM_DEFINITION: Mapping[str, Callable[[OpDef], object]] = {
+    "OPERAND_KINDS": lambda d: tuple(_kinds_of(o) for _, o in d.operands),
+    "RESULT_KINDS": lambda d: tuple(_kinds_of(r) for _, r in d.results),
+    "MIN_OPERANDS": lambda d: sum(not isinstance(o, VariadicDef) for _, o in d.operands),
+    "MAX_OPERANDS": _max_operands,
+}
 
 
 def element_constraint(definition: OperandDef | ResultDef) -> object:

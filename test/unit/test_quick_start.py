@@ -65,41 +65,12 @@ def test_dataclasses_is_as_before_afterwards() -> None:
     assert vars(dataclasses) == before
 
 
-def test_formats_are_read_at_the_first_use() -> None:
-    from xdsl.context import Context
-    from xdsl.dialects.test import Test
-    from xdsl.irdl import AnyAttr, IRDLOperation, irdl_op_definition, operand_def
-    from xdsl.parser import Parser
-    from xdsl.utils.exceptions import ParseError
-
-    with quick_start.formats_read_later():
-
-        @irdl_op_definition
-        class Take(IRDLOperation):
-            name = "test.take"
-            value = operand_def(AnyAttr())
-            assembly_format = "`<` $value `:` type($value) `>` attr-dict"
-
-        @irdl_op_definition
-        class Wrong(IRDLOperation):
-            name = "test.wrong"
-            assembly_format = "$nothing"
-
-    context = Context()
-    context.load_dialect(Test)
-    context.load_op(Take)
-    context.load_op(Wrong)
-    text = '%a = "test.op"() : () -> i32\ntest.take<%a : i32>'
-    module = Parser(context, text).parse_module()
-    assert "test.take<%a : i32>" in str(module)
-    with pytest.raises(ParseError, match="nothing"):
-        Parser(context, "test.wrong").parse_module()
-    with pytest.raises(Exception, match="nothing"):  # and as ever afterwards: when the op is defined
-
-        @irdl_op_definition
-        class AtOnce(IRDLOperation):  # pyright: ignore[reportUnusedClass]
-            name = "test.wrong"
-            assembly_format = "$nothing"
+def test_no_signature_is_made_for_a_docstring() -> None:
+    with quick_start.methods_made_later():
+        base, _ = make()
+    assert base.__doc__ == "Base(…)"
+    base, _ = make()
+    assert base.__doc__ is not None and base.__doc__.startswith("Base(x:")
 
 
 def test_example() -> None:
