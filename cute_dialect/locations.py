@@ -21,16 +21,17 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
 from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from cute_dialect.lexing import QuickParser
 
 _PLACEHOLDER = "\0alias "
 """How the name of a placeholder begins; no text can hold it."""
 
 
-class LocationReader(Parser):
+class LocationReader(QuickParser):
     """What xDSL's parser lacks of locations."""
 
     waiting: dict[str, Span]

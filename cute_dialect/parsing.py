@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FileLineColLoc,
     IntAttr,
+    LocationAttr,
     ModuleOp,
     StringAttr,
     UnknownLoc,
@@ -40,10 +41,11 @@ from xdsl.utils.exceptions import (
     UnregisteredConstructException,
     VerifyException,
 )
-from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import KIND_BY_PUNCTUATION_SPELLING, MLIRLexer, MLIRToken, MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
+from cute_dialect.lexing import QuickLexer, QuickToken
 from cute_dialect.locations import LocationReader
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
@@ -54,42 +56,24 @@ _INTEGER_TYPE = re.compile(r"[su]?i(\d+)")
 _DIV = re.compile(r"\?\s*\{[^}]*?\b(div\s*=)")
 
 
-class _Lexer(MLIRLexer):
-    """xDSL's lexer, with a pattern for strings that does not backtrack (xDSL's: exponential time on an open quote)."""
-
-    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
-
-    def lex(self) -> MLIRToken:
-        """The next token: names and punctuation by one pattern, everything else as xDSL does."""
-        found = _COMMON.match(self.input.content, self.pos)
-        if found is None:
-            token = super().lex()
-            if token.kind is MLIRTokenKind.INTEGER_LIT and not token.text.isascii():  # xDSL takes digits of any script
-                raise ParseError(token.span, f"expected digits 0 to 9 in a number, got '{token.text}'")
-            return token
-        group = cast("int", found.lastindex)
-        start, end = found.span(group)
-        self.pos = end
-        kind = _KINDS[group] or KIND_BY_PUNCTUATION_SPELLING[found[group]]
-        return Token(kind, Span(start, end, self.input))
-
-
-_SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
-_COMMON = re.compile(
-    r"(?:\s++|//[^\n]*+)*+"
-    rf"(?:(%{_SUFFIX})|([a-zA-Z_][a-zA-Z0-9_$.]*+)|([:,()\]\[<>=}}?]|->|{{(?!-#))|(!{_SUFFIX})|(\^{_SUFFIX}))",
+_VALUE = re.compile(r"%([0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)")
+_BLANK = re.compile(r"(?:\s++|//[^\n]*+)*+", re.ASCII)
+_NEXT = re.compile(
+    rf"{_BLANK.pattern}(?:[}}^]|\Z|[a-zA-Z_][a-zA-Z0-9_$]*+\.|"
+    rf"{_VALUE.pattern}(?::[0-9]++)?(?:\s*+,\s*+{_VALUE.pattern}(?::[0-9]++)?)*+\s*+=)",
     re.ASCII,
 )
-"""White space and comments, then one of the tokens that files consist of.  Nothing in it backtracks."""
-_KINDS = (
-    None,
-    MLIRTokenKind.PERCENT_IDENT,
-    MLIRTokenKind.BARE_IDENT,
-    None,
-    MLIRTokenKind.EXCLAMATION_IDENT,
-    MLIRTokenKind.CARET_IDENT,
-)
-"""Group of the pattern -> kind of token; ``None``: punctuation, which says it itself."""
+"""What follows an op that ended on the line before: the end of its block, or the results or the name of another."""
+_MAX_LINE = 2000
+
+
+class _Form(NamedTuple):
+    """An op but for its operands and its place."""
+
+    op_type: type[Operation]
+    operand_types: tuple[Attribute, ...]
+    result_types: tuple[Attribute, ...]
+    properties: Mapping[str, Attribute]
 
 
 class LocatedParser(LocationReader):
@@ -99,7 +83,7 @@ class LocatedParser(LocationReader):
     """
 
     def __init__(self, ctx: Context, source: Source, *, core_only: bool = False):
-        super(Parser, self).__init__(ParserState(_Lexer(Input(source.text, source.name))), ctx)
+        super(Parser, self).__init__(ParserState(QuickLexer(Input(source.text, source.name))), ctx)
         self.ssa_values = {}
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
@@ -112,6 +96,7 @@ class LocatedParser(LocationReader):
         self._known_bodies: dict[tuple[str, bool, str], Attribute] = {}
         self._known_scalars: dict[str, TypeAttribute] = {}
         self._numbers: dict[int, IntAttr] = {}
+        self._forms: dict[str, _Form] = {}
 
     def location(self, offset: int) -> FileLineColLoc:
         """The location attribute of an offset into the text."""
@@ -164,20 +149,35 @@ class LocatedParser(LocationReader):
 
     def parse_operation(self) -> Operation:
         """One op, custom or generic, with the names it binds."""
-        start = self._current_token.span
-        bound = self._parse_op_result_list()
+        start = self._current_token
+        bound = self._results() if start.kind is MLIRTokenKind.PERCENT_IDENT else ()
         name = self._current_token
+        line = self._line(name)
+        op = self._from_form(*line) if line is not None else None
+        if op is None:
+            op, location = self._read_operation(name)
+            if line is not None and location is None:
+                self._keep_form(op, *line)
+        else:
+            location = None
+        op.location = self.location(name.start) if location is None else location
+        if bound:
+            self._bind(bound, op, start)
+        return op
+
+    def _read_operation(self, name: QuickToken) -> tuple[Operation, LocationAttr | None]:
+        """An op from its name on, token by token, and the location written after it."""
         waiting = tuple(self.forward_ssa_references)
         stack = self._parser_state.dialect_stack
         try:
             if self._parse_optional_token(MLIRTokenKind.BARE_IDENT) is not None:
-                op_type = self._op_type(name.text, name.span, custom=True)
+                op_type = self._op_type(name, name.text, custom=True)
                 stack.append(op_type.dialect_name())
                 op = op_type.parse(self)
                 location = self.parse_optional_location()
             else:
                 generic = self.expect(self.parse_optional_str_literal, "expected an operation")
-                op_type = self._op_type(generic, name.span, custom=False)
+                op_type = self._op_type(name, generic, custom=False)
                 stack.append(op_type.dialect_name())
                 op = self._parse_generic_operation(op_type)
                 location = None if isinstance(op.location, UnknownLoc) else op.location
@@ -186,28 +186,101 @@ class LocatedParser(LocationReader):
         except UnregisteredConstructException as e:
             self.raise_error(one_line(str(e)), name.span)
         stack.pop()
-        op.location = self.location(name.span.start) if location is None else location
-        if op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+        if op.regions and op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             self._check_all_defined(waiting)
+        return op, location
 
+    # Most ops of a file are written as another one is, but for the names of their operands.  The rest of such a line
+    # need not be read again.
+
+    def _line(self, name: QuickToken) -> tuple[str, list[str], int] | None:
+        """The text of an op to the end of its line, with the names of values taken out, these names, and the offset of
+        that end.  None if the text does not say all: what ``return`` means depends on where it stands.
+        """
+        if "." not in name.text:
+            return None
+        end = self._source.text.find("\n", name.start, name.start + _MAX_LINE)
+        if end < 0:
+            return None
+        parts = _VALUE.split(self._source.text[name.start : end])
+        return "%".join(parts[::2]), parts[1::2], end
+
+    def _from_form(self, text: str, names: Sequence[str], end: int) -> Operation | None:
+        """The op that such a line stands for, if one with the same text was read before."""
+        form = self._forms.get(text)
+        if form is None or _NEXT.match(self._source.text, end) is None:
+            return None
+        operands: list[SSAValue] = []
+        for name, wanted in zip(names, form.operand_types):
+            values = self.ssa_values.get(name)
+            if values is None or values[0].type != wanted:
+                return None
+            operands.append(values[0])
+        self._resume_from(end)
+        return form.op_type.create(operands=operands, result_types=form.result_types, properties=form.properties)
+
+    def _keep_form(self, op: Operation, text: str, names: Sequence[str], end: int) -> None:
+        """Keep what was read, if it was all on its line, has nothing but operands, types and properties, and each name
+        is the operand at its place.
+        """
+        operands = op.operands
+        if op.regions or op.successors or op.attributes or len(names) != len(operands) or "%#" in text:
+            return
+        if self.pos < end or _BLANK.fullmatch(self._source.text, end, self.pos) is None:
+            return
+        for value_name, operand in zip(names, operands):
+            values = self.ssa_values.get(value_name)
+            if values is None or values[0] is not operand:
+                return
+        types = tuple(operand.type for operand in operands)
+        self._forms[text] = _Form(type(op), types, tuple(r.type for r in op.results), dict(op.properties))
+
+    def _results(self) -> list[tuple[QuickToken, int]]:
+        """``%a, %b:2 =``: the names and how many values each stands for."""
+
+        def one() -> tuple[QuickToken, int]:
+            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "Expected result SSA value!")
+            if self.parse_optional_punctuation(":") is None:
+                return name, 1
+            size = self._parse_token(MLIRTokenKind.INTEGER_LIT, "Expected SSA value tuple size")
+            return name, size.kind.get_int_value(size.span)
+
+        bound = [one()]
+        while self.parse_optional_punctuation(",") is not None:
+            bound.append(one())
+        self.parse_punctuation("=", " after operation result list")
+        return bound
+
+    def _bind(self, bound: Sequence[tuple[QuickToken, int]], op: Operation, start: QuickToken) -> None:
+        """Give the results of an op the names written before it."""
+        values = op.results
         count = sum(size for _, size in bound)
-        if count and count != len(op.results):
-            results = "1 result" if len(op.results) == 1 else f"{len(op.results)} results"
+        if count and count != len(values):
+            results = "1 result" if len(values) == 1 else f"{len(values)} results"
             self.raise_error(
                 f"'{op_name(op)}' has {results}, but {count} are named here", start.start, bound[-1][0].end
             )
         first = 0
-        for span, size in bound:
-            self._register_ssa_definition(span.text[1:], op.results[first : first + size], span)
+        for token, size in bound:
+            name = token.text[1:]
+            if name in self.ssa_values or name in self.forward_ssa_references:
+                self._register_ssa_definition(name, values[first : first + size], token.span)
+            else:
+                self.ssa_values[name] = mine = values[first : first + size]
+                if not name[0].isdigit():
+                    for value in mine:
+                        value.name_hint = name
             first += size
-        return op
 
-    def _op_type(self, name: str, span: Span, *, custom: bool) -> type[Operation]:
+    def _op_type(self, token: QuickToken, name: str, *, custom: bool) -> type[Operation]:
         """The class of an op by its name; without one, an error that says what is there instead."""
         stack = self._parser_state.dialect_stack if custom else ()
         op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
+        if op_type is not None and op_type.name != UnregisteredOp.name:
+            return op_type
+        span = token.span
         dialect, _, rest = name.partition(".")
-        if op_type is not None and issubclass(op_type, UnregisteredOp):
+        if op_type is not None:
             if dialect in set(self.ctx.registered_dialect_names):  # as upstream: only unknown dialects are let through
                 op_type = None
             elif custom:
@@ -238,41 +311,61 @@ class LocatedParser(LocationReader):
     def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> SSAValue:  # pyright: ignore
         """The value of that name; its first use is remembered, in case that no definition follows."""
         name = operand.operand_name
-        if name not in self.ssa_values and name not in self.forward_ssa_references:
-            self._first_use[name] = operand.span
+        values = self.ssa_values.get(name)
+        if values is None:
+            if name not in self.forward_ssa_references:
+                self._first_use[name] = operand.span
+        elif operand.index < len(values) and values[operand.index].type is type:
+            return values[operand.index]
         return super().resolve_operand(operand, type)
 
     # ------------------------------------------------------------------------------------------- types and attributes
 
+    def parse_optional_type(self) -> TypeAttribute | None:
+        """A type, if one is next; one that was read before by its text."""
+        token = self._current_token
+        if token.kind is MLIRTokenKind.BARE_IDENT:
+            known = self._known_scalars.get(token.text)
+            if known is not None:
+                self._consume_token()
+                return known
+        elif token.kind is MLIRTokenKind.EXCLAMATION_IDENT:
+            body = self._body_text(token.text[1:], token.end)
+            found = self._known_bodies.get((token.text[1:], True, body)) if body else None
+            if found is not None:
+                self._resume_from(token.end + len(body))
+                return cast("TypeAttribute", found)
+        return super().parse_optional_type()
+
     def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ):
-        whole = self._body_text(attr_name)
+        whole = self._body_text(attr_name, self.pos)
         known = self._known_bodies.get((attr_name, is_type, whole)) if whole else None
         if known is not None:
-            self._resume_from(self._current_token.span.start + len(whole))
+            self._resume_from(self.pos + len(whole))
             return known
         if "." in attr_name:
             lookup = self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr
             found = lookup(attr_name)
             if found is None or (issubclass(found, UnregisteredAttr) and self._is_cute(attr_name)):
                 self._unknown_attribute(attr_name, is_type)
-        start = self._current_token.span
+        start = self._current_token
         try:
             made = super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
             if whole:
                 self._known_bodies[attr_name, is_type, whole] = made
             return made
         except VerifyException as e:
-            self.raise_error(one_line(str(e)), start.start, max(self._current_token.span.start, start.end))
+            self.raise_error(one_line(str(e)), start.start, max(self.pos, start.end))
 
-    def _body_text(self, name: str) -> str:
-        """The text ``<…>`` of a type or attribute of this project that stands here, if it is simple enough to say where
-        it ends and that its meaning is in the text alone (no alias, nothing nested); else nothing.
+    def _body_text(self, name: str, at: int) -> str:
+        """The text ``<…>`` of a type or attribute of this project that stands at an offset, if it is simple enough to
+        say where it ends and that its meaning is in the text alone (no alias, nothing nested); else nothing.
         """
         if not name.startswith(("cute.", "cute_nvgpu.")) or self._core_only:
             return ""
-        found = _SIMPLE_BODY.match(self.lexer.input.content, self._current_token.span.start)
+        found = _SIMPLE_BODY.match(self._source.text, at)
         return found.group() if found is not None else ""
 
     def _is_cute(self, name: str) -> bool:

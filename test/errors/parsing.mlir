@@ -262,3 +262,21 @@ func.func @f(%p: !cute.ptr<f32, gmem>) {
   // expected-error @below {{expected digits 0 to 9 in a number, got '٣'}}
   func.func private @f() attributes {a = ٣ : i32}
 //                                       ^
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{Expected result SSA value!}}
+  %x, arith.addi %a, %a : i32
+//    ^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{Expected integer as SSA value tuple index}}
+  %x = arith.addi %a#b, %a : i32
+//                  ^
+  return
+}

@@ -47,7 +47,7 @@ UNREACHED: Mapping[str, Sequence[str]] = {
     ),
     "raised for what xDSL's own dialects reject while they are parsed; the ones registered here do not": (
         "parsing.py LocatedParser._parse_dialect_type_or_attribute_body: …",
-        "parsing.py LocatedParser.parse_operation: … #2",
+        "parsing.py LocatedParser._read_operation: … #2",
     ),
     "a module that is verified holds each of its ops in a region": (
         "verifier.py _structure: has successors but is in no region",

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
-from cute_dialect.parsing import _Lexer
+from cute_dialect.lexing import QuickLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*(ROOT / "test" / "examples").glob("*.mlir"), *(ROOT / "test" / "filecheck").rglob("*.mlir")])
@@ -31,7 +31,7 @@ def tokens(lexer: type[MLIRLexer], text: str) -> list[tuple[MLIRTokenKind, int, 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_files(path: Path) -> None:
     text = path.read_text()
-    assert tokens(_Lexer, text) == tokens(MLIRLexer, text)
+    assert tokens(QuickLexer, text) == tokens(MLIRLexer, text)
 
 
 def test_random_text() -> None:
@@ -43,10 +43,10 @@ def test_random_text() -> None:
     ]  # fmt: skip
     for _ in range(3000):
         text = "".join(rng.choice(parts) + rng.choice(["", " "]) for _ in range(rng.randint(1, 8)))
-        assert tokens(_Lexer, text) == tokens(MLIRLexer, text), text
+        assert tokens(QuickLexer, text) == tokens(MLIRLexer, text), text
 
 
 def test_white_space_and_comments_take_linear_time() -> None:
     """Patterns that try every way to split white space would not end."""
-    assert len(tokens(_Lexer, " " * 200_000 + "&")) == 1
-    assert len(tokens(_Lexer, "// \n" * 100_000 + "&")) == 1
+    assert len(tokens(QuickLexer, " " * 200_000 + "&")) == 1
+    assert len(tokens(QuickLexer, "// \n" * 100_000 + "&")) == 1
