@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from xdsl.context import Context
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
 from cute_dialect.extensions import module_of_op, module_of_type
+
+if TYPE_CHECKING:
+    from cute_dialect.upstream.lazy import TableDialect
 
 DialectScope: TypeAlias = Literal["cute", "base", "all"]
 
@@ -28,19 +32,34 @@ class CuteContext(Context):
     """A context that knows ``cute`` and ``cute_nvgpu`` whole, but imports an extension when a name of it is met.
 
     A name that :mod:`.extensions` does not list, and a question for all ops or attributes that there are (the nearest
-    name, in a message), import everything.
+    name, in a message), import everything.  Of a dialect whose classes are made from upstream's tables, those are made
+    that are met.
     """
 
     def load_registered_dialect(self, name: str) -> None:
         """Load a dialect; of ours just the core."""
         if name not in _OWN or self._registered_dialects.get(name) not in (_cute, _cute_nvgpu):
-            super().load_registered_dialect(name)
+            from cute_dialect.upstream.lazy import TableDialect
+
+            factory = self._registered_dialects.get(name)
+            dialect = factory() if factory is not None else None
+            if isinstance(dialect, TableDialect):
+                self._loaded_dialects[name] = self._tables[name] = dialect
+            else:
+                super().load_registered_dialect(name)
             return
         from cute_dialect.dialect import get_core_dialect
 
         dialect = get_core_dialect(name)
         self._loaded_dialects[name] = dialect
         self._add(dialect.operations, dialect.attributes)
+
+    @cached_property
+    def _tables(self) -> dict[str, TableDialect]:
+        """The dialects that make their classes when they are asked for, as far as they are loaded."""
+        from cute_dialect.upstream.lazy import TableDialect
+
+        return {name: d for name, d in self._loaded_dialects.items() if isinstance(d, TableDialect)}
 
     def clone(self) -> Context:
         """A copy; what it loads later is its own."""
@@ -55,8 +74,14 @@ class CuteContext(Context):
 
     def _get_known_op(self, name: str) -> type[Operation] | None:
         found = super()._get_known_op(name)
-        if found is None and self._extend(name, module_of_op(name)):
-            found = self._loaded_ops.get(name)
+        if found is None:
+            prefix, _, rest = name.partition(".")
+            if prefix in self._tables:
+                found = self._tables[prefix].find_op(rest)
+                if found is not None:
+                    self._loaded_ops[name] = found
+            elif self._extend(name, module_of_op(name)):
+                found = self._loaded_ops.get(name)
         return found
 
     def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
@@ -90,12 +115,14 @@ class CuteContext(Context):
         return self._loaded_types.values()
 
     def _load_own(self, name: str) -> None:
-        """See to it that a type or attribute of ours is there."""
-        dialect = name.partition(".")[0]
-        if dialect in _OWN and dialect in self._registered_dialects:
+        """See to it that a type or attribute of ours, or of a table, is there."""
+        dialect, _, rest = name.partition(".")
+        if rest and dialect in self._registered_dialects:
             if dialect not in self._loaded_dialects:
                 self.load_registered_dialect(dialect)
-            if name not in self._loaded_types and name not in self._loaded_attrs:
+            if dialect in self._tables:
+                self._add((), self._tables[dialect].find_attributes(rest))
+            elif dialect in _OWN and name not in self._loaded_types and name not in self._loaded_attrs:
                 self._extend(name, module_of_type(name))
 
     def _extend(self, name: str, module: str | None) -> bool:
@@ -115,6 +142,8 @@ class CuteContext(Context):
             if name in self._loaded_dialects and self._registered_dialects.get(name) in (_cute, _cute_nvgpu):
                 dialect = self._registered_dialects[name]()
                 self._add(dialect.operations, dialect.attributes)
+        for dialect in self._tables.values():
+            self._add(dialect.operations, dialect.attributes)
 
     def _add(self, ops: Iterable[type[Operation]], attributes: Iterable[type[Attribute]]) -> None:
         """Make classes known, those of a dialect that is not registered here (``cute_nvgpu`` alone) aside."""

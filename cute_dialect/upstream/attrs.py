@@ -1,6 +1,7 @@
 """Attributes of the upstream dialects: enums and structures that keep upstream's spelling.
 
-Every attribute class is made from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`. The value is the text
+Every attribute class is made from a row `(mnemonic, style, cases)` of `tables/<dialect>.py`, when it is first asked
+for. The value is the text
 between the brackets, blanks normalised, so that what upstream prints comes back unchanged:
 
     #nvvm.mma_layout<row>            style `<>`     MmaLayout("row")
@@ -11,12 +12,14 @@ between the brackets, blanks normalised, so that what upstream prints comes back
 """
 
 import re
+from collections.abc import Mapping
 from typing import ClassVar, cast
 
 from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from cute_dialect.upstream.lazy import MadeLater
 from cute_dialect.upstream.tables import table
 
 _ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])[#!][A-Za-z_]\w*(?![\w.<])')
@@ -137,24 +140,27 @@ class OpaqueTextAttr(TextAttr, SpacedOpaqueSyntaxAttribute):
     """A `TextAttr` that upstream spells in the opaque form: `#nvvm<shfl_kind bfly>`."""
 
 
-def make_attrs(dialect: str) -> dict[str, type[TextAttr]]:
-    """The attribute classes of `dialect` by mnemonic, made anew: call `attrs` for the shared ones."""
-    made: dict[str, type[TextAttr]] = {}
-    for mnemonic, style, cases in table(dialect).ATTRS:
+def make_attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
+    """The attribute classes of `dialect` by mnemonic, new ones: call `attrs` for the shared ones."""
+    rows = {mnemonic: (style, cases) for mnemonic, style, cases in table(dialect).ATTRS}
+
+    def make(mnemonic: str) -> type[TextAttr]:
+        style, cases = rows[mnemonic]
         base = OpaqueTextAttr if style.startswith(("bare", "raw")) else TextAttr
         camel = "".join(part.capitalize() for part in mnemonic.replace(".", "_").split("_"))
         body = {"name": f"{dialect}.{mnemonic}", "style": style, "cases": tuple(cases.split()), "__module__": __name__}
-        made[mnemonic] = cast("type[TextAttr]", type(camel + "Attr", (base,), body))
-    return made
+        return cast("type[TextAttr]", type(camel + "Attr", (base,), body))
+
+    return MadeLater(rows, make)
 
 
 class _Cache:
-    """Attribute classes by dialect, made on first use."""
+    """Attribute classes by dialect."""
 
-    by_dialect: ClassVar[dict[str, dict[str, type[TextAttr]]]] = {}
+    by_dialect: ClassVar[dict[str, Mapping[str, type[TextAttr]]]] = {}
 
 
-def attrs(dialect: str) -> dict[str, type[TextAttr]]:
+def attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
     """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`; none for arith,
     which has xDSL's.
     """

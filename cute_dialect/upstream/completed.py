@@ -4,6 +4,7 @@ xDSL's classes are kept where they are, so that `xdsl.dialects.arith.AddiOp` bui
 xDSL's text or properties deviate from upstream's, a subclass of xDSL's class takes its place in the parser.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Self, cast
 
@@ -13,8 +14,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attrs
+from cute_dialect.upstream.lazy import MadeLater, TableDialect
 from cute_dialect.upstream.op import FormatOp, make_ops
-from cute_dialect.upstream.tables import OpRow, has_table, table
+from cute_dialect.upstream.tables import OpRow, has_table
 from cute_dialect.upstream.typed import is_vector, scalar_type
 
 _NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "SCF": "Scf", "UB": "UB"}
@@ -68,10 +70,15 @@ class _Select(FormatOp):
             raise VerifyException("expected both values and the result of one type")
 
 
-def _respelled(row: OpRow, theirs: type[Operation], dialect: str) -> type[Operation]:
-    body = {"name": theirs.name, "row": row, "dialect": dialect, "__init__": theirs.__init__, "traits": theirs.traits}
-    base = _Select if row[0] == "select" else FormatOp
-    return cast("type[Operation]", type(theirs.__name__, (base, theirs), body))
+def _respelled(theirs: type[Operation], dialect: str) -> Callable[[OpRow], type[Operation]]:
+    def make(row: OpRow) -> type[Operation]:
+        body = {
+            "name": theirs.name, "row": row, "dialect": dialect, "__init__": theirs.__init__, "traits": theirs.traits,
+        }  # fmt: skip
+        base = _Select if row[0] == "select" else FormatOp
+        return cast("type[Operation]", type(theirs.__name__, (base, theirs), body))
+
+    return make
 
 
 def _complete(name: str) -> Dialect:
@@ -82,14 +89,19 @@ def _complete(name: str) -> Dialect:
         from cute_dialect.upstream import scf_ops
 
         ops |= {op.name.split(".", 1)[1]: op for op in scf_ops.OPS}
-    if has_table(name):
-        for row in table(name).OPS:
-            if row[0] in RESPELLED.get(name, ()) and row[0] in ops:
-                ops[row[0]] = _respelled(row, ops[row[0]], name)
-        known = {a.name for a in found}
-        ops = make_ops(name, without=ops) | ops
-        found += [a for a in attrs(name).values() if a.name not in known]
-    return Dialect(name, list(ops.values()), found)
+    if not has_table(name):
+        return Dialect(name, list(ops.values()), found)
+    known = {a.name.partition(".")[2] for a in found}
+    special = {op: (ops[op].__name__, _respelled(ops[op], name)) for op in RESPELLED.get(name, ()) if op in ops}
+    lacking = make_ops(name, without=ops.keys() - special.keys(), special=special)
+    more = attrs(name)
+    names = (*(op for op in lacking if op not in ops), *ops)
+    return TableDialect(
+        name,
+        MadeLater(names, lambda op: lacking[op] if op in lacking else ops[op]),
+        MadeLater((mnemonic for mnemonic in more if mnemonic not in known), more.__getitem__),
+        found,
+    )
 
 
 def __getattr__(name: str) -> Dialect:

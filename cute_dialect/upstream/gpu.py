@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from cute_dialect.upstream.attrs import attrs
 from cute_dialect.upstream.gpu_func import GPUFuncOp, LaunchOp
+from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.op import FormatOp, TableOp, make_ops
 from cute_dialect.upstream.opaque_types import AsyncTokenType, opaque_types
 
@@ -113,16 +114,16 @@ class PrintfOp(FormatOp):
 OWN = (
     ModuleOp, GPUFuncOp, LaunchOp, LaunchFuncOp, ThreadIdOp, BlockIdOp, BlockDimOp, GridDimOp, ReturnOp, PrintfOp,
 )  # fmt: skip
-OPS = cast("dict[str, type[TableOp]]", make_ops("gpu", OWN))
+OPS = make_ops("gpu", OWN)
 """Every op of the dialect by name without prefix: `OPS["subgroup_reduce"]`."""
 
 FuncOp = GPUFuncOp
-_BY_CLASS = {cls.__name__: cls for cls in OPS.values()}
-GPU = Dialect("gpu", list(OPS.values()), [*opaque_types("gpu"), *attrs("gpu").values()])
+GPU = TableDialect("gpu", OPS, attrs("gpu"), opaque_types("gpu"))
 
 
 def __getattr__(name: str) -> type[TableOp]:
     """The op class `name`, e.g. `gpu.BarrierOp`, `gpu.SubgroupIdOp`."""
-    if name in _BY_CLASS:
-        return _BY_CLASS[name]
+    found = OPS.by_class(name)
+    if found is not None:
+        return found
     raise AttributeError(f"module 'gpu' has no op class '{name}'")

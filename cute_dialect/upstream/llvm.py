@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from cute_dialect.upstream.attrs import attr, attrs
 from cute_dialect.upstream.directives import GEP_DYNAMIC
 from cute_dialect.upstream.infer import container_element
+from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.llvm_func import CallIntrinsicOp, CallOp, FuncOp, GlobalOp
 from cute_dialect.upstream.llvm_types import (
     TYPES,
@@ -317,17 +318,17 @@ OWN = (
     ExtractValueOp, InsertValueOp, PoisonOp, UndefOp, ZeroOp, ConstantOp,
     AddressOfOp, ReturnOp, InlineAsmOp, FuncOp, CallOp, CallIntrinsicOp, GlobalOp,
 )  # fmt: skip
-OPS = cast("dict[str, type[TableOp]]", make_ops("llvm", OWN))
+OPS = make_ops("llvm", OWN)
 """Every op of the dialect by name without prefix: `OPS["intr.fma"]`."""
 
-_BY_CLASS = {cls.__name__: cls for cls in OPS.values()}
-LLVM = Dialect("llvm", list(OPS.values()), [*TYPES, *attrs("llvm").values()])
+LLVM = TableDialect("llvm", OPS, attrs("llvm"), TYPES)
 
 
 def __getattr__(name: str) -> type[TableOp]:
     """The op class `name`, e.g. `llvm.AddrspacecastOp`, `llvm.IntrFmaOp`."""
-    if name in _BY_CLASS:
-        return _BY_CLASS[name]
+    found = OPS.by_class(name)
+    if found is not None:
+        return found
     raise AttributeError(f"module 'llvm' has no op class '{name}'")
 
 

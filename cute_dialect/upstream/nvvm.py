@@ -7,13 +7,16 @@ nvvm.LdmatrixOp(p, num=4, layout="row", shape=nvvm_attr("ld_st_matrix_shape", "m
                 result_types=[struct])
 """
 
+from collections.abc import Callable
 from typing import Any, cast
 
-from xdsl.ir import Attribute, Dialect
+from xdsl.ir import Attribute
 
 from cute_dialect.upstream.attrs import attr, attrs
+from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.nvvm_mma import MmaSyncOp
-from cute_dialect.upstream.op import FormatOp, Operand, TableOp, make_ops
+from cute_dialect.upstream.op import FormatOp, Operand, TableOp, make_ops, row_traits
+from cute_dialect.upstream.tables import OpRow
 
 
 def nvvm_attr(mnemonic: str, text: str = "") -> Attribute:
@@ -35,40 +38,45 @@ class SRegOp(FormatOp):
         super().__init__(result_types=[buildable_type(self.spec().results[0].type_text or "i32")], **extra)
 
 
-def _sreg(class_name: str, register: str) -> type[SRegOp]:
-    return cast(
-        "type[SRegOp]", type(class_name, (SRegOp,), {"name": f"nvvm.read.ptx.sreg.{register}", "__module__": __name__})
-    )
+_REGISTERS = {
+    "ThreadIdXOp": "tid.x",
+    "ThreadIdYOp": "tid.y",
+    "ThreadIdZOp": "tid.z",
+    "BlockIdXOp": "ctaid.x",
+    "BlockIdYOp": "ctaid.y",
+    "BlockIdZOp": "ctaid.z",
+    "BlockDimXOp": "ntid.x",
+    "BlockDimYOp": "ntid.y",
+    "BlockDimZOp": "ntid.z",
+    "GridDimXOp": "nctaid.x",
+    "GridDimYOp": "nctaid.y",
+    "GridDimZOp": "nctaid.z",
+    "LaneIdOp": "laneid",
+    "ClusterIdXOp": "clusterid.x",
+    "ClusterIdYOp": "clusterid.y",
+    "ClusterIdZOp": "clusterid.z",
+    "ClusterDimXOp": "nclusterid.x",
+    "ClusterDimYOp": "nclusterid.y",
+    "ClusterDimZOp": "nclusterid.z",
+    "BlockInClusterIdXOp": "cluster.ctaid.x",
+    "BlockInClusterIdYOp": "cluster.ctaid.y",
+    "BlockInClusterIdZOp": "cluster.ctaid.z",
+    "ClusterDimBlocksXOp": "cluster.nctaid.x",
+    "ClusterDimBlocksYOp": "cluster.nctaid.y",
+    "ClusterDimBlocksZOp": "cluster.nctaid.z",
+    "ClusterRankOp": "cluster.ctarank",
+    "ClusterSizeOp": "cluster.nctarank",
+    "SmIdOp": "smid",
+}
+"""The special registers by the class that reads them."""
 
 
-ThreadIdXOp = _sreg("ThreadIdXOp", "tid.x")
-ThreadIdYOp = _sreg("ThreadIdYOp", "tid.y")
-ThreadIdZOp = _sreg("ThreadIdZOp", "tid.z")
-BlockIdXOp = _sreg("BlockIdXOp", "ctaid.x")
-BlockIdYOp = _sreg("BlockIdYOp", "ctaid.y")
-BlockIdZOp = _sreg("BlockIdZOp", "ctaid.z")
-BlockDimXOp = _sreg("BlockDimXOp", "ntid.x")
-BlockDimYOp = _sreg("BlockDimYOp", "ntid.y")
-BlockDimZOp = _sreg("BlockDimZOp", "ntid.z")
-GridDimXOp = _sreg("GridDimXOp", "nctaid.x")
-GridDimYOp = _sreg("GridDimYOp", "nctaid.y")
-GridDimZOp = _sreg("GridDimZOp", "nctaid.z")
-LaneIdOp = _sreg("LaneIdOp", "laneid")
-ClusterIdXOp = _sreg("ClusterIdXOp", "clusterid.x")
-ClusterIdYOp = _sreg("ClusterIdYOp", "clusterid.y")
-ClusterIdZOp = _sreg("ClusterIdZOp", "clusterid.z")
-ClusterDimXOp = _sreg("ClusterDimXOp", "nclusterid.x")
-ClusterDimYOp = _sreg("ClusterDimYOp", "nclusterid.y")
-ClusterDimZOp = _sreg("ClusterDimZOp", "nclusterid.z")
-BlockInClusterIdXOp = _sreg("BlockInClusterIdXOp", "cluster.ctaid.x")
-BlockInClusterIdYOp = _sreg("BlockInClusterIdYOp", "cluster.ctaid.y")
-BlockInClusterIdZOp = _sreg("BlockInClusterIdZOp", "cluster.ctaid.z")
-ClusterDimBlocksXOp = _sreg("ClusterDimBlocksXOp", "cluster.nctaid.x")
-ClusterDimBlocksYOp = _sreg("ClusterDimBlocksYOp", "cluster.nctaid.y")
-ClusterDimBlocksZOp = _sreg("ClusterDimBlocksZOp", "cluster.nctaid.z")
-ClusterRankOp = _sreg("ClusterRankOp", "cluster.ctarank")
-ClusterSizeOp = _sreg("ClusterSizeOp", "cluster.nctarank")
-SmIdOp = _sreg("SmIdOp", "smid")
+def _sreg(class_name: str) -> Callable[[OpRow], type[SRegOp]]:
+    def make(row: OpRow) -> type[SRegOp]:
+        body = {"name": f"nvvm.{row[0]}", "row": row, "dialect": "nvvm", "traits": row_traits(row[4])}
+        return cast("type[SRegOp]", type(class_name, (SRegOp,), body | {"__module__": __name__}))
+
+    return make
 
 
 class ShflSyncOp(FormatOp):
@@ -98,16 +106,19 @@ class InlinePtxOp(FormatOp):
         super().__init__(ro, rw, predicate, ptxCode=ptx, result_types=list(results))
 
 
-_SREGS = tuple(v for v in list(globals().values()) if isinstance(v, type) and issubclass(v, SRegOp) and v is not SRegOp)
-OPS = cast("dict[str, type[TableOp]]", make_ops("nvvm", (*_SREGS, ShflSyncOp, InlinePtxOp, MmaSyncOp)))
+OPS = make_ops(
+    "nvvm",
+    (ShflSyncOp, InlinePtxOp, MmaSyncOp),
+    special={f"read.ptx.sreg.{register}": (cls, _sreg(cls)) for cls, register in _REGISTERS.items()},
+)
 """Every op of the dialect by name without prefix: `OPS["cp.async.bulk.commit.group"]`."""
 
-_BY_CLASS = {cls.__name__: cls for cls in OPS.values()}
-NVVM = Dialect("nvvm", list(OPS.values()), list(attrs("nvvm").values()))
+NVVM = TableDialect("nvvm", OPS, attrs("nvvm"))
 
 
 def __getattr__(name: str) -> type[TableOp]:
     """The op class `name`, e.g. `nvvm.Barrier0Op`, `nvvm.WgmmaMmaAsyncOp`, `nvvm.MbarrierTryWaitOp`."""
-    if name in _BY_CLASS:
-        return _BY_CLASS[name]
+    found = OPS.by_class(name)
+    if found is not None:
+        return found
     raise AttributeError(f"module 'nvvm' has no op class '{name}'")

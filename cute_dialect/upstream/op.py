@@ -5,8 +5,7 @@
     result_types=[f32] ld = llvm.LoadOp(p, result_types=[vec], alignment=16) op.mask, op.kind, op.res
     operands, attributes and results by upstream's names
 
-A class costs some microseconds to make, against a fraction of a millisecond for an IRDL class, and there are 800 of
-them.
+A class costs 50 microseconds to make, and there are 800 of them, so each is made when it is first asked for.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -29,6 +28,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.upstream.constraints import accepts
+from cute_dialect.upstream.lazy import MadeLater
 from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
 from cute_dialect.upstream.tables import OpRow, table
 
@@ -327,26 +327,53 @@ def class_name(mnemonic: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words) + "Op"
 
 
+class TableOps(MadeLater[TableOp]):
+    """The ops of a dialect by name without dialect; see `make_ops`."""
+
+    def __init__(
+        self, names: Iterable[str], make: Callable[[str], type[TableOp]], class_names: Mapping[str, str]
+    ) -> None:
+        super().__init__(names, make)
+        self._class_names = class_names
+        self._by_class: dict[str, str] | None = None
+
+    def by_class(self, name: str) -> type[TableOp] | None:
+        """The op whose class has a name."""
+        if self._by_class is None:
+            self._by_class = {self._class_names.get(op) or class_name(op): op for op in self}
+        return self[self._by_class[name]] if name in self._by_class else None
+
+
+Special = Mapping[str, tuple[str, Callable[[OpRow], type[Operation]]]]
+"""Ops whose class a function makes of their row, by name without dialect; with the name of the class."""
+
+
 def make_ops(
-    dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = ()
-) -> dict[str, type[Operation]]:
-    """The op classes of `dialect` by name without dialect: those of its table, and `own` in place of theirs; none of
-    `without`.
+    dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = (), special: Special | None = None
+) -> TableOps:
+    """The op classes of `dialect` by name without dialect: those of its table, `own` and `special` in place of theirs;
+    none of `without`. A class is made when it is first asked for.
 
     An own class needs no more than `name`; its row and traits come from the table.
     """
-    found: dict[str, type[Operation]] = {}
+    special = special or {}
     mine = {cls.name.split(".", 1)[1]: cls for cls in own}
-    for row in table(dialect).OPS:
-        if row[0] in without:
-            continue
-        cls = mine.pop(row[0], None)
-        traits = row_traits(row[4])
-        if cls is None:
+    rows = {row[0]: row for row in table(dialect).OPS if row[0] not in without}
+    for name, cls in mine.items():
+        if name in rows and issubclass(cls, TableOp):
+            cls.row, cls.dialect, cls.traits = rows[name], dialect, row_traits(rows[name][4])
+
+    def make(name: str) -> type[TableOp]:
+        if name in mine:
+            made = mine[name]
+        elif name in special:
+            made = special[name][1](rows[name])
+        else:
+            row = rows[name]
             base = FormatOp if row[5] not in (None, "custom") else CustomOp
-            body = {"name": f"{dialect}.{row[0]}", "row": row, "dialect": dialect, "traits": traits}
-            cls = cast("type[Operation]", type(class_name(row[0]), (base,), body))
-        elif issubclass(cls, TableOp):
-            cls.row, cls.dialect, cls.traits = row, dialect, traits
-        found[row[0]] = cls
-    return found | mine
+            body = {"name": f"{dialect}.{name}", "row": row, "dialect": dialect, "traits": row_traits(row[4])}
+            made = type(class_name(name), (base,), body)
+        return cast("type[TableOp]", made)
+
+    names = {name: cls.__name__ for name, cls in mine.items()} | {name: cls for name, (cls, _) in special.items()}
+    return TableOps((*rows, *(name for name in mine if name not in rows)), make, names)

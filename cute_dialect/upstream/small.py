@@ -3,6 +3,7 @@
 from xdsl.ir import Dialect, Operation
 
 from cute_dialect.upstream.attrs import attrs
+from cute_dialect.upstream.lazy import TableDialect
 from cute_dialect.upstream.op import make_ops
 from cute_dialect.upstream.opaque_types import opaque_types
 
@@ -13,7 +14,7 @@ def _make(name: str) -> Dialect:
         from cute_dialect.upstream.vector_transfer import OPS
 
         own = OPS
-    return Dialect(name, list(make_ops(name, own).values()), [*opaque_types(name), *attrs(name).values()])
+    return TableDialect(name, make_ops(name, own), attrs(name), opaque_types(name))
 
 
 def __getattr__(name: str) -> Dialect:
