@@ -261,3 +261,32 @@ def test_the_quadratic_pattern_is_left_out() -> None:
     usual.run("canonicalize")
     assert "-> (f32, f32)" in prepared.text()
     assert "-> (f32, f32)" not in usual.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "passes"),
+    [
+        ("func.func @f() { return }", "", False),
+        ("func.func @f(%v: vector<2xf32>) { %0 = vector.extract %v[0] : f32 from vector<2xf32> return }", "", True),
+        ("func.func @f() { return }", "canonicalize", True),
+    ],
+    ids=["none", "some", "who knows"],
+)
+def test_passes_over_vectors_run_where_there_may_be_some(
+    monkeypatch: pytest.MonkeyPatch, text: str, before: str, passes: bool
+) -> None:
+    m = UpstreamModule.from_text(text)
+    if before:
+        m.run(before)
+    run: list[str] = []
+    monkeypatch.setattr(m, "_run", lambda pipeline, verify_each: run.append(pipeline))
+    m.run("one-shot-convert-to-llvm")
+    assert [p.count("convert-vector-to-") for p in run] == [4 if passes else 0]
+
+
+def test_what_base_passes_leave_is_verified() -> None:
+    m = UpstreamModule.from_text("func.func private @f() attributes {test.keep}")
+    (function,) = m._operations("func.func")  # pyright: ignore[reportPrivateUsage]
+    del function.attributes["function_type"]
+    with pytest.raises(UpstreamError, match="function_type"):
+        m.run("base-prepare")
