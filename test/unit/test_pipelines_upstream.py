@@ -279,7 +279,11 @@ def test_passes_over_vectors_run_where_there_may_be_some(
     if before:
         m.run(before)
     run: list[str] = []
-    monkeypatch.setattr(m, "_run", lambda pipeline, verify_each: run.append(pipeline))
+
+    def note(pipeline: str, *, verify_each: bool) -> None:
+        run.append(pipeline)
+
+    monkeypatch.setattr(m, "_run", note)
     m.run("one-shot-convert-to-llvm")
     assert [p.count("convert-vector-to-") for p in run] == [4 if passes else 0]
 
