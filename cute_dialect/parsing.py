@@ -47,6 +47,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
 from cute_dialect.lexing import QuickLexer, QuickToken
 from cute_dialect.locations import LocationReader
+from cute_dialect.making import make_op
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
@@ -158,9 +159,9 @@ class LocatedParser(LocationReader):
             op, location = self._read_operation(name)
             if line is not None and location is None:
                 self._keep_form(op, *line)
+            op.location = self.location(name.start) if location is None else location
         else:
-            location = None
-        op.location = self.location(name.start) if location is None else location
+            op.location = self.location(name.start)
         if bound:
             self._bind(bound, op, start)
         return op
@@ -217,7 +218,7 @@ class LocatedParser(LocationReader):
                 return None
             operands.append(values[0])
         self._resume_from(end)
-        return form.op_type.create(operands=operands, result_types=form.result_types, properties=form.properties)
+        return make_op(form.op_type, operands, form.result_types, form.properties)
 
     def _keep_form(self, op: Operation, text: str, names: Sequence[str], end: int) -> None:
         """Keep what was read, if it was all on its line, has nothing but operands, types and properties, and each name

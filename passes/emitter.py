@@ -32,6 +32,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Emitter, Leaf
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
+from cute_dialect.making import make_op
 from cute_dialect.ops import make
 from cute_dialect.ops.kinds import bind as bind_leaves
 from cute_dialect.ops.kinds import dynamic_leaves
@@ -73,7 +74,7 @@ def integer(width: int) -> IntegerType:
 def constant(value: int, width: int) -> arith.ConstantOp:
     """``arith.constant``"""
     t = integer(width)
-    return arith.ConstantOp.create(result_types=[t], properties={"value": IntegerAttr(value, t)})
+    return make_op(arith.ConstantOp, (), [t], {"value": IntegerAttr(value, t)})
 
 
 def ssa_value(leaf: Dyn) -> SSAValue:
@@ -117,30 +118,28 @@ class ArithEmitter(Emitter):
         if leaf.width == width:
             return value
         assert leaf.width < width, f"{leaf} does not fit in {width} bits"
-        return self.emit(arith.ExtSIOp.create(operands=[value], result_types=[integer(width)]))
+        return self.emit(make_op(arith.ExtSIOp, [value], [integer(width)]))
 
     def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
         op_class, properties = BINARY[op]
         operands = [self.value(a, width), self.value(b, width)]
-        return self.emit(op_class.create(operands=operands, result_types=[integer(width)], properties=dict(properties)))
+        return self.emit(make_op(op_class, operands, [integer(width)], properties))
 
     def unary(self, op: str, a: Leaf, width: int) -> SSAValue:
         assert op == "abs", op
         from xdsl.dialects import math  # costly to import, seldom used
 
-        return self.emit(math.AbsIOp.create(operands=[self.value(a, width)], result_types=[integer(width)]))
+        return self.emit(make_op(math.AbsIOp, [self.value(a, width)], [integer(width)]))
 
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> SSAValue:
         operands = [self.value(a, width), self.value(b, width)]
-        return self.emit(
-            arith.CmpiOp.create(operands=operands, result_types=[i1], properties={"predicate": PREDICATES[predicate]})
-        )
+        return self.emit(make_op(arith.CmpiOp, operands, [i1], {"predicate": PREDICATES[predicate]}))
 
     def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> SSAValue:
         assert isinstance(condition, SSAValue)
         # The branches hold nothing but their yields: upstream's canonicalizer makes an arith.select of that.
         chosen = [self.value(a, width), self.value(b, width)]
-        blocks = [Block([scf.YieldOp.create(operands=[x])]) for x in chosen]
+        blocks = [Block([make_op(scf.YieldOp, [x])]) for x in chosen]
         regions = [Region(block) for block in blocks]
         op = scf.IfOp.create(
             operands=[condition],  # pyright: ignore[reportUnknownArgumentType]
@@ -217,7 +216,7 @@ def value_type(kind: str, payload: Payload) -> CuteType:
 
 def static(declared: CuteType, emitter: ArithEmitter) -> SSAValue:
     """``cute.static`` of a type."""
-    return emitter.emit(make.StaticOp.create(result_types=[declared]))
+    return emitter.emit(make_op(make.StaticOp, (), [declared]))
 
 
 def rebuild(declared: CuteType, payload: Payload, emitter: ArithEmitter) -> SSAValue:
@@ -238,14 +237,14 @@ def rebuild(declared: CuteType, payload: Payload, emitter: ArithEmitter) -> SSAV
         offset = _tree("int_tuple", written.offset, payload.offset, emitter)
         inner_kind = "swizzle" if isinstance(written.inner, Swizzle) else "layout"
         inner = rebuild(value_type(inner_kind, written.inner), payload.inner, emitter)
-        return emitter.emit(make.MakeComposedLayoutOp.create(operands=[inner, offset, outer], result_types=[declared]))
+        return emitter.emit(make_op(make.MakeComposedLayoutOp, [inner, offset, outer], [declared]))
     return _tree(kind, written, payload, emitter, declared)
 
 
 def _layout(declared: CuteType, written: Layout, payload: Layout, emitter: ArithEmitter) -> SSAValue:
     shape = _tree("shape", written.shape, payload.shape, emitter)
     stride = _tree("stride", written.stride, payload.stride, emitter)
-    return emitter.emit(make.MakeLayoutOp.create(operands=[shape, stride], result_types=[declared]))
+    return emitter.emit(make_op(make.MakeLayoutOp, [shape, stride], [declared]))
 
 
 def _tree(
@@ -253,7 +252,7 @@ def _tree(
 ) -> SSAValue:
     scalars: list[SSAValue] = []
     _fill(written, payload, emitter, scalars)
-    return emitter.emit(MAKE[kind].create(operands=scalars, result_types=[declared or value_type(kind, written)]))
+    return emitter.emit(make_op(MAKE[kind], scalars, [declared or value_type(kind, written)]))
 
 
 def _fill(written: Payload, payload: Payload, emitter: ArithEmitter, scalars: list[SSAValue]) -> None:
@@ -285,4 +284,4 @@ def _slot(slot: Dyn, leaf: Leaf, emitter: ArithEmitter) -> SSAValue:
     from cute_dialect.memory_types import constrained_int
     from cute_dialect.ops.memory import AssumeOp
 
-    return emitter.emit(AssumeOp.create(operands=[value], result_types=[constrained_int(slot.width, slot.div)]))
+    return emitter.emit(make_op(AssumeOp, [value], [constrained_int(slot.width, slot.div)]))

@@ -38,6 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
+from cute_dialect.making import make_op
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp, EqualOp
 from cute_dialect.ops.base import CuteOp, is_tensor
@@ -132,7 +133,7 @@ class ExpandContext:
         scalars = self._scalars.get(value)
         if scalars is None:
             types = [integer(d.width) for d in dynamic_leaves(value_type.data)]
-            op = GetScalarsOp.create(operands=[value], result_types=types, properties=dict(ONLY_DYNAMIC))
+            op = make_op(GetScalarsOp, [value], types, ONLY_DYNAMIC)
             scalars = self._scalars[value] = self.emit(op).results
         return bind(value_type.data, scalars, self.emitter)
 
@@ -218,7 +219,7 @@ def _expand_comparison(op: Operation, ctx: ExpandContext) -> None:
     for value in (lhs, rhs):
         assert isinstance(value.type, CuteType)
         widths = [width_of(s) for s in scalar_payloads(value.type.data)]
-        scalars = ctx.emit(GetScalarsOp.create(operands=[value], result_types=[integer(w) for w in widths])).results
+        scalars = ctx.emit(make_op(GetScalarsOp, [value], [integer(w) for w in widths])).results
         sides.append([Dyn(w, 0, s, ctx.emitter) for w, s in zip(widths, scalars, strict=True)])
     answer: SSAValue | None = None
     for a, b in zip(*sides, strict=True):

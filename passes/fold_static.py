@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffect, Pure
 
+from cute_dialect.making import make_op
 from cute_dialect.ops.arith import ElemLessOp, EqualOp
 from cute_dialect.ops.kinds import typed
 from cute_dialect.ops.make import StaticOp
@@ -146,7 +147,7 @@ def _fold(op: Operation, block: Block) -> int:
     folded = 0
     for result in op.results:
         if result.first_use is not None and is_static_type(result.type):
-            folded += _replace(result, StaticOp.create(result_types=[result.type]), op, block)
+            folded += _replace(result, make_op(StaticOp, (), [result.type]), op, block)
     return folded
 
 

@@ -8,6 +8,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import (
@@ -123,6 +124,11 @@ class AttrSpec:
         """
         if isinstance(value, Attribute):
             return value
+        if isinstance(value, int | str):
+            return _converted(self, value.__class__, value)
+        return self._convert(value)
+
+    def _convert(self, value: "int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
         kind = self.kind
         if (cls := self.attr_class) is not None and isinstance(value, str):
             return attr(cls.name, value) if issubclass(cls, TextAttr) else cls(value)
@@ -165,6 +171,12 @@ class AttrSpec:
         else:
             return None
         return None if fits else f"expected {wanted}, got {value}"
+
+
+@lru_cache(maxsize=4096)
+def _converted(spec: AttrSpec, kind: type, value: int | str) -> Attribute:
+    """`AttrSpec.convert` of a number or word; `kind` tells True from 1."""
+    return spec._convert(value)  # pyright: ignore[reportPrivateUsage]
 
 
 _BOOLS = {"true": True, "false": False}

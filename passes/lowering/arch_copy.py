@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import StringAttr, i16, i32, i64
 from xdsl.ir import Operation, SSAValue
 
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_bulk_types import BulkCopy, BulkReduceType
 from cute_dialect.nvgpu_copy_types import InstructionCopyType, MatrixCopyType, ShuffleType, SimtAsyncCopyType
@@ -120,7 +121,7 @@ def _cluster_address(low: Lowering, address: SSAValue) -> SSAValue:
         return address
     return low.build.once(
         ("shared::cluster", address),
-        lambda: llvm.OPS["addrspacecast"].create(operands=[address], result_types=[cluster]),
+        lambda: make_op(llvm.OPS["addrspacecast"], [address], [cluster]),
     )
 
 

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import i16, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, IM2COL_FUNCTION, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from cute_dialect.making import make_op
 from cute_dialect.nvgpu_im2col_types import Im2colAtomType, Im2colMap
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.arch_tma import declare
@@ -50,7 +51,7 @@ def _load(low: Lowering, op: Operation) -> None:
     offsets, rest = values[rank + 2 : rank + 2 + spatial], values[rank + 2 + spatial :]
     cluster = low.build.once(
         ("shared::cluster", smem),
-        lambda: llvm.OPS["addrspacecast"].create(operands=[smem], result_types=[pointer("dsmem")]),
+        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer("dsmem")]),
     )
     mask = next((v for v in rest if v.type == i16), None)
     hint = next((v for v in rest if v.type == i64), None)

@@ -24,6 +24,7 @@ from cute_dialect.arch.tensor_map_codes import (
     OOB_FILLS,
     SWIZZLES,
 )
+from cute_dialect.making import make_op
 from cute_dialect.nvgpu_tma_types import TmaAtomType
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.walk import Handler, Lowering
@@ -104,7 +105,7 @@ def _load(low: Lowering, op: Operation) -> None:
     # The CTA's own shared memory is part of the cluster's.
     cluster = low.build.once(
         ("shared::cluster", smem),
-        lambda: llvm.OPS["addrspacecast"].create(operands=[smem], result_types=[llvm.LLVMPointerType(7)]),
+        lambda: make_op(llvm.OPS["addrspacecast"], [smem], [llvm.LLVMPointerType(7)]),
     )
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint = _of_type(rest[1:], i16), _of_type(rest[1:], i64)

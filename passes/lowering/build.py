@@ -24,8 +24,10 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.ub import PoisonOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from cute_dialect.passes.lowering.types import Path, is_empty
+from cute_dialect.making import append_op, make_op
+from cute_dialect.passes.lowering.types import Path, is_empty, vector
 from cute_dialect.upstream import llvm
+from cute_dialect.upstream.typed import width
 
 
 class BaseBuilder:
@@ -34,10 +36,13 @@ class BaseBuilder:
     Constants and address arithmetic are shared: what was made before in this block or in one around it serves again.
     """
 
+    # _known holds what can be seen from here; _made, for each open block, the keys of what was made in it.
+
     def __init__(self, block: Block):
         self.block = block
         self.location: LocationAttr = UnknownLoc()
-        self._scopes: list[dict[object, SSAValue]] = [{}]
+        self._known: dict[object, SSAValue] = {}
+        self._made: list[list[object]] = [[]]
         self._beside: dict[tuple[object, SSAValue], SSAValue] = {}
         self._parts: dict[tuple[SSAValue, Path], SSAValue] = {}
 
@@ -46,21 +51,21 @@ class BaseBuilder:
         """Append to ``block``, which lies in the one at hand; then go on there."""
         saved, location = self.block, self.location
         self.block = block
-        self._scopes.append({})
+        self._made.append([])
         try:
             yield
         finally:
-            self._scopes.pop()
+            for key in self._made.pop():
+                del self._known[key]
             self.block, self.location = saved, location
 
     def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
         """The result of an op without effects that was made before where it can be seen from here, or a new one."""
-        for scope in reversed(self._scopes):
-            known = scope.get(key)
-            if known is not None:
-                return known
-        value = self._scopes[-1][key] = self.emit(make())
-        return value
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self.emit(make())
+            self._made[-1].append(key)
+        return known
 
     def emit(self, op: Operation) -> SSAValue:
         """Append an op; gives its first result."""
@@ -70,7 +75,7 @@ class BaseBuilder:
     def add(self, op: Operation) -> Operation:
         """Append an op."""
         op.location = self.location
-        self.block.add_op(op)
+        append_op(self.block, op)
         return op
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
@@ -79,20 +84,20 @@ class BaseBuilder:
         def make() -> Operation:
             is_int = isinstance(type, IntegerType | IndexType)
             attribute = _integer_attr(value, type) if is_int else FloatAttr(float(value), cast("AnyFloat", type))
-            return arith.ConstantOp.create(result_types=[type], properties={"value": attribute})
+            return make_op(arith.ConstantOp, (), [type], {"value": attribute})
 
-        return self.once((value, type), make)
+        return self.once((value, width(type) or type), make)  # a width is hashed at once
 
     def poison(self, type: Attribute) -> SSAValue:
         """``ub.poison``, one a type where it can be seen."""
-        return self.once(("poison", type), lambda: PoisonOp.create(result_types=[type]))
+        return self.once(("poison", type), lambda: make_op(PoisonOp, (), [type]))
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
         """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself."""
         value, path = inserted_at(value, path) if path else (value, path)
         if not path:
             return value
-        return self.emit(llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path)))
+        return self.emit(make_op(llvm.ExtractValueOp, [value], [type], _position(path)))
 
     def beside(self, key: object, value: SSAValue, make: Callable[[], Operation]) -> SSAValue:
         """The result of an op without effects over ``value``, made right after the definition of ``value`` and shared
@@ -107,7 +112,7 @@ class BaseBuilder:
 
     def extract_once(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
         """``llvm.extractvalue`` here, or one made before that can be seen from here."""
-        make = lambda: llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path))  # noqa: E731
+        make = lambda: make_op(llvm.ExtractValueOp, [value], [type], _position(path))  # noqa: E731
         return self.once(("extract", value, path), make)
 
     def part(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
@@ -119,7 +124,7 @@ class BaseBuilder:
             return value
         known = self._parts.get((value, path))
         if known is None:
-            op = llvm.ExtractValueOp.create(operands=[value], result_types=[type], properties=_position(path))
+            op = make_op(llvm.ExtractValueOp, [value], [type], _position(path))
             insert_after(op, value)
             known = self._parts[value, path] = op.results[0]
         return known
@@ -128,11 +133,7 @@ class BaseBuilder:
         """``llvm.insertvalue``; a value that holds nothing changes nothing."""
         if _holds_nothing(value.type):
             return container
-        return self.emit(
-            llvm.InsertValueOp.create(
-                operands=[container, value], result_types=[container.type], properties=_position(path)
-            )
-        )
+        return self.emit(make_op(llvm.InsertValueOp, [container, value], [container.type], _position(path)))
 
     def gep(self, base: SSAValue, index: int | SSAValue, element: Attribute) -> SSAValue:
         """``llvm.getelementptr``: ``base + index`` elements."""
@@ -157,15 +158,16 @@ class BaseBuilder:
         assert isinstance(t, VectorType)
         element = cast("VectorType[Attribute]", t).element_type
         at = self.constant(index, i32)
-        return self.emit(llvm.OPS["extractelement"].create(operands=[vector, at], result_types=[element]))
+        return self.emit(make_op(llvm.OPS["extractelement"], [vector, at], [element]))
 
     def vector(self, elements: Sequence[SSAValue]) -> SSAValue:
         """A vector of scalars."""
-        t = VectorType(elements[0].type, [len(elements)])
+        t = vector(elements[0].type, len(elements))
         result = self.poison(t)
+        insert = llvm.OPS["insertelement"]
         for i, x in enumerate(elements):
             at = self.constant(i, i32)
-            result = self.emit(llvm.OPS["insertelement"].create(operands=[result, x, at], result_types=[t]))
+            result = self.emit(make_op(insert, [result, x, at], [t]))
         return result
 
 

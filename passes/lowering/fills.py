@@ -21,6 +21,7 @@ from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import Dyn, Leaf
 from cute_dialect.algebra.values import Layout
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import MemRefType, integer_width
 from cute_dialect.ops import memory, views
 from cute_dialect.passes.lowering.copying import MAX_BITS, Mode, Side, plan, side_of
@@ -93,4 +94,4 @@ def _splat(site: Site, value: SSAValue, n: int) -> SSAValue:
     from cute_dialect.upstream.small import VECTOR
 
     broadcast = next(op for op in VECTOR.operations if op.name == "vector.broadcast")
-    return site.emit(broadcast.create(operands=[value], result_types=[VectorType(value.type, [n])]))
+    return site.emit(make_op(broadcast, [value], [VectorType(value.type, [n])]))

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.making import make_op
 from cute_dialect.passes.lowering.build import BaseBuilder
-from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.types import lowered, vector
 from cute_dialect.upstream import llvm
 
 
@@ -84,7 +85,7 @@ class Registers:
         cells = self.cells[view.fragment]
         at = view.offset + index
         cell = cells[at]
-        if isinstance(cell, SSAValue):
+        if cell is not None and not isinstance(cell, Lane | Member):
             return cell
         value = self._made(build, view.fragment, cell)
         self.made[value] = cell
@@ -100,7 +101,7 @@ class Registers:
         element = lowered(fragment.element)
         if cell.parts == 1:
             return held
-        return build.lane(bits_as(build, held, VectorType(element, [cell.parts])), cell.part)
+        return build.lane(bits_as(build, held, vector(element, cell.parts)), cell.part)
 
     def write(self, view: FragmentView, index: int, value: Cell) -> None:
         """Replace the element at ``index`` cells after the view's start."""
@@ -124,7 +125,7 @@ class Registers:
             whole = [Member(first.struct, first.number, i, first.parts) for i in range(first.parts)]
             if chosen == whole:
                 element = lowered(view.fragment.element)
-                return bits_as(build, register_of(build, first), VectorType(element, [first.parts]))
+                return bits_as(build, register_of(build, first), vector(element, first.parts))
         return build.vector([self.read(build, view, i) for i in indices])
 
 
@@ -139,7 +140,7 @@ def bits_as(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
     """The same bits as another type."""
     if value.type == t:
         return value
-    return build.once(("bitcast", value, t), lambda: llvm.OPS["bitcast"].create(operands=[value], result_types=[t]))
+    return build.once(("bitcast", value, t), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
 
 
 def changed(before: Registers, after: Registers) -> list[tuple[Fragment, int]]:

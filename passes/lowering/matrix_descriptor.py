@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import AsyncMmaType
 from cute_dialect.ops.gemm import descriptor_of
@@ -70,7 +71,7 @@ def _low_word(low: Lowering, address: SSAValue, constant: int) -> SSAValue:
 def _start(low: Lowering, root: SSAValue, constant: int) -> SSAValue:
     """``((root & 0x3FFFF) >> 4) + constant``, made next to the definition of ``root`` and shared."""
     build = low.build
-    whole = build.beside(("ptrtoint",), root, lambda: llvm.OPS["ptrtoint"].create(operands=[root], result_types=[i32]))
+    whole = build.beside(("ptrtoint",), root, lambda: make_op(llvm.OPS["ptrtoint"], [root], [i32]))
     # In a cluster the upper bits of a shared address are the rank of the block; a descriptor has no room for them.
     mask = build.beside(("constant", _ADDRESS), whole, lambda: arith.ConstantOp(IntegerAttr(_ADDRESS, i32), i32))
     number = build.beside(("andi", whole), mask, lambda: arith.AndIOp(whole, mask))

@@ -24,6 +24,7 @@ from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
 from cute_dialect.algebra.layout import cosize, evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload, Swizzle
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
@@ -271,7 +272,7 @@ def _load_piece(low: Lowering, address: SSAValue, element: Attribute, width: int
 
 
 def _bitcast(low: Lowering, value: SSAValue, to: Attribute) -> SSAValue:
-    return low.build.emit(llvm.OPS["bitcast"].create(operands=[value], result_types=[to]))
+    return low.build.emit(make_op(llvm.OPS["bitcast"], [value], [to]))
 
 
 def _piece_addresses(low: Lowering, tensor: SSAValue, n: int, width: int) -> list[SSAValue]:

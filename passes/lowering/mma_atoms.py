@@ -26,6 +26,7 @@ from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import Leaf, add
 from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import MemRefType, TensorType, integer_width
 from cute_dialect.nvgpu_mma_types import (
     AsyncMmaType,
@@ -176,7 +177,7 @@ def _gemm(op: Operation) -> None:
         for i, j in order(m, n, serpentine=True):
             source = (zero or c.at(i, j)) if step == 0 else tiles["D"].at(i, j)
             operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step), source]
-            site.add(make.create(operands=operands, properties={"atom": atom}))
+            site.add(make_op(make, operands, properties={"atom": atom}))
 
 
 def _instruction(atom: MmaAtomType) -> type[Operation]:
@@ -228,7 +229,7 @@ def asynchronous(
                 operands.append(scale_d)
             accumulate = not first or scale_d is not None
             properties = {"accumulate": BoolAttr.from_bool(accumulate), "atom": atom}
-            site.add(make.create(operands=operands, properties=properties))
+            site.add(make_op(make, operands, properties=properties))
 
 
 def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:

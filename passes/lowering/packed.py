@@ -21,10 +21,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.layout import size
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import MemRefType, element_bits, integer_width
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.fragments import Lane
 from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.types import vector as vector_type
 from cute_dialect.passes.lowering.walk import Lowering
 from cute_dialect.upstream import llvm
 
@@ -64,7 +66,7 @@ def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
         if source.type == t:
             return source
         value = source
-    return build.once(("bitcast", value, t), lambda: llvm.OPS["bitcast"].create(operands=[value], result_types=[t]))
+    return build.once(("bitcast", value, t), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
 
 
 def read_packed(
@@ -107,7 +109,7 @@ def _read_one(low: Lowering, tensor: SSAValue, t: MemRefType, offsets: Sequence[
             if count == n:
                 return as_type(build, vector, register)
             if count % n == 0 and not _is_vector(register):
-                parts = as_type(build, vector, _vector(register, count // n))
+                parts = as_type(build, vector, vector_type(register, count // n))
                 return build.once(("lane", parts, start // n), lambda: _extract(build, parts, start // n))
     if n == 1:
         return as_type(build, low.registers.read(build, view, offsets[0]), register)
@@ -118,16 +120,12 @@ def _is_vector(t: Attribute) -> bool:
     return isinstance(t, VectorType)
 
 
-def _vector(element: Attribute, n: int) -> Attribute:
-    return VectorType(element, [n])
-
-
 def _extract(build: BaseBuilder, vector: SSAValue, index: int) -> Operation:
     t = vector.type
     assert isinstance(t, VectorType)
     element = cast("VectorType[Attribute]", t).element_type
     at = build.constant(index, i32)
-    return llvm.OPS["extractelement"].create(operands=[vector, at], result_types=[element])
+    return make_op(llvm.OPS["extractelement"], [vector, at], [element])
 
 
 def write_packed(
@@ -152,7 +150,7 @@ def write_packed(
         if n == 1:
             values: list[SSAValue | Lane] = [as_type(low.build, r, cell)]
         else:
-            vector = as_type(low.build, r, _vector(cell, n))
+            vector = as_type(low.build, r, vector_type(cell, n))
             values = [Lane(vector, i) for i in range(n)]
         for o, v in zip(own, values):
             _write(low, tensor, t, o, v)

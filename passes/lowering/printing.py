@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import integer_width
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
@@ -56,7 +57,7 @@ def lower_print(
     arguments = [_promoted(build, v) for v in print_order(t, values)]
     fmt = format_string(t)
     if device or _inside_launch(op):
-        build.add(gpu.PrintfOp.create(operands=arguments, properties={"format": StringAttr(fmt)}))
+        build.add(make_op(gpu.PrintfOp, arguments, properties={"format": StringAttr(fmt)}))
         return
     assert formats is not None, "a pass runs on a module"
     formats.declare_printf()

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import Dyn, Leaf
 from cute_dialect.algebra.values import IntTuple
+from cute_dialect.making import make_op
 from cute_dialect.ops.access import GetScalarsOp
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
@@ -56,7 +57,7 @@ class Site:
     def constant(self, value: int, type: Attribute) -> SSAValue:
         """A constant, shared within this block."""
         properties = {"value": IntegerAttr(value, cast("IntegerType | IndexType", type))}
-        return self.once((value, type), lambda: arith.ConstantOp.create(result_types=[type], properties=properties))
+        return self.once((value, type), lambda: make_op(arith.ConstantOp, (), [type], properties))
 
     def static(self, type: CuteType) -> SSAValue:
         """``cute.static`` of a type, shared within this block."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from xdsl.ir import Operation
 
+from cute_dialect.making import make_op
 from cute_dialect.nvgpu_mma_types import WgmmaSpType
 from cute_dialect.ops import arch_sparse_mma
 from cute_dialect.ops.sparse_mma import SparseGemmOp, sparse_gemm_operands
@@ -48,7 +49,7 @@ def _sparse_gemm(op: Operation) -> None:
             operands = [
                 tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step), source, tiles["E"].at(i, step)
             ]  # fmt: skip
-            site.add(arch_sparse_mma.MmaSpOp.create(operands=operands, properties={"atom": atom}))
+            site.add(make_op(arch_sparse_mma.MmaSpOp, operands, properties={"atom": atom}))
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {

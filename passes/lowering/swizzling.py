@@ -23,6 +23,7 @@ from xdsl.ir import Operation, SSAValue
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul, xor
 from cute_dialect.algebra.swizzle import apply_swizzle, masks
 from cute_dialect.algebra.values import Swizzle
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.lowering.bits import low_zeros, up_to
 from cute_dialect.passes.lowering.build import inserted_at
@@ -189,10 +190,6 @@ def _aligned(low: Lowering, root: SSAValue, period: int) -> bool:
 
 def _by_number(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAValue:
     # Nothing is known of the address: through an integer.
-    number = low.build.once(
-        ("number", address), lambda: llvm.OPS["ptrtoint"].create(operands=[address], result_types=[IntegerType(32)])
-    )
+    number = low.build.once(("number", address), lambda: make_op(llvm.OPS["ptrtoint"], [address], [IntegerType(32)]))
     moved = low.ssa(apply_swizzle(swizzle, _leaf(low, number)))
-    return low.build.once(
-        ("pointer", moved), lambda: llvm.OPS["inttoptr"].create(operands=[moved], result_types=[address.type])
-    )
+    return low.build.once(("pointer", moved), lambda: make_op(llvm.OPS["inttoptr"], [moved], [address.type]))

@@ -16,7 +16,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import cast
 
-from xdsl.dialects.builtin import FunctionType, IntegerType, Signedness, VectorType, f32, i8
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    NoneType,
+    Signedness,
+    VectorType,
+    f32,
+    i8,
+)
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.int_tuple import leaves, tree_leaves
@@ -30,7 +43,7 @@ from cute_dialect.memory_types import (
     PtrType,
 )
 from cute_dialect.types import CuteType
-from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType
+from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
 
 Path = tuple[int, ...]
 """Where a leaf sits in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
@@ -64,7 +77,7 @@ def _pack(types: list[Attribute]) -> Attribute:
 
 
 def _tree(tree: Payload) -> Attribute:
-    return _pack([IntegerType(d.width) for d in _dynamic(tree)])
+    return _pack([integer(d.width) for d in _dynamic(tree)])
 
 
 def _value(payload: Payload) -> Attribute:
@@ -81,15 +94,44 @@ def _tile_layouts(tile: Payload) -> list[Layout]:
     return [x for x in tree_leaves(cast("Tile", tile)) if isinstance(x, Layout)]
 
 
-@lru_cache(maxsize=4096)
+_UNCHANGED = frozenset({
+    IndexType, NoneType, Float16Type, BFloat16Type, Float32Type, Float64Type,
+    LLVMPointerType, LLVMStructType, LLVMVoidType,
+})  # fmt: skip
+"""Classes of types that are as they should be."""
+
+
 def lowered(attribute: Attribute) -> Attribute:
     """The type that a cute type becomes; other types are unchanged (function types are converted inside)."""
+    kind = type(attribute)
+    if kind in _UNCHANGED:
+        return attribute
+    if kind is IntegerType:
+        number = cast("IntegerType[int, Signedness]", attribute)
+        return number if number.signedness.data is Signedness.SIGNLESS else integer(number.width.data)
+    return _lowered(attribute)
+
+
+@lru_cache(maxsize=256)
+def integer(width: int) -> IntegerType:
+    """The signless integer type of so many bits."""
+    return IntegerType(width)
+
+
+@lru_cache(maxsize=4096)
+def vector(element: Attribute, n: int) -> VectorType[Attribute]:
+    """A vector type of one dimension."""
+    return VectorType(element, [n])
+
+
+@lru_cache(maxsize=4096)
+def _lowered(attribute: Attribute) -> Attribute:
     if isinstance(attribute, CuteType):
         if attribute.kind == "tile":
             return _pack([_value(layout) for layout in _tile_layouts(attribute.data)])
         return _value(attribute.data)
     if isinstance(attribute, ConstrainedIntType):
-        return IntegerType(attribute.width)
+        return integer(attribute.width)
     if isinstance(attribute, PtrType):
         return pointer(attribute.data.space)
     if isinstance(attribute, MemRefType):
@@ -101,14 +143,11 @@ def lowered(attribute: Attribute) -> Attribute:
     if attribute.name.startswith("cute_nvgpu.atom.") or attribute.name in ("cute.tiled_copy", "cute.tiled_mma"):
         return struct([])
     if isinstance(attribute, VectorType):
-        vector = cast("VectorType[Attribute]", attribute)
-        element = lowered(vector.element_type)
-        return vector if element == vector.element_type else VectorType(element, vector.get_shape())
+        held = cast("VectorType[Attribute]", attribute)
+        element = lowered(held.element_type)
+        return held if element == held.element_type else VectorType(element, held.get_shape())
     if attribute.name in _NARROW_FLOATS:
         return _NARROW_FLOATS[attribute.name]
-    if isinstance(attribute, IntegerType):
-        number = cast("IntegerType[int, Signedness]", attribute)
-        return number if number.signedness.data is Signedness.SIGNLESS else IntegerType(number.width.data)
     if isinstance(attribute, FunctionType):
         return FunctionType.from_lists([lowered(t) for t in attribute.inputs], [lowered(t) for t in attribute.outputs])
     if isinstance(attribute, LLVMFunctionType):

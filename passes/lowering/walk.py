@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import IntegerType, i1, i8
+from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, div, divisibility
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError
@@ -19,7 +20,7 @@ from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.folding import constant_of, fold_integer
 from cute_dialect.passes.lowering.fragments import FragmentView, NeedsMemory, Registers
 from cute_dialect.passes.lowering.printing import Formats
-from cute_dialect.passes.lowering.types import Path, leaf_paths, lowered
+from cute_dialect.passes.lowering.types import Path, integer, leaf_paths, lowered
 from cute_dialect.passes.lowering.widen import Widener
 from cute_dialect.types import CuteType
 
@@ -36,7 +37,7 @@ class SharingEmitter(ArithEmitter):
         operands = [self.value(a, width), self.value(b, width)]
         return self._build.once(
             (op, *operands),
-            lambda: op_class.create(operands=operands, result_types=[IntegerType(width)], properties=dict(properties)),
+            lambda: make_op(op_class, operands, [integer(width)], properties),
         )
 
 
@@ -110,16 +111,19 @@ class Lowering:
             if known is not None:
                 self.values[op.results[0]] = self.build.constant(known, op.results[0].type)
                 return None
-        attributes = {k: lowered_attribute(v) for k, v in op.attributes.items()}
+        types = [lowered(r.type) for r in op.results]
         properties = {k: lowered_attribute(v) for k, v in op.properties.items()}
-        new = type(op).create(
-            operands=operands,
-            result_types=[lowered(t) for t in op.result_types],
-            properties=properties,
-            attributes=attributes,
-            successors=[self.blocks[b] for b in op.successors],
-            regions=[Region() for _ in op.regions],
-        )
+        if op.attributes or op.successors or op.regions:
+            new = type(op).create(
+                operands=operands,
+                result_types=types,
+                properties=properties,
+                attributes={k: lowered_attribute(v) for k, v in op.attributes.items()},
+                successors=[self.blocks[b] for b in op.successors],
+                regions=[Region() for _ in op.regions],
+            )
+        else:
+            new = make_op(type(op), operands, types, properties)
         self.build.add(new)
         for old_region, new_region in zip(op.regions, new.regions):
             self.region(old_region, new_region)
@@ -160,7 +164,7 @@ class Lowering:
     def leaves(self, ssa: SSAValue, payload: Payload, paths: Sequence[Path]) -> list[SSAValue]:
         """The dynamic leaves of ``payload``, taken out of the lowered value at ``paths``."""
         new = self.value(ssa)
-        return [self.build.part(new, p, IntegerType(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
+        return [self.build.part(new, p, integer(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
 
     def bound(self, ssa: SSAValue, payload: Payload | None = None, paths: Sequence[Path] | None = None) -> Payload:
         """The payload of a value with its dynamic leaves bound to lowered values; constants become static.
@@ -184,7 +188,7 @@ class Lowering:
     def ssa(self, leaf: Leaf, width: int = 32) -> SSAValue:
         """A leaf as an SSA value."""
         if isinstance(leaf, int):
-            return self.build.constant(leaf, IntegerType(width))
+            return self.build.constant(leaf, integer(width))
         return ssa_value(leaf)
 
     def tensor_layout(self, tensor: SSAValue) -> AnyLayout:

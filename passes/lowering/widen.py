@@ -13,6 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from cute_dialect.making import make_op
 from cute_dialect.passes.lowering.build import insert_after, inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
 
@@ -55,11 +56,7 @@ class Widener:
             new = arith.ExtSIOp(owner.operands[0], i64)
         elif _is_nsw(owner):
             assert isinstance(owner, Operation)
-            new = type(owner).create(
-                operands=[self._twins[stored(o)] for o in owner.operands],
-                result_types=[i64],
-                properties=dict(owner.properties),
-            )
+            new = make_op(type(owner), [self._twins[stored(o)] for o in owner.operands], [i64], owner.properties)
         else:
             assert isinstance(value.type, IntegerType)
             new = arith.ExtSIOp(value, i64)

@@ -1,0 +1,81 @@
+"""Ops made by fields are the ops that xDSL makes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.arith import AddiOp
+from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, StringAttr, UnitAttr, i32
+from xdsl.dialects.test import TestOp as AnyOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from cute_dialect.making import append_op, make_op
+from cute_dialect.upstream import llvm
+
+
+def values(n: int) -> list[SSAValue]:
+    return list(AnyOp.create(result_types=[i32] * n).results)
+
+
+def fields(op: Operation) -> dict[str, object]:
+    """All that an op holds, values by their types and uses by their index."""
+    return {
+        "operands": [(o.type, [(u.operation is op, u.index) for u in o.uses]) for o in op.operands],
+        "results": [(r.type, r.index, r.op is op, r.name_hint, list(r.uses)) for r in op.results],
+        "properties": op.properties,
+        "attributes": op.attributes,
+        "successors": list(op.successors),
+        "successor uses": list(op.successor_uses),
+        "regions": op.regions,
+        "location": op.location,
+        "around": (op.parent, op.next_op, op.prev_op),
+    }
+
+
+def test_like_create() -> None:
+    given = {"overflowFlags": AddiOp.create(operands=values(2), result_types=[i32]).properties["overflowFlags"]}
+    for cls, count, properties in ((AddiOp, 2, given), (AddiOp, 2, {}), (llvm.PoisonOp, 0, {}), (AnyOp, 3, {})):
+        mine = make_op(cls, values(count), [i32], properties)
+        theirs = cls.create(operands=values(count), result_types=[i32], properties=properties)
+        assert fields(mine) == fields(theirs)
+        assert vars(mine).keys() <= vars(theirs).keys()
+        mine.verify()
+
+
+def test_one_value_twice() -> None:
+    (value,) = values(1)
+    first, second = make_op(AddiOp, [value, value], [i32]), make_op(AddiOp, [value, value], [i32])
+    assert [(u.operation, u.index) for u in value.uses] == [(second, 1), (second, 0), (first, 1), (first, 0)]
+    (other,) = values(1)
+    first.operands[1] = other
+    assert [(u.operation, u.index) for u in value.uses] == [(second, 1), (second, 0), (first, 0)]
+    value.replace_all_uses_with(other)
+    assert value.first_use is None
+    assert other.uses.get_length() == 4
+
+
+def test_what_is_given_is_not_shared() -> None:
+    properties = {"x": UnitAttr()}
+    op = make_op(AnyOp, properties=properties)
+    op.properties["y"] = UnitAttr()
+    op.attributes["z"] = UnitAttr()
+    assert list(properties) == ["x"]
+    assert make_op(AnyOp).attributes == {}
+
+
+def test_location() -> None:
+    at = FileLineColLoc(StringAttr("f"), IntAttr(1), IntAttr(2))
+    assert make_op(AnyOp, location=at).location is at
+    assert make_op(AnyOp).location is UNKNOWN_LOC
+
+
+def test_append() -> None:
+    mine, theirs = Block(), Block()
+    made = [make_op(AnyOp) for _ in range(3)]
+    for op in made:
+        append_op(mine, op)
+        theirs.add_op(AnyOp.create())
+    assert list(mine.ops) == made
+    assert list(reversed(mine.ops)) == made[::-1]
+    assert [op.parent for op in made] == [mine] * 3
+    assert (mine.first_op, mine.last_op) == (made[0], made[2])
+    mine.erase_op(made[1])
+    assert list(mine.ops) == [made[0], made[2]]
