@@ -23,7 +23,6 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from cute_dialect.pipelines.child import abort_message
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ class Ahead:
         self._replies.close()
         _, status = os.waitpid(self._pid, 0)
         os.lseek(self._log, 0, os.SEEK_SET)
+        from cute_dialect.pipelines.child import abort_message
+
         with open(self._log, "rb") as log:
             return abort_message(log.read().decode(errors="replace"), status)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -20,6 +19,7 @@ def can_fork() -> bool:
 
 def in_child(work: Callable[[], str], filename: str) -> str:
     """``work()`` in a forked child; an exception there is raised here, a death by signal becomes an error."""
+    import json
     import tempfile
     import warnings
 

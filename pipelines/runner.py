@@ -31,12 +31,13 @@ from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionErr
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
 from cute_dialect.passes.registry import PASSES, PassInfo, in_scope, load
 from cute_dialect.pipelines.handoff import handoff_text
-from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+from cute_dialect.pipelines.upstream_error import UpstreamError
 from cute_dialect.printing import ir_text
 from cute_dialect.verifier import Known, verify
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.ahead import AheadModule
+    from cute_dialect.pipelines.upstream import UpstreamModule
     from cute_dialect.pipelines.validation import Validator
 
 HANDED_OVER = "<IR handed to upstream MLIR>"
@@ -173,7 +174,8 @@ class Runner:
 
     ``verify_each`` runs the verifier after each pass, ``legality`` checks what the pass says is legal after it.
     ``sources`` receives the text of the hand-off, so that errors about it can be shown.  ``validator`` runs each
-    function before and after each pass that runs here, and compares.  ``hand_over`` makes the module of upstream.
+    function before and after each pass that runs here, and compares.  ``hand_over`` makes the module
+    of upstream (default: :meth:`.upstream.UpstreamModule.from_text`).
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class Runner:
         observers: Sequence[Observer] = (),
         sources: dict[str, Source] | None = None,
         validator: Validator | None = None,
-        hand_over: Callable[[str, str], UpstreamModule | AheadModule] = UpstreamModule.from_text,
+        hand_over: Callable[[str, str], UpstreamModule | AheadModule] | None = None,
     ):
         self.pass_context = PassContext(context, engine)
         self._engine = engine
@@ -197,7 +199,7 @@ class Runner:
         self._validator = validator
         self.known = Known()
         """What was found sound so far."""
-        self.upstream = hand_over
+        self.upstream = hand_over or _from_text
         """Makes the module of upstream from a text and a file name."""
         self.hand_over_seconds = 0.0
         """How long the hand-off to upstream took, the import of MLIR included."""
@@ -304,7 +306,7 @@ class Runner:
 
     def _hand_over(self, ir: IR, step: Step) -> bool:
         assert ir.module is not None
-        left = next((op for op in ir.module.walk() if is_cute(op)), None)
+        left = first_cute(ir.module)
         if left is not None:
             self._engine.error(
                 f"pass '{step.name}' runs in upstream MLIR, which does not know '{op_name(left)}'"
@@ -340,6 +342,12 @@ class Runner:
         self._engine.error(one_line(error.message), at, (note,))
 
 
+def _from_text(text: str, filename: str) -> UpstreamModule:
+    from cute_dialect.pipelines.upstream import UpstreamModule
+
+    return UpstreamModule.from_text(text, filename)
+
+
 def _targets(module: ModuleOp, step: Step) -> list[Operation]:
     """The ops that a step runs on."""
     targets: list[Operation] = [module]
@@ -363,6 +371,18 @@ def is_cute(op: Operation) -> bool:
             [attribute, *attribute.inputs, *attribute.outputs] if isinstance(attribute, FunctionType) else [attribute]
         )
     return any(t.name.startswith("cute") for t in types)
+
+
+def first_cute(module: ModuleOp) -> Operation | None:
+    """The first op of which :func:`is_cute` holds; an op that has nothing but types that others had is not asked."""
+    plain: set[int] = set()
+    for op in module.walk():
+        has = {id(t) for t in (*op.result_types, *op.operand_types, *op.properties.values())}
+        if op.regions or not has <= plain or op.name.startswith("cute"):
+            if is_cute(op):
+                return op
+            plain |= has
+    return None
 
 
 def steps_text(steps: Iterable[Step]) -> str:

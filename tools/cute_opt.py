@@ -419,18 +419,14 @@ def _write_stdout(result: str | bytes, before: Sequence[str | bytes]) -> None:
 
 def _write_file(path: str, outputs: Sequence[str | bytes]) -> None:
     """Write a file under a temporary name and rename it.  Raises Failure."""
-    import tempfile
-
     separator = (SEPARATOR + "\n").encode()
     data = separator.join(o.encode() if isinstance(o, str) else o for o in outputs)
     temporary = ""
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".cute-opt-", dir=os.path.dirname(path) or ".")
-        with os.fdopen(handle, "wb") as f:
+        name = os.path.join(os.path.dirname(path) or ".", f".cute-opt-{os.urandom(8).hex()}")
+        with open(name, "xb") as f:
+            temporary = name
             f.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except OSError as e:
         if temporary and os.path.exists(temporary):

@@ -12,13 +12,17 @@ A class behaves as if it had been defined at once, but an error in a definition 
 """
 
 # What is replaced is public in xDSL, but not meant to be replaced.
-# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
+
+from cute_dialect.tools.quick_modules import modules_met_later
 
 if TYPE_CHECKING:
     from xdsl.ir import OpTraits, ParametrizedAttribute
@@ -39,8 +43,12 @@ __all__ = [
 
 @contextmanager
 def definitions_made_later() -> Generator[None]:
-    """Inside, the definitions of ops, attributes and assembly formats are put off to the first use."""
+    """Inside, the definitions of ops, attributes and assembly formats are put off to the first use.
+
+    To be entered before anything of xDSL is imported.
+    """
     with ExitStack() as stack:
+        stack.enter_context(modules_met_later())
         stack.enter_context(no_virtual_subclasses())
         stack.enter_context(attributes_defined_later())
         stack.enter_context(ops_defined_later())
@@ -161,9 +169,10 @@ class _LaterTraits:
 @contextmanager
 def attributes_defined_later() -> Generator[None]:
     """Inside, ``irdl_attr_definition`` finds the parameters of a class when they are first asked for."""
-    from xdsl.irdl import ParamAttrDef
+    from xdsl.irdl import ParamAttrDef, attributes
 
     find = ParamAttrDef.from_pyrdl
+    annotations = attributes.get_annotations
 
     class Later(ParamAttrDef):
         """The definition of an attribute that is read when it is first looked at."""
@@ -182,11 +191,20 @@ def attributes_defined_later() -> Generator[None]:
     def later(pyrdl_def: type[ParametrizedAttribute]) -> ParamAttrDef:
         return Later(pyrdl_def)
 
+    @cache
+    def evaluated(cls: type) -> dict[str, object]:
+        return annotations(cls, eval_str=True)
+
+    def get_annotations(cls: type, *, eval_str: bool) -> dict[str, object]:
+        return evaluated(cls) if eval_str else annotations(cls)
+
     ParamAttrDef.from_pyrdl = staticmethod(later)
+    attributes.get_annotations = get_annotations
     try:
         yield
     finally:
         ParamAttrDef.from_pyrdl = staticmethod(find)
+        attributes.get_annotations = annotations
 
 
 # -------------------------------------------------------------------------------------------------------------- formats
