@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 from typing import NamedTuple
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.memory_types import MemRefType, PtrType
+from cute_dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
     accumulator_unit,
     cells_of,
     read_unit,
+    struct_type,
     whole_unit,
     write_unit,
 )
@@ -102,12 +105,14 @@ class Writes:
     """What an op with regions may write to one fragment.
 
     ``units``: what ``wgmma`` writes, struct by struct.  ``tied``: cells that pass through a fence or a wait.
-    ``loose``: something else writes.
+    ``loose``: something else writes.  ``lanes``: vectors side by side are all that is written loosely, and this many
+    elements divide their lengths; 1 if anything else is.
     """
 
     units: dict[Unit, None] = field(default_factory=lambda: {})
     tied: set[int] = field(default_factory=lambda: set())
     loose: bool = False
+    lanes: int = 0
 
     def structs(self) -> list[Unit]:
         """The units, if all that is written are structs side by side."""
@@ -116,6 +121,7 @@ class Writes:
 
 
 _VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter")
+_STORES = "cute_nvgpu.arch.stmatrix"  # the one instruction whose registers are read only
 _PRODUCTS = frozenset({f"cute_nvgpu.arch.{n}" for n in ("mma_sync", "mma_sp", "fma", "dot_product")})
 
 
@@ -130,10 +136,11 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
         root = roots.get(value)
         return None if root is None else written.setdefault(root[0], Writes())
 
-    def loose(value: SSAValue) -> None:
+    def loose(value: SSAValue, lanes: int = 1) -> None:
         found = writes(value)
         if found is not None:
             found.loose = True
+            found.lanes = gcd(found.lanes, lanes)
 
     for inner in op.walk():
         name = inner.name
@@ -144,7 +151,7 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
         elif name in ("cute.memref.store", *_PRODUCTS):
             loose(inner.operands[0])
         elif name == "cute.memref.store_vec":
-            loose(inner.operands[1])
+            loose(inner.operands[1], _lanes(inner.operands[1].type))
         elif name in ("cute_nvgpu.arch.wgmma", "cute_nvgpu.arch.wgmma_sp"):
             _wgmma_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
         elif name in ("cute_nvgpu.arch.wgmma_fence", "cute_nvgpu.arch.wgmma_wait_group"):
@@ -157,10 +164,17 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
                 else:
                     assert isinstance(o.type, MemRefType)
                     found.tied.update(root[1] + c for c in cells_of(o.type))
-        elif name.startswith("cute_nvgpu.arch."):
+        elif name.startswith("cute_nvgpu.arch.") and name != _STORES:
             for o in inner.operands:
                 loose(o)
     return {f: written[f] for f in low.registers.cells if f in written}
+
+
+def _lanes(t: Attribute) -> int:
+    """How many elements a vector has that is stored to a tensor; 1 if they do not lie side by side."""
+    assert isinstance(t, MemRefType)
+    cells = cells_of(t)
+    return len(cells) if cells == tuple(range(len(cells))) else 1
 
 
 def _offset(op: Operation, start: int | None) -> int | None:
@@ -217,11 +231,26 @@ def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]
     """What a loop that writes a fragment so carries of it."""
     structs = writes.structs()
     if not structs and (writes.loose or writes.units):
+        packed = None if writes.units or writes.tied else _packed(fragment, writes.lanes)
+        if packed is not None:
+            return [Carried(fragment, packed.cells, packed)]
         return [Carried(fragment, (i,)) for i in range(fragment.n)]
     mine = {c for unit in structs for c in unit.cells}
     found = [Carried(fragment, unit.cells, unit) for unit in structs]
     rest = sorted(writes.tied - mine)
     return found + _groups(fragment, rest, low.registers.cells[fragment])
+
+
+def _packed(fragment: Fragment, lanes: int) -> Unit | None:
+    """A fragment that is written in vectors of ``lanes`` small elements, as one struct of 32-bit registers.
+
+    One value instead of hundreds: upstream and LLVM take long over wide loops.
+    """
+    bits = element_bits(fragment.element)
+    if bits not in (8, 16) or lanes * bits % 32 or fragment.n * bits % 32:
+        return None
+    parts = 32 // bits
+    return Unit(tuple(range(fragment.n)), parts, struct_type(i32, fragment.n // parts))
 
 
 def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> list[Carried]:
