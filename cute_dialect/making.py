@@ -37,6 +37,18 @@ def make_op(
     %0 = arith.addi %1, %1 : i32
     """
     op = op_class.__new__(op_class)
+    fill_op(op, operands, result_types, properties, location)
+    return op
+
+
+def fill_op(
+    op: Operation,
+    operands: Sequence[SSAValue],
+    result_types: Iterable[Attribute],
+    properties: Mapping[str, Attribute] = _NOTHING,
+    location: LocationAttr = UNKNOWN_LOC,
+) -> None:
+    """``Operation.__init__`` of an op without attributes, successors and regions."""
     op._operands = values = SSAValues(operands)
     op._operand_uses = uses = tuple([Use(op, i) for i in range(len(values))])
     for value, use in zip(values, uses):
@@ -50,7 +62,6 @@ def make_op(
     op.attributes = {}
     op.location = location
     op.__post_init__()
-    return op
 
 
 def append_op(block: Block, op: Operation) -> None:
@@ -63,3 +74,17 @@ def append_op(block: Block, op: Operation) -> None:
         last._next_op = op
         op._prev_op = last
     block._last_op = op
+
+
+def insert_op(op: Operation, before: Operation) -> None:
+    """``insert_op_before`` of an op that was just made: it is in no block, and no block is in it."""
+    block, previous = before.parent, before._prev_op
+    assert block is not None
+    op.parent = block
+    op._next_op = before
+    before._prev_op = op
+    op._prev_op = previous
+    if previous is None:
+        block._first_op = op
+    else:
+        previous._next_op = op

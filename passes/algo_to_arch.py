@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import cast
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
@@ -36,6 +37,7 @@ from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import Layout
 from cute_dialect.extensions import module_of_op
+from cute_dialect.making import make_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
@@ -181,7 +183,7 @@ class Accesses:
         distinct = list(dict.fromkeys(flags))
         together = distinct[0]
         for flag in distinct[1:]:
-            together = site.emit(arith.AndIOp(together, flag))
+            together = site.emit(make_op(arith.AndIOp, [together, flag], [i1]))
         with site.if_(together) as other:
             self.move(step)
             if len(distinct) > 1:

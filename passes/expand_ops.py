@@ -38,7 +38,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
-from cute_dialect.making import make_op
+from cute_dialect.making import insert_op, make_op
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp, EqualOp
 from cute_dialect.ops.base import CuteOp, is_tensor
@@ -90,7 +90,6 @@ class ExpandContext:
         self.pass_context = ctx
         self.emitter = ArithEmitter(self.emit, self._constant)
         self._op: Operation | None = None
-        self._block: Block | None = None
         self._constants: dict[tuple[int, Attribute], SSAValue] = {}
         self._scalars: dict[SSAValue, Sequence[SSAValue]] = {}
         self._expansions = expansions()
@@ -105,7 +104,7 @@ class ExpandContext:
                     self.block(inner)
             handler = self._expansions.get(op.name)
             if handler is not None:
-                self._op, self._block = op, block
+                self._op = op
                 self._constants.clear()
                 self._scalars.clear()
                 try:
@@ -119,9 +118,9 @@ class ExpandContext:
 
     def emit(self, op: Operation) -> Operation:
         """Insert an op before the one that is being expanded, with its location."""
-        assert self._op is not None and self._block is not None
+        assert self._op is not None
         op.location = self._op.location
-        self._block.insert_op_before(op, self._op)
+        insert_op(op, self._op)
         return op
 
     def scalars_of(self, value: SSAValue) -> Payload:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     OpDef,
@@ -27,6 +27,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.making import fill_op
 from cute_dialect.ops.asm import (
     parse_operand_list,
     parse_signature,
@@ -55,6 +56,23 @@ class CuteOp(IRDLOperation):
     MIN_OPERANDS: ClassVar[int]
     MAX_OPERANDS: ClassVar[int | None]
     RESULT_KINDS: ClassVar[tuple[Kinds | None, ...]]
+    VALUES: ClassVar[tuple[int, int] | None]
+    """How many operands and results there are, if their number is fixed."""
+
+    def __init__(
+        self,
+        *,
+        operands: Sequence[SSAValue | Operation | Sequence[SSAValue | Operation] | None] = (),
+        result_types: Sequence[Attribute | Sequence[Attribute] | None] = (),
+        properties: Mapping[str, Attribute | None] | None = None,
+    ):
+        """As xDSL's, which sorts operands and results into groups; there is nothing to be sorted where each is one."""
+        values = [o for o in operands if isinstance(o, OpResult | BlockArgument)]
+        types = [t for t in result_types if isinstance(t, Attribute)]
+        if self.VALUES == (len(values), len(types)) == (len(operands), len(result_types)):
+            fill_op(self, values, types, {k: v for k, v in (properties or {}).items() if v is not None})
+        else:
+            super().__init__(operands=operands, result_types=result_types, properties=properties)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -183,7 +201,7 @@ class CuteOp(IRDLOperation):
                 result_types = self.infer_types([v.type for v in values], properties)
             except AlgebraError as e:
                 raise AlgebraError(f"'{self.name}' op {e}") from None
-        Operation.__init__(self, operands=values, result_types=result_types, properties=properties)
+        fill_op(self, values, result_types, properties)
 
 
 def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
@@ -218,11 +236,19 @@ def _max_operands(definition: OpDef) -> int | None:
     return None if unbounded else len(definition.operands)
 
 
+def _values(definition: OpDef) -> tuple[int, int] | None:
+    all_of_them = [d for _, d in (*definition.operands, *definition.results)]
+    if definition.options or any(isinstance(d, VariadicDef) for d in all_of_them):
+        return None
+    return len(definition.operands), len(definition.results)
+
+
 _FROM_DEFINITION: Mapping[str, Callable[[OpDef], object]] = {
     "OPERAND_KINDS": lambda d: tuple(_kinds_of(o) for _, o in d.operands),
     "RESULT_KINDS": lambda d: tuple(_kinds_of(r) for _, r in d.results),
     "MIN_OPERANDS": lambda d: sum(not isinstance(o, VariadicDef) for _, o in d.operands),
     "MAX_OPERANDS": _max_operands,
+    "VALUES": _values,
 }
 
 

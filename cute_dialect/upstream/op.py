@@ -9,10 +9,11 @@ A class costs 50 microseconds to make, and there are 800 of them, so each is mad
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
-from xdsl.ir import Attribute, Block, Operation, OpResult, OpTrait, OpTraits, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, OpTrait, OpTraits, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
@@ -27,6 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from cute_dialect.making import fill_op
 from cute_dialect.upstream.constraints import accepts
 from cute_dialect.upstream.lazy import MadeLater
 from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
@@ -96,7 +98,9 @@ class TableOp(Operation):
         spec = self.spec()
         groups: list[list[SSAValue]] = []
         for group in operands:
-            if group is None:
+            if isinstance(group, OpResult | BlockArgument):
+                groups.append([group])
+            elif group is None:
                 groups.append([])
             elif isinstance(group, SSAValue | Operation):
                 groups.append([SSAValue.get(group)])
@@ -119,10 +123,14 @@ class TableOp(Operation):
                 types[arg.name] = tuple(v.type for v in group)
             result_types = infer_results(spec, types, props)
         if "o" in spec.traits:
-            props["operandSegmentSizes"] = DenseArrayBase.from_list(_I32, [len(g) for g in groups])
+            props[SEGMENTS[0]] = _segments(tuple([len(g) for g in groups]))
+        values = [value for group in groups for value in group]
+        if not (attributes or successors or regions or spec.regions):
+            fill_op(self, values, result_types, props)
+            return
         Operation.__init__(
             self,
-            operands=[value for group in groups for value in group],
+            operands=values,
             result_types=result_types,
             properties=props,
             attributes=attributes or {},
@@ -264,6 +272,11 @@ class TableOp(Operation):
                 if arg.constraint and not accepts(arg.constraint, value.type):
                     raise VerifyException(f"'{arg.name}' of '{self.name}': expected {arg.constraint}, got {value.type}")
             start += size
+
+
+@lru_cache(maxsize=256)
+def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(_I32, sizes)
 
 
 SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")

@@ -148,8 +148,7 @@ class AttrSpec:
                 return SymbolRefAttr(value)
             return StringAttr(value)
         elif kind.startswith("dense."):
-            element = cast("IntegerType", NUMBER_TYPES[kind.removeprefix("dense.")])
-            return DenseArrayBase.from_list(element, cast("Sequence[int]", value))
+            return _dense(kind.removeprefix("dense."), tuple(cast("Sequence[int]", value)))
         elif kind == "array":
             return ArrayAttr(cast("Sequence[Attribute]", value))
         raise TypeError(f"attribute '{self.name}' of kind {kind} takes no {value!r}")
@@ -177,6 +176,11 @@ class AttrSpec:
 def _converted(spec: AttrSpec, kind: type, value: int | str) -> Attribute:
     """`AttrSpec.convert` of a number or word; `kind` tells True from 1."""
     return spec._convert(value)  # pyright: ignore[reportPrivateUsage]
+
+
+@lru_cache(maxsize=4096)
+def _dense(element: str, values: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(cast("IntegerType", NUMBER_TYPES[element]), values)
 
 
 _BOOLS = {"true": True, "false": False}

@@ -13,13 +13,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import Dyn, Leaf
 from cute_dialect.algebra.values import IntTuple
-from cute_dialect.making import make_op
+from cute_dialect.making import append_op, insert_op, make_op
 from cute_dialect.ops.access import GetScalarsOp
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.ops.views import AddOffsetOp
 from cute_dialect.passes.emitter import ArithEmitter, rebuild
 from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
+from cute_dialect.upstream.typed import width
 
 
 class Site:
@@ -35,11 +36,9 @@ class Site:
         """Insert an op."""
         op.location = self.anchor.location
         if self._block is not None:
-            self._block.add_op(op)
+            append_op(self._block, op)
         else:
-            parent = self.anchor.parent
-            assert parent is not None
-            parent.insert_op_before(op, self.anchor)
+            insert_op(op, self.anchor)
         return op
 
     def emit(self, op: Operation) -> SSAValue:
@@ -56,8 +55,12 @@ class Site:
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
         """A constant, shared within this block."""
-        properties = {"value": IntegerAttr(value, cast("IntegerType | IndexType", type))}
-        return self.once((value, type), lambda: make_op(arith.ConstantOp, (), [type], properties))
+
+        def make() -> Operation:
+            attribute = IntegerAttr(value, cast("IntegerType | IndexType", type))
+            return make_op(arith.ConstantOp, (), [type], {"value": attribute})
+
+        return self.once((value, width(type) or type), make)
 
     def static(self, type: CuteType) -> SSAValue:
         """``cute.static`` of a type, shared within this block."""
@@ -65,7 +68,7 @@ class Site:
 
     def coordinate(self, index: int) -> SSAValue:
         """A static linear coordinate."""
-        return self.static(CoordType(index))
+        return self.once(("coordinate", index), lambda: StaticOp(CoordType(index)))
 
     def bound(self, ssa: SSAValue) -> Payload:
         """The payload of a value, divisibility tracked, its dynamic leaves bound by ``cute.get_scalars``."""
@@ -112,10 +115,10 @@ class Site:
         then, other = Block(), Block()
         with self.block(then):
             yield other
-            self.add(scf.YieldOp())
+            self.add(make_op(scf.YieldOp))
         regions = [Region(then), Region()]
         if other.ops:
             with self.block(other):
-                self.add(scf.YieldOp())
+                self.add(make_op(scf.YieldOp))
             regions[1] = Region(other)
         self.add(scf.IfOp.create(operands=[condition], regions=regions))
