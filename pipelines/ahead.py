@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.gpu_objects import GpuObject
     from cute_dialect.pipelines.upstream import UpstreamModule
 
-__all__ = ["Ahead", "AheadModule", "start"]
+__all__ = ["Ahead", "AheadModule", "start", "warm_up"]
 
 _WARM = """gpu.module @warm [#nvvm.target<chip = "sm_80">] {
   gpu.func @warm(%p: !llvm.ptr<1>, %n: i32) kernel {
@@ -174,19 +174,26 @@ class AheadModule:
 # ---------------------------------------------------------------------------------------------------------- the child
 
 
+def warm_up() -> None:  # pragma: no cover  (the child)
+    """Load MLIR and LLVM and compile a small module, in a process that may die of it.  Raises UpstreamMissing."""
+    from cute_dialect.pipelines.upstream import UpstreamModule, import_light
+
+    import_light()
+    warm = UpstreamModule.from_text(_WARM)
+    warm.run("base-prepare")
+    warm.run("one-shot-convert-to-llvm")
+    warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
+
+
 def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the child)
     import gc
 
     gc.disable()
     context = None
     try:
-        from cute_dialect.pipelines.upstream import UpstreamModule, import_light, make_context
+        warm_up()
+        from cute_dialect.pipelines.upstream import make_context
 
-        import_light()
-        warm = UpstreamModule.from_text(_WARM)
-        warm.run("base-prepare")
-        warm.run("one-shot-convert-to-llvm")
-        warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
         context = make_context()
     except UpstreamError:
         pass  # said when a module comes

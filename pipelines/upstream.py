@@ -216,6 +216,26 @@ class UpstreamModule:
         made._vectors = "vector." in text
         return made
 
+    @classmethod
+    def from_bytecode(cls, bytecode: bytes, filename: str = "-", context: ir.Context | None = None) -> UpstreamModule:
+        """Read and verify what :meth:`bytecode` gave.  Raises as :meth:`from_text` does."""
+        _import_ir()
+        import mlir.ir as ir
+
+        if context is None:
+            context = make_context()
+        with _Diagnostics(context, filename, "cannot read the bytecode"):
+            module = ir.Module.parse(bytecode, context)
+        return cls(context, module, filename)
+
+    def bytecode(self) -> bytes:
+        """The module in upstream's bytecode: a fifth of the text, and read in a fifth of the time."""
+        import io
+
+        out = io.BytesIO()
+        self._module.operation.write_bytecode(out)
+        return out.getvalue()
+
     def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
         """Run one base pass (see the table above) or any pass of upstream by name, with its options.
 
@@ -349,8 +369,17 @@ class UpstreamModule:
         self._module.operation.walk(callback, ir.WalkOrder.PRE_ORDER)
 
     def _operations(self, name: str) -> list[ir.Operation]:
+        """The ops of a name that stand in a builtin.module; what is in others is not looked at."""
+        import mlir.ir as ir
+
         found: list[ir.Operation] = []
-        self._walk(lambda op: found.append(op) if op.name == name else None)
+
+        def callback(op: ir.Operation) -> ir.WalkResult:
+            if op.name == name:
+                found.append(op)
+            return ir.WalkResult.ADVANCE if op.name == "builtin.module" else ir.WalkResult.SKIP
+
+        self._module.operation.walk(callback, ir.WalkOrder.PRE_ORDER)
         return found
 
     def _refuse_o0(self) -> None:
@@ -372,15 +401,19 @@ class UpstreamModule:
         if not self._operations("gpu.module"):
             return
 
+        from cute_dialect.pipelines.worker import workers
+
         def child() -> str:
             self.run_pipeline(pipeline)
             return self.text(generic=True)
 
-        text = in_child(child, self._filename)
+        made: str | bytes | None = workers(os.getpid()).emit(self, pipeline, self._filename)
+        if made is None:
+            made = in_child(child, self._filename)
         import mlir.ir as ir
 
         with _Diagnostics(self._context, self._filename, "cannot read back the compiled module"):
-            self._module = ir.Module.parse(text, self._context)
+            self._module = ir.Module.parse(made, self._context)
 
 
 def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None:
