@@ -374,15 +374,39 @@ def is_cute(op: Operation) -> bool:
 
 
 def first_cute(module: ModuleOp) -> Operation | None:
-    """The first op of which :func:`is_cute` holds; an op that has nothing but types that others had is not asked."""
-    plain: set[int] = set()
-    for op in module.walk():
-        has = {id(t) for t in (*op.result_types, *op.operand_types, *op.properties.values())}
-        if op.regions or not has <= plain or op.name.startswith("cute"):
-            if is_cute(op):
-                return op
-            plain |= has
-    return None
+    """The first op of which :func:`is_cute` holds.
+
+    Whether there is one is found without the operands, whose types are those of results and block arguments.
+    """
+    if not _holds_cute(module, set()):
+        return None
+    return next((op for op in module.walk() if is_cute(op)), None)
+
+
+def _holds_cute(op: Operation, plain: set[int]) -> bool:
+    """Whether an op or one in it is of our dialects or has an attribute, result or block argument that is; ``plain``
+    are those known not to be."""
+    if op.name.startswith("cute"):
+        return True
+    has: list[Attribute] = list(op.properties.values())
+    for result in op.results:
+        has.append(result.type)
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.args:
+                has.append(argument.type)
+            inner = block.first_op
+            while inner is not None:
+                if _holds_cute(inner, plain):
+                    return True
+                inner = inner.next_op
+    for attribute in has:
+        if id(attribute) not in plain:
+            parts = (*attribute.inputs, *attribute.outputs) if isinstance(attribute, FunctionType) else (attribute,)
+            if any(part.name.startswith("cute") for part in parts):
+                return True
+            plain.add(id(attribute))
+    return False
 
 
 def steps_text(steps: Iterable[Step]) -> str:

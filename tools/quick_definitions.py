@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, TypeVar
 from cute_dialect.tools.quick_modules import modules_met_later
 
 if TYPE_CHECKING:
-    from xdsl.ir import OpTraits, ParametrizedAttribute
-    from xdsl.irdl import IRDLOperation, OpDef, ParamAttrDef
+    from xdsl.ir import Attribute, OpTraits, ParametrizedAttribute
+    from xdsl.irdl import AttrConstraint, BaseAttr, IRDLOperation, OpDef, ParamAttrDef
     from xdsl.irdl.declarative_assembly_format import FormatProgram
     from xdsl.parser import Parser
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "attributes_defined_later",
+    "classes_compared_at_once",
     "definitions_made_later",
     "formats_read_later",
     "no_virtual_subclasses",
@@ -50,6 +51,7 @@ def definitions_made_later() -> Generator[None]:
     with ExitStack() as stack:
         stack.enter_context(modules_met_later())
         stack.enter_context(no_virtual_subclasses())
+        stack.enter_context(classes_compared_at_once())
         stack.enter_context(attributes_defined_later())
         stack.enter_context(ops_defined_later())
         stack.enter_context(formats_read_later())
@@ -73,6 +75,28 @@ def no_virtual_subclasses() -> Generator[None]:
     finally:
         for root in roots:
             del root.__subclasses__
+
+
+@contextmanager
+def classes_compared_at_once() -> Generator[None]:
+    """Inside, the union of constraints that each ask for a class compares the classes, not data classes of a field.
+
+    xDSL compares each with each, and makes some fifty unions of up to twenty.
+    """
+    from xdsl.irdl import BaseAttr
+
+    relax = BaseAttr.relax_constraint
+
+    def relax_constraint(self: BaseAttr[Attribute], other: AttrConstraint) -> AttrConstraint | None:
+        if type(other) is BaseAttr and type(self) is BaseAttr:
+            return self if self.attr is other.attr else None
+        return relax(self, other)
+
+    BaseAttr.relax_constraint = relax_constraint
+    try:
+        yield
+    finally:
+        BaseAttr.relax_constraint = relax
 
 
 # ------------------------------------------------------------------------------------------------------------------ ops
