@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -104,6 +105,13 @@ def test_module_of_type(attribute: type[Attribute]) -> None:
     if where is not None:
         module = import_module(where)
         assert attribute in [*module.ATTRS, *getattr(module, "CUTE_ATTRS", ())]
+
+
+def test_an_editable_install_is_a_path() -> None:
+    """Setuptools decides by this between a path file and a finder, which imports ``pathlib`` at each start."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert settings["package-dir"] == {"": "."}
+    assert settings["packages"]["find"] == {"include": ["cute_dialect*"]}
 
 
 def test_every_handler_is_found() -> None:
