@@ -1,5 +1,6 @@
-"""Making ops that have operands, results and properties only: most ops, and most of what a pass spends on them.
+"""What passes do most with ops, in fewer steps than xDSL takes: make them, put them in a block, visit them.
 
+Most ops have operands, results and properties only, and making them is most of what a pass spends on them.
 ``Operation.create`` sets each field by a method that first takes back what was there.  An op that is new has nothing
 to be taken back, so :func:`make_op` sets the fields: half the time.  What it relies on is private to xDSL, whose
 version is fixed in ``pyproject.toml``; ``test_making`` compares it with ``Operation.create``.
@@ -88,3 +89,23 @@ def insert_op(op: Operation, before: Operation) -> None:
         block._first_op = op
     else:
         previous._next_op = op
+
+
+def all_ops(op: Operation) -> list[Operation]:
+    """``op`` and all that is in it, in order: ``list(op.walk())``, which hands each op up through every level."""
+    found: list[Operation] = []
+    _collect(op, found)
+    return found
+
+
+def _collect(op: Operation, found: list[Operation]) -> None:
+    found.append(op)
+    for region in op.regions:
+        for block in region.blocks:
+            inner = block.first_op
+            while inner is not None:
+                if inner.regions:
+                    _collect(inner, found)
+                else:
+                    found.append(inner)
+                inner = inner._next_op

@@ -37,7 +37,7 @@ from cute_dialect.algebra.layout import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.values import Layout
 from cute_dialect.extensions import module_of_op
-from cute_dialect.making import make_op
+from cute_dialect.making import all_ops, make_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
@@ -61,7 +61,7 @@ class AlgoToArchPass(Pass):
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         values: list[Operation] = []
-        for inner in list(op.walk()):
+        for inner in all_ops(op):
             handler = handler_of(inner.name)
             if handler is None or (handler is _layout_op and not on_layout_of_tensor(inner)):
                 continue

@@ -41,6 +41,8 @@ class BaseBuilder:
     def __init__(self, block: Block):
         self.block = block
         self.location: LocationAttr = UnknownLoc()
+        self._types: dict[int, tuple[int, Attribute]] = {}
+        self._equal: dict[Attribute, Attribute] = {}
         self._known: dict[object, SSAValue] = {}
         self._made: list[list[object]] = [[]]
         self._beside: dict[tuple[object, SSAValue], SSAValue] = {}
@@ -67,6 +69,13 @@ class BaseBuilder:
             self._made[-1].append(key)
         return known
 
+    def type_key(self, type: Attribute) -> int:
+        """What equal types have in common, for a key of :meth:`once`: structs take long to be hashed and compared."""
+        found = self._types.get(id(type))
+        if found is None:  # the type is kept, so that no other gets its identity
+            found = self._types[id(type)] = id(self._equal.setdefault(type, type)), type
+        return found[0]
+
     def emit(self, op: Operation) -> SSAValue:
         """Append an op; gives its first result."""
         self.add(op)
@@ -90,7 +99,7 @@ class BaseBuilder:
 
     def poison(self, type: Attribute) -> SSAValue:
         """``ub.poison``, one a type where it can be seen."""
-        return self.once(("poison", type), lambda: make_op(PoisonOp, (), [type]))
+        return self.once(("poison", self.type_key(type)), lambda: make_op(PoisonOp, (), [type]))
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
         """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself."""

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.making import all_ops
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
@@ -52,7 +53,7 @@ def _is_rmem(value: SSAValue) -> bool:
 def indexes_registers(loop: Operation) -> bool:
     """Whether a register tensor is indexed by what changes from one iteration of ``loop`` to the next."""
     changing: set[SSAValue] = set(loop.regions[0].block.args)
-    for op in loop.walk():
+    for op in all_ops(loop):
         if op is loop or changing.isdisjoint(op.operands):
             continue
         changing.update(op.results)
@@ -142,7 +143,7 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
             found.loose = True
             found.lanes = gcd(found.lanes, lanes)
 
-    for inner in op.walk():
+    for inner in all_ops(op):
         name = inner.name
         if name in _VIEWS:
             root = roots.get(inner.operands[0])

@@ -140,7 +140,7 @@ def bits_as(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
     """The same bits as another type."""
     if value.type == t:
         return value
-    return build.once(("bitcast", value, t), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
+    return build.once(("bitcast", value, build.type_key(t)), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
 
 
 def changed(before: Registers, after: Registers) -> list[tuple[Fragment, int]]:
@@ -149,5 +149,7 @@ def changed(before: Registers, after: Registers) -> list[tuple[Fragment, int]]:
         (f, i)
         for f, cells in before.cells.items()
         for i, (old, new) in enumerate(zip(cells, after.cells[f]))
-        if old != new and not (isinstance(new, SSAValue) and new in before.made and before.made[new] == old)
+        if old is not new
+        and old != new
+        and not (isinstance(new, SSAValue) and new in before.made and before.made[new] == old)
     ]

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region
 
+from cute_dialect.making import all_ops
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
@@ -55,7 +56,7 @@ def _func(low: Lowering, op: Operation) -> None:
     t = _function_type(op)
     properties = {**op.properties, "function_type": lowered(t)}
     attributes = dict(op.attributes)
-    if any(o.name == "gpu.launch_func" for o in op.walk()):
+    if any(o.name == "gpu.launch_func" for o in all_ops(op)):
         attributes["cute.args"] = _cute_args(t.inputs.data)
     new = type(op).create(properties=properties, attributes=attributes, regions=[Region()])
     low.build.add(new)

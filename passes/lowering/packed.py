@@ -66,7 +66,7 @@ def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
         if source.type == t:
             return source
         value = source
-    return build.once(("bitcast", value, t), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
+    return build.once(("bitcast", value, build.type_key(t)), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
 
 
 def read_packed(

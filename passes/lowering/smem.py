@@ -15,6 +15,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from cute_dialect.making import all_ops
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
 from cute_dialect.passes.base import PassError
@@ -77,7 +78,7 @@ def smem_layout(function: Operation) -> SmemLayout:
     assert isinstance(name, StringAttr)
     buffers: list[Buffer] = []
     at, align, has_base = 0, 1, False
-    for op in function.walk():
+    for op in all_ops(function):
         if op.name == "cute.smem_base":
             has_base = True
         if op.name != "cute.memref.alloc_smem":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.arith import AddiOp
 from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, StringAttr, UnitAttr, i32
 from xdsl.dialects.test import TestOp as AnyOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from cute_dialect.making import append_op, make_op
+from cute_dialect.making import all_ops, append_op, insert_op, make_op
 from cute_dialect.upstream import llvm
 
 
@@ -79,3 +79,24 @@ def test_append() -> None:
     assert (mine.first_op, mine.last_op) == (made[0], made[2])
     mine.erase_op(made[1])
     assert list(mine.ops) == [made[0], made[2]]
+
+
+def test_insert() -> None:
+    block = Block([AnyOp.create() for _ in range(2)])
+    first, second = block.ops
+    middle, front = make_op(AnyOp), make_op(AnyOp)
+    insert_op(middle, second)
+    insert_op(front, first)
+    assert list(block.ops) == [front, first, middle, second]
+    assert list(reversed(block.ops)) == [second, middle, first, front]
+    assert block.first_op is front and front.parent is middle.parent is block
+
+
+def test_all_ops_is_the_walk() -> None:
+    def nest(depth: int) -> Operation:
+        blocks = [Block([AnyOp.create(), nest(depth - 1), AnyOp.create()]) for _ in range(2)] if depth else []
+        return AnyOp.create(regions=[Region(blocks), Region()])
+
+    op = nest(3)
+    assert all_ops(op) == list(op.walk())
+    assert len(all_ops(op)) == 43
