@@ -9,15 +9,24 @@ Only upstream reads it: names of values are lost, nothing is indented.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import FileLineColLoc, UnitAttr, UnknownLoc, UnregisteredOp
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FileLineColLoc,
+    IntegerAttr,
+    IntegerType,
+    UnitAttr,
+    UnknownLoc,
+    UnregisteredOp,
+)
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from cute_dialect.pipelines.handoff_plan import Plan, chain_text, make_plan
+from cute_dialect.upstream.typed import width
 
 __all__ = ["handoff_text"]
 
@@ -43,6 +52,19 @@ def handoff_text(
     return "".join([*writer.aliases, *writer.parts])
 
 
+def _number_text(attribute: Attribute) -> str | None:
+    """The text of an integer attribute and of an array of integers, of which there are the most."""
+    if isinstance(attribute, IntegerAttr):
+        bits = width(cast("IntegerAttr[IntegerType]", attribute).type)
+        return None if bits is None or bits == 1 else f"{attribute.value.data} : i{bits}"
+    if isinstance(attribute, DenseArrayBase):
+        array = cast("DenseArrayBase[IntegerType]", attribute)
+        bits = width(array.elt_type)
+        numbers = ", ".join(map(str, array.get_values())) if len(array) else ""
+        return f"array<i{bits}: {numbers}>" if numbers and bits is not None and bits > 1 else None
+    return None
+
+
 class _Writer:
     def __init__(self, locations: bool, retold: Mapping[Attribute, str], plan: Plan):
         self.retold = retold
@@ -50,7 +72,8 @@ class _Writer:
         self.chains = plan.chains
         self.parts: list[str] = []
         self.aliases: list[str] = []
-        self.values: dict[SSAValue, str] = {}
+        self.values: dict[int, str] = {}
+        """By identity, as types and attributes are: the module is there as long as the writer is."""
         self.blocks: dict[Block, str] = {}
         self.texts: dict[int, str] = {}
         self.by_value: dict[Attribute, str] = {}
@@ -62,7 +85,7 @@ class _Writer:
         if text is None:
             text = self.by_value.get(attribute)
             if text is None:
-                text = str(attribute)
+                text = _number_text(attribute) or str(attribute)
                 if len(text) > _LONG and text.startswith("!llvm.struct"):
                     name = f"!s{len(self.aliases)}"
                     self.aliases.append(f"{name} = {text}\n")
@@ -80,17 +103,34 @@ class _Writer:
 
     def dictionary(self, given: Mapping[str, Attribute]) -> str:
         """``{"key" = value, "unit"}``."""
-        return (
-            "{"
-            + ", ".join(f'"{k}"' if type(v) is UnitAttr else f'"{k}" = {self.attribute(v)}' for k, v in given.items())
-            + "}"
-        )
+        texts, items = self.texts, list[str]()
+        for key, value in given.items():
+            if type(value) is UnitAttr:
+                items.append(f'"{key}"')
+            else:
+                items.append(f'"{key}" = {texts.get(id(value)) or self.attribute(value)}')
+        return "{" + ", ".join(items) + "}"
+
+    def names(self, values: Sequence[SSAValue]) -> str:
+        """The names of values.  Where blocks branch, a use may come before the definition."""
+        known = self.values
+        found: list[str] = []
+        for value in values:
+            name = known.get(id(value))
+            if name is None:
+                name = known[id(value)] = f"%{len(known)}"
+            found.append(name)
+        return ", ".join(found)
+
+    def types(self, values: Sequence[SSAValue]) -> str:
+        """The types of values."""
+        texts = self.texts
+        return ", ".join([texts.get(id(t)) or self.attribute(t) for t in [v.type for v in values]])
 
     def op(self, op: Operation) -> None:
         """One op with its regions."""
         if op in self.left_out:
             return
-        values, texts, attribute = self.values, self.texts, self.attribute
         operands, results, attributes = tuple(op.operands), op.results, op.attributes
         name = op.name
         if name == "builtin.unregistered":
@@ -98,43 +138,25 @@ class _Writer:
             name = op.op_name.data
             attributes = {k: v for k, v in attributes.items() if k != "op_name__"}
         if op in self.chains:
-            self.parts.append(chain_text(self.chains[op], self.value_name, attribute, len(values)))
+            self.parts.append(chain_text(self.chains[op], self.value_name, self.attribute, len(self.values)))
             self.end(op)
             return
-        line: list[str] = []
-        add = line.append
-        if results:
-            for r in results:
-                if r not in values:
-                    values[r] = f"%{len(values)}"
-            add(", ".join([values[r] for r in results]))
-            add(" = ")
-        add(f'"{name}"(')
-        if operands:
-            for o in operands:
-                if o not in values:  # where blocks branch, a use may come before
-                    values[o] = f"%{len(values)}"
-            add(", ".join([values[o] for o in operands]))
-        add(")")
+        head = f'{self.names(results)} = "{name}"(' if results else f'"{name}"('
+        head += f"{self.names(operands)})" if operands else ")"
         if op.successors:
-            add("[" + ", ".join([self.block_name(b) for b in op.successors]) + "]")
+            head += "[" + ", ".join([self.block_name(b) for b in op.successors]) + "]"
         if op.properties:
-            add(f" <{self.dictionary(op.properties)}>")
+            head += f" <{self.dictionary(op.properties)}>"
         if op.regions:
-            add(" (")
-            self.parts += line
-            line.clear()
+            self.parts.append(head + " (")
             for i, region in enumerate(op.regions):
                 if i:
                     self.parts.append(", ")
                 self.region(region)
-            add(")")
+            head = ")"
         if attributes:
-            add(" " + self.dictionary(attributes))
-        types = [texts.get(id(t)) or attribute(t) for t in [o.type for o in operands]]
-        given = [texts.get(id(t)) or attribute(t) for t in [r.type for r in results]]
-        add(f" : ({', '.join(types)}) -> ({', '.join(given)})")
-        self.parts.append("".join(line))
+            head += f" {self.dictionary(attributes)}"
+        self.parts.append(f"{head} : ({self.types(operands)}) -> ({self.types(results)})")
         self.end(op)
 
     def end(self, op: Operation) -> None:
@@ -146,7 +168,7 @@ class _Writer:
 
     def value_name(self, value: SSAValue) -> str:
         """The name of a value."""
-        return self.values.setdefault(value, f"%{len(self.values)}")
+        return self.values.setdefault(id(value), f"%{len(self.values)}")
 
     def region(self, region: Region) -> None:
         """A region; every block has its label, but for an entry block that takes nothing."""
@@ -154,10 +176,8 @@ class _Writer:
         out("{\n")
         for i, block in enumerate(region.blocks):
             if i or block.args:
-                for a in block.args:
-                    self.values.setdefault(a, f"%{len(self.values)}")
                 arguments = ", ".join(
-                    [f"{self.values[a]}: {self.attribute(a.type)}{self.argument_location(a)}" for a in block.args]
+                    [f"{self.value_name(a)}: {self.attribute(a.type)}{self.argument_location(a)}" for a in block.args]
                 )
                 out(f"{self.block_name(block)}({arguments}):\n" if arguments else f"{self.block_name(block)}:\n")
             for op in block.ops:

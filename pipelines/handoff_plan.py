@@ -139,7 +139,7 @@ def chain_text(
     """
     first, last = chain[0], chain[-1]
     start, struct = first.operands[0], text(first.operands[0].type)
-    types = [str(t) for t in _registers(first)]
+    types = [text(t) for t in _registers(first)]
     n = len(types)
     if getattr(start.owner, "name", "") == "llvm.mlir.undef" and _word(first, "scaleD") == "zero":
         made = dict.fromkeys(types)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from pipelines_support import add_module, kernel, module
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, IntegerType, Signedness, UnitAttr, f32
+from xdsl.dialects.test import TestOp as AnyOp
 
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.stages import lower_to_base, parse_module
@@ -77,3 +79,15 @@ def test_long_structs_are_written_once() -> None:
     crossing = handoff_text(m)
     assert UpstreamModule.from_text(crossing).text() == UpstreamModule.from_text(text).text()
     assert crossing.count(long) <= 4, "the alias, and inside other types"
+
+
+def test_attributes_are_written_as_xdsl_writes_them() -> None:
+    i8, i32, index = IntegerType(8), IntegerType(32), IndexType()
+    numbers = [IntegerAttr(n, t) for n in (-1, 0, 7) for t in (i8, i32, index, IntegerType(32, Signedness.SIGNED))]
+    arrays = [DenseArrayBase.from_list(t, v) for t in (i8, i32, IntegerType(1)) for v in ([], [1], [0, -1, 1])]
+    given = [*numbers, *arrays, IntegerAttr(1, IntegerType(1)), DenseArrayBase.from_list(f32, [1.5]), UnitAttr()]
+    op = AnyOp.create(attributes={f"a{i}": a for i, a in enumerate(given)})
+    text = handoff_text(op, locations=False)
+    for i, attribute in enumerate(given[:-1]):
+        assert f'"a{i}" = {attribute}' in text
+    assert f'"a{len(given) - 1}"}}' in text
