@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from cute_dialect.diagnostics import did_you_mean
@@ -117,14 +116,14 @@ class PipelineFlag(NamedTuple):
     text: str
 
 
-@dataclass
 class OptOptions:
     """A command line, read."""
 
-    input: str = "-"
-    run: list[PassFlag | PipelineFlag] = field(default_factory=list["PassFlag | PipelineFlag"])
-    values: dict[str, str] = field(default_factory=dict[str, str])
-    flags: dict[str, bool] = field(default_factory=dict[str, bool])
+    def __init__(self) -> None:
+        self.input = "-"
+        self.run: list[PassFlag | PipelineFlag] = []
+        self.values: dict[str, str] = {}
+        self.flags: dict[str, bool] = {}
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Whether a flag is on."""

@@ -12,21 +12,25 @@ For our own programs only, around all that they do; a process that has us as a l
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import cast
+
+from cute_dialect.tools.quick_modules import met_later
 
 _CODE = ("name", "args", "body", "globals", "locals", "return_type")
 """The parameters of ``dataclasses._create_fn`` in CPython 3.11 and 3.12 (3.13 compiles a class's methods at once)."""
+_CALLS = 20
+"""How often a method is called before it is compiled; what stands in for it takes a fiftieth of that time."""
 
 
 @contextmanager
 def methods_made_later() -> Generator[None]:
-    """Inside, the methods that ``@dataclass`` writes are compiled when they are first called.
+    """Inside, the methods that ``@dataclass`` writes are compiled when they have been called some times.
 
     Does nothing where :mod:`dataclasses` is not built as expected.
 
+    >>> import dataclasses
     >>> with methods_made_later():
     ...     @dataclasses.dataclass(frozen=True)
     ...     class Point:
@@ -35,6 +39,10 @@ def methods_made_later() -> Generator[None]:
     >>> Point(1) == Point(1, 0), hash(Point(1)) == hash(Point(1)), Point(2)
     (True, True, Point(x=2, y=0))
     """
+    met_later("tokenize", "inspect")
+    import dataclasses
+    import inspect
+
     create: Callable[..., Callable[..., object]] | None = getattr(dataclasses, "_create_fn", None)
     code = getattr(create, "__code__", None)
     if create is None or code is None or code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] != _CODE:
@@ -42,8 +50,8 @@ def methods_made_later() -> Generator[None]:
         return
     made = create
 
-    def later(name: str, *parts: object, **more: object) -> Callable[..., object]:
-        return _later(made, name, parts, more)
+    def later(name: str, args: Sequence[str], body: Sequence[str], **more: object) -> Callable[..., object]:
+        return _later(made, name, args, body, more)
 
     dataclasses._create_fn = later
     dataclasses.inspect = _NoSignature
@@ -63,14 +71,31 @@ class _NoSignature:
 
 
 def _later(
-    create: Callable[..., Callable[..., object]], name: str, parts: tuple[object, ...], more: dict[str, object]
+    create: Callable[..., Callable[..., object]],
+    name: str,
+    args: Sequence[str],
+    body: Sequence[str],
+    more: dict[str, object],
 ) -> Callable[..., object]:
+    simple: Callable[..., object] | None = None
     real: Callable[..., object] | None = None
+    calls = -1
 
     def method(self: object, /, *arguments: object, **named: object) -> object:
-        nonlocal real
+        nonlocal calls, real, simple
+        calls += 1
+        if real is None and calls < _CALLS:
+            from cute_dialect.tools.quick_methods import Unfit, interpreted
+
+            if calls == 0:
+                simple = interpreted(name, args, body, cast("dict[str, object]", more.get("locals") or {}))
+            if simple is not None:
+                try:
+                    return simple(self, *arguments, **named)
+                except Unfit:
+                    pass  # the method says what is wrong
         if real is None:
-            real = create(name, *parts, **more)
+            real = create(name, args, body, **more)
             real.__qualname__ = method.__qualname__
             for cls in type(self).__mro__:
                 if cls.__dict__.get(name) is method:
