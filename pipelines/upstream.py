@@ -181,7 +181,7 @@ def make_context() -> ir.Context:
     _import_ir()
     import mlir.ir as ir
 
-    context = ir.Context()
+    context = ir.Context(load_on_create_dialects=[])  # each is loaded when it is met: most never are
     context.enable_multithreading(False)
     context.emit_error_diagnostics = True
     return context
