@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from cute_dialect.pipelines.handoff_plan import Plan, chain_text, make_plan
+from cute_dialect.pipelines.handoff_registers import piece_text
 from cute_dialect.upstream.typed import width
 
 __all__ = ["handoff_text"]
@@ -70,6 +71,7 @@ class _Writer:
         self.retold = retold
         self.left_out = plan.left_out
         self.chains = plan.chains
+        self.webs = plan.webs
         self.parts: list[str] = []
         self.aliases: list[str] = []
         self.values: dict[int, str] = {}
@@ -138,9 +140,20 @@ class _Writer:
             name = op.op_name.data
             attributes = {k: v for k, v in attributes.items() if k != "op_name__"}
         if op in self.chains:
-            self.parts.append(chain_text(self.chains[op], self.value_name, self.attribute, len(self.values)))
+            web = self.webs.number.get(results[0])
+            self.parts.append(chain_text(self.chains[op], web, self.value_name, self.attribute, len(self.values)))
             self.end(op)
             return
+        if op in self.webs.pieces:
+            piece = piece_text(self.webs.pieces[op], self.value_name, self.attribute)
+            if piece:
+                self.parts.append(piece)
+                self.end(op)
+            return
+        if op in self.webs.dropped:
+            dropped = self.webs.dropped[op]
+            operands = tuple([o for i, o in enumerate(operands) if i not in dropped])
+            results = [r for r in results if r not in self.webs.number]
         head = f'{self.names(results)} = "{name}"(' if results else f'"{name}"('
         head += f"{self.names(operands)})" if operands else ")"
         if op.successors:
@@ -177,9 +190,15 @@ class _Writer:
         for i, block in enumerate(region.blocks):
             if i or block.args:
                 arguments = ", ".join(
-                    [f"{self.value_name(a)}: {self.attribute(a.type)}{self.argument_location(a)}" for a in block.args]
+                    [
+                        f"{self.value_name(a)}: {self.attribute(a.type)}{self.argument_location(a)}"
+                        for a in block.args
+                        if a not in self.webs.number
+                    ]
                 )
                 out(f"{self.block_name(block)}({arguments}):\n" if arguments else f"{self.block_name(block)}:\n")
+            if block in self.webs.declared:
+                out(self.webs.declaration(block))
             for op in block.ops:
                 self.op(op)
         out("}")

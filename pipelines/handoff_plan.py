@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from cute_dialect.upstream.llvm_types import LLVMStructType
+from cute_dialect.pipelines.handoff_registers import LETTERS, WGMMA, Webs, find_webs, names, register_types
 
 if TYPE_CHECKING:  # pragma: no cover
     from collections.abc import Callable, Sequence
@@ -34,17 +34,18 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Plan", "chain_text", "make_plan"]
 
-WGMMA = "nvvm.wgmma.mma_async"
-_LETTERS = {"f32": "f", "i32": "r"}
 _DIGITS = re.compile(r"\d+")
 
 
 @dataclass
 class Plan:
-    """``left_out``: ops that are not written; ``chains``: the last op of a chain and the whole of it, in order."""
+    """``left_out``: ops that are not written; ``chains``: the last op of a chain and the whole of it, in order;
+    ``webs``: accumulators that are only in registers.
+    """
 
     left_out: set[Operation] = field(default_factory=lambda: set())
     chains: dict[Operation, list[Operation]] = field(default_factory=lambda: {})
+    webs: Webs = field(default_factory=Webs)
 
 
 def make_plan(module: Operation) -> Plan:
@@ -53,8 +54,11 @@ def make_plan(module: Operation) -> Plan:
     for region in module.regions:
         planner.region(region)
     plan = Plan(planner.dead)
+    if planner.found:
+        plan.webs = find_webs(module)
+        plan.left_out |= plan.webs.unused
     for chain in planner.found:
-        if len(chain) > 1:
+        if len(chain) > 1 or chain[0].results[0] in plan.webs.number:
             chain.reverse()
             plan.chains[chain[-1]] = chain
             plan.left_out.update(chain[:-1])
@@ -69,7 +73,6 @@ class _Planner:
         self.found: list[list[Operation]] = []
         """Chains, each from its last instruction to its first."""
         self.harmless: dict[type[Operation], bool] = {}
-        self.writable: dict[int, bool] = {}
 
     def region(self, region: Region) -> None:
         """All ops of a region."""
@@ -85,7 +88,7 @@ class _Planner:
                 if pure:
                     if _is_dead(op, dead):
                         dead.add(op)
-                elif op.name == WGMMA and "satfinite" not in op.properties and self.has_letters(op):
+                elif op.name == WGMMA and "satfinite" not in op.properties and register_types(op.results[0].type):
                     result = op.results[0]
                     if chain is not None and chain[-1].operands[0] is result and result.has_one_use():
                         chain.append(op)
@@ -97,15 +100,6 @@ class _Planner:
                     for inner in op.regions:
                         self.region(inner)
                 op = op.prev_op
-
-    def has_letters(self, op: Operation) -> bool:
-        """Whether inline PTX has a constraint for each accumulator."""
-        t = op.results[0].type
-        known = self.writable.get(id(t))
-        if known is None:
-            letters = {str(x) in _LETTERS for x in set(_registers(op))}
-            known = self.writable[id(t)] = letters == {True}
-        return known
 
 
 def _is_harmless(op: Operation) -> bool:
@@ -122,28 +116,42 @@ def _is_dead(op: Operation, dead: set[Operation]) -> bool:
     return True
 
 
-def _registers(op: Operation) -> tuple[Attribute, ...]:
-    """The types of the accumulators."""
-    t = op.results[0].type
-    return tuple(t.types) if isinstance(t, LLVMStructType) else ()
-
-
 # ---------------------------------------------------------------------------------------------------------- as text
 
 
 def chain_text(
-    chain: Sequence[Operation], value: Callable[[SSAValue], str], text: Callable[[Attribute], str], number: int
+    chain: Sequence[Operation],
+    web: int | None,
+    value: Callable[[SSAValue], str],
+    text: Callable[[Attribute], str],
+    number: int,
 ) -> str:
-    """The lines of a chain, without a location.  ``value`` and ``text`` give names and types; ``number`` is the
-    chain's own, for the names of its accumulators.
+    """The lines of a chain, without a location; ``web``: where its accumulators are, if they are in registers.
+
+    ``value`` and ``text`` give names and types; ``number`` is the chain's own, for the names of its accumulators.
     """
     first, last = chain[0], chain[-1]
-    start, struct = first.operands[0], text(first.operands[0].type)
-    types = [text(t) for t in _registers(first)]
+    types = register_types(first.results[0].type)
     n = len(types)
+    descriptors = [value(o) for op in chain for o in op.operands[1:]]
+    code = ["{\\0A.reg .pred p;\\0A"]
+    scale = ""
+    for i, op in enumerate(chain):
+        if _word(op, "scaleD") != scale:
+            scale = _word(op, "scaleD")
+            code.append(f"setp.ne.b32 p, {int(scale == 'one')}, 0;\\0A")
+        accumulators = _all(n) if web is None else "{" + ", ".join(names(web, n)) + "}"
+        code.append(f"{_instruction(op, accumulators, 2 * i + (2 * n if web is None else 0))}\\0A")
+    code.append("}")
+    properties = f'<{{"asm_string" = "{"".join(code)}", "constraints" = "'
+    if web is not None:
+        return (
+            f'"llvm.inline_asm"({", ".join(descriptors)}) {properties}{_constraints("", len(descriptors))}", '
+            f'"has_side_effects"}}> : ({", ".join(["i64"] * len(descriptors))}) -> ()'
+        )
+    start, struct = first.operands[0], text(first.operands[0].type)
     if getattr(start.owner, "name", "") == "llvm.mlir.undef" and _word(first, "scaleD") == "zero":
-        made = dict.fromkeys(types)
-        lines = [f'%w{number}_{t} = "llvm.mlir.undef"() : () -> {t}\n' for t in made]
+        lines = [f'%w{number}_{t} = "llvm.mlir.undef"() : () -> {t}\n' for t in dict.fromkeys(types)]
         inputs = [f"%w{number}_{t}" for t in types]
     else:
         whole = value(start)
@@ -152,30 +160,20 @@ def chain_text(
             f'{name} = "llvm.extractvalue"({whole}) <{{"position" = array<i64: {i}>}}> : ({struct}) -> ({t})\n'
             for i, (name, t) in enumerate(zip(inputs, types))
         ]
-    descriptors = [value(o) for op in chain for o in op.operands[1:]]
-    code = ["{\\0A.reg .pred p;\\0A"]
-    scale = ""
-    for i, op in enumerate(chain):
-        if _word(op, "scaleD") != scale:
-            scale = _word(op, "scaleD")
-            code.append(f"setp.ne.b32 p, {int(scale == 'one')}, 0;\\0A")
-        code.append(f"{_instruction(op, n, 2 * n + 2 * i)}\\0A")
-    code.append("}")
-    constraints = _constraints("".join([_LETTERS[t] for t in types]), len(descriptors))
+    constraints = _constraints("".join([LETTERS[t] for t in types]), len(descriptors))
     given = ", ".join([*types, *["i64"] * len(descriptors)])
     lines.append(
         f'{value(last.results[0])} = "llvm.inline_asm"({", ".join([*inputs, *descriptors])}) '
-        f'<{{"asm_string" = "{"".join(code)}", "constraints" = "{constraints}", "has_side_effects"}}> : '
-        f"({given}) -> ({struct})"
+        f'{properties}{constraints}", "has_side_effects"}}> : ({given}) -> ({struct})'
     )
     return "".join(lines)
 
 
-def _instruction(op: Operation, registers: int, at: int) -> str:
+def _instruction(op: Operation, accumulators: str, at: int) -> str:
     """One instruction whose descriptors are ``$at`` and the one after it (PTX ISA 9.7.15.5.2)."""
     m, n, k = _DIGITS.findall(str(op.properties["shape"]))
     types = [_word(op, f"type{x}") for x in "DAB"]
-    operands = [_all(registers), f"${at}", f"${at + 1}", "p"]
+    operands = [accumulators, f"${at}", f"${at + 1}", "p"]
     if types[0] != "s32":
         operands += ["-1" if _word(op, f"scale{x}") == "neg" else "1" for x in "AB"]
     if types[1] in ("f16", "bf16"):

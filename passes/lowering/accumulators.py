@@ -7,7 +7,7 @@ finds that the cells it wants are the members of a struct, in order, and gives t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -61,16 +61,23 @@ def accumulator_unit(t: MemRefType, offset: int, count: int) -> Unit:
     return Unit(tuple([offset + c for c in cells]), parts, struct_type(register, count))
 
 
-def struct_of(cells: Sequence[Cell], unit: Unit) -> SSAValue | None:
-    """The struct whose members a unit's cells are, in order; ``None`` if they are something else."""
-    first = cells[unit.cells[0]]
+def struct_of(cells: Sequence[Cell], unit: Unit, made: Mapping[SSAValue, Cell]) -> SSAValue | None:
+    """The struct whose members a unit's cells are, in order; ``None`` if they are something else.
+
+    ``made``: the members that values stand for which were taken out to be read.
+    """
+    first = _member(cells[unit.cells[0]], made)
     if not isinstance(first, Member) or first.struct.type != unit.type:
         return None
     for i, c in enumerate(unit.cells):
-        cell = cells[c]
+        cell = _member(cells[c], made)
         if not isinstance(cell, Member) or cell != Member(first.struct, i // unit.parts, i % unit.parts, unit.parts):
             return None
     return first.struct
+
+
+def _member(cell: Cell, made: Mapping[SSAValue, Cell]) -> Cell:
+    return made.get(cell, cell) if isinstance(cell, SSAValue) else cell
 
 
 def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit: Unit) -> SSAValue:
@@ -78,7 +85,7 @@ def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit
     from cute_dialect.upstream import llvm
 
     cells = registers.cells[view.fragment]
-    whole = struct_of(cells, unit)
+    whole = struct_of(cells, unit, registers.made)
     if whole is not None:
         return whole
     value = build.emit(llvm.UndefOp(unit.type))

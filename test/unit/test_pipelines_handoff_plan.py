@@ -129,7 +129,8 @@ def test_no_chain_over_other_accumulators_nor_with_a_second_use() -> None:
     first = wgmma(form, "d0", "u", "a1", "a2", "zero")
     others = wgmma(form, "e", "u", "a2", "a1", "zero")
     last = wgmma(form, "last", "d0", "a1", "a2")
-    assert not make_plan(program(form, first + others + last)).chains, "the order of the instructions stays"
+    mixed = make_plan(program(form, first + others + last)).chains
+    assert all(len(chain) == 1 for chain in mixed.values()), "the order of the instructions stays"
     twice = first + wgmma(form, "e", "d0", "a2", "a1") + last
     assert not make_plan(program(form, twice)).chains, "both go on from the same accumulators"
 

@@ -1,0 +1,201 @@
+"""Accumulators as registers of PTX: the same machine code, and only where no two are live at a time."""
+
+from __future__ import annotations
+
+import pytest
+from pipelines_support import kernel, module
+
+from cute_dialect.pipelines.handoff import handoff_text
+from cute_dialect.pipelines.handoff_plan import make_plan
+from cute_dialect.pipelines.ptxas import assemble
+from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.pipelines.upstream import UpstreamModule
+
+N = 8
+S = f"!llvm.struct<({', '.join(['f32'] * N)})>"
+OUTPUTS, INPUTS = ",".join(["=f"] * N), ",".join(str(i) for i in range(N))
+FENCE = "nvvm.wgmma.fence.aligned\n"
+COMMIT = "nvvm.wgmma.commit.group.sync.aligned\n"
+UNDEFINED = f"%u = llvm.mlir.undef : {S}\n%c2 = arith.constant 2 : i64\n"
+
+
+def wgmma(name: str, start: str, scale: str = "one", a: str = "a1") -> str:
+    return (
+        f"%{name} = nvvm.wgmma.mma_async %{a}, %a2, %{start}, #nvvm.shape<m = 64, n = 16, k = 16>, "
+        f"D [<f32>, <{scale}>], A [<f16>, <one>, <row>], B [<f16>, <one>, <col>] : {S} -> {S}\n"
+    )
+
+
+def tied(name: str, source: str, code: str, more: str = "") -> str:
+    """Inline PTX that all accumulators pass through; ``more``: an operand of 64 bits."""
+    taken = "".join(f"%{name}t{i} = llvm.extractvalue %{source}[{i}] : {S}\n" for i in range(N))
+    operands = ", ".join([f"%{name}t{i}" for i in range(N)] + ([f"%{more}"] if more else []))
+    types = ", ".join(["f32"] * N + (["i64"] if more else []))
+    constraints = f"{OUTPUTS},{INPUTS}" + (",l" if more else "")
+    return (
+        f'{taken}%{name} = llvm.inline_asm has_side_effects "{code}", "{constraints}" {operands} : ({types}) -> {S}\n'
+    )
+
+
+def stored(source: str, base: int = 0) -> str:
+    """Each accumulator to memory."""
+    return "".join(
+        f"%{source}x{i} = llvm.extractvalue %{source}[{i}] : {S}\n"
+        f"%{source}p{i} = llvm.getelementptr %a0[{base + i}] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32\n"
+        f"llvm.store %{source}x{i}, %{source}p{i} : f32, !llvm.ptr<1>\n"
+        for i in range(N)
+    )
+
+
+def loop(carried: str, body: str, result: str = "r") -> str:
+    """``carried``: ``%arg = %init``, commas between; the body yields ``%y``, or what it says itself."""
+    count = carried.count("=")
+    types = ", ".join([S] * count)
+    end = "" if "scf.yield" in body else f"scf.yield %y : {S}\n"
+    many = f"%{result}:{count}" if count > 1 else f"%{result}"
+    return (
+        f"{many} = scf.for %{result}i = %c2 to %a1 step %c2 iter_args({carried}) -> ({types}) : i64 {{\n{body}{end}}}\n"
+    )
+
+
+WAIT = "wgmma.wait_group.sync.aligned 0;"
+REGISTERS_OF_A = (
+    "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+    "{" + ", ".join(f"${i}" for i in range(N)) + "}, $16, $16, 1, 1, 1, 0, 0;"
+)
+
+HELD = {
+    "straight": FENCE
+    + wgmma("d0", "u", "zero")
+    + "%n = arith.addi %a1, %c2 : i64\n"
+    + wgmma("d1", "d0", a="n")
+    + COMMIT
+    + tied("w", "d1", WAIT)
+    + stored("w"),
+    "loop": FENCE
+    + wgmma("d0", "u", "zero")
+    + COMMIT
+    + loop("%d = %d0", FENCE + wgmma("d1", "d") + wgmma("y", "d1") + COMMIT)
+    + tied("w", "r", WAIT)
+    + stored("w"),
+    "a tile a round": loop(
+        "%d = %u",
+        FENCE
+        + wgmma("d0", "u", "zero")
+        + loop("%e = %d0", FENCE + wgmma("d1", "e") + COMMIT + f"scf.yield %d1 : {S}\n", "q")
+        + tied("y", "q", WAIT)
+        + stored("y")
+        + f"scf.yield %y : {S}\n",
+    ),
+    "inline PTX": FENCE
+    + wgmma("d0", "u", "zero")
+    + tied("d1", "d0", REGISTERS_OF_A, "a1")
+    + COMMIT
+    + tied("w", "d1", WAIT)
+    + stored("w"),
+    "waits between": FENCE
+    + wgmma("d0", "u", "zero")
+    + COMMIT
+    + tied("w", "d0", WAIT)
+    + stored("w")
+    + tied("f", "w", "wgmma.fence.sync.aligned;")
+    + wgmma("d1", "f")
+    + COMMIT
+    + tied("v", "d1", WAIT)
+    + stored("v", N),
+    "two at a time": FENCE
+    + wgmma("d0", "u", "zero")
+    + wgmma("e0", "u", "zero", a="a2")
+    + wgmma("d1", "d0")
+    + COMMIT
+    + tied("w", "d1", WAIT)
+    + tied("v", "e0", "")
+    + stored("w")
+    + stored("v", N),
+    "in a branch": "%b = arith.cmpi slt, %a1, %c2 : i64\nscf.if %b {\n"
+    + FENCE
+    + wgmma("d0", "u", "zero")
+    + COMMIT
+    + tied("w", "d0", WAIT)
+    + stored("w")
+    + "}\n",
+}
+
+
+def program(body: str) -> str:
+    return module(kernel("k", ["o", "i64", "i64"], ["!llvm.ptr<1>", "i64", "i64"], UNDEFINED + body))
+
+
+def ptx(text: str) -> str:
+    m = UpstreamModule.from_text(text)
+    m.run("base-prepare")
+    m.run("one-shot-convert-to-llvm")
+    m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"})
+    m.run("emit-gpu-binary")
+    (code,) = m.ptx().values()
+    return code
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_the_machine_code_is_the_same(name: str) -> None:
+    m = parse_module(program(HELD[name]))
+    webs = make_plan(m).webs
+    assert len(set(webs.number.values())) == (2 if name == "two at a time" else 1)
+    ours, theirs = ptx(handoff_text(m, reduced=True)), ptx(handoff_text(m))
+    assert "%acc0_<8>" in ours and "%acc" not in theirs
+    assert assemble(ours, "sm_90a").cubin == assemble(theirs, "sm_90a").cubin
+
+
+REFUSED = {
+    "read before the wait": wgmma("d0", "u", "zero") + stored("d0"),
+    "used twice": wgmma("d0", "u", "zero")
+    + wgmma("d1", "d0")
+    + wgmma("d2", "d0")
+    + tied("w", "d1", WAIT)
+    + tied("v", "d2", "")
+    + stored("w")
+    + stored("v", N),
+    "used again and again": wgmma("d0", "u", "zero")
+    + loop("%d = %u", wgmma("y", "d0"))
+    + tied("w", "r", WAIT)
+    + stored("w"),
+    "written before the last was read": wgmma("d0", "u", "zero")
+    + loop("%d = %d0", wgmma("y", "u", "zero") + tied("w", "d", WAIT) + stored("w"))
+    + tied("v", "r", WAIT)
+    + stored("v", N),
+    "exchanged": wgmma("d0", "u", "zero")
+    + wgmma("e0", "u", "zero")
+    + loop("%d = %d0, %e = %e0", f"scf.yield %e, %d : {S}, {S}\n")
+    + tied("w", "r#0", WAIT)
+    + stored("w"),
+    "made of values": f"%z = arith.constant 0.0 : f32\n%s = llvm.insertvalue %z, %u[0] : {S}\n"
+    + wgmma("d0", "s")
+    + tied("w", "d0", WAIT)
+    + stored("w"),
+    "a result read": wgmma("d0", "u", "zero") + loop("%d = %d0", tied("y", "d", WAIT)) + stored("r"),
+    "from one of two": f"%b = arith.cmpi slt, %a1, %c2 : i64\n{wgmma('d0', 'u', 'zero')}%r = scf.if %b -> {S} {{\n"
+    + wgmma("d1", "d0")
+    + f"scf.yield %d1 : {S}\n}} else {{\nscf.yield %d0 : {S}\n}}\n"
+    + tied("w", "r", WAIT)
+    + stored("w"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_registers_cannot_hold_stays(name: str) -> None:
+    m = parse_module(program(REFUSED[name]))
+    assert not make_plan(m).webs.number
+    text = handoff_text(m, reduced=True)
+    assert "%acc" not in text
+    UpstreamModule.from_text(text)
+
+
+def test_only_kernels_declare_registers() -> None:
+    text = program(HELD["straight"]).replace("nvvm.kernel, ", "").replace("gpu.kernel, ", "")
+    assert not make_plan(parse_module(text)).webs.number
+
+
+def test_one_web_is_refused_and_the_other_is_not() -> None:
+    body = HELD["straight"] + wgmma("e0", "u", "zero") + stored("e0", N)
+    webs = make_plan(parse_module(program(body))).webs
+    assert set(webs.number.values()) == {0} and len(webs.number) == 3
