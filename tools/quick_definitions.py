@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from cute_dialect.tools.quick_modules import modules_met_later
+from cute_dialect.tools.quick_modules import found_at_once, modules_met_later
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, OpTraits, ParametrizedAttribute
@@ -49,6 +49,7 @@ def definitions_made_later() -> Generator[None]:
     To be entered before anything of xDSL is imported.
     """
     with ExitStack() as stack:
+        stack.enter_context(found_at_once("xdsl", "cute_dialect"))
         stack.enter_context(modules_met_later())
         stack.enter_context(no_virtual_subclasses())
         stack.enter_context(classes_compared_at_once())

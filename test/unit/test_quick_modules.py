@@ -2,13 +2,19 @@
 
 # pyright: reportPrivateImportUsage=false, reportUnknownMemberType=false
 
+import inspect
+import os
+import py_compile
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module, invalidate_caches
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from cute_dialect.tools.quick_modules import met_later, modules_met_later
+from cute_dialect.tools.quick_modules import found_at_once, met_later, modules_met_later
 
 PROGRAM = """
 import sys
@@ -66,3 +72,86 @@ def test_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError):
         met_later("asked", "asking")
     assert "asked" not in sys.modules
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """Imports a module of the package ``held`` in ``tmp_path`` anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "held" / "inner").mkdir(parents=True)
+    (tmp_path / "held" / "__init__.py").touch()
+    (tmp_path / "held" / "inner" / "__init__.py").write_text("value = 'inner'\n")
+    source = tmp_path / "held" / "one.py"
+    source.write_text("value = 'old'\n")
+    py_compile.compile(str(source), doraise=True)
+
+    def give(name: str) -> ModuleType:
+        for known in [m for m in sys.modules if m.startswith("held.")]:
+            del sys.modules[known]
+        invalidate_caches()
+        return import_module(f"held.{name}")
+
+    yield give
+    for known in [m for m in sys.modules if m == "held" or m.startswith("held.")]:
+        del sys.modules[known]
+
+
+def found_here(module: ModuleType) -> bool:
+    return type(module.__spec__.loader).__module__.endswith("quick_modules")  # pyright: ignore
+
+
+def test_as_python_finds_it(imported: Callable[[str], ModuleType]) -> None:
+    expected = imported("one")
+    with found_at_once("held"):
+        module = imported("one")
+        assert found_here(module) and not found_here(expected)
+        assert not found_here(imported("inner"))
+        with pytest.raises(ModuleNotFoundError):
+            imported("two")
+    for name in ("value", "__name__", "__file__", "__cached__", "__package__"):
+        assert getattr(module, name) == getattr(expected, name)
+    assert module.__spec__ is not None and expected.__spec__ is not None
+    for name in ("name", "origin", "cached", "has_location", "parent", "submodule_search_locations"):
+        assert getattr(module.__spec__, name) == getattr(expected.__spec__, name)
+    assert inspect.getsource(module) == "value = 'old'\n"
+    loader = module.__spec__.loader
+    assert loader is not None and loader.get_code("held.one").co_filename == module.__file__  # pyright: ignore
+    assert not found_here(imported("one"))
+
+
+def test_only_of_these_packages(imported: Callable[[str], ModuleType]) -> None:
+    with found_at_once("hel", "other"):
+        assert not found_here(imported("one"))
+
+
+def test_not_what_is_older_than_its_source(imported: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    source = tmp_path / "held" / "one.py"
+    compiled = Path(imported("one").__cached__)
+    with found_at_once("held"):
+        source.write_text("value = 'longer'\n")
+        os.utime(source, (1, 1))
+        module = imported("one")
+        assert module.value == "longer" and not found_here(module)
+        py_compile.compile(str(source), doraise=True)
+        assert found_here(imported("one"))
+        data = compiled.read_bytes()
+        for other in (b"\0" + data[1:], data[:4] + b"\1" + data[5:], data[:8] + b"\x09" + data[9:], data[:10], b""):
+            compiled.write_bytes(other)
+            sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+            try:
+                module = imported("one")
+            finally:
+                sys.dont_write_bytecode = before
+            assert module.value == "longer" and not found_here(module)
+        compiled.unlink()
+        source.unlink()
+        with pytest.raises(ModuleNotFoundError):
+            imported("one")
+
+
+def test_not_where_compiled_files_are_elsewhere(
+    imported: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "away"))
+    with found_at_once("held"):
+        assert not found_here(imported("one"))
