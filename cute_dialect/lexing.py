@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
     from xdsl.parser.generic_parser import ParserState
 
+    class _State(ParserState[MLIRTokenKind, str]):
+        lexer: QuickLexer  # pyright: ignore[reportIncompatibleVariableOverride]
+        current_token: QuickToken  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
 T = TypeVar("T")
 
 _SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
@@ -112,11 +117,11 @@ class QuickParser(Parser):
     """xDSL's parser over tokens of :class:`QuickLexer`."""
 
     if TYPE_CHECKING:
-        _parser_state: ParserState[MLIRTokenKind, str]
+        _parser_state: _State  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def _current_token(self) -> QuickToken:
-        return cast("QuickToken", self._parser_state.current_token)
+        return self._parser_state.current_token
 
     @property
     def pos(self) -> int:
@@ -128,7 +133,7 @@ class QuickParser(Parser):
         token = state.current_token
         assert expected_kind is None or token.kind is expected_kind
         state.current_token = state.lexer.lex()
-        return cast("QuickToken", token)
+        return token
 
     def _parse_optional_token(self, expected_kind: MLIRTokenKind) -> QuickToken | None:
         state = self._parser_state
@@ -136,7 +141,7 @@ class QuickParser(Parser):
         if token.kind is not expected_kind:
             return None
         state.current_token = state.lexer.lex()
-        return cast("QuickToken", token)
+        return token
 
     def _parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> QuickToken:
         token = self._parse_optional_token(expected_kind)

@@ -44,8 +44,8 @@ def make_op(
 
 def fill_op(
     op: Operation,
-    operands: Sequence[SSAValue],
-    result_types: Iterable[Attribute],
+    operands: Sequence[SSAValue] = (),
+    result_types: Iterable[Attribute] = (),
     properties: Mapping[str, Attribute] = _NOTHING,
     location: LocationAttr = UNKNOWN_LOC,
 ) -> None:

@@ -58,6 +58,7 @@ _DIV = re.compile(r"\?\s*\{[^}]*?\b(div\s*=)")
 
 
 _VALUE = re.compile(r"%([0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)")
+_EQUALS = re.compile(r"\s*+=", re.ASCII)
 _BLANK = re.compile(r"(?:\s++|//[^\n]*+)*+", re.ASCII)
 _NEXT = re.compile(
     rf"{_BLANK.pattern}(?:[}}^]|\Z|[a-zA-Z_][a-zA-Z0-9_$]*+\.|"
@@ -238,6 +239,11 @@ class LocatedParser(LocationReader):
 
     def _results(self) -> list[tuple[QuickToken, int]]:
         """``%a, %b:2 =``: the names and how many values each stands for."""
+        first = self._current_token
+        found = _EQUALS.match(self._source.text, first.end)
+        if found is not None:
+            self._resume_from(found.end())
+            return [(first, 1)]
 
         def one() -> tuple[QuickToken, int]:
             name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "Expected result SSA value!")

@@ -29,9 +29,23 @@ class Known:
     """
 
     def __init__(self) -> None:
-        self.sound: set[tuple[object, ...]] = set()
-        self.identical: dict[tuple[object, ...], tuple[object, ...]] = {}
+        self._sound: set[tuple[object, ...]] = set()
+        self._identical: dict[tuple[object, ...], tuple[object, ...]] = {}
         """The same forms with identities in place of attributes; the attributes, so that their identities stay."""
+
+    def holds(self, key: tuple[object, ...], attributes: tuple[object, ...]) -> bool:
+        """Whether a form (see :func:`_form`) is among them."""
+        if key in self._identical:
+            return True
+        if (*key[: len(key) - len(attributes)], *attributes) not in self._sound:
+            return False
+        self._identical[key] = attributes
+        return True
+
+    def add(self, key: tuple[object, ...], attributes: tuple[object, ...]) -> None:
+        """Add a form."""
+        self._identical[key] = attributes
+        self._sound.add((*key[: len(key) - len(attributes)], *attributes))
 
 
 class _Kind(NamedTuple):
@@ -87,13 +101,15 @@ class _Verifier:
     def op(self, op: Operation) -> bool:
         """Check an op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""
         kind = _kind(type(op))
+        operands = tuple(op.operands)
         message = None
-        if not self._visible.issuperset(map(id, op.operands)):
-            message = self._operands(op)
-        message = message or _structure(op, kind)
+        if not self._visible.issuperset(map(id, operands)):
+            message = self._operands(op, operands)
+        if message is None and (op.successor_uses or (op.next_op is None) != kind.terminates):
+            message = _structure(op, kind)
         if message is not None:
             return self._fail(op, message)
-        regions = op.regions
+        regions, form = op.regions, None
         if regions:
             message = _itself(op)
             if message is not None:
@@ -110,14 +126,16 @@ class _Verifier:
                     whole = whole and inside
             if not whole:
                 return False
-        elif self._is_known(op, kind):
-            return True
+        elif (kind.by_form or kind.in_parent) and not op.attributes and not op.successor_uses:
+            form = _form(op, kind, operands)
+            if self._known.holds(*form):
+                return True
         try:
             op.verify_()
         except VerifyException as e:
             return self._fail(op, one_line(str(e)))
-        if not regions:
-            self._remember(op, kind)
+        if form is not None:
+            self._known.add(*form)
         return True
 
     def _ops(self, block: Block) -> bool | None:
@@ -139,24 +157,6 @@ class _Verifier:
             visible.difference_update(here)
         return whole
 
-    def _is_known(self, op: Operation, kind: _Kind) -> bool:
-        """Whether an op without regions has a form that was found sound before."""
-        if not (kind.by_form or kind.in_parent) or op.successors or op.attributes:
-            return False
-        key, attributes = _identity(op, kind)
-        if key in self._known.identical:
-            return True
-        if (*key[:3], *op.properties, *attributes) not in self._known.sound:
-            return False
-        self._known.identical[key] = attributes
-        return True
-
-    def _remember(self, op: Operation, kind: _Kind) -> None:
-        if (kind.by_form or kind.in_parent) and not op.successors and not op.attributes:
-            key, attributes = _identity(op, kind)
-            self._known.identical[key] = attributes
-            self._known.sound.add((*key[:3], *op.properties, *attributes))
-
     def _fail(self, op: Operation, message: str) -> bool:
         prefix = f"'{op_name(op)}' op "
         notes: list[Diagnostic] = []
@@ -167,8 +167,8 @@ class _Verifier:
 
     # ------------------------------------------------------------------------------------------------------ dominance
 
-    def _operands(self, op: Operation) -> str | None:
-        for i, value in enumerate(op.operands):
+    def _operands(self, op: Operation, operands: tuple[SSAValue, ...]) -> str | None:
+        for i, value in enumerate(operands):
             if id(value) in self._visible:
                 continue
             if isinstance(value, ErasedSSAValue):
@@ -207,12 +207,12 @@ class _Verifier:
         return "does not dominate this use"
 
 
-def _identity(op: Operation, kind: _Kind) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """The form of an op with identities in place of attributes, and the attributes."""
-    properties = op.properties
-    attributes = (*[o.type for o in op.operands], *[r.type for r in op.results], *properties.values())
+def _form(op: Operation, kind: _Kind, operands: tuple[SSAValue, ...]) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """The form of an op, with identities in place of attributes at its end, and the attributes."""
+    properties, results = op.properties, op.results
+    attributes = (*[o.type for o in operands], *[r.type for r in results], *properties.values())
     around = type(op.parent_op()) if kind.in_parent else None
-    return (type(op), len(op.results), around, *properties, *map(id, attributes)), attributes
+    return (type(op), len(results), around, *properties, *map(id, attributes)), attributes
 
 
 def _dominators(region: Region) -> dict[Block, set[Block]]:

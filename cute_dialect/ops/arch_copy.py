@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
+from cute_dialect.making import fill_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, PtrType, element_bits
 from cute_dialect.nvgpu_copy_types import LdsmType, MovmType, ShuffleType, SimtAsyncCopyType, StsmType
 from cute_dialect.ops.base import cute_op
@@ -25,7 +26,7 @@ class _CopyInstructionOp(InstructionOp):
     ATOM: ClassVar[type[CopyAtomType]]
 
     def __init__(self, atom: CopyAtomType, source: SSAValue, destination: SSAValue, *rest: SSAValue):
-        Operation.__init__(self, operands=[source, destination, *rest], properties={"atom": atom})
+        fill_op(self, [source, destination, *rest], properties={"atom": atom})
 
     def verify_(self) -> None:
         from cute_dialect.ops.copy_checks import check_copy
@@ -212,7 +213,7 @@ class BulkCopyOp(_RunOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, source: SSAValue, destination: SSAValue, rest: Sequence[SSAValue] = ()):
-        Operation.__init__(self, operands=[source, destination, *rest])
+        fill_op(self, [source, destination, *rest])
 
     def check(self) -> None:
         source, destination = self.source.type, self.destination.type
@@ -268,7 +269,7 @@ class BulkReduceOp(_RunOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, source: SSAValue, destination: SSAValue, reduction: StringAttr, hint: Sequence[SSAValue] = ()):
-        Operation.__init__(self, operands=[source, destination, *hint], properties={"reduction": reduction})
+        fill_op(self, [source, destination, *hint], properties={"reduction": reduction})
 
     def check(self) -> None:
         from cute_dialect.nvgpu_bulk_types import REDUCTIONS, reduced_as

@@ -27,6 +27,7 @@ from cute_dialect.algebra.int_tuple import congruent
 from cute_dialect.algebra.layout import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
+from cute_dialect.making import fill_op
 from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
 from cute_dialect.ops.base import CuteOp, cute_op, is_tensor, plural
 from cute_dialect.ops.kinds import (
@@ -68,7 +69,7 @@ class StaticOp(CuteOp, HasFolderInterface):
     traits = traits_def(Pure(), ConstantLike())
 
     def __init__(self, result_type: Attribute):
-        Operation.__init__(self, result_types=[result_type])
+        fill_op(self, result_types=[result_type])
 
     def fold(self) -> Sequence[SSAValue | Attribute] | None:
         type_ = self.result.type
@@ -160,7 +161,7 @@ class MakeTreeOp(CuteOp):
     traits = traits_def(Pure())
 
     def __init__(self, scalars: Sequence[SSAValue | Operation], result_type: Attribute):
-        Operation.__init__(self, operands=[SSAValue.get(s) for s in scalars], result_types=[result_type])
+        fill_op(self, [SSAValue.get(s) for s in scalars], [result_type])
 
     def check_types(self) -> None:
         (kinds,) = self.RESULT_KINDS

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra.int_tuple import tuple_add
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Payload
+from cute_dialect.making import fill_op
 from cute_dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,
@@ -231,7 +232,7 @@ class MakeViewOp(MemoryOp):
     def __init__(self, iter: SSAValue, layout: SSAValue | None = None, result_type: Attribute | None = None):
         operands = [iter] if layout is None else [iter, layout]
         inferred = self.infer_types([o.type for o in operands], {})
-        super().__init__(operands=[iter, layout], result_types=inferred if result_type is None else [result_type])
+        fill_op(self, operands, inferred if result_type is None else [result_type])
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.making import all_ops
+from cute_dialect.making import all_ops, make_op
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
@@ -316,7 +316,7 @@ def _branch(low: Lowering, old: Block, new: Block, carried: list[Carried] | None
         if carried is not None:
             yielded = [low.value(v) for v in terminator.operands] if terminator is not None else []
             extra = [c.read(low, state) for c in carried]
-            low.build.add(scf.YieldOp(*yielded, *extra))
+            low.build.add(make_op(scf.YieldOp, [*yielded, *extra]))
     for f in [f for f in state.cells if f not in outer]:
         del state.cells[f]
     low.registers = saved
@@ -344,7 +344,7 @@ def _scf_if(low: Lowering, op: Operation) -> None:
             own = [low.value(v) for v in _yielded(region)]
             extra = [c.read(low, state) for c in carried]
             if region.blocks or extra:
-                low.build.add(scf.YieldOp(*own, *extra))
+                low.build.add(make_op(scf.YieldOp, [*own, *extra]))
     keep_else = else_region.blocks or carried
     new = scf.IfOp.create(
         operands=[condition],

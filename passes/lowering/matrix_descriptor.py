@@ -43,9 +43,9 @@ def descriptor(low: Lowering, atom: AsyncMmaType, operand: str, tensor: SSAValue
     word = _low_word(low, low.build.part(low.value(tensor), (0,), pointer("smem")), bits & 0xFFFFFFFF)
     high = bits >> 32 << 32
     high -= (high >> 63) << 64
-    wide = low.build.once(("extui", word), lambda: arith.ExtUIOp(word, i64))
+    wide = low.build.once(("extui", word), lambda: make_op(arith.ExtUIOp, [word], [i64]))
     constant = low.build.constant(high, i64)
-    return low.build.once(("ori", wide, constant), lambda: arith.OrIOp(wide, constant))
+    return low.build.once(("ori", wide, constant), lambda: make_op(arith.OrIOp, [wide, constant], [i64]))
 
 
 def _low_word(low: Lowering, address: SSAValue, constant: int) -> SSAValue:
