@@ -39,7 +39,10 @@ def shared_bytes(op: str, element: str, n: int, config: RowConfig) -> int:
     from cute_dialect.kernels.rows import BITS, WEIGHTS, vector_width
 
     width = vector_width(element, n)
-    share = -(-n // (config.sharing * width)) * width * config.threads * BITS[element] // 8
+    values = -(-n // (config.sharing * width)) * width
+    if config.in_parts:  # without what follows whole rounds, which is shorter with longer vectors
+        values = n // config.sharing - config.kept
+    share = values * config.threads * BITS[element] // 8
     slots = {0: 0, 1: config.together}.get(config.stages, config.stages + WEIGHTS[op])
     return slots * share
 
@@ -79,7 +82,7 @@ class RowEmitter(RowMemory):
         """Blocks that an SM should hold at once."""
         blocks = self.c.resident or max(1, 1024 // self.c.block)
         if self.c.stages:
-            blocks = min(blocks, max(1, SHARED_MEMORY // shared_bytes(self.op, self.element, self.n, self.c)))
+            blocks = min(blocks, max(1, SHARED_MEMORY // max(1, shared_bytes(self.op, self.element, self.n, self.c))))
         return blocks
 
     @property
@@ -91,10 +94,10 @@ class RowEmitter(RowMemory):
     def messages(self) -> bool:
         """Whether blocks of a cluster send each other messages, by ``st.async``, rather than meet at its barrier.
 
-        That is 12 % faster for softmax, and 2 % for LayerNorm in registers; norms in shared memory, whose weights are
-        on their way meanwhile, are 3 to 6 % faster with the barrier.
+        That is 12 % faster for softmax, 2 % for LayerNorm in registers, 4 % for RMSNorm partly in registers; norms with
+        all of a row in shared memory, whose weights are on their way meanwhile, are 3 to 6 % faster with the barrier.
         """
-        return self.op == "softmax" or self.c.stages != 1
+        return self.op == "softmax" or self.c.stages != 1 or self.c.kept > 0
 
     @property
     def clusters(self) -> int:
@@ -196,7 +199,11 @@ class RowEmitter(RowMemory):
         if not c.stages:
             self.work([Line(row, real, self.load(self.row_of(self.x, source)), None) for row, source, real in lines])
             return
-        self.make_slots(c.together)
+        if not c.in_parts or self.far:
+            self.make_slots(c.together)
+        if c.in_parts:
+            self.work(self.fetch_parts(lines))
+            return
         for i, (_, source, _) in enumerate(lines):
             self.fetch(source, b.constant(i))
         b.run("cp_async_commit_group")

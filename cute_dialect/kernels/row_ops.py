@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cute_dialect.kernels.builder import Value
@@ -74,24 +74,38 @@ class RowKernel(RowEmitter):
         """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of ``(m, sum)``."""
         b, n = self.b, self.values
         (line,) = lines
-        b.say("The largest element of the warp.")
-        own = self.combined(self.values_of(line), n, self.maximum, lambda v: v)
-        largest = self.over_warp(self.wide(own), self.maximum)
-        # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
-        largest = self.maximum(largest, self.f32(LOWEST))
 
         def powers(v: Value, shift: Value) -> Value:
             scaled = (v - self.splat(shift, lanes_of(v))) * self.splat(self.f32(LOG2_E), lanes_of(v))
             return self.each(scaled, lambda p: b.arch("exp2_approx", p))
 
-        b.say("Powers beside it, and their sum.")
-        x = self.values_of(line)
+        def summed(x: Value, n: int, shift: Value) -> Value:
+            return self.combined(x, n, self.add, lambda v: powers(self.wide(v), shift))
+
         kept = None
-        if line.slot is not None and not self.spare:
-            total = self.combined(x, n, self.add, lambda v: powers(self.wide(v), largest))
+        if self.c.in_parts:
+            b.say("The largest element so far, and the sum of powers beside it; both of the thread, then of the warp.")
+            largest, total = self.f32(LOWEST), self.f32(0.0)
+            for x, _, count in self.arriving(line):
+                own = self.maximum(largest, self.wide(self.combined(x, count, self.maximum, lambda v: v)))
+                total = total * self._power(largest, own) + summed(x, count, own)
+                largest = own
+            own = self.over_warp(largest, self.maximum)
+            total = total * self._power(largest, own)
+            largest = own
         else:
-            kept = self.mapped(lambda v: powers(v, largest), x)
-            total = self.combined(kept, n, self.add, lambda v: v)
+            b.say("The largest element of the warp.")
+            own = self.combined(self.values_of(line), n, self.maximum, lambda v: v)
+            largest = self.over_warp(self.wide(own), self.maximum)
+            # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
+            largest = self.maximum(largest, self.f32(LOWEST))
+            b.say("Powers beside it, and their sum.")
+            x = self.values_of(line)
+            if line.slot is not None and not self.spare:
+                total = summed(x, n, largest)
+            else:
+                kept = self.mapped(lambda v: powers(v, largest), x)
+                total = self.combined(kept, n, self.add, lambda v: v)
         total = self.over_warp(total, self.add)
 
         def combine(parts: list[Value], lanes: int) -> list[Value]:
@@ -115,19 +129,28 @@ class RowKernel(RowEmitter):
         return self.b.arch("exp2_approx", (x - m) * self.f32(LOG2_E))
 
     def _rmsnorm(self, lines: Sequence[Line]) -> None:
-        b, n = self.b, self.values
+        b = self.b
 
         def square(v: Value) -> Value:
             v = self.wide(v)
             return v * v
 
         b.say("The mean square, of this thread, of the warp, of the row.")
-        squares = [self.over_warp(self.combined(self.values_of(x), n, self.add, square), self.add) for x in lines]
-        early = self._early_weights(lines)
+        squares = [self.over_warp(self._total(x, square), self.add) for x in lines]
+        early, spans = self._early_weights(lines), self.early_spans()
         sums = self.exchange(squares, self._sums, self._added)
         by = [b.arch("rsqrt_approx", x * self.f32(1 / self.n) + self.f32(self.eps)) for x in sums]
         weights = early or self._weights()
-        self.finish(lines, lambda i, v, w: v * self.splat(by[i], lanes_of(v)) * w[0], weights)
+        self.finish(lines, lambda i, v, w: v * self.splat(by[i], lanes_of(v)) * w[0], weights, early=spans)
+
+    def _total(self, line: Line, term: Callable[[Value], Value]) -> Value:
+        """The sum of what ``term`` makes of this thread's elements, part by part as they come."""
+        total: Value | None = None
+        for x, _, n in self.arriving(line):
+            more = self.combined(x, n, self.add, term)
+            total = more if total is None else total + more
+        assert total is not None
+        return total
 
     def _sums(self, parts: list[Value], lanes: int) -> list[Value]:
         return [self.over_lanes(x, self.add, lanes) for x in parts]
@@ -136,6 +159,8 @@ class RowKernel(RowEmitter):
         return [self.tree(list(x), self.add) for x in zip(*warps)]
 
     def _weights(self) -> list[Value]:
+        if self.c.in_parts:  # so do they
+            return []
         return [self.weight(i) for i in range(self.weight_count)]
 
     def _early_weights(self, lines: Sequence[Line]) -> list[Value]:
@@ -147,8 +172,8 @@ class RowKernel(RowEmitter):
         """Mean and squared deviations from it, combined from groups of elements (Chan, Golub, LeVeque 1979)."""
         b = self.b
         b.say("Mean and deviations of this thread, of the warp, then of the row.")
-        own = [self._over_lanes(self._own(self.values_of(x)), min(32, self.c.threads)) for x in lines]
-        early = self._early_weights(lines)
+        own = [self._over_lanes(self._own(x), min(32, self.c.threads)) for x in lines]
+        early, spans = self._early_weights(lines), self.early_spans()
         elements = own[0].elements
 
         def flat(rows: Sequence[_Moments]) -> list[Value]:
@@ -180,20 +205,24 @@ class RowKernel(RowEmitter):
                 return (v * self.splat(by[i], n) - self.splat(own[i].mean * by[i], n)) * w[0] + w[1]
             return (v - self.splat(own[i].mean, n)) * self.splat(by[i], n) * w[0] + w[1]
 
-        self.finish(lines, normal, early or self._weights())
+        self.finish(lines, normal, early or self._weights(), early=spans)
 
-    def _own(self, x: Value) -> _Moments:
+    def _own(self, line: Line) -> _Moments:
         """Of this thread's elements; nothing of the neutral ones where it has none."""
         whole = self.chunks * self.width
         total: _Moments | None = None
-        for start in range(0, whole, GROUP):
-            part = self._of_group(self.part(x, start, min(GROUP, whole - start)), min(GROUP, whole - start))
-            total = part if total is None else self._merged(total, part)
-        if not self.tail:
+        last: _Moments | None = None
+        for x, first, n in self.arriving(line):
+            end = min(n, whole - first)
+            for start in range(0, end, GROUP):
+                part = self._of_group(self.part(x, start, min(GROUP, end - start)), min(GROUP, end - start))
+                total = part if total is None else self._merged(total, part)
+            if n > end:
+                last = self._of_group(self.part(x, end, self.width), self.width)
+        if last is None:
             assert total is not None
             return total
         b, outside, none = self.b, self.outside_tail(), self.f32(0.0)
-        last = self._of_group(self.part(x, whole, self.width), self.width)
         assert not isinstance(last.elements, Value)
         if total is None:
             total = _Moments(none, none, 0.0)

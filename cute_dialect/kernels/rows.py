@@ -10,7 +10,7 @@ then hold the partial results.  There is one exchange between warps in every ker
 >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
 True
 >>> default_config("softmax", "f32", 4096)
-RowConfig(threads=512, rows=1, cluster=1, stages=0, together=1, resident=0)
+RowConfig(threads=512, rows=1, cluster=1, stages=0, together=1, resident=0, groups=1, kept=0)
 """
 
 from __future__ import annotations
@@ -39,16 +39,43 @@ WARP_ROW = 512
 MAX_THREADS, MAX_CLUSTER = 1024, 8
 
 LONG_ROW = 16384
-"""Rows that are longer are in shared memory, for the operations of :data:`LONG`."""
+"""Rows that are longer are shared out as :data:`LONG` says."""
 
-LONG: dict[tuple[str, int], tuple[tuple[int, int, int, int], ...]] = {
-    ("softmax", 16): ((512, 64, 1, 1), (256, 64, 1, 8), (1024, 64, 1, 8)),
-    ("rmsnorm", 16): ((512, 64, 1, 8), (1024, 64, 1, 8)),
-    ("layernorm", 16): ((256, 32, 3, 8), (512, 32, 3, 8), (1024, 32, 3, 8)),
-    ("layernorm", 32): ((512, 16, 3, 8),),
+ALL = 1 << 20
+
+
+class Way(NamedTuple):
+    """How long rows are shared out: threads of a block, elements that each has of a row at most, rows together, blocks
+    of a cluster at most; parts, and elements of a row in registers, as in :class:`RowConfig`.  For rows longer than
+    ``above``.
+    """
+
+    threads: int
+    values: int
+    together: int = 1
+    cluster: int = 1
+    groups: int = 1
+    kept: int = 0
+    above: int = LONG_ROW
+
+
+LONG: dict[tuple[str, int], tuple[Way, ...]] = {
+    ("softmax", 16): (Way(512, 64), Way(512, 64, cluster=8, kept=ALL), Way(1024, 64, cluster=8)),
+    ("softmax", 32): (Way(512, 32, cluster=8, kept=ALL, above=32768),),
+    ("rmsnorm", 16): (Way(512, 64), Way(512, 64, cluster=8, kept=ALL), Way(1024, 64, cluster=8)),
+    ("rmsnorm", 32): (Way(512, 32, cluster=8, kept=ALL, above=32768),),
+    ("layernorm", 16): (
+        Way(512, 64, groups=6, kept=16),
+        Way(512, 32, together=2, cluster=8, groups=2, kept=16),
+        Way(1024, 32, together=3, cluster=8),
+    ),
+    ("layernorm", 32): (
+        Way(1024, 32, groups=2, kept=8),
+        Way(512, 32, cluster=8, kept=ALL),
+        Way(512, 16, together=3, cluster=8),
+    ),
 }
-"""Operation and bits of an element: threads of a block, elements that each has of a row, rows together, blocks of a
-cluster at most; the first that has room."""
+"""By operation and bits of an element; the first that has room."""
 
 
 class RowConfig(NamedTuple):
@@ -59,6 +86,10 @@ class RowConfig(NamedTuple):
     are being loaded; the weights are there too.
     ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
     ``resident``: blocks that an SM should hold, which limits their registers; 0 for 1024 threads.
+    ``groups``: with one stage, the parts in which a row comes into shared memory; a thread works on what is there
+    while the rest is on its way.
+    ``kept``: with one stage, elements of a row that a thread has in registers, beside those in shared memory: a row of
+    256 KiB is then in one SM.
     """
 
     threads: int
@@ -67,11 +98,18 @@ class RowConfig(NamedTuple):
     stages: int = 0
     together: int = 1
     resident: int = 0
+    groups: int = 1
+    kept: int = 0
 
     @property
     def block(self) -> int:
         """Threads of a block."""
         return self.threads * self.rows
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a row comes in parts, some of them into registers."""
+        return self.groups > 1 or self.kept > 0
 
     @property
     def sharing(self) -> int:
@@ -89,9 +127,9 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
     Raises ValueError where registers cannot hold it.
 
     >>> [default_config("rmsnorm", "f32", n)[:3] for n in (100, 1024, 4096, 32768, 131072)]
-    [(8, 16, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (1024, 1, 4)]
-    >>> default_config("layernorm", "f16", 32768)       # three rows at a time, in shared memory
-    RowConfig(threads=256, rows=1, cluster=4, stages=1, together=3, resident=0)
+    [(8, 16, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (512, 1, 8)]
+    >>> default_config("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
+    RowConfig(threads=512, rows=1, cluster=8, stages=1, together=2, resident=0, groups=2, kept=16)
     """
     _check(op, element, n)
     threads = _power_of_two(-(-n // VALUES[element]))
@@ -100,7 +138,7 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
         return RowConfig(threads, 128 // threads)
     if op == "sum":
         return RowConfig(min(threads, 512))
-    if n > LONG_ROW and (found := _long(op, BITS[element], n)) is not None:
+    if n > LONG_ROW and (found := _long(op, element, n)) is not None:
         return found
     if element == "f32" or n <= 2 * WARP_ROW:
         threads *= 2
@@ -115,12 +153,18 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
     return RowConfig(threads, 1, cluster)
 
 
-def _long(op: str, bits: int, n: int) -> RowConfig | None:
-    """For rows in shared memory; None where that has no room."""
-    for threads, values, together, most in LONG.get((op, bits), ()):
-        cluster = _power_of_two(-(-n // (threads * values)))
-        if cluster <= most:
-            return RowConfig(threads, 1, cluster, 1, together)
+def _long(op: str, element: str, n: int) -> RowConfig | None:
+    """For long rows; None where nothing is said of them."""
+    for way in LONG.get((op, BITS[element]), ()):
+        cluster = _power_of_two(-(-n // (way.threads * way.values)))
+        if n <= way.above or cluster > way.cluster:
+            continue
+        width = vector_width(element, n)
+        chunks = n // (way.threads * cluster * width)
+        kept = min(way.kept // width, chunks)
+        return RowConfig(
+            way.threads, 1, cluster, 1, way.together, groups=max(1, min(way.groups, chunks - kept)), kept=kept * width
+        )
     return None
 
 
@@ -169,6 +213,14 @@ def row_kernel(
         raise ValueError("expected one row a block, and no sum, where rows are in shared memory or worked on together")
     if c.together > 1 and (op == "softmax" or c.stages > 1):
         raise ValueError("expected no softmax, and at most one stage, where rows are worked on together")
+    if c.in_parts and c.stages != 1:
+        raise ValueError(f"expected one stage where rows come in parts or are partly in registers, got {c.stages}")
+    width = vector_width(element, n)
+    chunks = n // (c.sharing * width)
+    if c.kept < 0 or c.kept % width or c.kept > chunks * width:
+        raise ValueError(f"expected up to {chunks * width} elements in registers, by {width}, got {c.kept}")
+    if c.groups < 1 or (c.groups > 1 and c.groups > chunks - c.kept // width):
+        raise ValueError(f"expected a row in 1 to {max(1, chunks - c.kept // width)} parts, got {c.groups}")
     from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
     from cute_dialect.kernels.row_ops import RowKernel
     from cute_dialect.kernels.script import Script
@@ -176,7 +228,6 @@ def row_kernel(
     if c.stages and (found := shared_bytes(op, element, n, c)) > SHARED_MEMORY:
         raise ValueError(f"expected rows and weights of at most {SHARED_MEMORY} bytes a block, got {found}")
     b = Script()
-    width = vector_width(element, n)
     emitters = [RowKernel(b, op, element, n, c, w, eps, sms) for w in sorted({1, width})]
     names = [op, f"{op}_v"][: len(emitters)]
     for emitter, name in zip(emitters, names):

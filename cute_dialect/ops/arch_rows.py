@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import NamedTuple, TypeAlias, cast
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i32, i64
 from xdsl.ir import Attribute
 
-from cute_dialect.memory_types import ConstrainedIntType, PtrType
+from cute_dialect.memory_types import ConstrainedIntType, PtrType, element_bits
 
 
 class Words(NamedTuple):
@@ -129,6 +130,19 @@ INTEGERS = ("i32", "i64")
 
 _SHUFFLED = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 
+REGISTERS: dict[str, str] = {
+    "f16": "h", "bf16": "h", "i16": "h", "i32": "r", "f32": "f", "i64": "l", "f64": "d",
+}  # fmt: skip
+"""What a register of PTX holds, and the letter that inline assembly has for it."""
+
+
+def _held(t: Attribute) -> bool:
+    if not isinstance(t, VectorType):
+        return str(t) in REGISTERS
+    v = cast("VectorType[Attribute]", t)
+    return str(v.element_type) in REGISTERS and prod(v.get_shape()) * element_bits(v.element_type) % 32 == 0
+
+
 KINDS: dict[str, Operand] = {
     "bar": Operand(
         "!cute.ptr<i64, smem>, an mbarrier",
@@ -139,6 +153,7 @@ KINDS: dict[str, Operand] = {
     "i1": Operand("i1", _is_i1, "i1"),
     "f32": Operand("f32", _named("f32"), "f32"),
     "value": Operand(f"one of {', '.join(_SHUFFLED)}", _named(*_SHUFFLED), "f32"),
+    "held": Operand(f"one of {', '.join(REGISTERS)} or a vector of them of whole 32-bit words", _held, "f32"),
     "word": Operand("i32", _is_plain_i32, "i32"),
     "smem": Operand("a pointer to smem", _points("smem"), "!cute.ptr<f32, smem>"),
     "ptr": Operand("a pointer to gmem, smem or dsmem", _points("gmem", "smem", "dsmem"), "!cute.ptr<f32, gmem>"),

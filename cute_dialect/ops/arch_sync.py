@@ -226,6 +226,10 @@ ROWS: tuple[Row, ...] = (
     Row("store_release", "Writes a flag after everything that the thread has written before.",
         '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), check=_same_element(INTEGERS),
         example="(%flag, %value) : (!cute.ptr<i32, gmem>, i32) -> ()"),
+    Row("opaque",
+        "The same value, of which the optimiser does not know where it comes from.  What is made of it, the conversion "
+        "of a 16-bit element say, is made again rather than kept in registers since it was first made.",
+        "", ("x:held",), "=", pure=True, example="(%x) : (f32) -> f32"),
     # fast functions, denormals flushed to zero
     Row("exp2_approx", "``2^x`` to 2 ulp, denormals to zero.", '"ex2"', ("x:f32",), "f32", pure=True),
     Row("log2_approx", "``log2(x)`` with an absolute error of 2^-22, denormals to zero.", '"lg2"', ("x:f32",),
@@ -377,8 +381,9 @@ def _documentation(row: Row) -> str:
         types = ", ".join(KINDS[k].example for _, k in required)
         shown_result = row.result if isinstance(row.result, str) and row.result else "()"
         example = f"({', '.join('%' + n for n, _ in required)}) : ({types}) -> {shown_result}"
+    source = f"PTX ISA {row.isa}; sm_{row.sm} or later." if row.isa else "No instruction; on any architecture."
     return (
-        f"{row.summary}\n\nPTX ISA {row.isa}; sm_{row.sm} or later.\n\n"
+        f"{row.summary}\n\n{source}\n\n"
         f"Syntax: ``{result}{name}({operands}){f' {{{given}}}' if given else ''} : (…) -> {'R' if result else '()'}``"
         f"\n\nExample:\n    {result}{name}{example}\n"
     )

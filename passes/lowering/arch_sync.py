@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import prod
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.memory_types import element_bits, integer_width, natural_alignment
+from cute_dialect.ops.arch_rows import REGISTERS
 from cute_dialect.ops.arch_sync import ROWS, ArchOp
 from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.fragments import bits_as
 from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm, nvvm
@@ -291,6 +295,22 @@ def _store_release(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     )
 
 
+def _opaque(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
+    """An empty piece of assembly around each register: LLVM keeps nothing that it made of them before."""
+    build, (x,) = low.build, operands
+
+    def hidden(word: SSAValue) -> SSAValue:
+        letter = REGISTERS[str(word.type)]
+        return build.emit(llvm.InlineAsmOp("", f"={letter},0", [word], word.type))
+
+    if not isinstance(x.type, VectorType):
+        return hidden(x)
+    t = cast("VectorType[Attribute]", x.type)
+    words = prod(t.get_shape()) * element_bits(t.element_type) // 32
+    bits = bits_as(build, x, VectorType(i32, [words]))
+    return bits_as(build, build.vector([hidden(build.lane(bits, i)) for i in range(words)]), t)
+
+
 LOWER: Mapping[str, Lower] = {
     "mbarrier_init": _effect("mbarrier.init"),
     "mbarrier_inval": _effect("mbarrier.inval"),
@@ -333,6 +353,7 @@ LOWER: Mapping[str, Lower] = {
     "atomic_cas": _cas,
     "load_acquire": _load_acquire,
     "store_release": _store_release,
+    "opaque": _opaque,
     "exp2_approx": _intrinsic("ex2.approx.ftz.f", result=f32),
     "log2_approx": _intrinsic("lg2.approx.ftz.f", result=f32),
     "rcp_approx": _value("rcp.approx.ftz.f", f32),

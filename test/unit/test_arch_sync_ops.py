@@ -53,6 +53,8 @@ ERRORS = [
     ("%r = cute_nvgpu.arch.shfl_sync(%v, %n) {width = 12 : i32} : (f32, i32) -> f32", "expected width = 1, 2, 4, 8"),
     ("%r = cute_nvgpu.arch.shfl_sync(%v, %n) : (vector<4xf32>, i32) -> vector<4xf32>",
      r"operand #0 \(value\) must be one of i8, i16"),
+    ("%r = cute_nvgpu.arch.opaque(%v) : (vector<3xf16>) -> vector<3xf16>",
+     r"operand #0 \(x\) must be one of f16, .* or a vector of them of whole 32-bit words, got vector<3xf16>"),
     ("%r = cute_nvgpu.arch.shfl_sync(%v, %n) : (f32, i32) -> i32", "result #0: expected f32, got i32"),
     ('%r = cute_nvgpu.arch.redux_sync(%v) {kind = "fmax"} : (i32) -> i32', "expected kind = one of 'add', 'and'"),
     ('%r = cute_nvgpu.arch.redux_sync(%v) {kind = "max"} : (f32) -> f32', r"operand #0 \(value\) must be i32, got f32"),
@@ -149,6 +151,7 @@ INSTRUCTIONS = {
     "atomic_cas": r"atom\.relaxed\.gpu\.global\.cas\.b32",
     "load_acquire": r"ld\.acquire\.gpu\.global\.b32",
     "store_release": r"st\.release\.gpu\.global\.b32",
+    "opaque": r"// begin inline asm\s+// end inline asm",
     "exp2_approx": r"ex2\.approx\.ftz\.f32",
     "log2_approx": r"lg2\.approx\.ftz\.f32",
     "rcp_approx": r"rcp\.approx\.ftz\.f32",
@@ -188,6 +191,8 @@ FORMS = {
         r"@%p\d+ mbarrier\.arrive\.shared::cluster\.b64 _",
     "cp_async_mbarrier_arrive(%b) {noinc} : (!cute.ptr<i64, smem>) -> ()":
         r"cp\.async\.mbarrier\.arrive\.noinc\.shared",
+    "%v = llvm.bitcast %n : i32 to vector<2xf16>\n%w = cute_nvgpu.arch.opaque(%v) : (vector<2xf16>) -> vector<2xf16>\n"
+    "%r = llvm.bitcast %w : vector<2xf16> to i32": r"// begin inline asm\s+// end inline asm",
     '%r = cute_nvgpu.arch.shfl_sync(%n, %n) {mode = "up", width = 8 : i32} : (i32, i32) -> i32':
         r"shfl\.sync\.up\.b32\s+%r\d+, %r\d+, %r\d+, 6144, -1",
     '%r = cute_nvgpu.arch.shfl_sync(%n, %n) {mode = "down", width = 16 : i32} : (i32, i32) -> i32':

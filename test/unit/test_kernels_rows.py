@@ -116,6 +116,10 @@ IN_TURN = [
     ("f32", 512, RowConfig(64, stages=2)), ("bf16", 1400, RowConfig(32, 1, 2, stages=3)),
     ("f16", 333, RowConfig(64, 1, 2, stages=2)), ("f16", 70, RowConfig(32, stages=1)),
     ("f16", 1000, RowConfig(64, 1, 2, stages=1, together=2)), ("f32", 333, RowConfig(64, together=3)),
+    ("f16", 5000, RowConfig(64, stages=1, groups=3, kept=16)), ("f32", 1300, RowConfig(32, 1, 2, stages=1, kept=8)),
+    ("f16", 2200, RowConfig(32, 1, 2, stages=1, kept=32)),
+    ("bf16", 1401, RowConfig(32, 1, 2, stages=1, together=2, groups=4, kept=2)),
+    ("f16", 640, RowConfig(32, stages=1, groups=2)),
 ]  # fmt: skip
 
 
@@ -153,7 +157,9 @@ def test_alignment_chooses_the_kernel(op: str) -> None:
         assert name == chosen
 
 
-@pytest.mark.parametrize("config", [None, RowConfig(64)], ids=["warp", "block"])
+@pytest.mark.parametrize(
+    "config", [None, RowConfig(64), RowConfig(16, stages=1, kept=4)], ids=["warp", "block", "parts"]
+)
 def test_softmax_of_extremes(config: RowConfig | None) -> None:
     """Large numbers, minus infinity in part of a row and in all of it, NaN."""
     n = 200
@@ -171,7 +177,9 @@ def test_softmax_of_extremes(config: RowConfig | None) -> None:
         assert np.allclose(got[row], wanted[row], rtol=1e-4, atol=1e-9), row
 
 
-@pytest.mark.parametrize("config", [None, RowConfig(64), RowConfig(32, 1, 2)], ids=["warp", "block", "cluster"])
+@pytest.mark.parametrize(
+    "config", [None, RowConfig(64), RowConfig(32, 1, 2), RowConfig(32, stages=1, groups=2)], ids=str
+)
 def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
     """A mean that is large beside the deviation: sums of squares would lose all digits."""
     n = 300
@@ -229,7 +237,13 @@ def test_defaults_hold_rows() -> None:
     assert [vector_width("bf16", n) for n in (8, 12, 14, 7)] == [8, 4, 2, 1]
 
 
-CODE = [("softmax", "f32", 4096), ("layernorm", "bf16", 32768), ("sum", "f16", 1024), ("rmsnorm", "f16", 131072)]
+CODE = [
+    ("softmax", "f32", 4096),
+    ("layernorm", "bf16", 32768),
+    ("sum", "f16", 1024),
+    ("rmsnorm", "f16", 131072),
+    ("layernorm", "f16", 131072),
+]
 
 
 @pytest.mark.parametrize("op, element, n", CODE, ids=str)
@@ -238,10 +252,9 @@ def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -
     fast = compiled.ptx.split(f".visible .entry {op}_v")[1].split(".visible .entry")[0]
     config = default_config(op, element, n)
     vectors = n // config.sharing * config.together * BITS[element] // 128
-    if config.stages:
-        assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16", fast)) == vectors
-    else:
-        assert fast.count("ld.global.v4.b32") >= vectors
+    kept = config.kept * config.together * BITS[element] // 128 if config.stages else vectors
+    assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16", fast)) == vectors - kept
+    assert fast.count("ld.global.v4.b32") >= kept
     assert "ld.global.b" not in fast and "ld.local" not in compiled.ptx
     if op != "sum":
         assert fast.count("st.global.v4.b32") == vectors
