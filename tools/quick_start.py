@@ -54,7 +54,7 @@ def methods_made_later() -> Generator[None]:
         return _later(made, name, args, body, more)
 
     dataclasses._create_fn = later
-    dataclasses.inspect = _NoSignature
+    dataclasses.inspect = _NoSignature()
     try:
         yield
     finally:
@@ -63,10 +63,16 @@ def methods_made_later() -> Generator[None]:
 
 
 class _NoSignature:
-    """What :mod:`dataclasses` asks for a signature to make a docstring of, where a class has none."""
+    """:mod:`inspect` without the signature that :mod:`dataclasses` makes a docstring of, where a class has none."""
+
+    def __getattr__(self, name: str) -> object:
+        import inspect
+
+        return getattr(inspect, name)
 
     @staticmethod
     def signature(of: type) -> str:
+        """Stands for a signature."""
         return "(…)"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
+import inspect
 
 import pytest
 
@@ -125,6 +126,7 @@ def test_dataclasses_is_as_before_afterwards() -> None:
 def test_no_signature_is_made_for_a_docstring() -> None:
     with quick_start.methods_made_later():
         base, _ = make()
+        assert dataclasses.inspect.get_annotations is inspect.get_annotations  # pyright: ignore  (3.12 asks for it)
     assert base.__doc__ == "Base(…)"
     base, _ = make()
     assert base.__doc__ is not None and base.__doc__.startswith("Base(x:")
