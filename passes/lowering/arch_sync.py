@@ -303,9 +303,10 @@ def _opaque(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
         letter = REGISTERS[str(word.type)]
         return build.emit(llvm.InlineAsmOp("", f"={letter},0", [word], word.type))
 
-    if not isinstance(x.type, VectorType):
+    kind = x.type
+    if not isinstance(kind, VectorType):
         return hidden(x)
-    t = cast("VectorType[Attribute]", x.type)
+    t = cast("VectorType[Attribute]", kind)
     words = prod(t.get_shape()) * element_bits(t.element_type) // 32
     bits = bits_as(build, x, VectorType(i32, [words]))
     return bits_as(build, build.vector([hidden(build.lane(bits, i)) for i in range(words)]), t)
