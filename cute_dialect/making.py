@@ -11,11 +11,13 @@ version is fixed in ``pyproject.toml``; ``test_making`` compares it with ``Opera
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.core import SSAValues, Use
+from xdsl.irdl import IRDLOperation
 
 OperationT = TypeVar("OperationT", bound=Operation)
 _NOTHING: Mapping[str, Attribute] = {}
@@ -62,7 +64,20 @@ def fill_op(
     op.properties = dict(properties)
     op.attributes = {}
     op.location = location
-    op.__post_init__()
+    if _completes(type(op)):
+        op.__post_init__()
+
+
+@lru_cache(maxsize=2048)
+def _completes(op_class: type[Operation]) -> bool:
+    """Whether there is something that a new op gets that was not given: properties or attributes with a default."""
+    if op_class.__post_init__ is Operation.__post_init__:
+        return False
+    if op_class.__post_init__ is not IRDLOperation.__post_init__ or not issubclass(op_class, IRDLOperation):
+        return True
+    definition = op_class.get_irdl_definition()
+    defined = (*definition.properties.values(), *definition.attributes.values())
+    return any(d.default_value is not None for d in defined)
 
 
 def append_op(block: Block, op: Operation) -> None:

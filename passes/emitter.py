@@ -73,8 +73,13 @@ def integer(width: int) -> IntegerType:
 
 def constant(value: int, width: int) -> arith.ConstantOp:
     """``arith.constant``"""
-    t = integer(width)
-    return make_op(arith.ConstantOp, (), [t], {"value": IntegerAttr(value, t)})
+    return make_op(arith.ConstantOp, (), [integer(width)], {"value": integer_attr(value, width)})
+
+
+@lru_cache(maxsize=4096)
+def integer_attr(value: int, width: int) -> IntegerAttr[IntegerType]:
+    """The attribute of a signless integer."""
+    return IntegerAttr(value, integer(width))
 
 
 def ssa_value(leaf: Dyn) -> SSAValue:

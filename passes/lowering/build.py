@@ -25,6 +25,7 @@ from xdsl.dialects.ub import PoisonOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.making import append_op, make_op
+from cute_dialect.passes.emitter import integer_attr
 from cute_dialect.passes.lowering.types import Path, is_empty, vector
 from cute_dialect.upstream import llvm
 from cute_dialect.upstream.typed import width
@@ -91,11 +92,16 @@ class BaseBuilder:
         """An integer (or, for a float type, float) constant."""
 
         def make() -> Operation:
-            is_int = isinstance(type, IntegerType | IndexType)
-            attribute = _integer_attr(value, type) if is_int else FloatAttr(float(value), cast("AnyFloat", type))
+            if bits:
+                attribute: Attribute = integer_attr(value, bits)
+            elif isinstance(type, IndexType):
+                attribute = IntegerAttr(value, type)
+            else:
+                attribute = FloatAttr(float(value), cast("AnyFloat", type))
             return make_op(arith.ConstantOp, (), [type], {"value": attribute})
 
-        return self.once((value, width(type) or type), make)  # a width is hashed at once
+        bits = width(type)
+        return self.once((value, bits or type), make)  # a width is hashed at once
 
     def poison(self, type: Attribute) -> SSAValue:
         """``ub.poison``, one a type where it can be seen."""
@@ -239,8 +245,3 @@ def _position_attr(path: Path) -> DenseArrayBase:
 
 def _position(path: Path) -> dict[str, Attribute]:
     return {"position": _position_attr(path)}
-
-
-@lru_cache(maxsize=4096)
-def _integer_attr(value: int, type: Attribute) -> Attribute:
-    return IntegerAttr(value, cast("IntegerType | IndexType", type))

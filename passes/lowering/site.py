@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import cast
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.int_tuple import map_leaves
@@ -18,7 +18,7 @@ from cute_dialect.ops.access import GetScalarsOp
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.ops.views import AddOffsetOp
-from cute_dialect.passes.emitter import ArithEmitter, rebuild
+from cute_dialect.passes.emitter import ArithEmitter, integer_attr, rebuild
 from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
 from cute_dialect.upstream.typed import width
 
@@ -57,10 +57,11 @@ class Site:
         """A constant, shared within this block."""
 
         def make() -> Operation:
-            attribute = IntegerAttr(value, cast("IntegerType | IndexType", type))
+            attribute = integer_attr(value, bits) if bits else IntegerAttr(value, cast("IndexType", type))
             return make_op(arith.ConstantOp, (), [type], {"value": attribute})
 
-        return self.once((value, width(type) or type), make)
+        bits = width(type)
+        return self.once((value, bits or type), make)
 
     def static(self, type: CuteType) -> SSAValue:
         """``cute.static`` of a type, shared within this block."""
