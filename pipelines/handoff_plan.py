@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING
 
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from cute_dialect.pipelines.handoff_registers import LETTERS, WGMMA, Webs, find_webs, names, register_types
+from cute_dialect.pipelines.handoff_registers import (
+    LETTERS,
+    WGMMA,
+    RegisterTypes,
+    Webs,
+    find_webs,
+    names,
+    register_types,
+)
 
 if TYPE_CHECKING:  # pragma: no cover
     from collections.abc import Callable, Sequence
@@ -55,7 +63,7 @@ def make_plan(module: Operation) -> Plan:
         planner.region(region)
     plan = Plan(planner.dead)
     if planner.found:
-        plan.webs = find_webs(module)
+        plan.webs = find_webs(module, planner.types)
         plan.left_out |= plan.webs.unused
     for chain in planner.found:
         if len(chain) > 1 or chain[0].results[0] in plan.webs.number:
@@ -73,6 +81,7 @@ class _Planner:
         self.found: list[list[Operation]] = []
         """Chains, each from its last instruction to its first."""
         self.harmless: dict[type[Operation], bool] = {}
+        self.types = RegisterTypes()
 
     def region(self, region: Region) -> None:
         """All ops of a region."""
@@ -88,7 +97,7 @@ class _Planner:
                 if pure:
                     if _is_dead(op, dead):
                         dead.add(op)
-                elif op.name == WGMMA and "satfinite" not in op.properties and register_types(op.results[0].type):
+                elif op.name == WGMMA and "satfinite" not in op.properties and self.types.of(op.results[0].type):
                     result = op.results[0]
                     if chain is not None and chain[-1].operands[0] is result and result.has_one_use():
                         chain.append(op)

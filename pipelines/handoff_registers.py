@@ -33,7 +33,19 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from xdsl.ir import Attribute
 
-__all__ = ["LETTERS", "WGMMA", "Piece", "Tied", "Webs", "escaped", "find_webs", "names", "piece_text", "register_types"]
+__all__ = [
+    "LETTERS",
+    "WGMMA",
+    "Piece",
+    "RegisterTypes",
+    "Tied",
+    "Webs",
+    "escaped",
+    "find_webs",
+    "names",
+    "piece_text",
+    "register_types",
+]
 
 WGMMA = "nvvm.wgmma.mma_async"
 LETTERS = {"f32": "f", "i32": "r"}
@@ -75,7 +87,7 @@ class Webs:
         return f'"llvm.inline_asm"() <{{{code}}}> : () -> ()\n'
 
 
-def find_webs(module: Operation) -> Webs:
+def find_webs(module: Operation, types: RegisterTypes) -> Webs:
     """The webs of all kernels of ``module``."""
     webs = Webs()
     for holder in module.regions[0].block.ops:
@@ -84,15 +96,16 @@ def find_webs(module: Operation) -> Webs:
         for function in holder.regions[0].block.ops:
             kernel = function.name == "llvm.func" and "nvvm.kernel" in function.attributes
             if kernel and len(function.regions[0].blocks) == 1:
-                _Kernel(function.regions[0].block).add_to(webs)
+                _Kernel(function.regions[0].block, types).add_to(webs)
     return webs
 
 
 class _Kernel:
     """The values of one kernel that are structs of accumulators, by web."""
 
-    def __init__(self, entry: Block):
+    def __init__(self, entry: Block, types: RegisterTypes):
         self.entry = entry
+        self.types = types
         self.parent: dict[SSAValue, SSAValue] = {}
         self.tied: dict[Operation, Tied] = {}
         self.instructions: list[Operation] = []
@@ -156,12 +169,12 @@ class _Kernel:
         op = block.first_op
         while op is not None:
             if op.name == WGMMA:
-                if "satfinite" not in op.properties and register_types(op.results[0].type):
+                if "satfinite" not in op.properties and self.types.of(op.results[0].type):
                     self.instructions.append(op)
                     steps.append(op)
                     self._join(op.operands[0], op.results[0])
             elif op.name == "llvm.inline_asm":
-                tied = _tied(op)
+                tied = _tied(op, self.types)
                 if tied is not None:
                     self.tied[op] = tied
                     steps.append(op)
@@ -181,7 +194,7 @@ class _Kernel:
         body = op.regions[0].block
         end = body.last_op
         assert end is not None
-        found = [k for k, r in enumerate(op.results) if register_types(r.type)]
+        found = [k for k, r in enumerate(op.results) if self.types.of(r.type)]
         for k in found:
             for value in (op.operands[3 + k], body.args[1 + k], end.operands[k]):
                 self._join(value, op.results[k])
@@ -268,6 +281,17 @@ def _is_undefined(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and value.owner.name == "llvm.mlir.undef"
 
 
+class RegisterTypes(dict[int, tuple[str, ...]]):
+    """:func:`register_types` by identity, while the module lives: it takes long to hash a struct of hundreds."""
+
+    def of(self, t: Attribute) -> tuple[str, ...]:
+        """Those of a type."""
+        known = self.get(id(t))
+        if known is None:
+            known = self[id(t)] = register_types(t)
+        return known
+
+
 @lru_cache(maxsize=64)
 def register_types(t: Attribute) -> tuple[str, ...]:
     """The types of the members of a struct, if inline PTX has a letter for all of them; otherwise none."""
@@ -283,9 +307,9 @@ def _text(op: Operation) -> str:
     return text.data
 
 
-def _tied(op: Operation) -> Tied | None:
+def _tied(op: Operation, known: RegisterTypes) -> Tied | None:
     """The op as inline PTX that changes a struct in place, if it is that."""
-    types = register_types(op.results[0].type) if len(op.results) == 1 else ()
+    types = known.of(op.results[0].type) if len(op.results) == 1 else ()
     constraints = op.properties["constraints"]
     assert isinstance(constraints, StringAttr)
     if not types or "has_side_effects" not in op.properties or not _are_tied(constraints.data, types):
