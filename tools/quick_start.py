@@ -20,8 +20,8 @@ from cute_dialect.tools.quick_modules import met_later
 
 _CODE = ("name", "args", "body", "globals", "locals", "return_type")
 """The parameters of ``dataclasses._create_fn`` in CPython 3.11 and 3.12 (3.13 compiles a class's methods at once)."""
-_CALLS = 20
-"""How often a method is called before it is compiled; what stands in for it takes a fiftieth of that time."""
+_CALLS = 8
+"""How often a method is called before it is compiled; what stands in for it is slower."""
 
 
 @contextmanager
