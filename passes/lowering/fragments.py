@@ -8,6 +8,7 @@ become results of the ``scf`` op.  A fragment that is indexed by a value known o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -121,12 +122,21 @@ class Registers:
                 isinstance(c, Lane) and c.vector is source and c.number == i for i, c in enumerate(chosen)
             ):
                 return source
-        if isinstance(first, Member) and first.parts == len(indices) > 1:
-            whole = [Member(first.struct, first.number, i, first.parts) for i in range(first.parts)]
-            if chosen == whole:
-                element = lowered(view.fragment.element)
-                return bits_as(build, register_of(build, first), vector(element, first.parts))
+        if whole_register(chosen):
+            assert isinstance(first, Member)
+            element = lowered(view.fragment.element)
+            return bits_as(build, register_of(build, first), vector(element, first.parts))
         return build.vector([self.read(build, view, i) for i in indices])
+
+
+def whole_register(cells: Sequence[Cell]) -> bool:
+    """Whether cells are all the elements, and more than one, of one register of a struct."""
+    first = cells[0]
+    return (
+        isinstance(first, Member)
+        and first.parts == len(cells) > 1
+        and all(c == Member(first.struct, first.number, i, first.parts) for i, c in enumerate(cells))
+    )
 
 
 def register_of(build: BaseBuilder, cell: Member) -> SSAValue:

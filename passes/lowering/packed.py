@@ -24,7 +24,7 @@ from cute_dialect.algebra.layout import size
 from cute_dialect.making import make_op
 from cute_dialect.memory_types import MemRefType, element_bits, integer_width
 from cute_dialect.passes.lowering.build import BaseBuilder
-from cute_dialect.passes.lowering.fragments import Lane
+from cute_dialect.passes.lowering.fragments import Lane, Member, register_of, whole_register
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.types import vector as vector_type
 from cute_dialect.passes.lowering.walk import Lowering
@@ -111,6 +111,8 @@ def _read_one(low: Lowering, tensor: SSAValue, t: MemRefType, offsets: Sequence[
             if count % n == 0 and not _is_vector(register):
                 parts = as_type(build, vector, vector_type(register, count // n))
                 return build.once(("lane", parts, start // n), lambda: _extract(build, parts, start // n))
+    if isinstance(first, Member) and whole_register(chosen):
+        return as_type(build, register_of(build, first), register)
     if n == 1:
         return as_type(build, low.registers.read(build, view, offsets[0]), register)
     return as_type(build, low.registers.read_vector(build, view, list(offsets)), register)
