@@ -204,24 +204,18 @@ class _Kernel:
     # ------------------------------------------------------------------------------------------------------ the check
 
     def _check_uses(self, used: set[SSAValue]) -> set[SSAValue]:
-        """Reject what is used or made otherwise; the results of inline PTX whose members are read."""
+        """Reject what is used otherwise; the results of inline PTX whose members are read."""
         reads: set[SSAValue] = set()
         for value in self.parent:
             root = self._find(value)
             if root not in used:
                 continue
-            owner = value.owner
-            made = owner in self.tied or (isinstance(owner, Operation) and owner.name in (WGMMA, "scf.for"))
-            if isinstance(owner, Block):
-                made = owner.parent_op() in self.loops
-            if not made:
-                self.rejected.add(root)
             for use in value.uses:
                 op = use.operation
                 if op.name == "llvm.extractvalue":
                     if any(self._is_read(value, u.operation, u.index) for u in op.results[0].uses):
                         reads.add(value)
-                        if owner not in self.tied:
+                        if value.owner not in self.tied:
                             self.rejected.add(root)
                 elif not (
                     (op.name == WGMMA and use.index == 0)
@@ -254,9 +248,7 @@ class _Kernel:
         for k in self.loops.get(op, ()):
             root = self._find(op.results[k])
             self._take(root, op.operands[3 + k], held)
-            if root in carried:
-                self.rejected.add(root)  # two at a time
-            carried[root] = k
+            carried[root] = k  # of two in one web, whatever happens to the other is refused
         written: set[SSAValue] = set()
         for region in op.regions:
             for block in region.blocks:

@@ -123,7 +123,7 @@ HELD = {
 
 
 def program(body: str) -> str:
-    return module(kernel("k", ["o", "i64", "i64"], ["!llvm.ptr<1>", "i64", "i64"], UNDEFINED + body))
+    return module(kernel("k", ["o", "i64", "i64", "s"], ["!llvm.ptr<1>", "i64", "i64", S], UNDEFINED + body))
 
 
 def ptx(text: str) -> str:
@@ -168,6 +168,37 @@ REFUSED = {
     + loop("%d = %d0, %e = %e0", f"scf.yield %e, %d : {S}, {S}\n")
     + tied("w", "r#0", WAIT)
     + stored("w"),
+    "exchanged, of nothing": loop(
+        "%d = %u, %e = %u", wgmma("x", "d") + wgmma("y", "e") + f"scf.yield %y, %x : {S}, {S}\n"
+    )
+    + tied("w", "r#0", WAIT)
+    + stored("w"),
+    "taken by every round": wgmma("d0", "u", "zero")
+    + "scf.for %i = %c2 to %a1 step %c2 : i64 {\n"
+    + wgmma("d1", "d0")
+    + tied("w", "d1", WAIT)
+    + stored("w")
+    + "}\n",
+    "overwritten in a branch": wgmma("d0", "u", "zero")
+    + "%b = arith.cmpi slt, %a1, %c2 : i64\nscf.if %b {\n"
+    + wgmma("d1", "d0")
+    + tied("w", "d1", WAIT)
+    + stored("w")
+    + "}\n"
+    + tied("v", "d0", WAIT)
+    + stored("v", N),
+    "yielded after it went on": wgmma("d0", "u", "zero")
+    + loop("%d = %d0", wgmma("y", "d") + wgmma("z", "y"))
+    + tied("w", "r", WAIT)
+    + stored("w"),
+    "carried after it went on": wgmma("d0", "u", "zero")
+    + wgmma("d1", "d0")
+    + tied("v", "d1", WAIT)
+    + stored("v", N)
+    + loop("%d = %d0", wgmma("y", "d"))
+    + tied("w", "r", WAIT)
+    + stored("w"),
+    "an argument": wgmma("d0", "a3") + tied("w", "d0", WAIT) + stored("w"),
     "made of values": f"%z = arith.constant 0.0 : f32\n%s = llvm.insertvalue %z, %u[0] : {S}\n"
     + wgmma("d0", "s")
     + tied("w", "d0", WAIT)
