@@ -108,10 +108,14 @@ class BaseBuilder:
         return self.once(("poison", self.type_key(type)), lambda: make_op(PoisonOp, (), [type]))
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself."""
+        """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself.  What
+        holds nothing (a static layout) is not taken out.
+        """
         value, path = inserted_at(value, path) if path else (value, path)
         if not path:
             return value
+        if _holds_nothing(type):
+            return self.poison(type)
         return self.emit(make_op(llvm.ExtractValueOp, [value], [type], _position(path)))
 
     def beside(self, key: object, value: SSAValue, make: Callable[[], Operation]) -> SSAValue:
