@@ -181,7 +181,8 @@ def make_context() -> ir.Context:
     _import_ir()
     import mlir.ir as ir
 
-    context = ir.Context(load_on_create_dialects=[])  # each is loaded when it is met: most never are
+    # Each dialect is loaded when it is met: most never are.  The stubs do not know the parameter.
+    context = ir.Context(load_on_create_dialects=[])  # pyright: ignore[reportCallIssue]
     context.enable_multithreading(False)
     context.emit_error_diagnostics = True
     return context

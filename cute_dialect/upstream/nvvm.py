@@ -8,7 +8,7 @@ nvvm.LdmatrixOp(p, num=4, layout="row", shape=nvvm_attr("ld_st_matrix_shape", "m
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.ir import Attribute
 
@@ -77,6 +77,17 @@ def _sreg(class_name: str) -> Callable[[OpRow], type[SRegOp]]:
         return cast("type[SRegOp]", type(class_name, (SRegOp,), body | {"__module__": __name__}))
 
     return make
+
+
+if TYPE_CHECKING:  # made by `__getattr__`
+
+    class ThreadIdXOp(SRegOp): ...
+
+    class LaneIdOp(SRegOp): ...
+
+    class ClusterRankOp(SRegOp): ...
+
+    class ClusterSizeOp(SRegOp): ...
 
 
 class ShflSyncOp(FormatOp):
