@@ -45,7 +45,7 @@ def compile(
     upstream MLIR: such a module runs on the CPU interpreter only.
     ``keep_stages`` keeps the IR after each stage; ``save`` also writes everything to a folder.
     ``cache``: text and files that were compiled before, by any process, are taken from the compile cache
-    (``cute-cache --help``) unless this is false or ``keep_stages``, ``save`` or ``emit="base"`` ask for more.
+    (``cute-cache --help``) unless this is false or ``keep_stages`` or ``save`` ask for more.
     Raises ``CompileError``; its message shows file, line, column and the source line.
 
     >>> compile("test/examples/elementwise_add.mlir").kernel("add")      # doctest: +SKIP

@@ -71,7 +71,7 @@ def run_on_cpu(
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
     report = run_kernel(
-        without_nvgpu(module.lowered()),
+        without_nvgpu(module.lowered(plan.kernel)),
         plan.kernel,
         operands,
         plan.grid,

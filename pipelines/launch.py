@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines.arrays import ArrayView, stream_of
@@ -45,6 +45,8 @@ _RECENT = 4
 """Kinds of calls that are tried by comparison, before those remembered are looked up: a kernel often sees a few shapes
 in turn, and a comparison that fails ends early."""
 _T = TypeVar("_T")
+Lowered: TypeAlias = "Callable[[str | None], ModuleOp]"
+"""Makes the lowered module, or as much of it as the kernel of this name needs."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -83,7 +85,7 @@ class KernelCall(Protocol):
 class CompiledModule:
     """Compiled kernels with what it takes to launch them.  Made by ``compile`` or :func:`load`."""
 
-    def __init__(self, artifact: Artifact, lowered: Callable[[], ModuleOp] | None = None):
+    def __init__(self, artifact: Artifact, lowered: Lowered | None = None):
         self.artifact = artifact
         self._lowered = lowered
         self._functions: dict[tuple[int, str], int] = {}
@@ -126,10 +128,13 @@ class CompiledModule:
         """Write the module to a folder that :func:`load` reads; gives its path."""
         return save_artifact(self.artifact, folder)
 
-    def lowered(self) -> ModuleOp:
-        """The module after ``cute-to-base``, for the interpreter.  Raises :class:`LaunchError` if it was not kept."""
+    def lowered(self, kernel: str | None = None) -> ModuleOp:
+        """The module after ``cute-to-base``, for the interpreter.  Raises :class:`LaunchError` if it was not kept.
+
+        ``kernel``: the only one that is needed; others may be missing.
+        """
         if self._lowered is not None:
-            return self._lowered()
+            return self._lowered(kernel)
         for stage in self.artifact.stages:
             if stage.name == "cute-to-base":
                 from cute_dialect.pipelines.stages import parse_module

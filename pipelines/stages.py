@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -18,14 +19,27 @@ from cute_dialect.pipelines.artifact import Artifact, CodeObject, Stage, save_ar
 from cute_dialect.pipelines.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Source
     from cute_dialect.passes.pipeline_text import Element, PassElement
+    from cute_dialect.pipelines.ahead import Ahead
+    from cute_dialect.pipelines.cache import Cache
+    from cute_dialect.pipelines.launch import Lowered
     from cute_dialect.pipelines.manifest import Manifest
     from cute_dialect.pipelines.runner import IR, Step
 
-__all__ = ["CompileError", "Emit", "Timing", "compile_module", "lower_to_base", "parse_module"]
+__all__ = [
+    "CompileError",
+    "Emit",
+    "Timing",
+    "compile_module",
+    "compiled_before",
+    "lower_to_base",
+    "parse_module",
+    "read_text",
+]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
 """How far: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas, ``auto`` uses one
@@ -60,21 +74,43 @@ def compile_module(
     save: str | os.PathLike[str] | None = None,
     timings: list[Timing] | None = None,
     cache: bool = True,
+    before_code: Callable[[CompiledModule], None] | None = None,
+    ahead: Ahead | None = None,
 ) -> CompiledModule:
     """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
 
-    Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept or code is
-    not made.
+    ``before_code`` gets the module when all but its code is there, and may raise; not called where nothing is compiled.
+    ``ahead``: the child that runs upstream MLIR.
+
+    Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.
     """
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
     options = {k: v for k, v in given.items() if v is not None}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
-        return _compile(source, pipeline, options, emit, filename, keep_stages, save, made)
+        return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ahead)
 
-    if not cache or keep_stages or save is not None or emit == "base":
+    if not cache or keep_stages or save is not None:
         return fresh(timings)
-    return _cached(source, filename, [pipeline, repr(sorted(options.items())), emit], fresh, timings)
+    return _cached(source, filename, _key_parts(pipeline, options, emit), fresh, timings)
+
+
+def compiled_before(
+    source: str | os.PathLike[str], *, pipeline: str = "nvptx", chip: str | None = None, emit: Emit = "auto"
+) -> CompiledModule | None:
+    """What :func:`compile_module` finds in the compile cache, without importing what compiles; ``None``: nothing."""
+    from cute_dialect.pipelines.cache import default_cache, key_of
+
+    disk = default_cache()
+    given = _given_text(source, None) if disk is not None else None
+    if disk is None or given is None:
+        return None
+    parts = _key_parts(pipeline, {} if chip is None else {"chip": chip}, emit)
+    return _found(disk, key_of([*parts, given[0]]), given, pipeline)
+
+
+def _key_parts(pipeline: str, options: dict[str, str], emit: Emit) -> list[str]:
+    return [pipeline, repr(sorted(options.items())), emit]
 
 
 _MEMORY: dict[str, CompiledModule] = {}
@@ -96,35 +132,67 @@ def _cached(
     given = _given_text(source, filename) if disk is not None else None
     if disk is None or given is None:
         return fresh(timings)
-    text, name = given
-    key = key_of([*options, text])
-    found = _MEMORY.get(key)
-    if found is None:
-        artifact = disk.get(key)
-        if artifact is not None:
-            found = CompiledModule(artifact, lowered=_lowered_again(text, name, options[0]))
+    key = key_of([*options, given[0]])
+    found = _found(disk, key, given, options[0])
     if found is None:
         found = fresh(timings)
         disk.put(key, found.artifact)
+        _remember(key, found)
     elif timings is not None:
         timings.append(Timing("cache", perf_counter() - start))
-    while len(_MEMORY) >= _MEMORY_LIMIT:
-        del _MEMORY[next(iter(_MEMORY))]
-    _MEMORY[key] = found
     return found
 
 
-def _lowered_again(text: str, name: str, pipeline: str) -> Callable[[], ModuleOp]:
-    """The lowered module of a cached one, made when it is asked for."""
-    kept: list[ModuleOp] = []
+def _found(disk: Cache, key: str, given: tuple[str, str], pipeline: str) -> CompiledModule | None:
+    found = _MEMORY.get(key)
+    if found is None:
+        artifact = disk.get(key)
+        if artifact is None:
+            return None
+        found = CompiledModule(artifact, lowered=_lowered_again(*given, pipeline))
+    _remember(key, found)
+    return found
 
-    def lowered() -> ModuleOp:
-        if not kept:
+
+def _remember(key: str, module: CompiledModule) -> None:
+    while len(_MEMORY) >= _MEMORY_LIMIT:
+        del _MEMORY[next(iter(_MEMORY))]
+    _MEMORY[key] = module
+
+
+def _lowered_again(text: str, name: str, pipeline: str) -> Lowered:
+    """The lowered module of a cached one, made when it is asked for: all of it, or as much as a kernel needs."""
+    kept: dict[str | None, ModuleOp] = {}
+
+    def lowered(kernel: str | None) -> ModuleOp:
+        if kernel not in kept:
             work = _Work(pipeline, {}, None)
-            kept.append(work.run_cute(work.parse(text, name), None))
-        return kept[0]
+            module = work.parse(text, name, verified=True)
+            if kernel is not None:
+                _drop_others(module, kernel)
+            kept[kernel] = work.run_cute(module, None)
+        return kept[kernel]
 
     return lowered
+
+
+def _drop_others(module: ModuleOp, kernel: str) -> None:
+    """Take out the other kernels, and what launches kernels."""
+    for op in list(module.ops):
+        if op.name == "gpu.module":
+            for inner in [o for b in op.regions[0].blocks for o in b.ops]:
+                known = {**inner.attributes, **inner.properties}
+                name = getattr(known.get("sym_name"), "data", kernel)
+                if (
+                    inner.name == "gpu.func"
+                    and not known.keys().isdisjoint(("kernel", "gpu.kernel"))
+                    and name != kernel
+                ):
+                    inner.detach()
+                    inner.erase(safe_erase=False)
+        elif op.name == "func.func" and any(inner.name == "gpu.launch_func" for inner in op.walk()):
+            op.detach()
+            op.erase(safe_erase=False)
 
 
 def _given_text(source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[str, str] | None:
@@ -154,6 +222,8 @@ def _compile(
     keep_stages: bool,
     save: str | os.PathLike[str] | None,
     timings: list[Timing] | None,
+    before_code: Callable[[CompiledModule], None] | None,
+    ahead: Ahead | None,
 ) -> CompiledModule:
     from cute_dialect.pipelines.manifest import ManifestError, build_manifest
 
@@ -176,7 +246,10 @@ def _compile(
     if remarks:
         manifest["remarks"] = remarks
     work.tick("manifest")
-    code = work.to_code(module, manifest, emit, stages) if emit != "base" else ()
+    if before_code is not None:
+        before_code(CompiledModule(Artifact(manifest, (), ())))
+        work.tick("arguments")
+    code = work.to_code(module, manifest, emit, stages, ahead) if emit != "base" else ()
     artifact = Artifact(manifest, code, tuple(stages or ()))
     if save is not None:
         save_artifact(artifact, save)
@@ -196,6 +269,18 @@ def lower_to_base(
     return _text(work.run_cute(module, None), generic=True)
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file.  Raises :class:`CompileError`."""
+    path = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except OSError as e:
+        raise CompileError(f"{path}: error: cannot read it: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise CompileError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
+
+
 def parse_module(text: str, filename: str = "-") -> ModuleOp:
     """Parse a module of cute and upstream ops.  Base IR in a form that only upstream reads goes through upstream.
 
@@ -205,8 +290,8 @@ def parse_module(text: str, filename: str = "-") -> ModuleOp:
     return work.parse(text, filename)
 
 
-def _constant(module: ModuleOp) -> Callable[[], ModuleOp]:
-    return lambda: module
+def _constant(module: ModuleOp) -> Lowered:
+    return lambda _: module
 
 
 class _Work:
@@ -215,7 +300,6 @@ class _Work:
     def __init__(self, pipeline: str, options: dict[str, str], timings: list[Timing] | None):
         self._timings = timings
         self._last = perf_counter()
-        from cute_dialect.context import make_context
         from cute_dialect.diagnostics import DiagnosticEngine
         from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 
@@ -224,12 +308,18 @@ class _Work:
             self._passes = _flat(row.elements(chosen | options))
         except PipelineError as e:
             raise CompileError(f"error: {e}") from e
-        self.context = make_context("all", allow_unregistered=True)
         self.engine: DiagnosticEngine = DiagnosticEngine()
         self.sources: dict[str, Source] = {}
         self.stages: list[Stage] = []
         self.name = "-"
         self.tick("start")
+
+    @cached_property
+    def context(self) -> Context:
+        """All dialects; xDSL is imported here, after a file that cannot be read was met."""
+        from cute_dialect.context import make_context
+
+        return make_context("all", allow_unregistered=True)
 
     def tick(self, stage: str) -> None:
         """Note the time since the last one."""
@@ -271,15 +361,8 @@ class _Work:
             text = source
             self.name = filename or "-"
         elif isinstance(source, (str, os.PathLike)):
-            path = os.fspath(source)
-            self.name = filename or path
-            try:
-                with open(path, encoding="utf-8") as f:
-                    text = f.read()
-            except OSError as e:
-                raise CompileError(f"{path}: error: cannot read it: {e.strerror}") from e
-            except UnicodeDecodeError as e:
-                raise CompileError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
+            self.name = filename or os.fspath(source)
+            text = read_text(source)
         else:
             self.name = filename or "-"
             return source.clone(), None  # the passes work in place
@@ -287,8 +370,8 @@ class _Work:
         self.tick("parse")
         return module, text
 
-    def parse(self, text: str, name: str) -> ModuleOp:
-        """Parse and verify."""
+    def parse(self, text: str, name: str, *, verified: bool = False) -> ModuleOp:
+        """Parse and verify; ``verified``: the text is known to be sound."""
         from cute_dialect.diagnostics import DiagnosticEngine, Source
         from cute_dialect.parsing import parse_module as parse
         from cute_dialect.verifier import verify
@@ -303,7 +386,7 @@ class _Work:
             if module is None:
                 raise self.failure()
             self.engine = DiagnosticEngine(file=name)
-        if not verify(module, self.engine):
+        if not verified and not verify(module, self.engine):
             raise self.failure()
         return module
 
@@ -321,7 +404,7 @@ class _Work:
         return module
 
     def to_code(
-        self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None
+        self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None, ahead: Ahead | None
     ) -> tuple[CodeObject, ...]:
         """The hand-off, PTX and cubin."""
         from cute_dialect.pipelines.runner import IR
@@ -330,7 +413,7 @@ class _Work:
         if not is_available():
             raise CompileError(f"error: {UpstreamMissing.HINT}")
         ir = IR(module)
-        self._run(ir, self._steps(upstream=True), stages)
+        self._run(ir, self._steps(upstream=True), stages, ahead)
         if ir.upstream is None:
             return ()
         ptx = ir.upstream.ptx()
@@ -338,11 +421,16 @@ class _Work:
             self._assemble(name, ptx[name], manifest["chip"], emit) for name in manifest["modules"] if name in ptx
         )
 
-    def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None) -> None:
+    def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None, ahead: Ahead | None = None) -> None:
         from cute_dialect.pipelines.runner import Runner
 
         runner = Runner(
-            self.context, self.engine, verify_each=False, observers=(_Keep(self, stages),), sources=self.sources
+            self.context,
+            self.engine,
+            verify_each=False,
+            observers=(_Keep(self, stages),),
+            sources=self.sources,
+            hand_over=ahead.module if ahead is not None else None,
         )
         if not runner.run(ir, steps):
             raise self.failure()

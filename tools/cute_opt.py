@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, StreamHandler, did_you_mean, render
 from cute_dialect.tools.opt_options import (
@@ -23,7 +23,7 @@ from cute_dialect.tools.opt_options import (
     PipelineFlag,
     parse_arguments,
 )
-from cute_dialect.tools.quick_start import methods_made_later
+from cute_dialect.tools.quick_start import leave, methods_made_later
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -94,19 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         status = 1
     if as_program:
-        _leave(status)
+        leave(status)
     return status
-
-
-def _leave(status: int) -> NoReturn:
-    """End the process at once: taking xDSL's and MLIR's objects apart would cost a tenth of a short run."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except BrokenPipeError:
-            status = 1
-    os._exit(status)
 
 
 def _command(options: OptOptions, words: Sequence[str], start: float, later: ExitStack | None = None) -> int:

@@ -12,10 +12,12 @@ there is a place.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -24,10 +26,14 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp import RunReport
     from cute_dialect.pipelines.launch import CompiledModule, Kernel
+    from cute_dialect.pipelines.prepare import Plan
+    from cute_dialect.pipelines.stages import Emit
     from cute_dialect.tools.run_inputs import Argument
     from cute_dialect.tools.run_report import Report, Result
 
+from cute_dialect.tools.quick_start import leave
 from cute_dialect.tools.run_errors import RunError
+from cute_dialect.tools.run_start import Start
 
 __all__ = ["main"]
 
@@ -98,7 +104,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run ``cute-run`` with these arguments (default: those of the process); give the exit status."""
+    if argv is not None:
+        return _main(argv, Start())
+    gc.disable()  # nothing that imports make is garbage
+    with ExitStack() as later:
+        status = _main(None, Start(later))
+    leave(status)
+
+
+def _main(argv: Sequence[str] | None, start: Start) -> int:
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.file is None and options.host is not None:  # --host FILE
@@ -106,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.file is None:
         parser.error("the following arguments are required: file")
     try:
-        return _run(options)
+        return _run(options, start)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -120,6 +135,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def user_message(error: Exception) -> str | None:
     """The message of an error that a user can do something about; ``None`` for a bug of ours."""
+    if isinstance(error, RunError):
+        return f"cute-run: error: {error}"
     from cute_dialect.pipelines.artifact import ArtifactError
     from cute_dialect.pipelines.binding import LaunchError
     from cute_dialect.pipelines.driver import CudaError
@@ -130,7 +147,7 @@ def user_message(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, UpstreamError) and error.line:
         return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
-    known: tuple[type[Exception], ...] = (RunError, ArtifactError, LaunchError, CudaError, UpstreamError, MemoryError)
+    known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError, MemoryError)
     if isinstance(error, known):
         return f"cute-run: error: {error}"
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
@@ -141,82 +158,160 @@ def user_message(error: Exception) -> str | None:
 # ---------------------------------------------------------------------------------------------------------- the run
 
 
-def _run(options: argparse.Namespace) -> int:
-    from cute_dialect.tools.run_inputs import Tensor
-    from cute_dialect.tools.run_report import Report
-
-    if options.host is not None:
-        _run_host(options)
-        return 0
-    started = time.perf_counter()
-    module = _open(options)
-    compiled = time.perf_counter() - started
-    if options.list:
-        _list(module)
-        return 0
-    kernel = module.kernel(options.kernel or _only_kernel(module))
-    device = _device(options.device)
-    arguments = _arguments(kernel, options)
-    tensors = [a for a in arguments if isinstance(a, Tensor)]
-    outs = _outs(options.out, kernel.target.names, [t.name for t in tensors])
-    sanitizers, expressions = _split_checks(options.check)
-    reports = [n for text in options.report for n in text.split(",") if n]
-    if device == "gpu" and (sanitizers or reports):
-        raise RunError(f"{', '.join([*sanitizers, *reports])}: only the CPU interpreter tells that, say --device=cpu")
-    shape = Shape(_triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem)
-    if device == "gpu" and options.blocks is not None:
-        raise RunError("--blocks: only the CPU interpreter does that, say --device=cpu")
-    values = [a.array if isinstance(a, Tensor) else a for a in arguments]
-    plan = kernel.plan(*values, grid=shape.grid, block=shape.block, smem=shape.smem)
-    told = None
-    if device == "gpu":
-        result = _run_gpu(kernel, arguments, shape, max(5, options.repeat))
-    else:
-        result, told = _run_cpu(kernel, values, shape, sanitizers, reports, options)
-    report = Report(options.quiet)
-    report.summary(options.file, module, plan, result, compiled)
-    if told is not None:
-        report.interpreter(told)
-    written = told.written_elements if told is not None and options.blocks is not None else None
-    ok = report.tensors(tensors, written)
-    ok = report.checks(expressions, kernel.target.names, arguments, written) and ok
-    for tensor in tensors:
-        if tensor.name in outs:
-            _save(outs[tensor.name], tensor.array)
-            report.line(f"  saved   {tensor.name} to {outs[tensor.name]}")
-    if told is not None:
-        _print_profile(report, told, options.report_json)
-    if options.keep:
-        report.line(f"  stages  {options.keep}")
-    return 0 if ok else 1
-
-
-class Shape(NamedTuple):
-    """What the command line says of the launch."""
+class Wanted(NamedTuple):
+    """What the command line says of the launch: its form, and what is to be told of it."""
 
     grid: tuple[int, ...] | None
     block: tuple[int, ...] | None
     smem: int | None
+    sanitizers: Sequence[str]
+    expressions: Sequence[str]
+    reports: Sequence[str]
 
 
-def _open(options: argparse.Namespace) -> CompiledModule:
-    from cute_dialect.pipelines.launch import load
-    from cute_dialect.pipelines.upstream import is_available
+class Call(NamedTuple):
+    """A kernel with its arguments, found to fit.  ``seconds``: how long that took."""
 
+    kernel: Kernel
+    arguments: Sequence[Argument]
+    outs: Mapping[str, str]
+    plan: Plan
+    seconds: float
+
+
+def _run(options: argparse.Namespace, start: Start) -> int:
+    if options.host is not None:
+        _run_host(options, start)
+        return 0
+    if options.list:
+        _list(_open(options, "base", start))
+        return 0
+    wanted = _wanted(options)
+    device = _device(options.device)
+    if device == "gpu":
+        _refuse_what_cpus_do(wanted, options)
+    began = time.perf_counter()
+    calls: list[Call] = []
+
+    def settle(module: CompiledModule) -> None:
+        start.arrays()
+        calls.append(_call(module, wanted, options))
+
+    module = _open(options, _emit(device, wanted, options), start, settle)
+    if not calls:
+        settle(module)
+    compiled = time.perf_counter() - began - calls[0].seconds
+    call = calls[0]._replace(kernel=module.kernel(calls[0].kernel.name))  # now with its code
+    told = None
+    if device == "gpu":
+        result = _run_gpu(call, wanted, max(5, options.repeat))
+    else:
+        start.compiler()
+        result, told = _run_cpu(call, wanted, options)
+    return 0 if _report(module, call, wanted, result, told, compiled, options) else 1
+
+
+def _wanted(options: argparse.Namespace) -> Wanted:
+    shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
+    reports = [n for text in options.report for n in text.split(",") if n]
+    return Wanted(*shape, *_split_checks(options.check), reports)
+
+
+def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
+    if wanted.sanitizers or wanted.reports:
+        names = ", ".join([*wanted.sanitizers, *wanted.reports])
+        raise RunError(f"{names}: only the CPU interpreter tells that, say --device=cpu")
+    if options.blocks is not None:
+        raise RunError("--blocks: only the CPU interpreter does that, say --device=cpu")
+
+
+def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
+    """How far to compile: the CPU needs no machine code, unless its registers are asked for."""
+    if device == "gpu" or options.keep:
+        return "auto"
+    if "occupancy" in wanted.reports:
+        from cute_dialect.pipelines.upstream import is_available
+
+        return "auto" if is_available() else "base"
+    return "base"
+
+
+def _call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace) -> Call:
+    """What is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
+    from cute_dialect.tools.run_inputs import Tensor
+
+    began = time.perf_counter()
+    kernel = module.kernel(options.kernel or _only_kernel(module))
+    arguments = _arguments(kernel, options)
+    outs = _outs(options.out, kernel.target.names, [a.name for a in arguments if isinstance(a, Tensor)])
+    plan = kernel.plan(*_values(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
+    return Call(kernel, arguments, outs, plan, time.perf_counter() - began)
+
+
+def _values(arguments: Sequence[Argument]) -> list[object]:
+    from cute_dialect.tools.run_inputs import Tensor
+
+    return [a.array if isinstance(a, Tensor) else a for a in arguments]
+
+
+def _report(
+    module: CompiledModule,
+    call: Call,
+    wanted: Wanted,
+    result: Result,
+    told: RunReport | None,
+    compiled: float,
+    options: argparse.Namespace,
+) -> bool:
+    """Print what happened and save what is to be saved; whether all checks hold."""
+    from cute_dialect.tools.run_inputs import Tensor
+    from cute_dialect.tools.run_report import Report
+
+    tensors = [a for a in call.arguments if isinstance(a, Tensor)]
+    report = Report(options.quiet)
+    report.summary(options.file, module, call.plan, result, compiled)
+    if told is not None:
+        report.interpreter(told)
+    written = told.written_elements if told is not None and options.blocks is not None else None
+    ok = report.tensors(tensors, written)
+    ok = report.checks(wanted.expressions, call.kernel.target.names, call.arguments, written) and ok
+    for tensor in tensors:
+        if tensor.name in call.outs:
+            _save(call.outs[tensor.name], tensor.array)
+            report.line(f"  saved   {tensor.name} to {call.outs[tensor.name]}")
+    if told is not None:
+        _print_profile(report, told, options.report_json)
+    if options.keep:
+        report.line(f"  stages  {options.keep}")
+    return ok
+
+
+def _open(
+    options: argparse.Namespace, emit: Emit, start: Start, settle: Callable[[CompiledModule], None] | None = None
+) -> CompiledModule:
+    """The module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
     if os.path.isdir(options.file):
-        return load(options.file)
-    from cute_dialect.pipelines.stages import compile_module
+        from cute_dialect.pipelines.launch import load
 
-    emit = "auto"
-    if options.device == "cpu" and not options.keep and not is_available():
-        emit = "base"
+        return load(options.file)
+    from cute_dialect.pipelines.stages import compile_module, compiled_before, read_text
+
+    source, pipeline, chip = _Path(options.file), options.pipeline, options.chip
+    cache = not options.no_cache and not options.keep
+    found = compiled_before(source, pipeline=pipeline, chip=chip, emit=emit) if cache else None
+    if found is not None:
+        return found
+    read_text(source)
+    ahead = start.compiler(upstream=emit != "base")
     return compile_module(
-        os.fspath(_Path(options.file)),
-        pipeline=options.pipeline,
-        chip=options.chip,
+        source,
+        pipeline=pipeline,
+        chip=chip,
         emit=emit,
         save=options.keep,
-        cache=not options.no_cache,
+        cache=cache,
+        before_code=settle if emit != "base" else None,
+        ahead=ahead,
     )
 
 
@@ -310,27 +405,20 @@ def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return names, expressions
 
 
-def _run_cpu(
-    kernel: Kernel,
-    values: Sequence[object],
-    shape: Shape,
-    checks: Sequence[str],
-    reports: Sequence[str],
-    options: argparse.Namespace,
-) -> tuple[Result, RunReport | None]:
+def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
     from cute_dialect.tools.run_progress import Ticker
     from cute_dialect.tools.run_report import Result
 
     started = time.perf_counter()
     with Ticker() as ticker:
-        told = kernel(
-            *values,
+        told = call.kernel(
+            *_values(call.arguments),
             device="cpu",
-            grid=shape.grid,
-            block=shape.block,
-            smem=shape.smem,
-            checks=checks,
-            reports=reports,
+            grid=wanted.grid,
+            block=wanted.block,
+            smem=wanted.smem,
+            checks=wanted.sanitizers,
+            reports=wanted.reports,
             schedule=options.schedule,
             seed=options.seed,
             blocks=options.blocks,
@@ -364,7 +452,7 @@ def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
         report.line(f"  occupancy {o.blocks} blocks, {o.warps} of 64 warps an SM ({o.percent} %), limited by {o.limit}")
 
 
-def _run_gpu(kernel: Kernel, arguments: Sequence[Argument], shape: Shape, repeat: int) -> Result:
+def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
     """Run on copies of the whole storages (padding and guards too), so that a stray write shows."""
     import statistics
 
@@ -379,7 +467,7 @@ def _run_gpu(kernel: Kernel, arguments: Sequence[Argument], shape: Shape, repeat
     staged: list[Staged] = []
     values: list[object] = []
     try:
-        for a in arguments:
+        for a in call.arguments:
             if not isinstance(a, Tensor):
                 values.append(a)
                 continue
@@ -391,7 +479,7 @@ def _run_gpu(kernel: Kernel, arguments: Sequence[Argument], shape: Shape, repeat
 
         def once() -> float:
             gpu.record(start)
-            kernel(*values, stream=0, grid=shape.grid, block=shape.block, smem=shape.smem)
+            call.kernel(*values, stream=0, grid=wanted.grid, block=wanted.block, smem=wanted.smem)
             gpu.record(end)
             return gpu.elapsed(start, end)
 
@@ -416,12 +504,14 @@ def _save(path: str, array: NDArray[np.generic]) -> None:
 # -------------------------------------------------------------------------------------------------------------- host
 
 
-def _run_host(options: argparse.Namespace) -> None:
-    from cute_dialect.pipelines.stages import lower_to_base
+def _run_host(options: argparse.Namespace, start: Start) -> None:
+    from cute_dialect.pipelines.stages import lower_to_base, read_text
     from cute_dialect.pipelines.upstream import run_host
 
     if os.path.isdir(options.file):
         raise RunError("--host runs a .mlir file, not a compiled folder")
+    read_text(_Path(options.file))
+    start.compiler()
     text = lower_to_base(_Path(options.file), pipeline="host")
     run_host(text, options.host, options.file)
 

@@ -20,15 +20,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
-
-import numpy as np
 
 from cute_dialect.pipelines.arrays import NotAnArray, numpy_dtype
 from cute_dialect.pipelines.signature import Param
 
 if TYPE_CHECKING:  # pragma: no cover
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Argument", "SpecError", "Tensor", "letters", "make_arguments"]
@@ -45,20 +44,24 @@ class SpecError(ValueError):
     """An argument text that cannot be read, or does not suit its parameter."""
 
 
-@dataclass(frozen=True)
 class Tensor:
     """An array argument: ``array`` lies with its strides inside ``storage`` (flat, with padding and guards)."""
 
-    name: str
-    array: AnyArray
-    storage: AnyArray
-    before: AnyArray
-    """a copy of the elements before the run"""
-    storage_before: NDArray[np.uint8]
-    init: str
+    def __init__(self, name: str, array: AnyArray, storage: AnyArray, init: str):
+        import numpy as np
+
+        self.name = name
+        self.array = array
+        self.storage = storage
+        self.init = init
+        self.before: AnyArray = array.copy()
+        """a copy of the elements before the run"""
+        self.storage_before = storage.view(np.uint8).copy()
 
     def outside_written(self) -> int:
         """How many bytes that belong to no element have changed."""
+        import numpy as np
+
         now = self.storage.view(np.uint8)
         mine = np.zeros(len(self.storage), dtype=bool)
         start = (self.array.ctypes.data - self.storage.ctypes.data) // self.array.itemsize
@@ -83,26 +86,44 @@ class _Spec(NamedTuple):
 def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int) -> list[Argument]:
     """The arguments for ``params`` from texts.  Raises :class:`SpecError`."""
     by_index = _assign(names, given)
-    rng = np.random.default_rng(seed)
-    last: _Spec | None = None
-    out: list[Argument] = []
+    read: list[_Spec | int | float | tuple[object, ...] | None] = []
     for i, (param, name) in enumerate(zip(params, names)):
         text = by_index.get(i)
         if param["kind"] not in ("memref", "pointer"):
             if text is None:
                 raise SpecError(f"parameter {name} ({param['type']}) needs a value: --in {name}=VALUE")
-            out.append(_plain(text, name, param))
-            continue
-        if text is None:
-            if last is None:
-                raise SpecError(f"parameter {name} ({param['type']}) needs an array: --in {name}=64x128")
-            spec = _Spec(last.shape, None, None, "poison", 0.0, None, None, 0, last.text)
+            read.append(_plain(text, name, param))
+        elif text is not None:
+            read.append(_parse(text, name))
+        elif any(isinstance(r, _Spec) for r in read):
+            read.append(None)  # like the last
         else:
-            spec = _parse(text, name)
-        tensor = _make(spec, param, name, rng)
-        last = spec._replace(shape=tensor.array.shape)
-        out.append(tensor)
+            raise SpecError(f"parameter {name} ({param['type']}) needs an array: --in {name}=64x128")
+    rng = _Random(seed)
+    out: list[Argument] = []
+    shape: tuple[int, ...] | None = None
+    for spec, param, name in zip(read, params, names):
+        if isinstance(spec, _Spec) or spec is None:
+            spec = spec or _Spec(shape, None, None, "poison", 0.0, None, None, 0, "")
+            tensor = _make(spec, param, name, rng)
+            shape = tensor.array.shape
+            out.append(tensor)
+        else:
+            out.append(spec)
     return out
+
+
+class _Random:
+    """A generator of random numbers, made when the first are asked for: importing numpy's takes 15 ms."""
+
+    def __init__(self, seed: int):
+        self._seed = seed
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        from numpy.random import default_rng
+
+        return default_rng(self._seed)
 
 
 def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
@@ -185,7 +206,9 @@ def _parse(text: str, name: str) -> _Spec:
     return spec
 
 
-def _make(spec: _Spec, param: Param, name: str, rng: np.random.Generator) -> Tensor:
+def _make(spec: _Spec, param: Param, name: str, random: _Random) -> Tensor:
+    import numpy as np
+
     data: AnyArray | None = None
     if spec.path is not None:
         data = _load(spec.path, name)
@@ -216,8 +239,8 @@ def _make(spec: _Spec, param: Param, name: str, rng: np.random.Generator) -> Ten
     storage.view(np.uint8)[...] = 0xFF
     byte_strides = tuple(s * dtype.itemsize for s in strides)
     array: AnyArray = np.lib.stride_tricks.as_strided(storage[guard + spec.offset :], spec.shape, byte_strides)
-    _fill(array, spec, data, rng, name)
-    return Tensor(name, array, storage, array.copy(), storage.view(np.uint8).copy(), spec.init or "random")
+    _fill(array, spec, data, random)
+    return Tensor(name, array, storage, spec.init or "random")
 
 
 def _strides(spec: _Spec, name: str) -> tuple[int, ...]:
@@ -237,6 +260,8 @@ def _strides(spec: _Spec, name: str) -> tuple[int, ...]:
 
 
 def _load(path: str, name: str) -> AnyArray:
+    import numpy as np
+
     try:
         data = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as e:
@@ -246,7 +271,9 @@ def _load(path: str, name: str) -> AnyArray:
     return cast(AnyArray, data)
 
 
-def _fill(array: AnyArray, spec: _Spec, data: AnyArray | None, rng: np.random.Generator, name: str) -> None:
+def _fill(array: AnyArray, spec: _Spec, data: AnyArray | None, random: _Random) -> None:
+    import numpy as np
+
     if data is not None:
         if spec.dtype is not None and data.dtype.itemsize == array.dtype.itemsize and data.dtype.kind == "V":
             data = data.view(array.dtype)  # .npy stores bf16 as raw bytes
@@ -258,12 +285,12 @@ def _fill(array: AnyArray, spec: _Spec, data: AnyArray | None, rng: np.random.Ge
     if init == "poison":
         return
     if init == "randn" and not integer:
-        array[...] = rng.standard_normal(size, dtype=np.float32).astype(array.dtype)
+        array[...] = random.rng.standard_normal(size, dtype=np.float32).astype(array.dtype)
     elif init == "rand" and not integer:
-        array[...] = rng.random(size, dtype=np.float32).astype(array.dtype)
+        array[...] = random.rng.random(size, dtype=np.float32).astype(array.dtype)
     elif init in ("randint", "randn", "rand"):
         low = 0 if array.dtype.kind in "ub" else -10
-        array[...] = rng.integers(low, 2 if array.dtype.kind == "b" else 10, size).astype(array.dtype)
+        array[...] = random.rng.integers(low, 2 if array.dtype.kind == "b" else 10, size).astype(array.dtype)
     elif init == "arange":
         array[...] = np.arange(array.size).reshape(size).astype(array.dtype)
     else:

@@ -1,0 +1,51 @@
+"""How ``cute-run`` starts as a program; a process that has it as a library does none of this."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.pipelines.ahead import Ahead
+
+__all__ = ["Start"]
+
+
+class Start:
+    """Told of what will be imported, before it is.  ``later`` holds what :mod:`.quick_start` puts off, in a program."""
+
+    def __init__(self, later: ExitStack | None = None):
+        self._later = later
+        self._arrays = False
+        self._compiler = False
+
+    def arrays(self) -> None:
+        """numpy comes."""
+        if self._later is not None and not self._arrays:
+            self._arrays = True
+            from cute_dialect.tools.quick_modules import found_at_once
+
+            self._later.enter_context(found_at_once("numpy", "cute_dialect"))
+
+    def compiler(self, *, upstream: bool = False) -> Ahead | None:
+        """What compiles, or runs what it compiled, comes; with ``upstream``, the child that runs MLIR, if it helps."""
+        ahead = None
+        if self._later is not None and upstream:
+            from cute_dialect.pipelines.ahead import start
+
+            ahead = start()
+            if ahead is not None:
+                self._later.callback(ahead.close)
+        if self._later is not None and not self._compiler:
+            self._compiler = True
+            self.arrays()
+            from cute_dialect.tools.quick_definitions import definitions_made_later
+            from cute_dialect.tools.quick_start import methods_made_later
+
+            self._later.enter_context(methods_made_later())
+            self._later.enter_context(definitions_made_later())
+            gc.freeze()
+            gc.set_threshold(100_000, 20, 20)
+            gc.enable()
+        return ahead
