@@ -145,7 +145,7 @@ def run(
         times = in_turns([runners[c] for c in finalists], problem, runs)
         best = min(finalists, key=lambda c: times[c.name] / (_MARGIN if c == rule else 1.0))
         for ratio, choice, row in found:
-            row.update(kernel=choice.name, problem=problem.key, best=choice == best)
+            row.update(name=problem.key, kernel=choice.name, best=choice == best)
             rows.append(row)
             if choice == best:
                 say(f"  {problem.key}: best {choice.name} {ratio:.3f}; the rule {rule.name}")
@@ -173,7 +173,7 @@ def save_best(result: dict[str, object], gpu: str) -> Path:
     assert isinstance(rows, list)
     for row in rows:
         if row["best"]:
-            key = str(row["problem"])
+            key = str(row["name"])
             choice = names.get(str(row["kernel"])) or heuristic(_problem(key))
             found[key] = (choice, float(row["ours"]))
     return save(gpu, found)
