@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, Stage, save_artifact
+from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -88,7 +89,8 @@ def compile_module(
     options = {k: v for k, v in given.items() if v is not None}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
-        return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ahead)
+        with collector_paused():
+            return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ahead)
 
     if not cache or keep_stages or save is not None:
         return fresh(timings)
