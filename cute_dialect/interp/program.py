@@ -224,6 +224,7 @@ class FnCompiler:
         self.loops = 0  # enclosing scf.while or CFG cycles
         self._ins: list[int] = []
         self._outs: list[int] = []
+        self._types: dict[int, tuple[Attribute, Type]] = {}
         self.op_now = op  # being compiled
         self.overflow_errors = program.overflow == "error"
 
@@ -239,17 +240,29 @@ class FnCompiler:
     def leaf_of(self, slot: int) -> Leaf:
         return self.fn.leaves[slot]
 
-    def uses(self, value: SSAValue) -> tuple[int, ...]:
-        """The slots of an operand."""
+    def slots_of(self, value: SSAValue) -> tuple[int, ...]:
+        """The slots of an operand that only gets another name here: whoever reads that notes the use."""
         got = self.slots.get(value)
         if got is None:
             owner = value.owner
             text = op_name(owner) if hasattr(owner, "operands") else "a block argument"  # type: ignore[arg-type]
             raise InterpError("internal", f"operand defined by {text} is used before it is compiled")
+        return got
+
+    def uses(self, value: SSAValue) -> tuple[int, ...]:
+        """The slots of an operand."""
+        got = self.slots_of(value)
         for s in got:
             self._note_use(s)
         self._ins.extend(got)
         return got
+
+    def type_of(self, value: SSAValue) -> Type:
+        """The leaves of a value's type; one of many fields takes long to be looked up by its hash."""
+        known = self._types.get(id(value.type))
+        if known is None or known[0] is not value.type:
+            known = self._types[id(value.type)] = value.type, type_of(value.type)
+        return known[1]
 
     def use(self, value: SSAValue) -> int:
         """The slot of a scalar or vector operand."""

@@ -120,21 +120,21 @@ def _span(t: Type, path: Sequence[int]) -> tuple[int, int]:
 
 def _extract_value(c: FnCompiler, op: Operation) -> None:
     src = op.operands[0]
-    start, n = _span(type_of(src.type), ints_of(attr_of(op, "position")))
-    c.alias(op.results[0], c.uses(src)[start : start + n])
+    start, n = _span(c.type_of(src), ints_of(attr_of(op, "position")))
+    c.alias(op.results[0], c.slots_of(src)[start : start + n])
 
 
 def _insert_value(c: FnCompiler, op: Operation) -> None:
     container, value = op.operands[0], op.operands[1]
-    start, n = _span(type_of(container.type), ints_of(attr_of(op, "position")))
-    slots = list(c.uses(container))
-    slots[start : start + n] = c.uses(value)
+    start, n = _span(c.type_of(container), ints_of(attr_of(op, "position")))
+    slots = list(c.slots_of(container))
+    slots[start : start + n] = c.slots_of(value)
     c.alias(op.results[0], slots)
 
 
 def _same(c: FnCompiler, op: Operation) -> None:
     """The result is the operand."""
-    c.alias(op.results[0], c.uses(op.operands[0]))
+    c.alias(op.results[0], c.slots_of(op.operands[0]))
 
 
 def _unrealized(c: FnCompiler, op: Operation) -> None:
