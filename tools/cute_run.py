@@ -194,8 +194,7 @@ def _run(options: argparse.Namespace, start: Start) -> int:
     calls: list[Call] = []
 
     def settle(module: CompiledModule) -> None:
-        start.arrays()
-        calls.append(_call(module, wanted, options))
+        calls.append(_call(module, wanted, options, start))
 
     module = _open(options, _emit(device, wanted, options), start, settle)
     if not calls:
@@ -236,13 +235,13 @@ def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
     return "base"
 
 
-def _call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace) -> Call:
+def _call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace, start: Start) -> Call:
     """What is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
     from cute_dialect.tools.run_inputs import Tensor
 
     began = time.perf_counter()
     kernel = module.kernel(options.kernel or _only_kernel(module))
-    arguments = _arguments(kernel, options)
+    arguments = _arguments(kernel, options, start)
     outs = _outs(options.out, kernel.target.names, [a.name for a in arguments if isinstance(a, Tensor)])
     plan = kernel.plan(*_values(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
     return Call(kernel, arguments, outs, plan, time.perf_counter() - began)
@@ -359,11 +358,11 @@ def _device(wanted: str) -> str:
     return "gpu"
 
 
-def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Argument]:
+def _arguments(kernel: Kernel, options: argparse.Namespace, start: Start) -> list[Argument]:
     from cute_dialect.tools.run_inputs import SpecError, make_arguments
 
     try:
-        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed)
+        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed, start.arrays)
     except SpecError as e:
         raise RunError(str(e)) from e
 

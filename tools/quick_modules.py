@@ -6,6 +6,7 @@ as long as running a module of fifty lines; :func:`found_at_once` opens the comp
 xDSL imports modules for what a run of our programs does not do: ``ctypes``, of which one function for floats makes use,
 and the import of ``.irdl`` files as Python modules, with a tenth of the standard library behind it
 (``importlib.resources``, ``tempfile``, ``shutil``, ``random``), together a twentieth of what importing xDSL takes.
+numpy attaches its help to its functions, and imports types for type checkers: a quarter of what importing it takes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from types import CodeType, ModuleType
 
-__all__ = ["found_at_once", "met_later", "modules_met_later"]
+__all__ = ["found_at_once", "import_numpy", "met_later", "modules_met_later"]
 
 
 @contextmanager
@@ -110,7 +111,27 @@ def met_later(name: str, user: str, **known: object) -> None:
     try:
         import_module(user)
     finally:
-        del sys.modules[name]
+        if isinstance(sys.modules.get(name), _Later):
+            del sys.modules[name]
+
+
+def import_numpy() -> None:
+    """Import numpy, which a short run asks for no help, without the help of what is written in C; nor its types.
+
+    Does nothing where numpy is imported by now.  A module that is not there in this version of numpy is not missed.
+    """
+    if "numpy" in sys.modules:
+        return
+    nothing = {name: ModuleType(name) for name in ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")}
+    nothing["numpy._typing"] = _Later("numpy._typing", {"NDArray": list})
+    sys.modules.update(nothing)
+    try:
+        with found_at_once("numpy"):
+            import_module("numpy")
+    finally:
+        for name, module in nothing.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
 
 
 class _Later(ModuleType):
@@ -123,6 +144,8 @@ class _Later(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):  # the import system asks
             raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)
 
 

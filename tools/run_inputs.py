@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
@@ -83,8 +83,17 @@ class _Spec(NamedTuple):
     text: str
 
 
-def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int) -> list[Argument]:
-    """The arguments for ``params`` from texts.  Raises :class:`SpecError`."""
+def make_arguments(
+    params: Sequence[Param],
+    names: Sequence[str],
+    given: Sequence[str],
+    seed: int,
+    numpy_comes: Callable[[], object] | None = None,
+) -> list[Argument]:
+    """The arguments for ``params`` from texts.  Raises :class:`SpecError`.
+
+    ``numpy_comes`` is called when all texts are read, before the arrays are made.
+    """
     by_index = _assign(names, given)
     read: list[_Spec | int | float | tuple[object, ...] | None] = []
     for i, (param, name) in enumerate(zip(params, names)):
@@ -99,13 +108,15 @@ def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequenc
             read.append(None)  # like the last
         else:
             raise SpecError(f"parameter {name} ({param['type']}) needs an array: --in {name}=64x128")
-    rng = _Random(seed)
+    if numpy_comes is not None:
+        numpy_comes()
+    random = _Random(seed)
     out: list[Argument] = []
     shape: tuple[int, ...] | None = None
     for spec, param, name in zip(read, params, names):
         if isinstance(spec, _Spec) or spec is None:
             spec = spec or _Spec(shape, None, None, "poison", 0.0, None, None, 0, "")
-            tensor = _make(spec, param, name, rng)
+            tensor = _make(spec, param, name, random)
             shape = tensor.array.shape
             out.append(tensor)
         else:

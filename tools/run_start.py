@@ -17,16 +17,24 @@ class Start:
 
     def __init__(self, later: ExitStack | None = None):
         self._later = later
-        self._arrays = False
+        self._methods = False
         self._compiler = False
+
+    def methods(self) -> None:
+        """What has data classes comes."""
+        if self._later is not None and not self._methods:
+            self._methods = True
+            from cute_dialect.tools.quick_start import methods_made_later
+
+            self._later.enter_context(methods_made_later())
 
     def arrays(self) -> None:
         """numpy comes."""
-        if self._later is not None and not self._arrays:
-            self._arrays = True
-            from cute_dialect.tools.quick_modules import found_at_once
+        if self._later is not None:
+            self.methods()
+            from cute_dialect.tools.quick_modules import import_numpy
 
-            self._later.enter_context(found_at_once("numpy", "cute_dialect"))
+            import_numpy()
 
     def compiler(self, *, upstream: bool = False) -> Ahead | None:
         """What compiles, or runs what it compiled, comes; with ``upstream``, the child that runs MLIR, if it helps."""
@@ -39,11 +47,9 @@ class Start:
                 self._later.callback(ahead.close)
         if self._later is not None and not self._compiler:
             self._compiler = True
-            self.arrays()
+            self.methods()
             from cute_dialect.tools.quick_definitions import definitions_made_later
-            from cute_dialect.tools.quick_start import methods_made_later
 
-            self._later.enter_context(methods_made_later())
             self._later.enter_context(definitions_made_later())
             gc.freeze()
             gc.set_threshold(100_000, 20, 20)
