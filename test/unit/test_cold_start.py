@@ -32,23 +32,23 @@ ALL_OPS = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
 ALL_ATTRIBUTES = [*get_cute_dialect().attributes, *get_cute_nvgpu_dialect().attributes]
 
 
-def imported(arguments: list[str]) -> set[str]:
-    """The modules that a run of ``cute-opt`` imports."""
+def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute_dialect.parsing") -> set[str]:
+    """The modules that a run of a tool imports, the expected one among them."""
     program = (
         "import os, sys\n"
         "leave = os._exit\n"
         "def report(status):\n"
-        "    os.write(1, '\\n'.join(sys.modules).encode())\n"
+        "    os.write(1, '\\n'.join(['', 'MODULES', *sys.modules]).encode())\n"
         "    leave(status)\n"
         "os._exit = report\n"
-        f"sys.argv = {['cute-opt', *arguments]!r}\n"
-        "from cute_dialect.tools.cute_opt import main\n"
+        f"sys.argv = {[tool, *arguments]!r}\n"
+        f"from cute_dialect.tools.{tool} import main\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    found = set(done.stdout.split("\n"))
-    assert "cute_dialect.parsing" in found
+    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
+    found = set(done.stdout.partition("\nMODULES\n")[2].split("\n"))
+    assert expected in found
     return found
 
 
@@ -74,6 +74,43 @@ def test_elementwise_to_ptx_imports_no_extension(tmp_path: Path) -> None:
     assert ".visible .entry add" in out.read_text()
     assert not modules.intersection(set(NOT_NEEDED) - {"numpy"})  # a name without contents, for mlir
     assert not any(m.startswith("numpy.") for m in modules)
+
+
+RUN_NEEDS_NOT = (
+    "torch", "cupy", "rich", "asyncio", "unittest", "mlir", "cute_dialect.kernels", "cute_dialect.pipelines.upstream",
+    "numpy._core._add_newdocs",
+)  # fmt: skip
+ADD = str(ROOT / "test/examples/elementwise_add.mlir")
+
+
+def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No code is made, so MLIR is not imported; nor is what shows progress and tables."""
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    out = tmp_path / "c.npy"
+    given = ["--in", "17x128", "--in", "17x128", "--check", "add", "--out", f"c={out}"]
+    for _ in range(2):  # compiled, and from the cache
+        out.unlink(missing_ok=True)
+        run = [ADD, "--kernel=add", "--device=cpu", *given]
+        modules = imported(run, "cute_run", "cute_dialect.interp")
+        assert out.exists()
+        assert not modules.intersection(RUN_NEEDS_NOT), sorted(modules.intersection(RUN_NEEDS_NOT))
+
+
+def test_what_is_missing_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without numpy and the interpreter; from the second time on, without the compiler."""
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    heavy = {"numpy", "cute_dialect.interp", *RUN_NEEDS_NOT}
+    for number, given in enumerate(([], [], ["--in", "4y8"], ["--in", "z=4"])):
+        run = [ADD, "--kernel=add", "--device=cpu", *given]
+        modules = imported(run, "cute_run", "cute_dialect.pipelines.launch")
+        assert not modules.intersection(heavy)
+        assert ("xdsl" in modules) == (number == 0)
+    modules = imported([str(tmp_path / "none.mlir"), "--device=cpu"], "cute_run", "cute_dialect.pipelines.stages")
+    assert "xdsl" not in modules and "numpy" not in modules
+    modules = imported([ADD, "--grid=one"], "cute_run", "cute_dialect.tools.cute_run")
+    assert "cute_dialect.pipelines.launch" not in modules
 
 
 def test_plain_file_imports_no_dialect_of_ours(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from cute_dialect.tools.quick_modules import found_at_once, met_later, modules_met_later
+from cute_dialect.tools.quick_modules import found_at_once, import_numpy, met_later, modules_met_later
 
 PROGRAM = """
 import sys
@@ -53,6 +53,30 @@ def test_what_is_imported_stays() -> None:
         assert sys.modules["ctypes"] is ctypes and bitwise_casts.ctypes is ctypes
         assert sys.modules["xdsl.dialects"] is xdsl.dialects
     assert sys.meta_path == finders
+
+
+NUMPY = """
+import sys
+from cute_dialect.tools.quick_modules import import_numpy
+
+import_numpy()
+early = [m for m in ("numpy._core._add_newdocs", "numpy._typing") if m in sys.modules]
+import numpy as np
+import numpy.typing
+from numpy._typing import ArrayLike, NDArray
+
+values = np.linalg.eigvalsh(np.array([[2.0, 0.0], [0.0, 3.0]]))
+print(early, values.tolist(), NDArray.__module__, np.random.default_rng(1).integers(0, 9, 3).shape)
+"""
+
+
+def test_numpy_without_help_and_types() -> None:
+    done = subprocess.run([sys.executable, "-c", NUMPY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[] [2.0, 3.0] ") and done.stdout.endswith(" (3,)\n")
+    before = set(sys.modules)
+    import_numpy()  # is imported by now
+    assert set(sys.modules) == before
 
 
 def test_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
