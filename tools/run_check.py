@@ -143,6 +143,8 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
     if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq):
         got, want = np.asarray(_value(tree.left, values)), np.asarray(_value(tree.comparators[0], values))
         return _equal(got, want)
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "allclose":
+        return _close(tree, values)
     value = np.asarray(_value(tree, values))
     if value.dtype != np.bool_:
         raise CheckError("the expression is no comparison: write for example 'c == a + b'")
@@ -151,6 +153,23 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
         first = tuple(int(i) for i in np.argwhere(~value)[0])
         return CheckResult(False, f"fails for {bad_count} of {value.size} elements, the first at {first}")
     return CheckResult(True, f"holds for {value.size} element{'s' if value.size != 1 else ''}")
+
+
+def _close(tree: ast.Call, values: Mapping[str, object]) -> CheckResult:
+    """``allclose`` that tells how many elements are close, or which is the first that is not."""
+    _value(tree, values)  # raises for what allclose does not take
+    got, want, *rest = (np.asarray(_value(a, values)) for a in tree.args)
+    keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords}
+    isclose = cast("Callable[..., NDArray[np.bool_]]", np.isclose)
+    good = np.asarray(isclose(got, want, *rest, **keywords))
+    count = good.size - int(np.count_nonzero(good))
+    if not count:
+        return CheckResult(True, f"{good.size} elements close")
+    first = tuple(int(i) for i in np.argwhere(~good)[0])
+    one, other = (np.broadcast_to(x, good.shape)[first] for x in (got, want))
+    return CheckResult(
+        False, f"{count} of {good.size} elements are not close, the first at {first}: got {one}, expected {other}"
+    )
 
 
 def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> CheckResult:

@@ -256,11 +256,16 @@ def test_check_expressions() -> None:
         ("a == a + 1", "6 of 6 elements differ, the first at (0, 0): got 0.0, expected 1.0"),
         ("n == m", "1 of 2 elements differ, the first at (1,): got 1.0, expected 2.0"),
         ("a == b", "shapes differ: (2, 3) and (3, 2)"),
+        (
+            "allclose(a, a + (a > 4), rtol=0)",
+            "1 of 6 elements are not close, the first at (1, 2): got 5.0, expected 6.0",
+        ),
         ("a > 0", "fails for 1 of 6 elements, the first at (0, 0)"),
         ("a == a and a > 1", "fails for 2 of 6"),
     ):
         result = check(bad, values, ["a", "b"])
         assert not result.ok and said in result.detail
+    assert check("gemm", {"a": a, "b": a, "c": a @ a.T}, ["a", "b", "c"]).detail == "4 elements close"
 
 
 @pytest.mark.parametrize(
