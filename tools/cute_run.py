@@ -512,6 +512,7 @@ def _run_host(options: argparse.Namespace, start: Start) -> None:
     read_text(_Path(options.file))
     start.compiler()
     text = lower_to_base(_Path(options.file), pipeline="host")
+    start.upstream()
     run_host(text, options.host, options.file)
 
 

@@ -36,6 +36,13 @@ class Start:
 
             import_numpy()
 
+    def upstream(self) -> None:
+        """MLIR comes, into this process."""
+        if self._later is not None:
+            from cute_dialect.pipelines.upstream import import_light
+
+            import_light()
+
     def compiler(self, *, upstream: bool = False) -> Ahead | None:
         """What compiles, or runs what it compiled, comes; with ``upstream``, the child that runs MLIR, if it helps."""
         ahead = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +13,8 @@ from pipelines_support import PLAIN, FakeDriver, add_module, kernel, module, ten
 
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import driver as cuda
+from cute_dialect.pipelines import stages
+from cute_dialect.pipelines.artifact import CodeObject
 from cute_dialect.tools import cute_bench, cute_run
 from cute_dialect.tools.run_check import CheckError, check
 from cute_dialect.tools.run_inputs import SpecError, Tensor, make_arguments
@@ -93,6 +96,29 @@ def test_a_run_says_what_happened(
     assert saved.shape == (17, 128) and saved.dtype == np.float32
     status, out, _ = run(capsys, compiled, "--kernel", "launch", "--in", "17x129", "-q")
     assert (status, out) == (0, "") and gpu.launches[-1]["kernel"] == "add"
+
+
+def test_a_file_is_compiled_for_the_gpu(
+    gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code is made when the arguments have been found to fit, not before."""
+    file = tmp_path / "add.mlir"
+    file.write_text(add_module())
+    made: list[str] = []
+    to_code = stages._Work.to_code  # pyright: ignore[reportPrivateUsage]
+
+    def counted(work: stages._Work, *rest: Any) -> tuple[CodeObject, ...]:  # pyright: ignore[reportPrivateUsage]
+        made.append(work.name)
+        return to_code(work, *rest)
+
+    monkeypatch.setattr(stages._Work, "to_code", counted)  # pyright: ignore[reportPrivateUsage]
+    arguments = (str(file), "--no-cache", "--kernel", "add", "--in", "17x128", "--in")
+    assert run(capsys, *arguments, "4y8")[0] == 1
+    assert run(capsys, *arguments, "17x128x2")[0] == 1
+    assert made == [] and gpu.launches == []
+    status, out, err = run(capsys, *arguments, "17x128", "--check", "c == a + b")
+    assert (status, err) == (0, "") and "check   c == a + b: ok, 2176 elements equal" in out
+    assert made == [str(file)] and gpu.launches
 
 
 def test_files_go_in(compiled: str, gpu: AddGpu, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
