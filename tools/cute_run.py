@@ -16,22 +16,21 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
     from cute_dialect.interp import RunReport
-    from cute_dialect.pipelines.launch import CompiledModule, Kernel
-    from cute_dialect.pipelines.prepare import Plan
+    from cute_dialect.pipelines.launch import CompiledModule
     from cute_dialect.pipelines.stages import Emit
-    from cute_dialect.tools.run_inputs import Argument
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.tools.quick_start import leave
+from cute_dialect.tools.run_call import Call, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_errors import RunError
 from cute_dialect.tools.run_start import Start
 
@@ -158,27 +157,6 @@ def user_message(error: Exception) -> str | None:
 # ---------------------------------------------------------------------------------------------------------- the run
 
 
-class Wanted(NamedTuple):
-    """What the command line says of the launch: its form, and what is to be told of it."""
-
-    grid: tuple[int, ...] | None
-    block: tuple[int, ...] | None
-    smem: int | None
-    sanitizers: Sequence[str]
-    expressions: Sequence[str]
-    reports: Sequence[str]
-
-
-class Call(NamedTuple):
-    """A kernel with its arguments, found to fit.  ``seconds``: how long that took."""
-
-    kernel: Kernel
-    arguments: Sequence[Argument]
-    outs: Mapping[str, str]
-    plan: Plan
-    seconds: float
-
-
 def _run(options: argparse.Namespace, start: Start) -> int:
     if options.host is not None:
         _run_host(options, start)
@@ -186,7 +164,7 @@ def _run(options: argparse.Namespace, start: Start) -> int:
     if options.list:
         _list(_open(options, "base", start))
         return 0
-    wanted = _wanted(options)
+    wanted = read_wanted(options)
     device = _device(options.device)
     if device == "gpu":
         _refuse_what_cpus_do(wanted, options)
@@ -194,7 +172,7 @@ def _run(options: argparse.Namespace, start: Start) -> int:
     calls: list[Call] = []
 
     def settle(module: CompiledModule) -> None:
-        calls.append(_call(module, wanted, options, start))
+        calls.append(make_call(module, wanted, options, start))
 
     module = _open(options, _emit(device, wanted, options), start, settle)
     if not calls:
@@ -208,12 +186,6 @@ def _run(options: argparse.Namespace, start: Start) -> int:
         start.compiler()
         result, told = _run_cpu(call, wanted, options)
     return 0 if _report(module, call, wanted, result, told, compiled, options) else 1
-
-
-def _wanted(options: argparse.Namespace) -> Wanted:
-    shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
-    reports = [n for text in options.report for n in text.split(",") if n]
-    return Wanted(*shape, *_split_checks(options.check), reports)
 
 
 def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
@@ -233,24 +205,6 @@ def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
 
         return "auto" if is_available() else "base"
     return "base"
-
-
-def _call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace, start: Start) -> Call:
-    """What is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
-    from cute_dialect.tools.run_inputs import Tensor
-
-    began = time.perf_counter()
-    kernel = module.kernel(options.kernel or _only_kernel(module))
-    arguments = _arguments(kernel, options, start)
-    outs = _outs(options.out, kernel.target.names, [a.name for a in arguments if isinstance(a, Tensor)])
-    plan = kernel.plan(*_values(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
-    return Call(kernel, arguments, outs, plan, time.perf_counter() - began)
-
-
-def _values(arguments: Sequence[Argument]) -> list[object]:
-    from cute_dialect.tools.run_inputs import Tensor
-
-    return [a.array if isinstance(a, Tensor) else a for a in arguments]
 
 
 def _report(
@@ -309,7 +263,7 @@ def _open(
         emit=emit,
         save=options.keep,
         cache=cache,
-        before_code=settle if emit != "base" else None,
+        before_code=settle if emit != "base" and not options.keep else None,
         ahead=ahead,
     )
 
@@ -322,16 +276,6 @@ class _Path(os.PathLike[str]):
 
     def __fspath__(self) -> str:
         return self._name
-
-
-def _only_kernel(module: CompiledModule) -> str:
-    hosts = [h["name"] for h in module.manifest["hosts"]]
-    names = module.names
-    if len(names) == 1:
-        return names[0]
-    if len(hosts) == 1:
-        return hosts[0]
-    raise RunError(f"say which kernel with --kernel (there are: {', '.join([*names, *hosts]) or 'none'})")
 
 
 def _list(module: CompiledModule) -> None:
@@ -358,52 +302,6 @@ def _device(wanted: str) -> str:
     return "gpu"
 
 
-def _arguments(kernel: Kernel, options: argparse.Namespace, start: Start) -> list[Argument]:
-    from cute_dialect.tools.run_inputs import SpecError, make_arguments
-
-    try:
-        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed, start.arrays)
-    except SpecError as e:
-        raise RunError(str(e)) from e
-
-
-def _triple(text: str | None, option: str) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(int(v) for v in text.replace("x", ",").split(","))
-    except ValueError as e:
-        raise RunError(f"{option} expects up to three numbers like 8,1,1, got {text!r}") from e
-
-
-def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) -> dict[str, str]:
-    from cute_dialect.tools.run_inputs import letters
-
-    out: dict[str, str] = {}
-    known = letters(names)
-    for text in given:
-        name, equals, path = text.partition("=")
-        name = names[known[name]] if name in known else name
-        if not equals or not path or name not in tensors:
-            raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(tensors) or 'none'}, got {text!r}")
-        out[name] = path
-    return out
-
-
-def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The checks of the interpreter, and the expressions."""
-    known = ("race", "oob", "uninit", "sync")
-    names: list[str] = []
-    expressions: list[str] = []
-    for text in texts:
-        parts = [p.strip() for p in text.split(",")]
-        if all(p in known for p in parts):
-            names += parts
-        else:
-            expressions.append(text)
-    return names, expressions
-
-
 def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
     from cute_dialect.tools.run_progress import Ticker
     from cute_dialect.tools.run_report import Result
@@ -411,7 +309,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
     started = time.perf_counter()
     with Ticker() as ticker:
         told = call.kernel(
-            *_values(call.arguments),
+            *values_of(call.arguments),
             device="cpu",
             grid=wanted.grid,
             block=wanted.block,

@@ -49,9 +49,7 @@ class Start:
         if self._later is not None and upstream:
             from cute_dialect.pipelines.ahead import start
 
-            ahead = start()
-            if ahead is not None:
-                self._later.callback(ahead.close)
+            ahead = start()  # ends by itself when we do
         if self._later is not None and not self._compiler:
             self._compiler = True
             self.methods()

@@ -1,0 +1,121 @@
+"""What ``cute-run`` is to call: from the command line and the compiled module to a kernel with arguments that fit."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.tools.run_errors import RunError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.pipelines.launch import CompiledModule, Kernel
+    from cute_dialect.pipelines.prepare import Plan
+    from cute_dialect.tools.run_inputs import Argument
+    from cute_dialect.tools.run_start import Start
+
+__all__ = ["Call", "Wanted", "make_call", "read_wanted", "values_of"]
+
+
+class Wanted(NamedTuple):
+    """What the command line says of the launch: its form, and what is to be told of it."""
+
+    grid: tuple[int, ...] | None
+    block: tuple[int, ...] | None
+    smem: int | None
+    sanitizers: Sequence[str]
+    expressions: Sequence[str]
+    reports: Sequence[str]
+
+
+class Call(NamedTuple):
+    """A kernel with its arguments, found to fit.  ``seconds``: how long that took."""
+
+    kernel: Kernel
+    arguments: Sequence[Argument]
+    outs: Mapping[str, str]
+    plan: Plan
+    seconds: float
+
+
+def read_wanted(options: argparse.Namespace) -> Wanted:
+    """What can be read without the module.  Raises :class:`RunError`."""
+    shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
+    reports = [n for text in options.report for n in text.split(",") if n]
+    return Wanted(*shape, *_split_checks(options.check), reports)
+
+
+def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace, start: Start) -> Call:
+    """What is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
+    from cute_dialect.tools.run_inputs import Tensor
+
+    began = time.perf_counter()
+    kernel = module.kernel(options.kernel or _only_kernel(module))
+    arguments = _arguments(kernel, options, start)
+    outs = _outs(options.out, kernel.target.names, [a.name for a in arguments if isinstance(a, Tensor)])
+    plan = kernel.plan(*values_of(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
+    return Call(kernel, arguments, outs, plan, time.perf_counter() - began)
+
+
+def values_of(arguments: Sequence[Argument]) -> list[object]:
+    """What a kernel is called with."""
+    from cute_dialect.tools.run_inputs import Tensor
+
+    return [a.array if isinstance(a, Tensor) else a for a in arguments]
+
+
+def _only_kernel(module: CompiledModule) -> str:
+    hosts = [h["name"] for h in module.manifest["hosts"]]
+    names = module.names
+    if len(names) == 1:
+        return names[0]
+    if len(hosts) == 1:
+        return hosts[0]
+    raise RunError(f"say which kernel with --kernel (there are: {', '.join([*names, *hosts]) or 'none'})")
+
+
+def _arguments(kernel: Kernel, options: argparse.Namespace, start: Start) -> list[Argument]:
+    from cute_dialect.tools.run_inputs import SpecError, make_arguments
+
+    try:
+        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed, start.arrays)
+    except SpecError as e:
+        raise RunError(str(e)) from e
+
+
+def _triple(text: str | None, option: str) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(v) for v in text.replace("x", ",").split(","))
+    except ValueError as e:
+        raise RunError(f"{option} expects up to three numbers like 8,1,1, got {text!r}") from e
+
+
+def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) -> dict[str, str]:
+    from cute_dialect.tools.run_inputs import letters
+
+    out: dict[str, str] = {}
+    known = letters(names)
+    for text in given:
+        name, equals, path = text.partition("=")
+        name = names[known[name]] if name in known else name
+        if not equals or not path or name not in tensors:
+            raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(tensors) or 'none'}, got {text!r}")
+        out[name] = path
+    return out
+
+
+def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The checks of the interpreter, and the expressions."""
+    known = ("race", "oob", "uninit", "sync")
+    names: list[str] = []
+    expressions: list[str] = []
+    for text in texts:
+        parts = [p.strip() for p in text.split(",")]
+        if all(p in known for p in parts):
+            names += parts
+        else:
+            expressions.append(text)
+    return names, expressions
