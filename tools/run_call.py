@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,6 +42,8 @@ class Call(NamedTuple):
 
 def read_wanted(options: argparse.Namespace) -> Wanted:
     """What can be read without the module.  Raises :class:`RunError`."""
+    if options.chip is not None and not re.fullmatch(r"sm_\d+[af]?", options.chip):
+        raise RunError(f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}")
     shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
     reports = [n for text in options.report for n in text.split(",") if n]
     return Wanted(*shape, *_split_checks(options.check), reports)

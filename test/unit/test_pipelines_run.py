@@ -197,6 +197,7 @@ def test_host_functions_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         (("--kernel", "add_v", "--in", "4x8:offset=1"), "argument a: expected an address that is a multiple of 16"),
         (("--kernel", "add_v", "--in", "4x9"), "expected a multiple of 4 elements, got 9"),
         (("--kernel", "add", "--in", "4x8", "--grid", "one"), "expects up to three numbers like 8,1,1, got 'one'"),
+        (("--kernel", "add", "--chip", "90a"), "--chip expected sm_<number>, e.g. sm_90a, got '90a'"),
         (("--kernel", "add", "--in", "4x8", "--block", "64"), "compiled for blocks of (128, 1, 1), got (64, 1, 1)"),
         (("--kernel", "add", "--in", "4x8", "--out", "d=x.npy"), "--out expects NAME=FILE.npy"),
         (("--kernel", "add", "--in", "4x8", "--check", "c == q"), "no argument is called 'q'"),
