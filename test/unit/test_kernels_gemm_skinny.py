@@ -38,6 +38,14 @@ CASES = {
     "bf16 to f32": (BASE._replace(element="bf16", output="f32", direct=True), (100, 72, 200)),
     "fp8": (BASE._replace(element="f8E4M3FN", output="bf16"), (100, 72, 336)),
     "tf32": (BASE._replace(element="tf32", output="f32", direct=True), (100, 72, 100)),
+    "tf32, two parts": (
+        BASE._replace(element="tf32", output="f32", direct=True, columns=128, parts=2),
+        (100, 136, 172),
+    ),
+    "tf32, 16 rows": (
+        BASE._replace(element="tf32", output="f32", direct=True, rows=64, columns=96, live=16),
+        (11, 200, 172),
+    ),
 }
 
 
@@ -56,10 +64,10 @@ def test_product(name: str) -> None:
 
 @pytest.mark.parametrize("n", [4096, 6144, 8192, 9000, 12288, 16384, 24576, 28672, 29568])
 @pytest.mark.parametrize("m", [1, 17, 64, 128])
-@pytest.mark.parametrize("element", ["f16", "f8E4M3FN"])
-def test_configurations_that_fill_a_chip_once(m: int, n: int, element: str) -> None:
-    c = one_wave(m, n, 8192, element, "bf16")
-    assert c is not None
+@pytest.mark.parametrize("element, output", [("f16", "bf16"), ("f8E4M3FN", "bf16"), ("tf32", "f32")])
+def test_configurations_that_fill_a_chip_once(m: int, n: int, element: str, output: str) -> None:
+    c = one_wave(m, n, 8192, element, output)
+    assert c is not None and c.direct == (output == "f32")
     c.check()
     assert 88 <= -(-n // c.columns) * c.parts <= 132 and m <= (c.live or c.rows)
 
@@ -67,7 +75,6 @@ def test_configurations_that_fill_a_chip_once(m: int, n: int, element: str) -> N
 def test_problems_that_do_not_fill_it() -> None:
     others = [(129, 8192, 8192), (257, 4096, 8192), (64, 1024, 8192), (64, 32768, 8192), (64, 8192, 1024)]
     assert all(one_wave(*shape, "f16", "f16") is None for shape in others)
-    assert one_wave(64, 8192, 8192, "f16", "f32") is None
     two_tiles = one_wave(256, 4096, 8192, "f16", "f16")
     assert two_tiles is not None and two_tiles.rows == 128
 
