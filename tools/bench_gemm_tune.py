@@ -7,7 +7,8 @@ rows the kernel for few rows with tiles of 32 to 224 columns, K whole or in two 
 a problem (more blocks than can run at once where they must, fewer than half the multiprocessors) are left out.
 
 First each kernel is compared with ``torch`` alone; then the three that are furthest ahead of it run in turns with the
-rule's choice, so that all see the same clocks (the chip's power limit moves them by more than the kernels differ).  The
+rule's choice, a sixth of a second each: long enough that the chip's power limit finds the clock that goes with a kernel
+(it moves clocks by more than kernels differ; in shorter turns one that needs more power would borrow the others').  The
 best goes to the user's table (``cute_dialect.op.choice``), which ``mm`` asks first; the rule's own choice stays where
 nothing is faster by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
 
@@ -43,6 +44,8 @@ SHAPES = (*LARGE, (128, 8192, 8192), (256, 4096, 8192), (512, 8192, 4096))
 """(M, N, K)"""
 OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
 _FINALISTS = 3
+_TURNS, _TURN = 4, 160_000
+"""Turns of each finalist, and how many microseconds of it one is."""
 _MARGIN = 1.01
 """How much faster than the rule's choice another one must be."""
 
@@ -153,7 +156,7 @@ def run(
 
 
 def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str, float]:
-    """Microseconds of kernels that take turns, medians, by name."""
+    """Microseconds of kernels that take turns of :data:`_TURN`, medians, by name."""
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=False)
 
@@ -162,7 +165,10 @@ def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str
 
     contestants = [(r.choice.name, call(r)) for r in runners]
     traffic = a.element_size() * (m * k + n * k) + c.element_size() * m * n
-    return {name: sample.median for name, sample in compare(contestants, traffic=traffic, runs=runs, rounds=8).items()}
+    fastest = min(sample.median for sample in compare(contestants, traffic=traffic, runs=8).values())
+    share = max(runs // _TURNS, min(int(_TURN / fastest), 1000))
+    samples = compare(contestants, traffic=traffic, runs=share * _TURNS, rounds=_TURNS)
+    return {name: sample.median for name, sample in samples.items()}
 
 
 def save_best(result: dict[str, object], gpu: str) -> Path:
@@ -191,6 +197,6 @@ def suits(choice: Choice, p: Problem) -> bool:
     c, s = choice.config, choice.skinny
     if s is not None:
         blocks = -(-p.m // s.rows) * -(-p.n // (s.columns * s.share)) * s.cluster
-        return p.m <= 256 and (s.rows == 128 or p.m <= 64) and c.sms // 2 <= blocks <= 2 * c.sms
+        return p.m <= (s.live or 256) and (s.rows == 128 or p.m <= 64) and c.sms // 2 <= blocks <= 2 * c.sms
     blocks = -(-p.m // (c.tile[0] * c.cluster_m)) * -(-p.n // (c.tile[1] * c.cluster_n)) * c.cluster * choice.parts
     return blocks <= c.sms if choice.parts > 1 else p.m > 512
