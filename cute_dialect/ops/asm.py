@@ -96,6 +96,8 @@ def parse_signature(
         types.append(parse_type(parser, _at(operand_kinds, len(types))))
 
     if form == "functional":
+        if not at_token(parser, MLIRTokenKind.L_PAREN):
+            parser.raise_error("expected the types of the operands and of the result, as in '(T) -> T'")
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
     elif form == "arrow" and parser.parse_optional_punctuation("(") is not None:
         one()

@@ -187,3 +187,12 @@ func.func @f(%t: !cute.memref<f16, gmem, align<16>, "(4,8):(3,1)">) {
 //     ^
   return
 }
+
+// -----
+
+func.func @f(%t: !cute.memref<f32, gmem, "8:1">) {
+  // expected-error @below {{expected the types of the operands and of the result, as in '(T) -> T'}}
+  %r = cute.size(%t) : !cute.memref<f32, gmem, "8:1">
+//                     ^
+  return
+}
