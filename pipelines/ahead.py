@@ -12,17 +12,17 @@ with two cores or more, a program that will hand a module over starts the child 
 The child holds one module at a time.  LLVM's NVPTX back end aborts its process on an instruction that it cannot
 select: here that ends the child, and becomes an :class:`UpstreamError`; later modules are then made in this process.
 
-Requests and replies are :mod:`marshal` data, each after its length in 8 bytes, in a pipe that only the two hold.
+Requests and replies are those of :mod:`cute_dialect.pipelines.messages`.
 """
 
 from __future__ import annotations
 
-import marshal
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
+from cute_dialect.pipelines.messages import receive, send
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
 
 if TYPE_CHECKING:
@@ -71,19 +71,18 @@ def start() -> Ahead | None:
             os.dup2(log, 2)
             if "faulthandler" in sys.modules:  # an abort here is expected: no dump of ours
                 sys.modules["faulthandler"].disable()
-            with open(to_child, "rb") as source, open(from_child, "wb") as sink:
-                _serve(source, sink)
+            _serve(to_child, from_child)
         finally:
             os._exit(0)
     os.close(to_child)
     os.close(from_child)
-    return Ahead(pid, open(requests, "wb"), open(replies, "rb"), log)
+    return Ahead(pid, requests, replies, log)
 
 
 class Ahead:
     """The child, from here.  Made by :func:`start`."""
 
-    def __init__(self, pid: int, requests: BinaryIO, replies: BinaryIO, log: int):
+    def __init__(self, pid: int, requests: int, replies: int, log: int):
         self._pid = pid
         self._requests = requests
         self._replies = replies
@@ -102,8 +101,8 @@ class Ahead:
     def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
         """Have the child carry out ``method``; its result.  Raises UpstreamError."""
         try:
-            _send(self._requests, (method, arguments))
-            reply = _receive(self._replies)
+            send(self._requests, (method, arguments))
+            reply = receive(self._replies)
         except BrokenPipeError:
             reply = None
         if reply is None:
@@ -118,14 +117,15 @@ class Ahead:
         """End the child and wait for it."""
         if self.alive:
             self.alive = False
-            self._requests.close()
-            self._replies.close()
+            os.close(self._requests)
+            os.close(self._replies)
             os.waitpid(self._pid, 0)
             os.close(self._log)
 
     def _last_words(self) -> str:
         self.alive = False
-        self._replies.close()
+        os.close(self._requests)
+        os.close(self._replies)
         _, status = os.waitpid(self._pid, 0)
         os.lseek(self._log, 0, os.SEEK_SET)
         from cute_dialect.pipelines.child import abort_message
@@ -185,7 +185,7 @@ def warm_up() -> None:  # pragma: no cover  (the child)
     warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
 
 
-def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the child)
+def _serve(source: int, sink: int) -> None:  # pragma: no cover  (the child)
     import gc
 
     gc.disable()
@@ -198,7 +198,7 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the 
     except UpstreamError:
         pass  # said when a module comes
     module: UpstreamModule | None = None
-    while (request := _receive(source)) is not None:
+    while (request := receive(source)) is not None:
         method, arguments = request
         try:
             if method == "from_text":
@@ -219,7 +219,7 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:  # pragma: no cover  (the 
             reply = ("error", (e.message, e.line, e.col, e.filename))
         except Exception as e:
             reply = ("error", (f"{type(e).__name__}: {e}",))
-        _send(sink, reply)
+        send(sink, reply)
 
 
 def _carry_out(module: UpstreamModule, method: str, arguments: tuple[Any, ...]) -> object:  # pragma: no cover
@@ -235,19 +235,3 @@ def _carry_out(module: UpstreamModule, method: str, arguments: tuple[Any, ...]) 
         return [tuple(o) for o in module.objects()]
     assert method == "llvm_ir"
     return module.llvm_ir()
-
-
-def _send(pipe: BinaryIO, data: tuple[str, Any]) -> None:
-    payload = marshal.dumps(data)
-    pipe.write(len(payload).to_bytes(8, "little") + payload)
-    pipe.flush()
-
-
-def _receive(pipe: BinaryIO) -> tuple[str, Any] | None:
-    """The next message; None when the other side is gone."""
-    head = pipe.read(8)
-    if len(head) < 8:
-        return None
-    size = int.from_bytes(head, "little")
-    payload = pipe.read(size)
-    return marshal.loads(payload) if len(payload) == size else None

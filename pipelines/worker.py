@@ -13,7 +13,6 @@ child's death is; the next two modules are for children again.  Workers end with
 
 from __future__ import annotations
 
-import marshal
 import os
 import select
 import sys
@@ -21,6 +20,7 @@ import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.pipelines.messages import receive, send
 from cute_dialect.pipelines.upstream_error import UpstreamError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class _Worker:
     def ready(self) -> bool:
         """Whether it has loaded all, without waiting for it."""
         if self.started is None and select.select([self.replies], [], [], 0)[0]:
-            self.started = _receive(self.replies) is not None
+            self.started = receive(self.replies) is not None
             if not self.started:
                 self.last_words()
         return self.started is True
@@ -117,10 +117,10 @@ class _Worker:
     def ask(self, request: tuple[bytes, str, str]) -> tuple[str, Any] | None:
         """Its reply; None if it died."""
         try:
-            _send(self.requests, request)
+            send(self.requests, request)
         except BrokenPipeError:
             return None
-        return _receive(self.replies)
+        return receive(self.replies)
 
     def last_words(self) -> str:
         """What it said when it died, which it has.  It is gone then."""
@@ -146,8 +146,8 @@ def serve() -> None:  # pragma: no cover  (the worker)
     warm_up()
     context = make_context()
     module: UpstreamModule | None = None
-    _send(sink, ("ready", None))
-    while (request := _receive(0)) is not None:
+    send(sink, ("ready", None))
+    while (request := receive(0)) is not None:
         bytecode, pipeline, filename = request
         try:
             module = UpstreamModule.from_bytecode(bytecode, filename, context)
@@ -157,31 +157,6 @@ def serve() -> None:  # pragma: no cover  (the worker)
             reply = ("error", (e.message, e.line, e.col, e.filename))
         except Exception as e:
             reply = ("error", (f"{type(e).__name__}: {e}", 0, 0, filename))
-        _send(sink, reply)
+        send(sink, reply)
         module = None
         context = make_context()  # while the other side goes on
-
-
-def _send(pipe: int, data: Any) -> None:
-    payload = marshal.dumps(data)
-    rest = memoryview(len(payload).to_bytes(8, "little") + payload)
-    while rest:
-        rest = rest[os.write(pipe, rest) :]
-
-
-def _receive(pipe: int) -> tuple[Any, ...] | None:
-    """The next message; None when the other side is gone."""
-    head = _read(pipe, 8)
-    payload = _read(pipe, int.from_bytes(head, "little")) if head is not None else None
-    return marshal.loads(payload) if payload is not None else None
-
-
-def _read(pipe: int, size: int) -> bytes | None:
-    parts: list[bytes] = []
-    while size:
-        part = os.read(pipe, min(size, 1 << 20))
-        if not part:
-            return None
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
