@@ -212,11 +212,17 @@ class Monitor(Reporter):
                 self._remember_read(s, idx, clocks, own, number)
             return
         self._check_reads(g, s, idx, lanes, own, atomic)
+        kind: Array | int = 0
+        if atomic:  # not where the thread has touched the place in another way too, which nothing has ordered
+            row = 0 if s.r_cluster is not None else s.row(clocks.slot)
+            plain = (actor == own) & (s.w_clock[idx] == clocks.clock) & (s.w_kind[idx] != _ATOMIC)
+            plain |= (s.r_actor[row, idx] == own) & (s.r_clock[row, idx] == clocks.clock)
+            kind = np.where(plain, 0, _ATOMIC)
         flat = idx
         s.w_actor[flat] = own + (cluster.threads if time else 0)
         s.w_clock[flat] = time or clocks.clock
         s.w_site[flat] = number
-        s.w_kind[flat] = _ATOMIC if atomic else 0
+        s.w_kind[flat] = kind
         s.r_actor[:, flat] = -1
         if s.w_cluster is not None and s.r_cluster is not None:
             s.w_cluster[flat] = cluster.number

@@ -121,11 +121,15 @@ class WideMonitor(Monitor):
             s.r_cluster[idx] = -1
         if bad.any():
             self._fail(g, s, idx, bad, lanes, "overwrite")
+        kind: Array | int = 0
+        if site.atomic:  # not where the thread has touched the place in another way too, which nothing has ordered
+            plain = (s.w_actor[idx] == thread) & (s.w_clock[idx] == time) & (s.w_kind[idx] != _ATOMIC)
+            kind = np.where(plain | ((reader == thread) & near), 0, _ATOMIC)
         s.written = True
         s.w_actor[idx] = thread
         s.w_clock[idx] = when[:, None]
         s.w_site[idx] = self._number(site)
-        s.w_kind[idx] = _ATOMIC if site.atomic else 0
+        s.w_kind[idx] = kind
         s.r_actor[0, idx] = -1
 
     def _together(

@@ -6,7 +6,7 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from interp_support import DSMEM, kernel
 
@@ -91,6 +91,8 @@ def text(program: list[Step]) -> str:
 
 
 @settings(max_examples=120, deadline=None)
+@example([Step("load", 0, 0, 0, 1), Step("add", 0, 0, 0, 1), Step("add", 3, 1, 64, 32)])
+@example([Step("store", 0, 0, 0, 1), Step("add", 0, 0, 0, 1), Step("add", 3, 1, 64, 32)])
 @given(st.lists(steps(), min_size=2, max_size=6))
 def test_both_detectors_see_every_race_and_no_other(program: list[Step]) -> None:
     module = kernel(text(program), "%a: !llvm.ptr<1>", DSMEM)
