@@ -9,8 +9,10 @@ True
 
 A :class:`Value` is an SSA value with Python's operators: ``+ - * // % & | ^ << >>`` and the comparisons (integers are
 unsigned where that matters: ``//``, ``%``, ``>>``, ``<``; sizes, indices and thread numbers are all there is).  Python
-integers become constants of the other side's type.  Ops of every registered dialect are made by their name with
-:meth:`Builder.op`; cute ops infer their results, and raise ``AlgebraError`` where they cannot.
+numbers become constants of the other side's type, if they fit; two values must have one type.  ``==``, ``if``, ``and``
+and all else that Python would decide while the kernel is built raises TypeError and says what to call.  Ops of every
+registered dialect are made by their name with :meth:`Builder.op`; cute ops infer their results, and raise
+``AlgebraError`` where they cannot.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
+from cute_dialect.kernels.operands import arithmetic, check_alike, check_condition, comparison, number_for
 from cute_dialect.kernels.values import Coordinate, Loop, Scalar, Value
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -26,17 +29,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, Operation
 
 __all__ = ["Builder", "Coordinate", "Loop", "Scalar", "Value"]
-
-_PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
-_INTEGER_OPS = {
-    "add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "div": "arith.divui", "rem": "arith.remui",
-    "and": "arith.andi", "or": "arith.ori", "xor": "arith.xori", "shl": "arith.shli", "shr": "arith.shrui",
-    "min": "arith.minui", "max": "arith.maxui",
-}  # fmt: skip
-_FLOAT_OPS = {
-    "add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf", "min": "arith.minimumf",
-    "max": "arith.maximumf",
-}  # fmt: skip
 
 
 class Builder:
@@ -259,9 +251,11 @@ class Builder:
         from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 
         t = self.type(type)
-        assert self._entry is not None
+        value = number_for(value, t)
+        if self._entry is None:
+            raise ValueError("outside of a function: constants are made inside `with builder.kernel(…)` or `host`")
         if isinstance(t, IntegerType | IndexType):
-            assert isinstance(value, int)
+            value = int(value)
             kind = cast("Attribute", t)
             key = (self._entry, value, kind)
             known = self._constants.get(key)
@@ -279,37 +273,44 @@ class Builder:
         return self.op("arith.constant", type=t, value=FloatAttr(float(value), cast("AnyFloat", t)))
 
     def _scalar(self, x: Scalar) -> Value:
+        if isinstance(x, Value) and x.builder is not self:
+            raise ValueError(f"{x!r} belongs to another builder")
         return x if isinstance(x, Value) else self.constant(x)
+
+    def _pair(self, a: Scalar, b: Scalar) -> tuple[Value, Value]:
+        """Two values; a number becomes a constant of the other side's type."""
+        left = a if isinstance(a, Value) else self.constant(a, b.type if isinstance(b, Value) else "i32")
+        return left, b if isinstance(b, Value) else self.constant(b, left.type)
 
     def binary(self, name: str, a: Scalar, b: Scalar, *, fast: bool = False) -> Value:
         """``add sub mul div rem and or xor shl shr min max`` of two values, integers (unsigned) or floats."""
-        from xdsl.dialects.builtin import IndexType, IntegerType, VectorType
-
-        left = a if isinstance(a, Value) else self.constant(a, b.type if isinstance(b, Value) else "i32")
-        right = b if isinstance(b, Value) else self.constant(b, left.type)
-        t = left.type
-        element = cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t
-        integer = isinstance(element, IntegerType | IndexType)
-        cls = self._class(_INTEGER_OPS[name] if integer else _FLOAT_OPS[name])
+        left, right = self._pair(a, b)
+        op_name, integer = arithmetic(name, left, right)
         properties: dict[str, Attribute] = {}
         if not integer:
             properties["fastmath"] = self.type("#arith.fastmath<contract>" if not fast else "#arith.fastmath<fast>")
         elif name in ("add", "sub", "mul", "shl"):
             properties["overflowFlags"] = self.type("#arith.overflow<none>")
-        op = cls.create(operands=[left.ssa, right.ssa], result_types=[cast("Attribute", t)], properties=properties)
+        op = self._class(op_name).create(
+            operands=[left.ssa, right.ssa], result_types=[left.type], properties=properties
+        )
         self.add(op)
         return Value(self, op.results[0])
 
     def compare(self, predicate: str, a: Scalar, b: Scalar) -> Value:
-        """``arith.cmpi`` with a predicate of MLIR (``eq``, ``ult``, …)."""
-        left = a if isinstance(a, Value) else self.constant(a, b.type if isinstance(b, Value) else "i32")
-        right = b if isinstance(b, Value) else self.constant(b, left.type)
-        return self.op("arith.cmpi", left, right, type="i1", predicate=self.type(f"{_PREDICATES[predicate]} : i64"))
+        """Compare by a predicate of MLIR: of integers ``eq``, ``ult``, ``slt``, …, of floats ``oeq``, ``olt``, …"""
+        left, right = self._pair(a, b)
+        op_name, number = comparison(predicate, left, right)
+        properties = {"predicate": self.type(f"{number} : i64")}
+        if op_name == "arith.cmpf":
+            properties["fastmath"] = self.type("#arith.fastmath<none>")
+        return self._emit(op_name, [left, right], ["i1"], None, properties)[0]
 
     def select(self, condition: Value, a: Scalar, b: Scalar) -> Value:
         """``condition ? a : b``"""
-        left = a if isinstance(a, Value) else self.constant(a, b.type if isinstance(b, Value) else "i32")
-        right = b if isinstance(b, Value) else self.constant(b, left.type)
+        check_condition(condition)
+        left, right = self._pair(a, b)
+        check_alike("select", left, right)
         return self.op("arith.select", condition, left, right, type=left.type)
 
     def minimum(self, a: Scalar, b: Scalar) -> Value:
@@ -331,7 +332,11 @@ class Builder:
         """``scf.for`` over ``i32``; see :class:`Loop`."""
         from xdsl.ir import Block, Region
 
+        if isinstance(step, int) and step < 1:
+            raise ValueError(f"expected a positive step, got {step}")
         bounds = [self._scalar(x) for x in (start, stop, step)]
+        for bound in bounds[1:]:
+            check_alike("the bounds of a loop", bounds[0], bound)
         types = [v.type for v in carry]
         body = Block(arg_types=[bounds[0].type, *types])
         values = [Value(self, a) for a in body.args]
@@ -341,6 +346,8 @@ class Builder:
         yielded = loop.yielded if loop.yielded is not None else ()
         if len(yielded) != len(types):
             raise ValueError(f"expected {len(types)} values for the next iteration, got {len(yielded)}")
+        for v, first in zip(yielded, carry):
+            check_alike("the next iteration's values", first, v)
         self.add(self._class("scf.yield").create(operands=[v.ssa for v in yielded]))
         self._block = saved
         op = self._class("scf.for").create(
@@ -358,7 +365,10 @@ class Builder:
         conditions: list[Value] = []
         with self.at(before):
             yield conditions.append
+            if len(conditions) != 1:
+                raise ValueError(f"expected one condition to be said in a while_ loop, got {len(conditions)}")
             (condition,) = conditions
+            check_condition(condition)
             self.add(self._class("scf.condition").create(operands=[condition.ssa]))
         self.add(self._class("scf.while").create(regions=[Region(before), Region(after)]))
 
@@ -373,6 +383,7 @@ class Builder:
         """``scf.if`` without results: gives its two branches, each to be entered with ``with``."""
         from xdsl.ir import Block, Region
 
+        check_condition(condition)
         branches = (_Branch(self, Block()), _Branch(self, Block()))
         yield branches
         regions = [Region(branches[0].block), Region(branches[1].block) if branches[1].used else Region()]
