@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.memory import LOCAL_WINDOW, Buffer, GlobalMemory, Site, place
 from cute_dialect.interp.types import round_up
@@ -247,15 +248,39 @@ class Group:
             notes=(*fault.notes, *(f"called from {i.location or i.text}" for i in reversed(self.stack))),
         )
 
-    def warn_uninit(self, site: Site, buf: Buffer, offset: int) -> None:
-        row = offset % round_up(self.smem_size, 1024) if self.smem_lane is not None else offset
-        where = f"{buf.name} at byte offset {row}{self.launch.shared_names.place(row)}"
+    def warn_uninit(self, key: int, verb: str, buf: Buffer, start: int, nbytes: int, lane: int) -> None:
+        """A read met bytes that nothing has written: an error where that is checked, else a warning, once a `key`."""
+        assert buf.contents is not None
+        missing = buf.contents.state[start : start + nbytes] != WRITTEN
+        at = start + int(missing.argmax())
+        where = self.place_in(buf, at)
         if self.launch.strict_uninit:
-            raise Fault(
-                "uninit",
-                f"{site.verb} of {site.nbytes} bytes of {where}: nothing has written them",
-            )
-        self.launch.warn(("uninit", id(site)), f"{site.verb} of {where}, which nothing has written")
+            count = int(np.count_nonzero(missing))
+            what = "them" if count == nbytes else f"{count} of them"
+            raise Fault("uninit", f"{verb} of {nbytes} bytes of {where}: nothing has written {what}", lane)
+        self.launch.warn(("uninit", key), f"{verb} of {where}, which nothing has written")
+
+    def check_read(self, buf: Buffer, start: int, nbytes: int, verb: str, lane: int, key: int) -> None:
+        """An asynchronous read of a range of bytes. Raises Fault where an mbarrier lies, or nothing was written."""
+        contents = buf.contents
+        if contents is None:
+            return
+        try:
+            at = contents.read_range(start, nbytes, verb)
+        except Fault as f:
+            f.lane = lane
+            raise
+        if at >= 0:
+            self.warn_uninit(key, verb, buf, start, nbytes, lane)
+
+    def place_in(self, buf: Buffer, at: int) -> str:
+        """A byte of a buffer in words; of shared and local memory, as its block or thread counts."""
+        if buf is self.local:
+            at %= self.local_size
+            return f"local memory at byte offset {at}{self.launch.local_names.place(at)}"
+        if buf is self.smem and self.smem_lane is not None:
+            at %= round_up(self.smem_size, 1024)
+        return buf.place(at)
 
     def note_poison_store(self) -> None:
         self.launch.poison_stores += 1

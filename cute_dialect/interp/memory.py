@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.contents import Contents
 from cute_dialect.interp.errors import Fault, PoisonUse
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import POISON, Array, Value, to_lanes
@@ -71,13 +72,14 @@ class Elements(NamedTuple):
 class Buffer:
     """One allocation: `data` is its bytes, `base` the address of `data[0]`.
 
-    `valid` marks the bytes that may be touched (None: all), `shadow` those written so far (None: not tracked) where
-    reads of others are reported, `written` the same where only the caller wants to know. `source`: the caller's array.
+    `valid` marks the bytes that may be touched (None: all). `contents` knows which have been written, where reads of
+    others are reported (None: not tracked), `written` the same where only the caller wants to know. `source`: the
+    caller's array.
     `elements`, `names`: the tensor or tensors in it, for diagnostics.
     """
 
     __slots__ = (
-        "base", "data", "elements", "name", "names", "shadow", "size", "source", "valid", "views", "writable",
+        "base", "contents", "data", "elements", "name", "names", "size", "source", "valid", "views", "writable",
         "written",
     )  # fmt: skip
 
@@ -89,7 +91,6 @@ class Buffer:
         *,
         writable: bool = True,
         valid: Array | None = None,
-        shadow: Array | None = None,
     ) -> None:
         self.base = base
         self.data = data
@@ -97,7 +98,7 @@ class Buffer:
         self.name = name
         self.writable = writable
         self.valid = valid
-        self.shadow = shadow
+        self.contents: Contents | None = None
         self.written: Array | None = None
         self.source: Array | None = None
         self.elements: Elements | None = None
@@ -109,6 +110,24 @@ class Buffer:
         if self.written is None:
             self.written = np.zeros(self.size, np.bool_)
         return self.written
+
+    def watch(self) -> None:
+        """Report from now on reads of bytes that nothing has written."""
+        self.contents = Contents(self)
+
+    def note_written(self, off: Array, site: Site, lanes: Array) -> None:
+        """The bytes of a store at each offset are written, by the lanes. Raises Fault where an mbarrier lies."""
+        if self.contents is not None:
+            self.contents.write(off, site.nbytes, site.align, site.verb, lanes)
+        if self.written is not None:
+            self.written[off[:, None] + np.arange(site.nbytes)] = True
+
+    def note_range(self, start: int, nbytes: int, verb: str) -> None:
+        """The same of one range of bytes."""
+        if self.contents is not None:
+            self.contents.write_range(start, nbytes, verb)
+        if self.written is not None:
+            self.written[start : start + nbytes] = True
 
     def place(self, offset: int) -> str:
         """A byte offset in words, with the coordinate of the element where that is known."""
@@ -367,7 +386,7 @@ def load(site: Site, g: Group, addr: Value) -> Value:
         g.observe(g, site, parts, None)
     buf, off, sel = parts[0]
     if isinstance(off, int):
-        _check_written(site, g, buf, np.array([off]))
+        check_written(site, g, buf, np.array([off]), m.idx)
         got = _gather(buf, np.array([off]), site)[0]
         if leaf.shape:
             return got
@@ -375,7 +394,7 @@ def load(site: Site, g: Group, addr: Value) -> Value:
             return got
         return bool(got) if leaf.width == 1 else int(got)
     if len(parts) == 1 and sel is None:
-        _check_written(site, g, buf, off)
+        check_written(site, g, buf, off, m.idx)
         got = _gather(buf, off, site)
         if m.bits is None:
             return got
@@ -385,7 +404,7 @@ def load(site: Site, g: Group, addr: Value) -> Value:
     out = np.zeros((m.lanes, *leaf.shape), leaf.dtype)
     for buf, off, sel in parts:
         assert not isinstance(off, int)
-        _check_written(site, g, buf, off)
+        check_written(site, g, buf, off, m.idx[sel])
         out[m.idx[sel]] = _gather(buf, off, site)
     return out
 
@@ -417,14 +436,14 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
     for buf, off, sel in parts:
         if isinstance(off, int):
             v = to_lanes(value, leaf, m.lanes)[m.idx[-1]] if varying else np.asarray(value, leaf.dtype)
-            _scatter(buf, np.array([off]), site, v[None] if v.ndim == len(leaf.shape) else v)
+            _scatter(buf, np.array([off]), site, v[None] if v.ndim == len(leaf.shape) else v, m.idx)
             continue
         v = value
+        lanes = m.idx if sel is None else m.idx[sel]
         if varying:
             assert isinstance(value, np.ndarray)
-            lanes = m.idx if sel is None else m.idx[sel]
             v = value if m.bits is None and sel is None else value[lanes]
-        _scatter(buf, off, site, v)
+        _scatter(buf, off, site, v, lanes)
 
 
 def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
@@ -466,13 +485,10 @@ def _gather(buf: Buffer, off: Array, site: Site) -> Array:
     return got.reshape(len(off), *leaf.shape)
 
 
-def _scatter(buf: Buffer, off: Array, site: Site, value: Value) -> None:
+def _scatter(buf: Buffer, off: Array, site: Site, value: Value, lanes: Array) -> None:
     leaf = site.leaf
     dtype, count, item = leaf.dtype, leaf.count, leaf.dtype.itemsize
-    if buf.shadow is not None:
-        buf.shadow[off[:, None] + np.arange(site.nbytes)] = 1
-    if buf.written is not None:
-        buf.written[off[:, None] + np.arange(site.nbytes)] = True
+    buf.note_written(off, site, lanes)
     v = np.asarray(value, dtype)
     if leaf.width == 1 and leaf.kind == "i":
         if leaf.shape:
@@ -492,12 +508,11 @@ def _scatter(buf: Buffer, off: Array, site: Site, value: Value) -> None:
         buf.data[off[:, None] + np.arange(site.nbytes)] = raw.view(np.uint8)
 
 
-def _check_written(site: Site, g: Group, buf: Buffer, off: Array) -> None:
-    if buf.shadow is None:
-        return
-    seen = buf.shadow[off]
-    if not seen.all():
-        g.warn_uninit(site, buf, int(off[int(np.flatnonzero(seen == 0)[0])]))
+def check_written(site: Site, g: Group, buf: Buffer, off: Array, lanes: Array) -> None:
+    if buf.contents is not None:
+        row = buf.contents.read(off, site.nbytes, site.align, site.verb, lanes)
+        if row >= 0:
+            g.warn_uninit(id(site), site.verb, buf, int(off[row]), site.nbytes, int(lanes[row]))
 
 
 def _misaligned(site: Site, g: Group, addr: int, lane: int) -> None:

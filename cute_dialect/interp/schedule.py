@@ -78,8 +78,9 @@ def run_wide(
 
 def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
     """Fresh shared memory."""
-    buf = Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory", shadow=np.zeros(size, np.uint8))
+    buf = Buffer(0, np.full(size, UNINIT_BYTE, np.uint8), "shared memory")
     buf.names = names
+    buf.watch()
     return buf
 
 

@@ -197,6 +197,33 @@ class Block:
         self.groups: list[Group] = []
         self.live_warps = 0
 
+    def add_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
+        """`mbarrier.init`. Raises Fault where a valid mbarrier lies."""
+        old = self.mbarriers.get(offset)
+        if old is not None:
+            raise Fault(
+                "sync",
+                f"mbarrier.init of the {old.name}, which is initialised already: expected mbarrier.inval before it",
+                lane,
+                address,
+            )
+        self.mbarriers[offset] = bar
+        if self.smem.contents is not None:
+            self.smem.contents.begin_barrier(self.smem_start + offset)
+
+    def drop_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
+        """`mbarrier.inval`. Raises Fault while copies that will signal it are on their way."""
+        if bar.flying:
+            raise Fault(
+                "sync",
+                f"mbarrier.inval of the {bar.name} while {bar.flying} bytes of copies that signal it are on their way",
+                lane,
+                address,
+            )
+        del self.mbarriers[offset]
+        if self.smem.contents is not None:
+            self.smem.contents.end_barrier(self.smem_start + offset)
+
     def warpgroup(self, number: int) -> Warpgroup:
         """The wgmma instructions of four warps."""
         got = self.warpgroups.get(number)

@@ -321,6 +321,16 @@ class TensorMap:
         if buf.written is not None:
             buf.written[self.touched(buf, coordinates, offsets)[:, None] + np.arange(self.element_bytes)] = True
 
+    def inside(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
+        """Which bytes of a box, in the order of shared memory before the swizzle, belong to elements of the tensor."""
+        out = np.zeros(self.counts[::-1], np.bool_)
+        for region in self.regions(coordinates, offsets):
+            got = self._window(region, buf)
+            if got is not None:
+                where = got[0]
+                out[(region.row, where[-1]) if self.pixels else where] = True
+        return np.repeat(out.reshape(-1), self.element_bytes)
+
     def touched(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
         """The byte offsets of the elements in the tensor that a copy touches, ascending within a row."""
         out: list[Array] = []
@@ -363,20 +373,20 @@ def swizzled_units(first: int, count: int, swizzle: int) -> Array:
 
 def write_shared(smem: Buffer, start: int, address: int, data: Array, swizzle: int) -> None:
     """Put bytes at index `start` of a buffer, swizzled by the shared address that this index has."""
-    n = len(data) // 16
-    shift = (start - address) // 16
-    smem.view(np.dtype(np.uint64), 2)[swizzled_units(address // 16, n, swizzle) + shift] = data.view(np.uint64).reshape(
-        n, 2
-    )
-    if smem.shadow is not None:
-        smem.shadow[start : start + len(data)] = 1
+    smem.note_range(start, len(data), "TMA load")
+    at = units_of(start, address, len(data), swizzle)
+    smem.view(np.dtype(np.uint64), 2)[at] = data.view(np.uint64).reshape(-1, 2)
 
 
 def read_shared(smem: Buffer, start: int, address: int, nbytes: int, swizzle: int) -> Array:
     """The inverse of `write_shared`: bytes in the order before the swizzle."""
-    shift = (start - address) // 16
-    rows = smem.view(np.dtype(np.uint64), 2)[swizzled_units(address // 16, nbytes // 16, swizzle) + shift]
-    return rows.reshape(-1).view(np.uint8)
+    at = units_of(start, address, nbytes, swizzle)
+    return smem.view(np.dtype(np.uint64), 2)[at].reshape(-1).view(np.uint8)
 
 
-__all__ = ["ELEMENTS", "MAP_BYTES", "Region", "TensorMap", "read_shared", "swizzled_units", "write_shared"]
+def units_of(start: int, address: int, nbytes: int, swizzle: int) -> Array:
+    """Which units of 16 bytes of a buffer hold a box that starts at index `start`, in the order before the swizzle."""
+    return swizzled_units(address // 16, nbytes // 16, swizzle) + (start - address) // 16
+
+
+__all__ = ["ELEMENTS", "MAP_BYTES", "Region", "TensorMap", "read_shared", "swizzled_units", "units_of", "write_shared"]

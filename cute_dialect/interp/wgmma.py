@@ -355,8 +355,10 @@ def _wide(v: Array, kind: str) -> Array:
 
 def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major: str, info: OpInfo) -> Array:
     """The operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
-    index, low, high, _ = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
+    index, low, high, units = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
     _inside((index, low, high, index), descriptor, block.size)
+    if block.smem.contents is not None:
+        block.smem.contents.no_barrier_in(units + block.smem_start // 16, "wgmma read")
     return _wide(block.smem.view(_dtype(kind), 1)[index + block.smem_start // _BYTES[kind]], kind)
 
 

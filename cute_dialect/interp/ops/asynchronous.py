@@ -200,18 +200,15 @@ def mbarrier_step(
             raise Fault("sync", f"mbarrier.init: expected a count in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
         block, offset = mbarrier_at(g, address, space, lane)
         bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}{g.launch.shared_names.place(offset)}")
-        block.mbarriers[offset] = bar
-        at = block.smem_start + offset
-        if block.smem.shadow is not None:
-            block.smem.shadow[at : at + 8] = 1
+        block.add_mbarrier(offset, bar, lane, address)
         if g.launch.monitor is not None:
             g.launch.monitor.mbarrier_init(g, lane, block, offset, bar)
         return 0
 
     def inval(g: Group, lane: int, address: int, n: int) -> int:
-        find_mbarrier(g, address, space, lane)
+        bar = find_mbarrier(g, address, space, lane)
         block, offset = mbarrier_at(g, address, space, lane)
-        del block.mbarriers[offset]
+        block.drop_mbarrier(offset, bar, lane, address)
         return 0
 
     def act(g: Group, lane: int, address: int, n: int) -> int:

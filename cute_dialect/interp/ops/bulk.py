@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.sync import Block, MBarrier, find_mbarrier, shared_at
-from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, write_shared
+from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, units_of, write_shared
 from cute_dialect.interp.transfers import BulkGroups, Transfer
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, to_lanes
@@ -265,6 +266,7 @@ def _bulk_load(
         buf, start = own.smem, own.smem_start + at
         if monitor is not None:
             monitor.async_read(g, lane, own, np.arange(at // 16, (at + n) // 16), info, targets[0][1])
+        g.check_read(buf, start, n, "bulk copy", lane, id(info))
     else:
         buf, start = _global_range(g, source, n, lane, False)
         if monitor is not None:
@@ -280,9 +282,8 @@ def _bulk_load(
     def write() -> None:
         for block, bar in targets:
             first = block.smem_start + offset
+            block.smem.note_range(first, n, "bulk copy")
             block.smem.data[first : first + n] = data[0]
-            if block.smem.shadow is not None:
-                block.smem.shadow[first : first + n] = 1
             bar.complete(n)
         g.count.progress += 1
 
@@ -356,10 +357,33 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
                 monitor.async_global_write(g, lane, buf, tm.touched(buf, at, _unmoved(tm)), info, combine)
+            _check_source(g, lane, tm, buf, at, block, offset)
             data: list[Array] = []
             _issue_store(g, lane, info, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
 
     c.emit(op, step, pure=False)
+
+
+def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int], block: Block, offset: int) -> None:
+    """What a TMA store reads is data, and written where the box lies in the tensor: the rest goes nowhere."""
+    contents = block.smem.contents
+    if contents is None:
+        return
+    start, address = _start(block, offset)
+    try:
+        contents.no_barrier(start, tm.box_bytes, "TMA store")
+    except Fault as f:
+        f.lane = lane
+        raise
+    if not g.launch.strict_uninit:
+        return
+    units = units_of(start, address, tm.box_bytes, tm.swizzle)
+    state = contents.state.reshape(-1, 8).view(np.uint64).reshape(-1, 2)[units].reshape(-1).view(np.uint8)
+    missing = (state != WRITTEN) & tm.inside(buf, at, _unmoved(tm))
+    if missing.any():
+        first = int(missing.argmax())
+        byte = int(units[first // 16]) * 16 + first % 16
+        g.warn_uninit(0, "TMA store", block.smem, byte, 1, lane)
 
 
 def _unmoved(tm: TensorMap) -> Sequence[int]:
@@ -443,6 +467,7 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
                 monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 4), info, combine)
+            g.check_read(block.smem, block.smem_start + offset, n, "bulk copy", lane, id(info))
             _issue_store(g, lane, info, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
 
     c.emit(op, step, pure=False)
@@ -463,8 +488,7 @@ def _bulk_steps(
             bits = f"u{int(element.lstrip('bfsu')) // 8}"
             new = combined(element, buf.data[start : start + n].view(bits), new.view(bits), combine).view(np.uint8)
         buf.data[start : start + n] = new
-        if buf.written is not None:
-            buf.written[start : start + n] = True
+        buf.note_range(start, n, "bulk copy")
         g.count.progress += 1
 
     return read, write

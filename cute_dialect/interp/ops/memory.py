@@ -10,7 +10,17 @@ import numpy as np
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.flags import RELAXED
 from cute_dialect.interp.group import Group, Wait
-from cute_dialect.interp.memory import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, Site, load, locate, store
+from cute_dialect.interp.memory import (
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    SMEM_ORIGIN,
+    WINDOW_BITS,
+    Site,
+    check_written,
+    load,
+    locate,
+    store,
+)
 from cute_dialect.interp.ops.data import enum_word, ints_of
 from cute_dialect.interp.ops.order import order_of_op
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
@@ -353,10 +363,8 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
     for buf, off, sel in found:
         lanes = m.idx if sel is None else m.idx[sel]
         offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
-        if buf.shadow is not None:
-            buf.shadow[offs[:, None] + np.arange(site.nbytes)] = 1
-        if buf.written is not None:
-            buf.written[offs[:, None] + np.arange(site.nbytes)] = True
+        check_written(site, g, buf, offs, lanes)
+        buf.note_written(offs, site, lanes)
         view = buf.view(leaf.dtype, leaf.count)
         rows = offs // site.nbytes if leaf.count == 1 or site.align >= site.nbytes else None
         if rows is None:
@@ -429,10 +437,8 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
             lanes = m.idx if sel is None else m.idx[sel]
             offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
             view = buf.view(leaf.dtype, 1)
-            if buf.shadow is not None:
-                buf.shadow[offs[:, None] + np.arange(site.nbytes)] = 1
-            if buf.written is not None:
-                buf.written[offs[:, None] + np.arange(site.nbytes)] = True
+            check_written(site, g, buf, offs, lanes)
+            buf.note_written(offs, site, lanes)
             for r, lane in zip((offs // site.nbytes).tolist(), lanes.tolist()):
                 old[lane] = view[r]
                 if view[r] == want[lane]:

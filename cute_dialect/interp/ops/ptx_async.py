@@ -216,9 +216,8 @@ def _st_async(text: Text, s: Statement) -> None:
             if g.launch.monitor is not None:
                 g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, text.c.info(text.op))
             first = block.smem_start + offset
+            block.smem.note_range(first, len(raw), "st.async")
             block.smem.data[first : first + len(raw)] = raw
-            if block.smem.shadow is not None:
-                block.smem.shadow[first : first + len(raw)] = 1
             target.complete(len(raw))
             g.count.progress += 1
 

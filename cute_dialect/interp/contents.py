@@ -1,0 +1,133 @@
+"""What the bytes of a buffer hold: nothing yet, data, or an mbarrier.
+
+One byte of state stands beside each byte of memory.  Reads and writes ask and set it in units of up to 8 bytes, as wide
+as the access is aligned, so that 2 of 4 written bytes do not pass for 4 and a 16-byte access costs two numbers.
+
+An mbarrier is opaque while it is valid: "performing mbarrier.init on a memory location containing a valid mbarrier
+object is undefined; invalidate it with mbarrier.inval first, before repurposing the memory location for any other
+purpose" (PTX ISA, "mbarrier.init", "mbarrier.inval").  What `mbarrier.inval` leaves behind are bytes that nothing has
+written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.memory import Buffer
+    from cute_dialect.interp.values import Array
+
+UNWRITTEN, WRITTEN, BARRIER = 0, 1, 2
+MBARRIER_BYTES = 8
+_ONES = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
+
+
+class Contents:
+    """The states of a buffer's bytes. `barriers`: how many valid mbarriers lie in it."""
+
+    __slots__ = ("_views", "barriers", "buf", "state")
+
+    def __init__(self, buf: Buffer) -> None:
+        size = -(-buf.size // 16) * 16
+        self.buf = buf
+        self.state: Array = np.zeros(size, np.uint8)
+        self.barriers = 0
+        self._views = {n: self.state.view(f"u{n}") for n in (1, 2, 4, 8)}
+
+    def _units(self, off: Array, nbytes: int, align: int) -> tuple[Array, Array, int]:
+        """The states as units of the widest integer that an access is made of, which units, and `WRITTEN` as such."""
+        unit = nbytes & -nbytes
+        unit = min(unit, align & -align, 8) if align > 0 else 1
+        first = off // unit
+        n = nbytes // unit
+        return self._views[unit], first[:, None] + np.arange(n) if n > 1 else first, _ONES[unit]
+
+    def write(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> None:
+        """Note that each offset's bytes are written. Raises Fault where an mbarrier lies; `lanes`: who writes."""
+        view, at, written = self._units(off, nbytes, align)
+        if self.barriers:
+            self._no_barrier(view[at], off, nbytes, verb, written, lanes)
+        view[at] = written
+
+    def read(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> int:
+        """The first access that reads a byte which nothing has written, -1 if there is none.
+
+        Raises Fault where an mbarrier lies."""
+        view, at, written = self._units(off, nbytes, align)
+        seen = view[at]
+        whole = seen == written
+        if whole.all():
+            return -1
+        if self.barriers:
+            self._no_barrier(seen, off, nbytes, verb, written, lanes)
+        return _first(whole)
+
+    def write_range(self, start: int, nbytes: int, verb: str) -> None:
+        """Like `write`, of one range of bytes."""
+        self.no_barrier(start, nbytes, verb)
+        self.state[start : start + nbytes] = WRITTEN
+
+    def read_range(self, start: int, nbytes: int, verb: str) -> int:
+        """Like `read`, of one range of bytes."""
+        whole = self.state[start : start + nbytes] == WRITTEN
+        if whole.all():
+            return -1
+        self.no_barrier(start, nbytes, verb)
+        return start + int((~whole).argmax())
+
+    def no_barrier(self, start: int, nbytes: int, verb: str) -> None:
+        """Raises Fault where an mbarrier lies in a range of bytes."""
+        if self.barriers:
+            held = self.state[start : start + nbytes] == BARRIER
+            if held.any():
+                self._barrier_at(start + int(held.argmax()), nbytes, verb)
+
+    def no_barrier_in(self, units: Array, verb: str) -> None:
+        """Raises Fault where an mbarrier lies in one of these units of 16 bytes."""
+        if self.barriers:
+            held = (self.state.reshape(-1, 16)[units] == BARRIER).reshape(-1)
+            if held.any():
+                at = int(held.argmax())
+                self._barrier_at(int(units[at // 16]) * 16 + at % 16, 16, verb)
+
+    def forget(self, off: Array, nbytes: int) -> None:
+        """Note that each offset's bytes hold nothing that was written."""
+        self.state[off[:, None] + np.arange(nbytes)] = UNWRITTEN
+
+    def begin_barrier(self, start: int) -> None:
+        """An mbarrier is initialised."""
+        self.state[start : start + MBARRIER_BYTES] = BARRIER
+        self.barriers += 1
+
+    def end_barrier(self, start: int) -> None:
+        """An mbarrier is invalidated."""
+        self.state[start : start + MBARRIER_BYTES] = UNWRITTEN
+        self.barriers -= 1
+
+    def _no_barrier(self, seen: Array, off: Array, nbytes: int, verb: str, written: int, lanes: Array) -> None:
+        held = seen & np.array(written << 1, seen.dtype) != 0
+        if held.any():
+            row = _first(~held)
+            part = self.state[int(off[row]) : int(off[row]) + nbytes]
+            self._barrier_at(int(off[row]) + int((part == BARRIER).argmax()), nbytes, verb, int(lanes[row]))
+
+    def _barrier_at(self, at: int, nbytes: int, verb: str, lane: int = -1) -> None:
+        raise Fault(
+            "sync",
+            f"{verb} of {nbytes} bytes touches {self.buf.place(at)}, where a valid mbarrier lies: expected "
+            "mbarrier operations only until mbarrier.inval",
+            lane,
+        )
+
+
+def _first(whole: Array) -> int:
+    """The first access that is not `whole`."""
+    rows = whole if whole.ndim == 1 else whole.all(axis=1)
+    return int((~rows).argmax())
+
+
+__all__ = ["BARRIER", "MBARRIER_BYTES", "UNWRITTEN", "WRITTEN", "Contents"]
