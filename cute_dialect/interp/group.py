@@ -212,8 +212,11 @@ class Group:
         x, y, z = (at[i] // c[i] * c[i] + r[i] for i in range(3))
         return x + grid[0] * (y + grid[1] * z)
 
-    def shared_of(self, block: int) -> tuple[Buffer, int] | None:
-        """The shared memory of a resident block: buffer and start in it."""
+    def shared_of(self, block: int, lane: int, address: int) -> tuple[Buffer, int] | None:
+        """The shared memory of a resident block: buffer and start in it. Raises Fault: sync, when it has ended."""
+        resident = self.launch.blocks.get(block)
+        if resident is not None:
+            resident.check_runs(lane, address)
         return self.launch.shared.get(block)
 
     # -- masks ------------------------------------------------------------------------------------------------------

@@ -362,7 +362,7 @@ def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
     else:
         rank = addr >> WINDOW_BITS
         block = g.block_of(lane) if rank == 0 else g.cluster_peer(lane, rank - 1)
-    found = g.shared_of(block)
+    found = g.shared_of(block, lane, addr)
     if found is None or off < 0 or off + site.nbytes > g.smem_size:
         _oob_shared(site, g, addr, lane)
     assert found is not None

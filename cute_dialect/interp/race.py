@@ -24,6 +24,7 @@ import numpy as np
 
 from cute_dialect.interp.clocks import EXECUTION, MEMORY, PROXY, ClusterClocks, Meeting, WarpClocks
 from cute_dialect.interp.errors import Fault, OpInfo
+from cute_dialect.interp.lifetime import Lifetimes
 from cute_dialect.interp.race_report import Reporter
 from cute_dialect.interp.shadow import MANY, Shadow
 from cute_dialect.interp.types import round_up
@@ -47,6 +48,7 @@ class Monitor(Reporter):
         self.shadows: dict[int, Shadow] = {}
         self.clusters = 0
         self.kept: list[object] = []
+        self.lifetimes = Lifetimes(self)
 
     # -- life of warps ------------------------------------------------------------------------------------------------
 
@@ -60,9 +62,10 @@ class Monitor(Reporter):
         for rank, block in enumerate(cluster.blocks):
             for g in block.groups:
                 g.clocks = WarpClocks(clocks, rank * padded + int(g.lane_tid[0]))
+        self.lifetimes.admit(cluster, clocks)
 
     def exits(self, g: Group) -> None:
-        """A warp has ended: it may not leave copies behind that still read its shared memory."""
+        """A warp has ended: nothing may still touch the shared memory that ends with it."""
         for lane, groups in g.bulk.items():
             late = [t for group in groups.groups[groups.read :] for t in group] + groups.open
             if late:
@@ -75,6 +78,7 @@ class Monitor(Reporter):
                     ),
                     late[0].info,
                 )
+        self.lifetimes.warp_ends(g, self.shadows.get(id(g.smem)))
 
     # -- synchronisation ----------------------------------------------------------------------------------------------
 
@@ -149,8 +153,9 @@ class Monitor(Reporter):
             lane,
         )
 
-    def mbarrier_arrive(self, g: Group, lane: int, bar: MBarrier, arrives: bool) -> None:
+    def mbarrier_arrive(self, g: Group, lane: int, block: Block, bar: MBarrier, arrives: bool, info: OpInfo) -> None:
         self.mbarrier_check(g, lane, bar)
+        self.lifetimes.arrives(g, lane, block, self._of_info(info))
         if arrives:
             bar.clocks.add(g.clocks.release(g, [lane]))  # type: ignore[attr-defined]
 
@@ -167,6 +172,8 @@ class Monitor(Reporter):
             if buf is g.local:
                 continue
             every = lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            if buf is not g.smem:
+                self.lifetimes.touches(g, buf, lanes)
             if isinstance(off, int):
                 if site.store and not site.atomic and len(lanes) > 1:
                     self._same(g, site, buf, lanes, np.full(len(lanes), off), value)

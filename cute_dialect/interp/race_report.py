@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.clocks import ClusterClocks
-from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_name, op_text
 from cute_dialect.interp.flags import Flags
 from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.shadow import MANY, Shadow
@@ -50,6 +50,25 @@ class Reporter:
             got = self.infos[id(info)] = len(self.sites)
             self.sites.append((info.name, info))
         return got
+
+    def error(
+        self,
+        number: int,
+        message: str,
+        thread: tuple[int, int, int] | None,
+        block: tuple[int, int, int],
+        notes: tuple[str, ...] = (),
+    ) -> InterpError:
+        """The error for an access of before, which a thread that runs now can no longer make."""
+        op = self.sites[number][1] if number >= 0 else None
+        name, text, location = "", "", ""
+        if isinstance(op, OpInfo):
+            name, text, location = op.name, op.text, op.location
+        elif op is not None:
+            name, text, location = op_name(op), op_text(op), location_text(op)
+        return InterpError(
+            "race", message, op=name, op_text=text, location=location, thread=thread, block=block, notes=notes
+        )
 
     def _note(self, g: Group, actor: int, site: int, other: int = -1) -> str:
         verb, op = self.sites[site] if site >= 0 else ("access", None)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.lifetime import after_end
 from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.race import Monitor
 from cute_dialect.interp.race_report import WORD
@@ -50,6 +51,16 @@ class WideMonitor(Monitor):
         self.time = np.zeros(g.lanes, np.int32)
         self.copies = []
         self.shadows = {k: s for k, s in self.shadows.items() if s.r_cluster is not None}
+
+    def exits(self, g: Group) -> None:
+        """Blocks have ended: no cp.async may still write their shared memory."""
+        if self.group is not g or not self.copies:
+            return
+        s, idx, lanes, _ = self.copies[0]
+        at, lane = int(idx[0, 0]), int(lanes[0])
+        place = s.buf.place((at << s.shift) % round_up(g.smem_size, 1024))
+        message = after_end(f"write {place}", "cp.async", g.block_coord(lane))
+        raise self.error(int(s.w_site[at]), message, g.thread_coord(lane), g.block_coord(lane))
 
     def barrier(self, g: Group) -> None:
         """Blocks pass a barrier."""

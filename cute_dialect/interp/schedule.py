@@ -71,6 +71,8 @@ def run_wide(
         if gen is not None:
             for _ in gen:
                 raise AssertionError("a group in lockstep has blocked")
+        if launch.monitor is not None:
+            launch.monitor.exits(g)
         _retire(launch, g)
         if watch is not None:
             watch(first + n)

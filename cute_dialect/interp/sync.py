@@ -241,6 +241,12 @@ class Block:
             got = self.barriers[ident] = NamedBarrier()
         return got
 
+    def check_runs(self, lane: int = -1, address: int | None = None) -> None:
+        """Raise Fault if the block has ended, and its shared memory with it."""
+        if self.live_warps <= 0:
+            text = f"access to the shared memory of block {self.linear} of the cluster, which has ended"
+            raise Fault("sync", text, lane, address)
+
     def warp_exits(self) -> None:
         """A warp has ended: barriers of all threads no longer wait for it."""
         self.live_warps -= 1
@@ -259,10 +265,8 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
     else:
         linear = g.block_of(lane)
     block = g.launch.blocks.get(linear)
-    if block is not None and block.live_warps <= 0:
-        raise Fault(
-            "sync", f"access to the shared memory of block {linear} of the cluster, which has ended", lane, address
-        )
+    if block is not None:
+        block.check_runs(lane, address)
     return block, (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
 
 
@@ -302,11 +306,11 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, i
     return block, offset
 
 
-def find_mbarrier(g: Group, address: int, space: int, lane: int) -> MBarrier:
-    """The initialised mbarrier at an address."""
+def find_mbarrier(g: Group, address: int, space: int, lane: int) -> tuple[Block, MBarrier]:
+    """The initialised mbarrier at an address, and the block that holds it."""
     block, offset = mbarrier_at(g, address, space, lane)
     got = block.mbarriers.get(offset)
     if got is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
         raise Fault("sync", f"no mbarrier was initialised at shared memory {at}", lane, address)
-    return got
+    return block, got

@@ -194,6 +194,7 @@ def mbarrier_step(
     """A step of an mbarrier that does not wait. `kind`: "init", "inval", "arrive", "expect_tx" or "complete_tx";
     `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none)."""
     _mbarrier(c)
+    info = c.info(c.op_now)
 
     def init(g: Group, lane: int, address: int, n: int) -> int:
         if not 1 <= n <= MAX_MBARRIER_COUNT:
@@ -212,10 +213,10 @@ def mbarrier_step(
         return 0
 
     def act(g: Group, lane: int, address: int, n: int) -> int:
-        bar = find_mbarrier(g, address, space, lane)
+        block, bar = find_mbarrier(g, address, space, lane)
         token = bar.phase
         if g.launch.monitor is not None:
-            g.launch.monitor.mbarrier_arrive(g, lane, bar, arrives)
+            g.launch.monitor.mbarrier_arrive(g, lane, block, bar, arrives, info)
         try:
             if kind == "complete_tx":
                 bar.complete(n)
@@ -271,7 +272,7 @@ def _targets(
     leaf = _PTR if state else _I32
     tokens = to_lanes(R[parity], leaf, g.lanes)
     return [
-        (lane, (find_mbarrier(g, address + add, space, lane), int(tokens[lane]), state))
+        (lane, (find_mbarrier(g, address + add, space, lane)[1], int(tokens[lane]), state))
         for lane, address in _lanes_of(g, R, p, -1)
     ]
 
@@ -355,13 +356,14 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
     p = c.use(op.operands[0])
     noinc = _flag(op, "noinc")
     space = c.leaf_of(p).space
+    info = c.info(op)
 
     def step(R: Regs, g: Group) -> None:
         finish_copies(g, None)
         for lane, address in _lanes_of(g, R, p, -1):
-            bar = find_mbarrier(g, address, space, lane)
+            block, bar = find_mbarrier(g, address, space, lane)
             if g.launch.monitor is not None:
-                g.launch.monitor.mbarrier_arrive(g, lane, bar, True)
+                g.launch.monitor.mbarrier_arrive(g, lane, block, bar, True, info)
             if noinc:
                 bar.arrive()
             g.count.progress += 1

@@ -85,9 +85,10 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
 
 
 def _start(block: Block, offset: int) -> tuple[int, int]:
-    """Index in the buffer and shared address of a byte offset."""
+    """Index in the buffer and shared address of a byte offset, when a copy reads or writes it."""
     from cute_dialect.interp.memory import SMEM_ORIGIN
 
+    block.check_runs()
     return block.smem_start + offset, SMEM_ORIGIN + offset
 
 
@@ -101,6 +102,7 @@ def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
         if mask >> rank & 1:
             linear = g.cluster_peer(lane, rank)
             out.append(next(b for b in peers if b.linear == linear))
+            out[-1].check_runs(lane)
     return out
 
 
@@ -137,7 +139,7 @@ def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
 
 
 def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) -> MBarrier:
-    return find_mbarrier(g, _at(R, k.bar, lane), space, lane)
+    return find_mbarrier(g, _at(R, k.bar, lane), space, lane)[1]
 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
@@ -261,6 +263,7 @@ def _bulk_load(
     n: int,
 ) -> None:
     monitor = g.launch.monitor
+    own: Block | None = None
     if source_space == 3:
         own, at = shared_at(g, source, 3, lane, n, "bulk copy out of", 16)
         buf, start = own.smem, own.smem_start + at
@@ -277,11 +280,13 @@ def _bulk_load(
     data: list[Array] = []
 
     def read() -> None:
+        if own is not None:
+            own.check_runs()
         data.append(buf.data[start : start + n].copy())
 
     def write() -> None:
         for block, bar in targets:
-            first = block.smem_start + offset
+            first, _ = _start(block, offset)
             block.smem.note_range(first, n, "bulk copy")
             block.smem.data[first : first + n] = data[0]
             bar.complete(n)
@@ -479,7 +484,7 @@ def _bulk_steps(
     data: list[Array] = []
 
     def read() -> None:
-        first = block.smem_start + offset
+        first, _ = _start(block, offset)
         data.append(block.smem.data[first : first + n].copy())
 
     def write() -> None:

@@ -212,7 +212,7 @@ def _st_async(text: Text, s: Statement) -> None:
         for lane in g.mask.idx.tolist():
             raw = np.concatenate([np.atleast_1d(np.ascontiguousarray(c[lane])).view(np.uint8) for c in cols])
             block, offset = shared_at(g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw))
-            target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
+            _, target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
             if g.launch.monitor is not None:
                 g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, text.c.info(text.op))
             first = block.smem_start + offset

@@ -168,7 +168,7 @@ def _may_poll(text: Text) -> None:
 TABLE: Sequence[tuple[str, Handler]] = (
     (r"ld(\.\w+|\.L[12]::\w+|::\w+)*", _load),
     (r"st(\.(?!async)\w+|\.L[12]::\w+|::\w+)*", _store),
-    (r"(red|atom)\.(?!.*cas).*", _atomic),
+    (r"(red|atom)\.(?!async|.*cas).*", _atomic),
 )
 
 __all__ = ["TABLE", "_FLOAT"]

@@ -1,0 +1,170 @@
+"""Right kernels with work in flight and blocks that meet, for `test_interp_broken_async` to break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from interp_corpus import CONSTANTS, FULL, MAP, PAIR, Kernel
+
+from cute_dialect.interp import Pointer, TensorMap
+from cute_dialect.interp.arguments import Argument
+
+# -- a TMA load of 16 x 32 floats, which all threads wait for ----------------------------------------------------------
+
+LOAD = (
+    CONSTANTS
+    + FULL
+    + """
+    %bytes = arith.constant 2048 : i32
+    %full1 = llvm.getelementptr %d[2048] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %first = arith.cmpi eq, %tid, %c0 : i32
+    scf.if %first {
+      nvvm.mbarrier.init %full1, %c1 : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+    }
+    nvvm.barrier0
+    %to = llvm.addrspacecast %d : !llvm.ptr<3> to !llvm.ptr<7>
+    scf.if %first {
+      nvvm.mbarrier.arrive.expect_tx %full1, %bytes : !llvm.ptr<3>, i32
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %ta, %full1, box[%c0, %c0] : !llvm.ptr<7>, !llvm.ptr
+    }
+    nvvm.mbarrier.try_wait.parity %full1, %c0, %tk : !llvm.ptr<3>, i32, i32
+    scf.for %i = %tid to %c256 step %c64 : i32 {
+      %s = llvm.getelementptr %d[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+      %v = llvm.load %s : !llvm.ptr<3> -> i32
+      %q = llvm.getelementptr %b[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %v, %q : i32, !llvm.ptr<1>
+    }
+    llvm.return
+    """
+)
+
+
+def _load_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(512, dtype=np.float32).reshape(16, 32), np.zeros((8, 32), np.float32)
+    tm = TensorMap("f32", (32, 16), (128,), (32, 16), pointer=Pointer(a))
+    return [tm, Pointer(b)], lambda: np.array_equal(b, a[:8])
+
+
+# -- the same with a bulk copy ----------------------------------------------------------------------------------------
+
+BULK = LOAD.replace(
+    "nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %ta, %full1, box[%c0, %c0] : !llvm.ptr<7>, !llvm.ptr",
+    "nvvm.cp.async.bulk.shared.cluster.global %to, %a, %full1, %bytes : !llvm.ptr<7>, !llvm.ptr<1>",
+)
+
+
+def _bulk_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(512, dtype=np.float32), np.zeros(256, np.float32)
+    return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a[:256])
+
+
+# -- two blocks exchange numbers in every iteration -------------------------------------------------------------------
+
+EXCHANGE = (
+    CONSTANTS
+    + FULL
+    + """
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %peer = arith.xori %rank, %c1 : i32
+    %mine = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %far = nvvm.mapa %mine, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    nvvm.cluster.arrive.relaxed {aligned} // running
+    nvvm.cluster.wait {aligned} // running
+    scf.for %i = %c0 to %c3 step %c1 : i32 {
+      %r0 = arith.muli %i, %c2 : i32
+      %r1 = arith.addi %r0, %rank : i32
+      %r2 = arith.muli %r1, %c64 : i32
+      %at = arith.addi %r2, %tid : i32
+      %p = llvm.getelementptr %a[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      %v = llvm.load %p : !llvm.ptr<1> -> i32
+      llvm.store %v, %mine : i32, !llvm.ptr<3>
+      nvvm.cluster.arrive {aligned} // written
+      nvvm.cluster.wait {aligned} // written
+      %w = llvm.load %far : !llvm.ptr<7> -> i32
+      %q = llvm.getelementptr %b[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %w, %q : i32, !llvm.ptr<1>
+      nvvm.cluster.arrive {aligned} // read
+      nvvm.cluster.wait {aligned} // read
+    }
+    llvm.return
+    """
+)
+
+
+def _exchange_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(384, dtype=np.int32), np.zeros(384, np.int32)
+    return [Pointer(a), Pointer(b)], lambda: np.array_equal(b.reshape(3, 2, 64), a.reshape(3, 2, 64)[:, ::-1])
+
+
+# -- block 1 touches the shared memory of block 0, in one way of REMOTE ------------------------------------------------
+
+REMOTE = {
+    "load": "%v = llvm.load %far : !llvm.ptr<7> -> i32",
+    "vector load": "%v = llvm.load %far {alignment = 16 : i64} : !llvm.ptr<7> -> vector<4xi32>",
+    "store": "llvm.store %tid, %far : i32, !llvm.ptr<7>",
+    "vector store": "llvm.store %four, %far {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<7>",
+    "generic load": "%v = llvm.load %generic : !llvm.ptr -> i32",
+    "generic store": "llvm.store %tid, %generic : i32, !llvm.ptr",
+    "inline load": 'nvvm.inline_ptx "ld.shared::cluster.b32 $0, [$1];" ro(%far : !llvm.ptr<7>) -> i32',
+    "inline store": 'nvvm.inline_ptx "st.shared::cluster.b32 [$0], $1;" ro(%far, %tid : !llvm.ptr<7>, i32)',
+    "atomic": "%v = llvm.atomicrmw add %far, %c1 monotonic : !llvm.ptr<7>, i32",
+    "exchange": "%v = llvm.cmpxchg %far, %c0, %c1 monotonic monotonic : !llvm.ptr<7>, i32",
+    "reduction": 'nvvm.inline_ptx "red.shared::cluster.add.u32 [$0], $1;" ro(%far, %tid : !llvm.ptr<7>, i32)',
+    "arrival": 'nvvm.inline_ptx "mbarrier.arrive.shared::cluster.b64 _, [$0];" ro(%farbar : !llvm.ptr<7>)',
+    "expectation": "nvvm.mbarrier.arrive.expect_tx %farbar, %c16 : !llvm.ptr<7>, i32",
+    "st.async": (
+        'nvvm.inline_ptx "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];" '
+        "ro(%far, %tid, %farbar : !llvm.ptr<7>, i32, !llvm.ptr<7>)"
+    ),
+    "bulk copy": (
+        'nvvm.inline_ptx "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"'
+        " ro(%far, %d, %c16, %farbar : !llvm.ptr<7>, !llvm.ptr<3>, i32, !llvm.ptr<7>)"
+    ),
+}
+MEET = "nvvm.cluster.arrive {aligned} // end\n    nvvm.cluster.wait {aligned} // end"
+
+
+def remote(access: str) -> Kernel:
+    """A kernel whose block 1 makes one access of `REMOTE` to block 0; a cluster barrier follows."""
+    body = (
+        CONSTANTS
+        + FULL
+        + f"""
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %bar = llvm.getelementptr %d[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %away = llvm.getelementptr %d[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %lead = arith.cmpi eq, %tid, %c0 : i32
+    %zero4 = arith.constant dense<0> : vector<4xi32>
+    %four = arith.constant dense<4> : vector<4xi32>
+    scf.if %lead {{
+      nvvm.mbarrier.init %bar, %c64 : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      llvm.store %zero4, %d {{alignment = 16 : i64}} : vector<4xi32>, !llvm.ptr<3>
+      llvm.store %zero4, %away {{alignment = 16 : i64}} : vector<4xi32>, !llvm.ptr<3>
+      nvvm.fence.proxy {{kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}}
+    }}
+    %far = nvvm.mapa %away, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    %farbar = nvvm.mapa %bar, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    %generic = llvm.addrspacecast %far : !llvm.ptr<7> to !llvm.ptr
+    nvvm.cluster.arrive {{aligned}} // running
+    nvvm.cluster.wait {{aligned}} // running
+    %second = arith.cmpi eq, %rank, %c1 : i32
+    %does = arith.andi %second, %lead : i1
+    scf.if %does {{
+      {REMOTE[access]}
+    }}
+    {MEET}
+    llvm.return
+    """
+    )
+    return Kernel(body, "", lambda: ([], lambda: True), 64, 1152, 2, 2)
+
+
+MAPPED = f"%ta: {MAP}, %b: !llvm.ptr<1>"
+ASYNC_KERNELS = {
+    "load": Kernel(LOAD, MAPPED, _load_args, 64, 2056),
+    "bulk": Kernel(BULK, PAIR, _bulk_args, 64, 2056),
+    "exchange": Kernel(EXCHANGE, PAIR, _exchange_args, 64, 256, 2, 2),
+}
