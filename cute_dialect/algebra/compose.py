@@ -48,11 +48,11 @@ _LOW, _HIGH = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 def composition(a: AnyLayout, b: Layout | Tile | IntTuple) -> AnyLayout:
     """``c -> a(b(c))`` for a layout ``b``; mode by mode for a tile or shape.
 
-    In a tile ``_`` keeps a mode and surplus modes of ``a`` are dropped; a shape ``n`` stands for ``n:1``.  A composed
-    ``a`` is composed in its outer layout.  Raises AlgebraError when a step of ``b`` passes an extent of ``a`` without
-    being a multiple of it, when the elements left in that mode do not divide the extent of ``b``, and when ranks do not
-    fit.  As in CuTe, a step below an extent need not divide it: the count is rounded up, and the result is then
-    ``a(b(c))`` only as long as ``b`` stays in that mode.
+    In a tile ``_`` keeps a mode and surplus modes of ``a`` are dropped; a shape ``n`` stands for ``n:1``, 1 for
+    ``1:0``.  A composed ``a`` is composed in its outer layout.  Raises AlgebraError when a step of ``b`` passes an
+    extent of ``a`` without being a multiple of it, when the elements left in that mode do not divide the extent of
+    ``b``, and when ranks do not fit.  As in CuTe, a step below an extent need not divide it: the count is rounded up,
+    and the result is then ``a(b(c))`` only as long as ``b`` stays in that mode.
 
     >>> A = Layout("(12,8):(8,1)")
     >>> composition(A, (Layout("3:4"), UNDERSCORE)), composition(A, (3, 2))
@@ -66,7 +66,7 @@ def composition(a: AnyLayout, b: Layout | Tile | IntTuple) -> AnyLayout:
 
 
 def as_tiler(tiler: Layout | Tile | IntTuple) -> Tile:
-    """A layout or tile as it is, a shape as the tile of ``n:1``; a tuple may mix both.
+    """A layout or tile as it is, a shape as the tile of ``n:1`` (``1:0`` for 1); a tuple may mix both.
 
     Raises AlgebraError for an extent below 1 and for an illegal layout in a slot.
 

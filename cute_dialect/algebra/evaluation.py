@@ -128,6 +128,7 @@ def _evaluate_static(c: int, s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> 
                 c = q
         elif type(si) is tuple:
             strides: tuple[Stride, ...] = di  # type: ignore[assignment]
+            step = None  # An empty last mode takes what is left and steps nowhere.
             for sj, dj in zip(si, strides):
                 if type(sj) is int and type(dj) is int:
                     step = sj * dj
@@ -189,6 +190,8 @@ def _merged(s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[tuple[IntTu
     """
     extents = tree_leaves(s)
     strides = tree_leaves(d)
+    if not extents:
+        return s, d
     shape: list[Leaf] = [extents[0]]  # type: ignore[list-item]
     stride: list[Leaf | Basis] = [strides[0]]  # type: ignore[list-item]
     for extent, step in zip(extents[1:], strides[1:]):
@@ -201,7 +204,7 @@ def _merged(s: tuple[IntTuple, ...], d: tuple[Stride, ...]) -> tuple[tuple[IntTu
 
 
 def _is_same(a: object, b: object) -> bool:
-    if type(a) is not Dyn or type(b) is not Dyn or a.value is None or b.value is None:
+    if type(a) is not Dyn or type(b) is not Dyn or a.value is None or b.value is None or a.width != b.width:
         return False
     return a.value is b.value or (a.emitter is not None and a.emitter.same(a.value, b.value))
 

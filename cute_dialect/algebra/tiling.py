@@ -63,6 +63,10 @@ def _on_outer(f: Callable[[Layout], Layout], layout: A) -> A:
 def _repetition(a: Layout, b: Layout) -> Layout:
     if not is_static(a):
         raise AlgebraError(f"expected a static layout to repeat, got {shown(a)}")
+    return _repeated(a, b)
+
+
+def _repeated(a: Layout, b: Layout) -> Layout:
     if _has_basis(b.stride):
         raise AlgebraError(f"expected integer strides in the layout of repetitions, got {shown(b)}")
     if _has_basis(a.stride) and not is_static(b):
@@ -163,19 +167,19 @@ def raked_product(a: A, b: Layout) -> A:
 
 
 def _divide(a: Layout, tiler: Layout) -> Layout:
-    n = tiler.shape
-    if type(n) is int and type(tiler.stride) is int and tiler.stride == 1:
-        # By n:1, the usual case.
+    n, d = tiler.shape, tiler.stride
+    if type(n) is int and type(d) is int and (d == 1 or (d == 0 and n == 1)):
+        # By n:1 or 1:0, the usual cases.
         if type(a.shape) is int and type(a.stride) is int:
-            return raw_layout((n, -(-a.shape // n)), (a.stride, check_range(n * a.stride)))
+            return raw_layout((n, -(-a.shape // n)), (d * a.stride, check_range(n * a.stride)))
         folded = fold_static(a)
-        if folded is not None:
-            # The repetitions of n:1 over the extents of a follow each other without gap, so they are one mode.
+        if folded is not None and folded[0]:
+            # The repetitions of n over the extents of a follow each other without gap, so they are one mode.
             count, left = 1, n
             for x in tree_leaves(a.shape):
                 count *= -(-x // left)  # type: ignore[operator]
                 left = -(-left // x)  # type: ignore[operator]
-            parts = compose_static(*folded, (n, count), (1, n))  # type: ignore
+            parts = compose_static(*folded, (n, count), (d, n))  # type: ignore
             assert parts is not None
             return raw_layout(*parts)
     return compose(a, concat(tiler, extended_complement(tiler, a.shape)))
@@ -324,14 +328,16 @@ def _is_shape(tiler: Tiler) -> bool:
 
 
 def tile_to_shape(block: A, shape: IntTuple, order: IntTuple | None = None) -> A:
-    """Repeats a static block until it covers ``shape``; modes of smaller ``order`` are filled first.
+    """Repeats a block until it covers ``shape``; modes of smaller ``order`` are filled first.
 
     The result has one mode ``(block mode, count)`` for each mode of the shape; counts round up.  ``order``: a
-    permutation of ``0 … rank - 1``, default ascending.  Raises AlgebraError for a block of larger rank, another order
-    and a dynamic block.
+    permutation of ``0 … rank - 1``, default ascending.  The block may have dynamic extents, and a dynamic stride where
+    it has one mode only.  Raises AlgebraError for a block of larger rank and another order.
 
     >>> tile_to_shape(Layout("(2,3):(3,1)"), (4, 6)), tile_to_shape(Layout("(2,3):(3,1)"), (4, 6), (1, 0))
     (Layout("((2,2),(3,2)):((3,6),(1,12))"), Layout("((2,2),(3,2)):((3,12),(1,6))"))
+    >>> tile_to_shape(Layout("(32,?):(1,0)"), (64, Dyn()))
+    Layout("((32,2),(?,?)):((1,32),(0,64))")
     """
     n = rank(shape)
     outer = block.outer if isinstance(block, ComposedLayout) else block
@@ -347,7 +353,7 @@ def tile_to_shape(block: A, shape: IntTuple, order: IntTuple | None = None) -> A
     outer = append_to_rank(outer, _UNIT, n) if n else outer
     counts = ceil_div_tree(product_each(shape), product_each(outer.shape))
     repetitions = raw_layout(counts, ordered_stride(counts, flat))
-    tiled = blocked_product(outer, repetitions)
+    tiled = zip_layouts(outer, _repeated(outer, repetitions))
     if isinstance(block, ComposedLayout):
         return ComposedLayout(block.inner, block.offset, tiled)  # type: ignore
     return tiled  # type: ignore

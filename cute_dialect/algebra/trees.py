@@ -362,12 +362,18 @@ def tile_layouts(tile: Tile) -> list[Layout]:
 
 
 def shape_to_tile(shape: IntTuple) -> Tile:
-    """Every leaf ``n`` becomes the layout ``n:1``.  Raises AlgebraError for a static extent below 1."""
+    """Every leaf ``n`` becomes the layout ``n:1``, a static 1 becomes ``1:0``: what a layout made of that shape has.
+
+    Raises AlgebraError for a static extent below 1.
+
+    >>> shape_to_tile((4, 1))
+    (Layout("4:1"), Layout("1:0"))
+    """
     if type(shape) is tuple:
         return tuple([shape_to_tile(s) for s in shape])
     if type(shape) is int and shape <= 0:
         raise AlgebraError(f"expected extents >= 1 in a tiler, got {shape}")
-    return raw_layout(shape, 1)
+    return raw_layout(shape, 0 if type(shape) is int and shape == 1 else 1)
 
 
 # ---------------------------------------------------------------------------------------------------- products

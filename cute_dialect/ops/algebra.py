@@ -47,7 +47,7 @@ class CompositionOp(CuteOp):
     Inference:
         By a layout: functional composition; a step that neither divides nor covers a mode of ``lhs`` is rejected.  By a
         tile: mode by mode, surplus modes of ``lhs`` are dropped, ``_`` keeps a mode.  By a shape: as by the tile of
-        ``n:1``.  Of a composed layout the outer part is composed.
+        ``n:1``, of ``1:0`` for 1.  Of a composed layout the outer part is composed.
 
     Example:
         %r = cute.composition(%a, %b) : (!cute.layout<"(6,10):(10,1)">, !cute.layout<"(3,4):(2,6)">) -> !cute.layout<"(3,4):(20,1)">

@@ -177,7 +177,7 @@ class LogicalDivideOp(DivideOp):
 
     Inference:
         By a layout ``T``: ``A o (T, complement(T, shape(A)))``.  By a tile: mode by mode; ``_`` keeps a mode, surplus
-        modes stay.  By a shape: as by the tile of ``n:1``, sizes that are no multiple are rounded up.
+        modes stay.  By a shape: as by the tile of ``n:1``, of ``1:0`` for 1; sizes that are no multiple are rounded up.
 
     Example:
         %r = cute.logical_divide(%l, %t) : (!cute.layout<"(12,10):(10,1)">, !cute.shape<"(4,5)">) -> !cute.layout<"((4,3),(5,2)):((10,40),(1,5))">

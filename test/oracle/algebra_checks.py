@@ -386,7 +386,7 @@ def check_exact_slice(rng: Random) -> None:
 
 
 def check_exact_tile_to_shape(rng: Random) -> None:
-    block = static_layout(rng, limit=64)
+    block = any_layout(rng) if rng.random() < 0.5 else static_layout(rng, limit=64)
     shape = random_tree(rng, lambda: rng.choice([1, 4, 6, 12, 16, Dyn(), Dyn(32, 8)]), 2)
     order = list(range(int_tuple.rank(shape)))
     rng.shuffle(order)
@@ -833,7 +833,7 @@ def instances(rng: Random, f: Callable[..., object], *operands: object, same_tre
         raise Skip from None
     divisors_hold(valued)
     typed = f(*[anonymous(x) for x in operands])
-    assert text.to_text(anonymous(valued)) == text.to_text(typed), "the same type with and without values"
+    assert int_tuple.implies(anonymous(valued), typed), "values may know more divisors than types, no less"
     bound = numbers(valued)
     if isinstance(concrete, Layout) and not same_tree:
         assert values(bound) == values(concrete), f"{text.to_text(valued)}: {bound} is not {concrete}"

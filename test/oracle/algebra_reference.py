@@ -312,7 +312,7 @@ def shape_to_tile(shape):
     if is_tuple(shape):
         return tuple(shape_to_tile(s) for s in shape)
     require(not (static(shape) and shape <= 0))
-    return raw_layout(shape, 1)
+    return raw_layout(shape, 0 if static(shape) and shape == 1 else 1)
 
 
 def concat(*layouts):
@@ -572,6 +572,10 @@ def has_basis(layout) -> bool:
 
 def repetition(a, b):
     require(all_static(a))
+    return repeated(a, b)
+
+
+def repeated(a, b):
     require(not has_basis(b))
     require(not has_basis(a) or all_static(b))
     return compose(complement1(a), b)
@@ -778,7 +782,7 @@ def tile_to_shape(block, shape, order):
     each = tuple(product(x) for x in shape) if is_tuple(shape) else (shape,)
     have = tuple(product(x) for x in block.shape) if is_tuple(block.shape) else (block.shape,)
     counts = ceil_div_tree(each, have)
-    return blocked_product(block, ordered(counts, order))
+    return zipped(block, repeated(block, ordered(counts, order)))
 
 
 __all__ = ["AlgebraError", "Rejected"]

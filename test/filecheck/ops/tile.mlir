@@ -85,3 +85,10 @@ func.func @tile_to_shape_2(%b: !cute.layout<"(2,3):(3,1)">, %s: !cute.shape<"(4,
   %r = cute.tile_to_shape(%b, %s, %o) : (!cute.layout<"(2,3):(3,1)">, !cute.shape<"(4,6)">, !cute.int_tuple<"(1,0)">) -> !cute.layout<"((2,2),(3,2)):((3,12),(1,6))">
   return
 }
+
+// CHECK-LABEL: @tile_to_shape_3(
+func.func @tile_to_shape_3(%b: !cute.layout<"((32,4),(?,4)):((16,4),(0,1))">, %s: !cute.shape<"(256,?,2)">, %o: !cute.int_tuple<"(2,1,0)">) {
+  // CHECK: %{{.*}} = cute.tile_to_shape(%{{.*}}, %{{.*}}, %{{.*}}) : (!cute.layout<"((32,4),(?,4)):((16,4),(0,1))">, !cute.shape<"(256,?,2)">, !cute.int_tuple<"(2,1,0)">) -> !cute.layout<"(((32,4),2),((?,4),?),(1,2)):(((16,4),?),((0,1),1024),(0,512))">
+  %r = cute.tile_to_shape(%b, %s, %o) : (!cute.layout<"((32,4),(?,4)):((16,4),(0,1))">, !cute.shape<"(256,?,2)">, !cute.int_tuple<"(2,1,0)">) -> !cute.layout<"(((32,4),2),((?,4),?),(1,2)):(((16,4),?),((0,1),1024),(0,512))">
+  return
+}
