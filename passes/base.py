@@ -26,9 +26,10 @@ says what it leaves behind: ``legal_after`` gives the ops that must not be there
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, make_dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
+from dataclasses import Field, dataclass, field, fields, make_dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast, get_args
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, did_you_mean
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 OptionsT = TypeVar("OptionsT", bound="PassOptions")
+_KIND = re.compile(r"((int|bool|float|str)|tuple\[(int|bool|float|str), \.\.\.\])( \| None)?")
 
 
 class PassError(Exception):
@@ -84,10 +86,10 @@ class PassOptions:
                     f"pass '{pass_name}' has no option '{key}'{did_you_mean(key, known)} (its options: {names})"
                 )
             try:
-                values[f.name] = _convert(text, str(f.type))
+                values[f.name] = _convert(text, _written(f))
             except ValueError:
                 raise PassOptionError(
-                    f"option '{key}' of pass '{pass_name}': expected {f.type}, got '{text}'"
+                    f"option '{key}' of pass '{pass_name}': expected {_written(f)}, got '{text}'"
                 ) from None
         return cls(**values)  # pyright: ignore[reportArgumentType]
 
@@ -99,6 +101,17 @@ class PassOptions:
             if value != f.default:
                 out[f.name.replace("_", "-")] = _text(value)
         return out
+
+
+def _written(option: Field[object]) -> str:
+    """The type of an option as it is written: ``int``, ``tuple[int, ...]``, ``str | None``."""
+    kind: object = option.type
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+
+
+def can_be_written(option: Field[object]) -> bool:
+    """Whether the type of an option is one of those that a command line can hold."""
+    return _KIND.fullmatch(_written(option)) is not None
 
 
 def _text(value: object) -> str:
@@ -241,7 +254,7 @@ def as_module_pass(pass_class: type[Pass]) -> type[ModulePass]:
         if context.diagnostics.errors:
             raise PassFailedException("; ".join(d.message for d in context.diagnostics.seen if d.severity == "error"))
 
-    members = [(f.name, _type(str(f.type)), new_field(default=f.default)) for f in fields(pass_class.Options)]
+    members = [(f.name, _type(_written(f)), new_field(default=f.default)) for f in fields(pass_class.Options)]
     namespace = {"name": pass_class.name, "apply": apply, "__doc__": pass_class.__doc__}
     return make_dataclass(pass_class.__name__, members, bases=(ModulePass,), namespace=namespace, frozen=True)
 

@@ -17,9 +17,11 @@ Scope: TypeAlias = Literal["cute", "base", "generic"]
 
 
 class PassInfo(NamedTuple):
-    """One row: ``module`` is the name of a module in this package, empty for a pass that upstream MLIR runs.
+    """One row: ``module`` holds the class (its name begins with a dot if it is one of this package), it is empty for a
+    pass that upstream MLIR runs.
 
-    ``both`` marks a pass that exists on either side of the hand-off: it runs where the IR is.
+    ``both`` marks a pass that exists on either side of the hand-off: it runs where the IR is.  ``origin`` is empty for
+    this package's, and names the package or the module of a pass from outside (:mod:`.outside`).
     """
 
     name: str
@@ -31,27 +33,38 @@ class PassInfo(NamedTuple):
     options: tuple[str, ...] | None = ()
     """names of the options of an upstream pass; None: not known here, upstream checks them"""
     both: bool = False
+    origin: str = ""
 
     @property
     def upstream(self) -> bool:
         """Whether only upstream MLIR can run it."""
         return not self.module
 
+    def goes_with(self, dialects: str) -> bool:
+        """Whether it is there under ``--dialects=cute|base|all``."""
+        return dialects == "all" or self.scope in (dialects, "generic")
+
+    def load(self) -> type[Pass]:
+        """The class of a pass that runs here.  Raises KeyError for one of upstream's."""
+        if self.upstream:
+            raise KeyError(self.name)
+        return getattr(import_module(self.module, "cute_dialect.passes"), self.class_name)
+
 
 _MODULE = ("builtin.module",)
 
 _ROWS: tuple[PassInfo, ...] = (
-    PassInfo("cute-fold-static", "make static layout values constants", "cute", "fold_static", "FoldStaticPass"),
-    PassInfo("cute-expand-ops", "expand algebra ops to scalar arithmetic", "cute", "expand_ops", "ExpandOpsPass"),
+    PassInfo("cute-fold-static", "make static layout values constants", "cute", ".fold_static", "FoldStaticPass"),
+    PassInfo("cute-expand-ops", "expand algebra ops to scalar arithmetic", "cute", ".expand_ops", "ExpandOpsPass"),
     PassInfo(
         "convert-cute-algo-to-arch",
         "lower tiled copy, tiled mma and partitions to the atoms of an architecture",
         "cute",
-        "algo_to_arch",
+        ".algo_to_arch",
         "AlgoToArchPass",
     ),
     PassInfo(
-        "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", "to_base", "ToBasePass"
+        "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", ".to_base", "ToBasePass"
     ),
     PassInfo("convert-nvgpu-to-nvvm", "nvgpu ops, as cute-to-base{arch-dialect=nvgpu} leaves, to nvvm", "base"),
     PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
@@ -70,13 +83,13 @@ _ROWS: tuple[PassInfo, ...] = (
         anchor=_MODULE,
         options=("compilation-target",),
     ),
-    PassInfo("canonicalize", "fold, simplify, remove dead ops", "generic", "generic", "CanonicalizePass", both=True),
-    PassInfo("cse", "eliminate common subexpressions", "generic", "generic", "CsePass", both=True),
+    PassInfo("canonicalize", "fold, simplify, remove dead ops", "generic", ".generic", "CanonicalizePass", both=True),
+    PassInfo("cse", "eliminate common subexpressions", "generic", ".generic", "CsePass", both=True),
     PassInfo(
         "loop-invariant-code-motion",
         "hoist invariant ops out of loops",
         "generic",
-        "generic",
+        ".generic",
         "LoopInvariantCodeMotionPass",
         both=True,
     ),
@@ -84,11 +97,11 @@ _ROWS: tuple[PassInfo, ...] = (
         "reconcile-unrealized-casts",
         "remove casts that cancel out",
         "generic",
-        "generic",
+        ".generic",
         "ReconcileUnrealizedCastsPass",
         both=True,
     ),
-    PassInfo("strip-debuginfo", "drop source locations", "generic", "generic", "StripDebugInfoPass", both=True),
+    PassInfo("strip-debuginfo", "drop source locations", "generic", ".generic", "StripDebugInfoPass", both=True),
     PassInfo("control-flow-sink", "sink ops into the branch that uses them", "generic", options=None),
     PassInfo("inline", "inline function calls", "generic", options=None),
     PassInfo("mem2reg", "promote memory slots to values", "generic", options=None),
@@ -104,17 +117,9 @@ PASSES: Mapping[str, PassInfo] = {row.name: row for row in _ROWS}
 
 def in_scope(dialects: str) -> Iterable[PassInfo]:
     """The passes that go with ``--dialects=cute|base|all``."""
-    return (row for row in _ROWS if dialects == "all" or row.scope in (dialects, "generic"))
+    return (row for row in _ROWS if row.goes_with(dialects))
 
 
 def load(name: str) -> type[Pass]:
     """The class of a pass that runs here.  Raises KeyError if there is none of that name (or it is upstream's)."""
-    row = PASSES[name]
-    if row.upstream:
-        raise KeyError(name)
-    return getattr(import_module(f"cute_dialect.passes.{row.module}"), row.class_name)
-
-
-def option_names(row: PassInfo) -> tuple[str, ...] | None:
-    """The names of a pass's options; None if they are not known here."""
-    return row.options if row.upstream else load(row.name).Options.names()
+    return PASSES[name].load()

@@ -32,7 +32,7 @@ from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Sou
 from cute_dialect.parsing import op_name, parse_module
 from cute_dialect.passes.pipeline_text import PipelineTextError, parse_pipeline
 from cute_dialect.pipelines.handoff import handoff_text
-from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+from cute_dialect.pipelines.registry import PIPELINES, PipelineError, named_pipeline
 from cute_dialect.pipelines.runner import IR, PassCrash, ResolveError, Runner, Step, is_cute, resolve
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 from cute_dialect.upstream.registry import BASE_DIALECTS
@@ -128,12 +128,13 @@ def load_dialects(context: ir.Context) -> None:
 
 
 def _steps(pipeline: str | Sequence[str]) -> list[Step]:
-    from cute_dialect.passes.registry import PASSES
+    from cute_dialect.passes.outside import PassTable
 
     try:
         if not isinstance(pipeline, str):
             return resolve(parse_pipeline(",".join(pipeline)))
-        if "(" in pipeline or pipeline.partition("{")[0] in PASSES:
+        name = pipeline.partition("{")[0]
+        if "(" in pipeline or (name not in PIPELINES and PassTable().get(name) is not None):
             return resolve(parse_pipeline(pipeline))
         row, options = named_pipeline(pipeline)
         return resolve(row.elements(options))
@@ -145,7 +146,7 @@ def _lower(op: ir.Operation, steps: Sequence[Step]) -> ir.Module:
     import mlir.ir as ir
 
     here = next((i for i, s in enumerate(steps) if s.info.upstream), len(steps))
-    if not any(s.info.scope == "cute" for s in steps[:here]):
+    if not any(s.info.scope == "cute" or s.info.origin for s in steps[:here]):
         here = 0  # nothing that upstream could not do itself
     text = _Crossing(op).run(steps[:here], steps[here:]) if here else _generic(op)
     try:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,8 +29,9 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
 from cute_dialect.parsing import one_line, op_name
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionError, anchored, run_pass
+from cute_dialect.passes.outside import OutsideError, PassTable
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
-from cute_dialect.passes.registry import PASSES, PassInfo, in_scope, load
+from cute_dialect.passes.registry import PassInfo
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream_error import UpstreamError
 from cute_dialect.printing import ir_text
@@ -118,28 +120,30 @@ class Observer(Protocol):
         ...
 
 
-def resolve(elements: Iterable[Element], dialects: str = "all") -> list[Step]:
+def resolve(elements: Iterable[Element], dialects: str = "all", passes: PassTable | None = None) -> list[Step]:
     """The steps of a pipeline.  Raises ResolveError: unknown pass, bad option, wrong nesting, xDSL after upstream."""
-    known = {row.name for row in in_scope(dialects)}
     steps: list[Step] = []
-    _collect(elements, (), dialects, known, steps)
+    _collect(elements, (), dialects, passes or PassTable(), steps)
     return steps
 
 
 def _collect(
-    elements: Iterable[Element], path: tuple[str, ...], dialects: str, known: set[str], steps: list[Step]
+    elements: Iterable[Element], path: tuple[str, ...], dialects: str, passes: PassTable, steps: list[Step]
 ) -> None:
     for element in elements:
         if isinstance(element, NestElement):
             inner = path if element.op_name == "builtin.module" else (*path, element.op_name)
-            if "." not in element.op_name and element.op_name in known:
+            if "." not in element.op_name and passes.get(element.op_name) is not None:
                 raise ResolveError(f"'{element.op_name}' is a pass: write its options in braces", element)
-            _collect(element.elements, inner, dialects, known, steps)
+            _collect(element.elements, inner, dialects, passes, steps)
             continue
-        info = PASSES.get(element.name)
-        if info is None:
-            raise ResolveError(f"unknown pass '{element.name}'{did_you_mean(element.name, sorted(known))}", element)
-        if element.name not in known:
+        try:
+            info = passes.get(element.name)
+            if info is None:
+                raise ResolveError(passes.unknown(element.name, dialects), element)
+        except OutsideError as e:
+            raise ResolveError(str(e), element) from None
+        if not info.goes_with(dialects):
             raise ResolveError(f"pass '{element.name}' is not there under --dialects={dialects}", element)
         if info.upstream and info.anchor and path:
             raise ResolveError(f"pass '{element.name}' runs on {info.anchor[0]}, not on {path[-1]}", element)
@@ -150,10 +154,10 @@ def _collect(
                 "from where it does not come back",
                 element,
             )
-        steps.append(Step(info, element.options, path, _instance(element, info)))
+        steps.append(Step(info, element.options, path, _instance(element, info, passes)))
 
 
-def _instance(element: PassElement, info: PassInfo) -> Pass | None:
+def _instance(element: PassElement, info: PassInfo, passes: PassTable) -> Pass | None:
     if info.upstream:
         for key in element.options:
             if info.options is not None and key not in info.options:
@@ -164,8 +168,8 @@ def _instance(element: PassElement, info: PassInfo) -> Pass | None:
                 )
         return None
     try:
-        return load(info.name).from_text(element.options)
-    except PassOptionError as e:
+        return passes.load(info).from_text(element.options)
+    except (PassOptionError, OutsideError) as e:
         raise ResolveError(str(e), element) from None
 
 
@@ -409,16 +413,22 @@ def _holds_cute(op: Operation, plain: set[int]) -> bool:
     return False
 
 
-def steps_text(steps: Iterable[Step]) -> str:
+def steps_text(steps: Sequence[Step]) -> str:
     """The steps as command line flags, for a command that reproduces a run."""
     out: list[str] = []
     for step in steps:
         if step.path:
-            return "--pass-pipeline='builtin.module(" + ",".join(_element_text(s) for s in steps) + ")'"
+            return f"--pass-pipeline='{pipeline_of(steps)}'"
         out.append(f"--{step.name}" + (f"={options_text(step.options)}" if step.options else ""))
     return " ".join(f"'{flag}'" if " " in flag else flag for flag in out)
 
 
-def _element_text(step: Step) -> str:
-    text = str(step)
-    return text.removeprefix("builtin.module(").removesuffix(")")
+def pipeline_of(steps: Sequence[Step]) -> str:
+    """The steps as a textual pipeline; neighbours on the same ops share one nest."""
+    parts: list[str] = []
+    for path, group in groupby(steps, key=lambda s: s.path):
+        text = ",".join(str(PassElement(step.name, step.options)) for step in group)
+        for op in reversed(path):
+            text = f"{op}({text})"
+        parts.append(text)
+    return f"builtin.module({','.join(parts)})"

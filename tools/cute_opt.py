@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, StreamHandler, did_you_mean, render
+from cute_dialect.passes.outside import OutsideError
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     OptOptions,
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             status = _command(options, words, start)
         sys.stdout.flush()
-    except CommandLineError as e:
+    except (CommandLineError, OutsideError) as e:
         sys.stderr.write(f"cute-opt: error: {e}\nTry 'cute-opt --help'.\n")
         status = 1
     except Failure as e:
@@ -104,13 +105,17 @@ def _command(options: OptOptions, words: Sequence[str], start: float, later: Exi
         topic = options.value("help")
         from cute_dialect.tools.opt_help import help_text, pass_help
 
-        sys.stdout.write(pass_help(topic) if topic else help_text())
+        sys.stdout.write(pass_help(topic, options.passes) if topic else help_text(options.passes))
         return 0
     if options.flag("version") or options.flag("list-passes") or options.flag("list-pipelines"):
         from cute_dialect.tools.opt_help import passes_text, pipelines_text, versions_text
 
-        texts = {"version": versions_text, "list-passes": passes_text, "list-pipelines": pipelines_text}
-        sys.stdout.write("".join(text() for name, text in texts.items() if options.flag(name)))
+        if options.flag("version"):
+            sys.stdout.write(versions_text())
+        if options.flag("list-passes"):
+            sys.stdout.write(passes_text(options.passes))
+        if options.flag("list-pipelines"):
+            sys.stdout.write(pipelines_text())
         return 0
     ahead = None
     if later is not None and _goes_upstream(options):
@@ -181,6 +186,10 @@ class Job:
 
             self.printer = IRDumper(options)
         self.steps = self._steps()
+        if options.flag("dump-pass-pipeline"):
+            self._dump_pipeline()
+        if self.printer is not None:
+            self.printer.warn_of_absent(self.steps)
         if self.validator() is not None and not any(step.instance is not None for step in self.steps):
             raise CommandLineError("--validate checks the passes that run here: give at least one")
         self._lap("import", start)
@@ -268,6 +277,8 @@ class Job:
         name = STDIN if path == "-" else path
         try:
             if path == "-":
+                if sys.stdin.isatty():
+                    sys.stderr.write("cute-opt: reading from the terminal: give a file instead, or see --help\n")
                 data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
             else:
                 with open(path, "rb") as f:
@@ -335,7 +346,8 @@ class Job:
             except PipelineError as e:
                 raise CommandLineError(str(e)) from None
         try:
-            steps = resolve([element for element, _ in elements], self.options.value("dialects", "all"))
+            dialects = self.options.value("dialects", "all")
+            steps = resolve([element for element, _ in elements], dialects, self.options.passes)
         except ResolveError as e:
             source = next((s for s in (s for _, s in elements) if s is not None), None)
             if source is None:
@@ -346,6 +358,12 @@ class Job:
             steps = steps[:last]
         return steps
 
+    def _dump_pipeline(self) -> None:
+        """Print what runs, as mlir-opt does."""
+        from cute_dialect.pipelines.runner import pipeline_of
+
+        sys.stderr.write(f"Pass Manager with {len(self.steps)} passes:\n{pipeline_of(self.steps)}\n\n")
+
     # ------------------------------------------------------------------------------------------------------------ rest
 
     def _lap(self, name: str, since: float) -> float:
@@ -355,7 +373,7 @@ class Job:
         """Report a bug of ours: what, where the input lies, and the command that shows it again."""
         import tempfile
 
-        what = ""
+        what, origin = "", ""
         command = [word for word in self.words if word != self.options.input]
         cause: BaseException = e
         from cute_dialect.pipelines.runner import PassCrash, steps_text
@@ -366,12 +384,15 @@ class Job:
             flags = {
                 w for w in command if w.lstrip("-").startswith(("allow-unregistered-dialect", "dialects", "core-only"))
             }
+            flags |= {f"--load={name}" for name in self.options.passes.modules}
             command = [*sorted(flags), steps_text(self.steps[: e.steps])]
+            origin = self.steps[e.steps - 1].info.origin
         else:
             command = [_quote(word) for word in command]
         handle, path = tempfile.mkstemp(prefix="cute-opt-", suffix=".mlir")
         with os.fdopen(handle, "w", encoding="utf-8") as f:
             f.write(chunk.text)
+        report_to = f"the pass comes from {origin}, where this is a bug" if origin else REPORT_TO
         message = f"internal error{what}: {type(cause).__name__}: {str(cause).strip() or 'no message'}"
         notes = (
             Diagnostic(
@@ -379,7 +400,7 @@ class Job:
                 f"the input was written to {path}; to see it again: cute-opt {path} {' '.join(command)}",
                 engine.position(None),
             ),
-            Diagnostic("note", f"{REPORT_TO} (--debug shows where)", engine.position(None)),
+            Diagnostic("note", f"{report_to} (--debug shows where)", engine.position(None)),
         )
         shown(Diagnostic("error", message, engine.position(None), notes))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cute_dialect.diagnostics import did_you_mean
-from cute_dialect.tools.opt_options import GROUPS, CommandLineError
+from cute_dialect.passes.outside import PassTable
+from cute_dialect.tools.opt_options import GROUPS, ROWS, CommandLineError, Row
 
 _INTRO = """\
 usage: cute-opt [FILE|-] [options]
@@ -17,31 +17,22 @@ Reads MLIR with cute ops, runs passes on it, prints the result. One dash and two
   cute-opt k.mlir --attach-nvvm-target=chip=sm_90a opt-level=3
   cute-opt k.mlir --pass-pipeline='builtin.module(cute-fold-static,gpu.module(cse))'
   cute-opt k.mlir --pipeline=base --mlir-print-ir-after-all     watch each pass
+  cute-opt k.mlir --load=./my_passes.py --count-ops       a pass of your own
   cute-opt --help cute-to-base                            what a pass does, and its options
 """
 
 
-def help_text() -> str:
+def help_text(passes: PassTable) -> str:
     """The text of ``--help``."""
-    from cute_dialect.passes.registry import PASSES
-
     out = [_INTRO]
     for group in GROUPS:
         out.append(f"{group.title}:")
         if group.title == "What to run":
             out.append(_line("--PASS[=key=value …]", "a pass (they are listed below), with its options"))
-        for row in group.rows:
-            dash = "-" if len(row.name) == 1 else "--"
-            metavar = "|".join(row.choices) or row.metavar
-            shown = {
-                "flag": "",
-                "optional": f"[={metavar}]",
-                "value": f" {metavar}" if row.name == "o" else f"={metavar}",
-            }
-            out.append(_line(f"{dash}{row.name}{shown[row.kind]}", row.help))
+        out += [_option(row) for row in group.rows]
         out.append("")
     out.append("Passes:")
-    out += [_line(f"--{row.name}", row.summary) for row in PASSES.values()]
+    out += [_line(f"--{row.name}", row.summary) for row in passes.rows()]
     out += [
         "",
         "Exit status: 0 if all went well, 1 on any error. Errors: FILE:LINE:COL: error: …, on standard error.",
@@ -50,26 +41,40 @@ def help_text() -> str:
     return "\n".join(out)
 
 
-def pass_help(name: str) -> str:
-    """What one pass does, and its options.  Raises CommandLineError if there is none of that name."""
-    from cute_dialect.passes.registry import PASSES, load
-
-    row = PASSES.get(name)
+def pass_help(name: str, passes: PassTable) -> str:
+    """What one pass does, and its options; or what an option does.  Raises CommandLineError for another name."""
+    if name in ROWS:
+        return _option(ROWS[name]) + "\n"
+    row = passes.get(name)
     if row is None:
-        raise CommandLineError(f"unknown pass '{name}'{did_you_mean(name, PASSES)}")
-    out = [f"--{row.name}: {row.summary}", ""]
+        raise CommandLineError(passes.unknown(name))
+    summary, anchor = row.summary, row.anchor
     if row.upstream:
-        out.append("Runs in upstream MLIR: what comes after it stays there.")
+        text = "Runs in upstream MLIR: what comes after it stays there."
         names = row.options
     else:
-        cls = load(name)
-        out.append(cls.help_text())
+        cls = passes.load(row)
+        text, summary, anchor = cls.help_text(), summary or cls.summary, anchor or cls.anchor
         names = cls.Options.names()
+    out = [f"--{row.name}: {summary}", "", text]
     if names:
         out += ["", "Options: " + ", ".join(names)]
-    if row.anchor:
-        out += ["", "Runs on: " + ", ".join(row.anchor)]
+    if anchor:
+        out += ["", "Runs on: " + ", ".join(anchor)]
+    if row.origin:
+        out += ["", f"Comes from: {row.origin}"]
     return "\n".join([*out, ""])
+
+
+def _option(row: Row) -> str:
+    dash = "-" if len(row.name) == 1 else "--"
+    metavar = "|".join(row.choices) or row.metavar
+    shown = {
+        "flag": "",
+        "optional": f"[={metavar}]",
+        "value": f" {metavar}" if row.name == "o" else f"={metavar}",
+    }
+    return _line(f"{dash}{row.name}{shown[row.kind]}", row.help)
 
 
 def _line(left: str, right: str) -> str:
@@ -97,11 +102,9 @@ def versions_text() -> str:
     return "\n".join([*out, ""])
 
 
-def passes_text() -> str:
+def passes_text(passes: PassTable) -> str:
     """The text of ``--list-passes``."""
-    from cute_dialect.passes.registry import PASSES
-
-    return "".join(f"{row.name:<28} {row.summary}\n" for row in PASSES.values())
+    return "".join(f"{row.name:<28} {row.summary}\n" for row in passes.rows())
 
 
 def pipelines_text() -> str:

@@ -1,16 +1,17 @@
 """The command line of ``cute-opt``: what may be given, how it is read, and the help.
 
 Passes are flags that run in the order given, so the line is read from left to right by hand; one dash and two mean the
-same, as in mlir-opt.
+same, as in mlir-opt.  ``--load`` is read first, wherever it stands: what it names brings passes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.passes.outside import OutsideError, PassTable
 
 Kind: TypeAlias = Literal["flag", "value", "optional"]
 
@@ -39,8 +40,10 @@ GROUPS: tuple[Group, ...] = (
         (
             Row("pipeline", "optional", "NAME=key=value,…", "a named pipeline; alone: nvptx"),
             Row("pass-pipeline", "value", "TEXT", "a textual pipeline, e.g. 'builtin.module(gpu.module(cse))'"),
+            Row("load", "value", "MODULE", "passes of your own: a module's name or a .py file; may be repeated"),
             Row("list-pipelines", "flag", "", "list the named pipelines and their options"),
-            Row("list-passes", "flag", "", "list the passes"),
+            Row("list-passes", "flag", "", "list the passes, those of installed packages too"),
+            Row("dump-pass-pipeline", "flag", "", "say what runs, as the text of --pass-pipeline, on standard error"),
         ),
     ),
     Group(
@@ -76,6 +79,7 @@ GROUPS: tuple[Group, ...] = (
             Row("mlir-print-ir-before-all", "flag", "", "print the IR before each pass"),
             Row("mlir-print-ir-after", "value", "PASS,…", "print the IR after these passes"),
             Row("mlir-print-ir-before", "value", "PASS,…", "print the IR before these passes"),
+            Row("mlir-print-ir-after-change", "flag", "", "print the IR after a pass only if that changed it"),
             Row("mlir-print-ir-after-failure", "flag", "", "print the IR after a pass that fails"),
             Row("mlir-print-ir-tree-dir", "value", "DIR", "print each of these into a file of DIR"),
             Row("mlir-timing", "flag", "", "say how long each step took"),
@@ -87,7 +91,7 @@ GROUPS: tuple[Group, ...] = (
     Group(
         "About",
         (
-            Row("help", "optional", "PASS", "this text, or what PASS does and its options"),
+            Row("help", "optional", "PASS", "this text, or what PASS (or an option) does"),
             Row("show-dialects", "flag", "", "list the dialects"),
             Row("version", "flag", "", "print versions"),
         ),
@@ -96,6 +100,8 @@ GROUPS: tuple[Group, ...] = (
 
 ROWS = {row.name: row for group in GROUPS for row in group.rows}
 _ALIASES = {"h": "help", "v": "version", "mlir-disable-threading": "", "verify-diagnostics=all": "verify-diagnostics"}
+_LISTS = ("mlir-print-ir-after", "mlir-print-ir-before")
+"""Options that may be repeated: their values are joined."""
 
 
 class CommandLineError(ValueError):
@@ -124,6 +130,8 @@ class OptOptions:
         self.run: list[PassFlag | PipelineFlag] = []
         self.values: dict[str, str] = {}
         self.flags: dict[str, bool] = {}
+        self.passes = PassTable()
+        """What may be run: this package's passes, those of ``--load``, those of installed packages."""
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Whether a flag is on."""
@@ -140,11 +148,45 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
     >>> parse_arguments(["k.mlir", "-cse", "--attach-nvvm-target=chip=sm_90", "opt-level=3"]).run[1].options
     'chip=sm_90 opt-level=3'
     """
-    from cute_dialect.passes.registry import PASSES
-
     out = OptOptions()
     inputs: list[str] = []
     words = list(arguments)
+    try:
+        out.passes = PassTable(list(_loads(words)), ROWS)
+        return _parse(words, out, inputs)
+    except OutsideError as e:
+        raise CommandLineError(str(e)) from None
+
+
+def _loads(words: Sequence[str]) -> Iterator[str]:
+    """The values of ``--load``."""
+    for at, word in enumerate(words):
+        if word == "--":
+            return
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and name == "load":
+            following = words[at + 1] if at + 1 < len(words) else ""
+            yield _given(ROWS["load"], value if equals else None, following)
+
+
+def _given(row: Row, value: str | None, following: str) -> str:
+    """The value of an option that needs one: after its ``=``, or else the next word.  Raises CommandLineError."""
+    found = following if value is None else value
+    if not found:
+        raise CommandLineError(f"option '{_dashed(row)}' needs a value: {row.metavar}")
+    if value is None and found.startswith("-") and found != "-":
+        raise CommandLineError(
+            f"option '{_dashed(row)}' needs a value: {row.metavar}, got '{found}' (a value that begins with a dash "
+            f"is written {_dashed(row)}={found})"
+        )
+    return found
+
+
+def _dashed(row: Row) -> str:
+    return ("-" if len(row.name) == 1 else "--") + row.name
+
+
+def _parse(words: Sequence[str], out: OptOptions, inputs: list[str]) -> OptOptions:
     only_files = False
     at = 0
     while at < len(words):
@@ -161,31 +203,38 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         if word == "--":
             only_files = True
             continue
-        name, equals, value = word.lstrip("-").partition("=")
+        bare = word.lstrip("-")
+        name, equals, value = _ALIASES.get(bare, bare).partition("=")
         name = _ALIASES.get(name, name)
         if not name:
             continue
         row = ROWS.get(name)
         if row is None:
-            if name not in PASSES:
-                raise CommandLineError(f"unknown option or pass '{word}'{_suggest(name)}")
+            if out.passes.get(name) is None:
+                known = [*out.passes.names(), *ROWS]
+                raise CommandLineError(f"unknown option or pass '{word}'{did_you_mean(name, known)}")
             out.run.append(PassFlag(name, value))
             continue
         if row.kind == "flag":
-            out.flags[name] = _boolean(name, value) if equals else True
+            on = _boolean(name, value) if equals else True
+            if out.flags.setdefault(name, on) != on:
+                raise CommandLineError(f"option '--{name}' is given as true and as false")
             continue
-        if row.kind == "value" and not equals:
-            if at == len(words):
-                raise CommandLineError(f"option '--{name}' needs a value: {row.metavar}")
-            value = words[at]
-            at += 1
-        elif name == "help" and not equals and at < len(words) and words[at].lstrip("-") in PASSES:
+        if row.kind == "value":
+            value = _given(row, value if equals else None, words[at] if at < len(words) else "")
+            at += not equals
+        elif name == "help" and not equals and at < len(words) and _is_topic(words[at], out.passes):
             value = words[at].lstrip("-")
             at += 1
         if row.choices and value not in row.choices:
             raise CommandLineError(f"option '--{name}': expected {', '.join(row.choices)}, got '{value}'")
+        before = out.values.get(name)
         if name in ("pipeline", "pass-pipeline"):
             out.run.append(PipelineFlag(name == "pipeline", value))
+        elif name in _LISTS and before is not None:
+            value = f"{before},{value}"
+        elif name != "load" and before is not None and before != value:
+            raise CommandLineError(f"option '{_dashed(row)}' is given twice: '{before}' and '{value}'")
         out.values[name] = value
     if len(inputs) > 1:
         raise CommandLineError(f"one input file at most, got {len(inputs)}: {' '.join(inputs)}")
@@ -193,9 +242,26 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
         out.input = inputs[0]
     if "pass-pipeline" in out.values and len(out.run) > 1:
         raise CommandLineError("--pass-pipeline cannot be combined with passes given as flags or with --pipeline")
-    if out.value("div") == "off":
-        out.flags["core-only"] = True
+    for name in _LISTS:
+        for part in _names(out.value(name)):
+            if out.passes.get(part) is None:
+                raise CommandLineError(f"option '--{name}': {out.passes.unknown(part)}")
+    if out.value("div"):
+        off = out.value("div") == "off"
+        if out.flags.setdefault("core-only", off) != off:
+            raise CommandLineError("--core-only and --div=on contradict each other")
     return out
+
+
+def _names(text: str) -> list[str]:
+    """The names in a list with commas."""
+    return [name for name in (part.strip() for part in text.split(",")) if name]
+
+
+def _is_topic(word: str, passes: PassTable) -> bool:
+    """Whether a word after ``--help`` is what help is wanted about: anything but a file and an option with a value."""
+    name = word.lstrip("-")
+    return name in ROWS or passes.get(name) is not None or (word == name and not word.endswith(".mlir"))
 
 
 def _boolean(name: str, value: str) -> bool:
@@ -214,13 +280,6 @@ def _continues(word: str, previous: str, out: OptOptions) -> bool:
     last = out.run[-1]
     if not last.options or not (previous.lstrip("-").startswith(last.name + "=") or previous in last.options.split()):
         return False
-    from cute_dialect.passes.registry import PASSES, option_names
-
-    names = option_names(PASSES[last.name])
+    row = out.passes.get(last.name)
+    names = out.passes.option_names(row) if row is not None else ()
     return names is None or key in names
-
-
-def _suggest(name: str) -> str:
-    from cute_dialect.passes.registry import PASSES
-
-    return did_you_mean(name, [*PASSES, *ROWS])

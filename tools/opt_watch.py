@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -29,8 +29,11 @@ class IRDumper:
         self._before = _selected(options, "before")
         self._after = _selected(options, "after")
         self._failure = options.flag("mlir-print-ir-after-failure")
-        if self._folder and self._before == () and self._after == () and not self._failure:
+        self._changed = options.flag("mlir-print-ir-after-change")
+        if (self._folder or self._changed) and self._before == () and self._after == () and not self._failure:
             self._after = None
+        self._text = ""
+        """The IR before the pass that runs, where changes are looked for."""
         self._chunk = ""
         self._number = 0
 
@@ -44,6 +47,8 @@ class IRDumper:
     def before(self, step: Step, ir: IR) -> None:
         """Called before each pass."""
         self._number += 1
+        if self._changed:
+            self._text = self._text_of(ir)
         if self._before is None or step.name in self._before:
             self._show(ir, f"{self._number:02d}-before-{step.name}", f"IR Dump Before {step.name}")
 
@@ -51,11 +56,25 @@ class IRDumper:
         """Called after each pass."""
         if not ok and (self._failure or self._after is None or step.name in self._after):
             self._show(ir, f"{self._number:02d}-{step.name}-failed", f"IR Dump After {step.name} Failed")
+        elif ok and self._changed and self._text_of(ir) == self._text:
+            return
         elif ok and (self._after is None or step.name in self._after):
             self._show(ir, f"{self._number:02d}-{step.name}", f"IR Dump After {step.name}")
 
+    def warn_of_absent(self, steps: Sequence[Step]) -> None:
+        """Say which passes are to be printed around and do not run."""
+        for name in dict.fromkeys([*(self._before or ()), *(self._after or ())]):
+            if all(step.name != name for step in steps):
+                runs = ", ".join(dict.fromkeys(step.name for step in steps)) or "nothing"
+                sys.stderr.write(
+                    f"cute-opt: warning: nothing to print around '{name}': it does not run ({runs} does)\n"
+                )
+
+    def _text_of(self, ir: IR) -> str:
+        return ir.text(generic=self._generic, debuginfo=self._debuginfo, local_scope=self._local)
+
     def _show(self, ir: IR, file: str, title: str) -> None:
-        text = ir.text(generic=self._generic, debuginfo=self._debuginfo, local_scope=self._local)
+        text = self._text_of(ir)
         if not self._folder:
             sys.stderr.write(f"// -----// {title} //----- //\n{text}\n")
             return

@@ -280,12 +280,13 @@ UNIT_TESTS = (
     "test_make_tiled_copies.py",
     "test_mma_ops.py",
     "test_ops_*.py",
+    "test_outside_passes.py",
     "test_sparse_mma.py",
     "test_tma_ops_boxes.py",
     "test_upstream_builders.py",
     "test_upstream_diagnostics.py",
 )
-"""Files of unit tests whose tests of errors count: of the algebra, of the tables of atoms, of lines of IR."""
+"""Files of unit tests whose tests of errors count: of the algebra, of tables of atoms, of passes, of lines of IR."""
 
 
 class _OnlyErrors:

@@ -8,6 +8,7 @@ import pytest
 from xdsl.ir import Operation
 
 from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
+from cute_dialect.passes.outside import PassTable
 from cute_dialect.passes.pipeline_text import (
     NestElement,
     PassElement,
@@ -85,11 +86,11 @@ class TestCommandLine:
         assert parse_arguments(["--cse", "--", "-odd.mlir"]).input == "-odd.mlir"
 
     def test_help_names_every_pass_and_pass_help_every_option(self):
-        text = help_text()
+        text = help_text(PassTable())
         assert all(f"--{name}" in text for name in PASSES)
-        assert "chip, features, opt-level" in pass_help("attach-nvvm-target")
+        assert "chip, features, opt-level" in pass_help("attach-nvvm-target", PassTable())
         with pytest.raises(CommandLineError, match="did you mean 'cse'"):
-            pass_help("csee")
+            pass_help("csee", PassTable())
 
 
 class TestPipelineText:
