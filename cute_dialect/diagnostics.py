@@ -27,6 +27,9 @@ Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
 _WORD = re.compile(r'["%@!#^]?[\w.$]+"?')
 """What is marked at a position without an end: the name of an op, of a value …"""
 
+_AROUND = 120
+"""How much of a long line is shown before what is marked; after it twice as much."""
+
 _COLORS: Mapping[str, str] = {"error": "\33[1;31m", "warning": "\33[1;35m", "remark": "\33[1;34m", "note": "\33[1;30m"}
 
 
@@ -166,8 +169,10 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, Source] | None = None, 
     source = (sources or {}).get(position.file)
     text = source.line(position.line) if source is not None and position.line else None
     if text is not None and text.strip():
-        lines.append(text)
         at = max(min(position.col - 1, len(text)), 0)
+        start = at - _AROUND if at > 2 * _AROUND else 0
+        text, at = text[start : at + 2 * _AROUND], at - start
+        lines.append(text)
         word = _WORD.match(text, at)
         end = position.end or (word.end() + 1 if word is not None else 0)
         width = max(min(end - position.col, len(text) - at), 1)
@@ -242,6 +247,23 @@ class StreamHandler:
         """Print one."""
         self._stream.write(render(diagnostic, self._sources, self._color))
         self._stream.flush()
+
+
+def limit_message(error: BaseException) -> str | None:
+    """Say which limit of this machine an input has met, if that is what an exception means; None if it is a bug.
+
+    >>> limit_message(RecursionError("maximum recursion depth exceeded"))
+    'the IR is nested too deeply'
+    """
+    if isinstance(error, RecursionError):
+        return "the IR is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "the IR needs more memory than there is"
+    if isinstance(error, ValueError) and "integer string conversion" in str(error):
+        return "the IR holds an integer of too many digits"
+    if isinstance(error, OverflowError) and "index-sized integer" in str(error):
+        return "the IR asks for more elements than memory has"
+    return None
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:

@@ -32,11 +32,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MAX_DIGITS = 600
+"""The longest number, in digits.  Python refuses to turn longer ones to text and back; 640 is the least limit that it
+can be given."""
+
 _SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
 _COMMON = re.compile(
     r"(?:\s++|//[^\n]*+)*+"
     rf"(?:(%{_SUFFIX})|([a-zA-Z_][a-zA-Z0-9_$.]*+)|([:,()\]\[<>=}}?]|->|{{(?!-#))|(!{_SUFFIX})|(\^{_SUFFIX})"
-    r'|("[^"\\\n\v\f]*+")|([0-9]++(?![.x]))|(@[a-zA-Z_][a-zA-Z0-9_$.]*+))',
+    rf'|("[^"\\\n\v\f]*+")|([0-9]{{1,{MAX_DIGITS}}}+(?![.x0-9]))|(@[a-zA-Z_][a-zA-Z0-9_$.]*+))',
     re.ASCII,
 )
 """White space and comments, then one of the tokens that files consist of.  Nothing in it backtracks."""
@@ -105,6 +109,8 @@ class QuickLexer(MLIRLexer):
             text, span = token.text, token.span
             if token.kind is MLIRTokenKind.INTEGER_LIT and not text.isascii():  # xDSL takes digits of any script
                 raise ParseError(span, f"expected digits 0 to 9 in a number, got '{text}'")
+            if token.kind is MLIRTokenKind.INTEGER_LIT and len(text) > MAX_DIGITS:
+                raise ParseError(span, f"expected a number of at most {MAX_DIGITS} digits, got {len(text)}")
             return QuickToken(token.kind, text, span.start, span.end, self.input)
         group = cast("int", found.lastindex)
         text = found[group]
@@ -235,5 +241,9 @@ class QuickParser(Parser):
         if number is not None:
             if not (number.text.isascii() and number.text[1:].isdigit()):
                 self.raise_error("Expected integer as SSA value tuple index", number.span)
+            if len(number.text) > MAX_DIGITS:
+                self.raise_error(
+                    f"expected a number of at most {MAX_DIGITS} digits, got {len(number.text) - 1}", number.span
+                )
             index = int(number.text[1:])
         return QuickOperand(token, index)

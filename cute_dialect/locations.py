@@ -25,13 +25,13 @@ from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cute_dialect.lexing import QuickParser
+from cute_dialect.aliases import AliasReader
 
 _PLACEHOLDER = "\0alias "
 """How the name of a placeholder begins; no text can hold it."""
 
 
-class LocationReader(QuickParser):
+class LocationReader(AliasReader):
     """What xDSL's parser lacks of locations."""
 
     waiting: dict[str, Span]
@@ -67,24 +67,39 @@ class LocationReader(QuickParser):
                 self.raise_error(f"undefined symbol alias '{name}'", span)
             if not isa(self.attribute_aliases[name], LocationAttr):
                 self.raise_error(f"expected a location, got the alias '{name}' of something else", span)
+        resolved: dict[str, LocationAttr | None] = {}
         for inner in op.walk():
-            inner.location = self._known(inner.location)
+            inner.location = self._known(inner.location, resolved)
             for region in inner.regions:
                 for block in region.blocks:
                     for argument in block.args:
-                        argument.location = self._known(argument.location)
+                        argument.location = self._known(argument.location, resolved)
 
-    def _known(self, location: Attribute) -> LocationAttr:
-        """A location with placeholders replaced."""
+    def _known(self, location: Attribute, resolved: dict[str, LocationAttr | None]) -> LocationAttr:
+        """A location with placeholders replaced; ``resolved`` keeps what each stands for, None while that is made."""
         if isinstance(location, NameLoc):
             if location.desc.data.startswith(_PLACEHOLDER):
-                return self._known(self.attribute_aliases[location.desc.data.removeprefix(_PLACEHOLDER)])
+                return self._named(location.desc.data.removeprefix(_PLACEHOLDER), resolved)
             inner = location.location
-            return location if isinstance(inner, NoneAttr) else NameLoc(location.desc, self._known(inner))
+            return location if isinstance(inner, NoneAttr) else NameLoc(location.desc, self._known(inner, resolved))
         if isinstance(location, CallSiteLoc):
-            return CallSiteLoc(self._known(location.callee), self._known(location.caller))
+            return CallSiteLoc(self._known(location.callee, resolved), self._known(location.caller, resolved))
         if isinstance(location, FusedLoc):
             parts = cast("ArrayAttr[Attribute]", location.locations)
-            return FusedLoc(tuple(self._known(part) for part in parts), location.metadata)
-        assert isa(location, LocationAttr)
-        return location
+            return FusedLoc(tuple(self._known(part, resolved) for part in parts), location.metadata)
+        return cast("LocationAttr", location)
+
+    def _named(self, name: str, resolved: dict[str, LocationAttr | None]) -> LocationAttr:
+        """The location that an alias stands for, which was used before it was defined.  Raises ParseError."""
+        span = self.waiting[name]
+        if name not in resolved:
+            resolved[name] = None
+            before = self.expanded
+            resolved[name] = self._known(self.attribute_aliases[name], resolved)
+            self.alias_sizes[name] += self.expanded - before
+            self.expanded = before
+        found = resolved[name]
+        if found is None:
+            self.raise_error(f"the alias '{name}' stands for itself", span)
+        self.use_alias(name, span)
+        return found

@@ -44,7 +44,7 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
+from cute_dialect.diagnostics import DiagnosticEngine, Source, did_you_mean, limit_message
 from cute_dialect.lexing import QuickLexer, QuickToken
 from cute_dialect.locations import LocationReader
 from cute_dialect.making import make_op
@@ -95,6 +95,8 @@ class LocatedParser(LocationReader):
         self._core_only = core_only
         self._first_use: dict[str, Span] = {}
         self.waiting = {}
+        self.alias_sizes = {}
+        self.expanded = 0
         self._known_bodies: dict[tuple[str, bool, str], Attribute] = {}
         self._known_scalars: dict[str, TypeAttribute] = {}
         self._numbers: dict[int, IntAttr] = {}
@@ -448,8 +450,10 @@ def parse_module(ctx: Context, source: Source, engine: DiagnosticEngine, *, core
 
     The verifier is not run (see :func:`cute_dialect.verifier.verify`).
     """
+    parser = None
     try:
-        return LocatedParser(ctx, source, core_only=core_only).parse_module()
+        parser = LocatedParser(ctx, source, core_only=core_only)
+        return parser.parse_module()
     except ParseError as e:
         notes = []
         if isinstance(e, MultipleSpansParseError):
@@ -458,6 +462,9 @@ def parse_module(ctx: Context, source: Source, engine: DiagnosticEngine, *, core
                 for span, message in e.refs
             ]
         engine.error(one_line(e.msg), source.position(e.span.start, e.span.end), notes)
-    except RecursionError:
-        engine.error("the IR is nested too deeply to be parsed", Position(source.name))
+    except Exception as e:
+        message = limit_message(e)
+        if message is None:
+            raise
+        engine.error(f"{message}, while parsing", source.position(parser.pos if parser is not None else 0))
     return None

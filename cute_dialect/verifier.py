@@ -17,7 +17,7 @@ from xdsl.irdl.operations import irdl_op_verify_regions
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, op_summary
+from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, limit_message, op_summary
 from cute_dialect.parsing import one_line, op_name
 
 
@@ -86,7 +86,13 @@ def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, kn
     does not show it any more.  ``known`` is shared by verifications of the same module after each pass.
     """
     before = engine.errors
-    _Verifier(engine, show_op, known or Known()).op(op)
+    try:
+        _Verifier(engine, show_op, known or Known()).op(op)
+    except Exception as e:
+        message = limit_message(e)
+        if message is None:
+            raise
+        engine.error(f"{message}, while verifying", op)
     return engine.errors == before
 
 

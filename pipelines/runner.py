@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean
+from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean, limit_message
 from cute_dialect.parsing import one_line, op_name
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionError, anchored, run_pass
 from cute_dialect.passes.outside import OutsideError, PassTable
@@ -230,10 +230,12 @@ class Runner:
                 # Upstream verifies what it is handed, all of it: no need to do so here too.
                 handed_next = ir.module is not None and following is not None and following.instance is None
                 ok = ok and self._check(ir, step, verified=same or handed_next)
-            except (MemoryError, KeyboardInterrupt):
-                raise
             except Exception as e:
-                raise PassCrash(step.name, number) from e
+                message = limit_message(e)
+                if message is None:
+                    raise PassCrash(step.name, number) from e
+                self._engine.error(f"{message}, in pass '{step.name}'", ir.module)
+                ok, middle = False, perf_counter()
             end = perf_counter()
             seconds = middle - start - (self.hand_over_seconds if ir.upstream is not None and not handed else 0.0)
             for observer in self._observers:

@@ -15,7 +15,16 @@ from contextlib import ExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, StreamHandler, did_you_mean, render
+from cute_dialect.diagnostics import (
+    Diagnostic,
+    DiagnosticEngine,
+    Position,
+    Source,
+    StreamHandler,
+    did_you_mean,
+    limit_message,
+    render,
+)
 from cute_dialect.passes.outside import OutsideError
 from cute_dialect.tools.opt_options import (
     CommandLineError,
@@ -238,8 +247,12 @@ class Job:
         except Exception as e:
             if self.debug:
                 raise
-            self._internal_error(e, chunk, engine, shown)
-            return None
+            message = limit_message(e)
+            if message is None:
+                self._internal_error(e, chunk, engine, shown)
+                return None
+            engine.error(f"{message}, while printing", source.position(0))
+            result = None
         if not expecting:
             return result
         from cute_dialect.tools.verify_diagnostics import compare

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.tools.run_report import Report, Result
 
+from cute_dialect.diagnostics import limit_message
 from cute_dialect.tools.quick_start import leave
 from cute_dialect.tools.run_call import Call, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_errors import RunError
@@ -146,12 +147,13 @@ def user_message(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, UpstreamError) and error.line:
         return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
-    known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError, MemoryError)
+    known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError)
     if isinstance(error, known):
         return f"cute-run: error: {error}"
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
         return f"cute-run: error: {error}"
-    return None
+    message = limit_message(error)
+    return f"cute-run: error: {message}" if message is not None else None
 
 
 # ---------------------------------------------------------------------------------------------------------- the run

@@ -159,8 +159,8 @@ def evaluate_arith(op: Operation, name: str, operands: Sequence[Value]) -> Value
     """The result of an op of ``arith`` or ``math`` on integers.  Raises Undefined or Unsupported."""
     t = op.results[0].type
     if name == "constant":
-        value = op.properties["value"]
-        return wrap(value.value.data, width_of_type(t))  # pyright: ignore
+        width = width_of_type(t)
+        return wrap(op.properties["value"].value.data, width)  # pyright: ignore
     if name == "select":
         return operands[1] if decided(operands[0]) else operands[2]
     width = width_of_type(op.operands[0].type)

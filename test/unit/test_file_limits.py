@@ -1,0 +1,281 @@
+"""Files that ask for more than there is: long numbers, aliases that double, nesting, dense constants without end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.diagnostics import Diagnostic, Position, Source, render
+from cute_dialect.tools.cute_opt import main
+
+Told = Callable[..., str]
+
+
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    """The first line of what ``cute-opt`` says of a text it must refuse."""
+
+    def run(text: str | bytes, *options: str) -> str:
+        path = tmp_path / "in.mlir"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        assert main([str(path), *options]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        return err.split("\n", 1)[0].removeprefix(f"{tmp_path}/")
+
+    return run
+
+
+@pytest.fixture
+def accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What ``cute-opt`` makes of a text it must accept."""
+
+    def run(text: str | bytes, *options: str) -> str:
+        path = tmp_path / "in.mlir"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        status = main([str(path), *options])
+        out, err = capsys.readouterr()
+        assert (status, err) == (0, "")
+        return out
+
+    return run
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("func.func private @f() attributes {a = #}", "1:40"),
+        ("func.func private @f(i32, tensor<#xi32>)", "1:34"),
+        ("func.func private @f(vector<4x#xi32>)", "1:31"),
+        ("func.func private @f(memref<4xi32, #>)", "1:36"),
+        ("func.func private @f(memref<4xi32, strided<[#]>>)", "1:45"),
+        ("func.func private @f(!llvm.ptr<#>)", "1:32"),
+        ("func.func private @f(!llvm.array<# x i8>)", "1:34"),
+        ('func.func private @f() loc("f":#:1)', "1:32"),
+        ('func.func private @f() loc("f":1:#)', "1:34"),
+        ('%a:# = "x.y"() : () -> i32', "1:4"),
+        ("func.func private @f() attributes {a = affine_map<(d) -> (d + #)>}", "1:63"),
+        ("func.func private @f() attributes {a = array<i64: #>}", "1:51"),
+        ("func.func private @f() attributes {a = dense<#> : vector<4xi8>}", "1:46"),
+        ("func.func @f(%a: i32) {\n  %b = arith.addi %a#, %a : i32\n  return\n}", None),
+    ],
+)
+def test_a_long_number_is_told_at_its_place(text: str, place: str | None, told: Told) -> None:
+    if place is None:
+        said = told(text.replace("#", "#" + LONG))
+        assert said == "in.mlir:2:21: error: expected a number of at most 600 digits, got 5000"
+    else:
+        assert (
+            told(text.replace("#", LONG))
+            == f"in.mlir:{place}: error: expected a number of at most 600 digits, got 5000"
+        )
+
+
+def test_a_hexadecimal_number_may_not_be_longer_either(told: Told) -> None:
+    text = f"func.func private @f() attributes {{a = 0x{'f' * 5000} : i60000}}"
+    assert told(text) == "in.mlir:1:40: error: expected a number of at most 600 digits, got 5002"
+
+
+def test_numbers_of_600_digits_pass_whatever_reads_and_prints_them(accepted: Callable[..., str]) -> None:
+    number = "8" * 600
+    text = f"func.func private @f() attributes {{a = {number} : i3000}}\n"
+    assert number in accepted(text, "--verify-roundtrip", "--mlir-print-op-generic", "--mlir-print-debuginfo")
+
+
+def test_long_numbers_in_options_are_told(told: Told) -> None:
+    text = "func.func private @f()"
+    assert told(text, f"--validate=samples={LONG}", "--cse").startswith(
+        "cute-opt: error: option '--validate': expected "
+    )
+    assert told(text, f"--cute-to-base=index-bits={LONG}").startswith("cute-opt: error: ")
+    assert told(text, f"--pass-pipeline=builtin.module(cute-to-base{{index-bits={LONG}}})").startswith(
+        "<--pass-pipeline>:1:16: error: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "pattern", "use"),
+    [
+        ("!a0 = i32", "!a{0} = tuple<!a{1}, !a{1}>", "func.func private @f(!a40)"),
+        ("!a0 = i32", "!a{0} = (!a{1}) -> !a{1}", "func.func private @f(!a40)"),
+        ("!a0 = i32", "!a{0} = !llvm.struct<(!a{1}, !a{1})>", "func.func private @f(!a40)"),
+        ("#a0 = 1", "#a{0} = [#a{1}, #a{1}]", "func.func private @f() attributes {a = #a40}"),
+        ("#a0 = 1", "#a{0} = {{x = #a{1}, y = #a{1}}}", "func.func private @f() attributes {a = #a40}"),
+        ('#a0 = loc("f":1:1)', "#a{0} = loc(callsite(#a{1} at #a{1}))", "func.func private @f() loc(#a40)"),
+        ('#a0 = loc("f":1:1)', "#a{0} = loc(fused[#a{1}, #a{1}])", "func.func private @f() loc(#a40)"),
+    ],
+)
+@pytest.mark.parametrize("forward", [True, False])
+def test_aliases_that_double_are_refused(first: str, pattern: str, use: str, forward: bool, told: Told) -> None:
+    lines = [first, *(pattern.format(i, i - 1) for i in range(1, 41))]
+    text = "\n".join([*lines, use] if forward else [use, *reversed(lines)])
+    if not forward and "loc" not in first:
+        assert "undefined symbol alias" in told(text)
+    else:
+        said = told(text, "--mlir-print-debuginfo")
+        assert "error: expected aliases and dense constants that stand for at most 42" in said
+        assert "characters and elements in a file of this length, got " in said
+
+
+def test_what_an_alias_stands_for_is_told_in_full(told: Told) -> None:
+    lines = ["!a0 = i32", *(f"!a{i} = tuple<!a{i - 1}, !a{i - 1}>" for i in range(1, 41))]
+    assert told("\n".join(lines)) == (
+        "in.mlir:18:14: error: expected aliases and dense constants that stand for at most 4257024 characters and "
+        "elements in a file of this length, got 6291387 with the alias '!a16' of 2097383"
+    )
+
+
+def test_a_location_that_stands_for_itself_is_refused(told: Told) -> None:
+    text = "func.func private @f() loc(#a)\n#a = loc(callsite(#b at unknown))\n#b = loc(callsite(#a at unknown))\n"
+    assert told(text) == "in.mlir:2:19: error: the alias '#b' stands for itself"
+
+
+def test_aliases_as_they_are_used_are_accepted(accepted: Callable[..., str]) -> None:
+    members = ", ".join(["f32"] * 128)
+    text = f"!s = !llvm.struct<({members})>\nfunc.func @f(%a: !s) {{\n"
+    text += "  %b = llvm.extractvalue %a[3] : !s\n" * 1 + "".join(
+        f"  %c{i} = llvm.insertvalue %b, %a[{i % 128}] : !s\n" for i in range(2000)
+    )
+    assert accepted(text + "  return\n}\n").count("insertvalue") == 2000
+    chain = "".join(f"#a{i} = loc(callsite(#a{i + 1} at unknown))\n" for i in range(100))
+    assert accepted("func.func private @f() loc(#a0)\n" + chain + '#a100 = loc("g":1:1)\n', "--mlir-print-debuginfo")
+
+
+@pytest.mark.parametrize(
+    ("constant", "said"),
+    [
+        (
+            "dense<0> : tensor<2147483648xi32>",
+            "1:49: error: expected aliases and dense constants that stand for at most ",
+        ),
+        ("dense<1.0> : vector<65536x65536xf32>", "1:51: error: expected aliases and dense constants that stand for "),
+        (
+            'dense<"0x00000000"> : tensor<9999999999999999999999xf32>',
+            "1:60: error: expected aliases and dense constants ",
+        ),
+        (
+            "dense<0> : vector<4xi128>",
+            "1:43: error: expected elements that fit their type, of at most 64 bits, in a dense",
+        ),
+        (
+            "dense<1.0e30> : vector<4xf16>",
+            "1:43: error: expected elements that fit their type, of at most 64 bits, in a",
+        ),
+        ("0xFFFFFFFFFFFF : f32", "1:38: error: hexadecimal float constant out of range for its type"),
+    ],
+)
+def test_constants_that_cannot_be_held_are_told(constant: str, said: str, told: Told) -> None:
+    assert told(f"func.func @f() {{ %c = arith.constant {constant}\n  return }}").startswith(f"in.mlir:{said}")
+
+
+def test_how_many_elements_a_constant_has_is_told(told: Told) -> None:
+    assert told("func.func @f() { %c = arith.constant dense<0> : tensor<2147483648xi32>\n  return }") == (
+        "in.mlir:1:49: error: expected aliases and dense constants that stand for at most 4199488 characters and "
+        "elements in a file of this length, got 2147483648 with a dense constant of 2147483648"
+    )
+
+
+NESTED = {
+    "tuples": "func.func private @f({})".format("tuple<" * 10_000 + "i32" + ">" * 10_000),
+    "structs": "func.func private @f({})".format("!llvm.struct<(" * 10_000 + "i32" + ")>" * 10_000),
+    "arrays": "func.func private @f() attributes {{a = {}}}".format("[" * 10_000 + "]" * 10_000),
+    "dictionaries": "func.func private @f() attributes {{a = {}}}".format("{a = " * 10_000 + "1" + "}" * 10_000),
+    "modules": "module {\n" * 10_000 + "}\n" * 10_000,
+    "generic": '"builtin.module"() ({\n' * 10_000 + "}) : () -> ()\n" * 10_000,
+    "branches": "func.func @f(%a: i1) {\n" + "scf.if %a {\n" * 10_000 + "}\n" * 10_000 + "return }",
+    "locations": "func.func private @f() loc({})".format("fused[" * 10_000 + "unknown" + "]" * 10_000),
+    "maps": "func.func private @f() attributes {{a = affine_map<(d) -> ({})>}}".format(
+        "(" * 10_000 + "d" + ")" * 10_000
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_what_is_nested_deep_is_told_where_that_becomes_too_much(kind: str, told: Told) -> None:
+    said = told(NESTED[kind])
+    assert said.startswith("in.mlir:") and said.endswith(": error: the IR is nested too deeply, while parsing")
+    assert said != "in.mlir: error: the IR is nested too deeply, while parsing"
+
+
+def test_layouts_nested_deep_are_told(told: Told) -> None:
+    deep = "(" * 10_000 + "4" + ")" * 10_000
+    assert told(f'func.func private @f(!cute.int_tuple<"{deep}">)').endswith(
+        "expected at most 64 nested tuples at offset 64"
+    )
+
+
+@pytest.mark.parametrize("options", [(), ("--mlir-print-debuginfo",), ("--cse",), ("--verify-roundtrip",)])
+def test_locations_200_deep_are_read_and_printed(options: tuple[str, ...], accepted: Callable[..., str]) -> None:
+    nested = "callsite(" * 200 + '"f":1:1' + ' at "g":2:2)' * 200
+    printed = accepted(f"func.func private @f() loc({nested})\n", *options)
+    assert printed.count("callsite(") == (200 if options == ("--mlir-print-debuginfo",) else 0)
+
+
+@pytest.mark.parametrize(
+    "option", ["--mlir-print-op-generic", "--verify-roundtrip", "--cse", "--canonicalize", "--cute-to-base"]
+)
+def test_what_is_too_deep_for_a_later_step_is_told_there(option: str, told: Told) -> None:
+    aliases = "!a0 = i32\n" + "".join(f"!a{i} = tuple<!a{i - 1}>\n" for i in range(1, 601))
+    said = told(aliases + "func.func private @f(!a600)\n", option)
+    assert said.startswith("in.mlir") and "error: the IR is nested too deeply, " in said
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"func.func private @f() \xff\n", "in.mlir:1:24: error: the input is not UTF-8: byte 0xff"),
+        ("func.func private @f()".encode("utf-16"), "in.mlir:1:1: error: the input is not UTF-8: byte 0xff"),
+        (b"func.func private @f()\n\0\n", "in.mlir:2:1: error: Unexpected character: \0"),
+    ],
+)
+def test_what_is_no_text_is_refused_at_its_place(data: bytes, said: str, told: Told) -> None:
+    assert told(data) == said
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"\n\n\n",
+        b"// nothing",
+        b"func.func private @f()",
+        b"func.func private @f()\r\n// a comment\r\nfunc.func private @g()\r\n",
+        b"func.func private @f() " * 2000,
+        b"// -----\n" * 2000,
+    ],
+)
+@pytest.mark.parametrize(
+    "options", [(), ("--split-input-file",), ("--cse", "--split-input-file", "--mlir-timing=false")]
+)
+def test_files_that_are_odd_but_right_are_accepted(
+    data: bytes, options: tuple[str, ...], accepted: Callable[..., str]
+) -> None:
+    if data.count(b"@f") > 1 and b"\n" not in data:
+        data = b"".join(b"func.func private @f%d() " % i for i in range(2000))
+    accepted(data, *options)
+
+
+def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
+    text = "x" * 100_000 + " =" + "y" * 100_000
+    shown = render(Diagnostic("error", "no", Position("f", 1, 100_002)), {"f": Source("f", text)})
+    first, line, mark, end = shown.split("\n")
+    assert (first, end) == ("f:1:100002: error: no", "")
+    assert line == "x" * 119 + " =" + "y" * 239
+    assert mark == " " * 120 + "^"
+
+
+@pytest.mark.parametrize("constant", ["dense<[1, 2, 3, 4]> : vector<4xi32>", "1.5 : f32", "dense<1.5> : vector<4xf16>"])
+def test_validation_says_that_it_knows_no_such_constant(
+    constant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.mlir"
+    kind = constant.rpartition(" : ")[2]
+    path.write_text(f"func.func @f() -> {kind} {{\n  %c = arith.constant {constant}\n  return %c : {kind}\n}}\n")
+    assert main([str(path), "--validate", "--cse"]) == 0
+    assert capsys.readouterr().err.split("\n")[0] == (f"{path}:1:1: remark: @f is not validated: values of type {kind}")
