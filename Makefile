@@ -62,6 +62,7 @@ gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 slow: $(VENV)/.test  ## millions of random cases against independent oracles, fuzzing
 	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000
 	$(BIN)/python test/oracle/file_fuzz.py --count 1000000
+	$(BIN)/python test/oracle/artifact_fuzz.py --count 100000
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md
 	$(BIN)/python -m cute_dialect.tools.gen_docs

@@ -1,4 +1,4 @@
-"""A compiled module as one object, and as a folder.
+"""A compiled module as one object, and as a folder of files.
 
 The folder holds what a person wants to read and what the launcher needs::
 
@@ -8,17 +8,33 @@ The folder holds what a person wants to read and what the launcher needs::
     01-input.mlir …          the IR after each stage, if the stages were kept
 
 A folder is written under a temporary name and renamed, so a reader never sees half of one.  No pickle: JSON and bytes.
+What is read may come from anywhere: each field is checked (:mod:`~cute_dialect.pipelines.manifest_schema`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
 from cute_dialect.pipelines.manifest import FORMAT, Manifest
 
-__all__ = ["Artifact", "ArtifactError", "CodeObject", "Stage", "load_artifact", "save_artifact"]
+__all__ = [
+    "Artifact",
+    "ArtifactError",
+    "CodeObject",
+    "Stage",
+    "artifact_files",
+    "load_artifact",
+    "read_artifact",
+    "save_artifact",
+]
+
+_MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 64 << 20
+"""Bytes of the largest manifest that is read."""
 
 
 class ArtifactError(Exception):
@@ -60,115 +76,192 @@ class Artifact(NamedTuple):
 def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
     """Write ``artifact`` to ``folder`` (replaced if it holds one already) and give its path.
 
-    Raises :class:`ArtifactError` when the folder exists and is something else.
+    Raises :class:`ArtifactError` when the folder exists and is, or also holds, something else.
     """
     import shutil
     import tempfile
 
     target = os.path.abspath(str(os.fspath(folder)))
-    if os.path.isdir(target) and os.listdir(target) and not os.path.exists(os.path.join(target, "manifest.json")):
-        raise ArtifactError(f"{target} exists and holds no compiled module; it is left alone: choose another folder")
-    if os.path.exists(target) and not os.path.isdir(target):
-        raise ArtifactError(f"{target} exists and is not a folder")
-    parent = os.path.dirname(target)
     try:
+        _check_replaceable(target)
+        parent = os.path.dirname(target)
         os.makedirs(parent, exist_ok=True)
         fresh = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=parent)
     except OSError as e:
-        raise ArtifactError(f"cannot write to {parent}: {e.strerror}") from e
+        raise ArtifactError(f"cannot write {target}: {e.strerror}; choose another folder") from e
     try:
-        _write(artifact, fresh)
+        for name, data in artifact_files(artifact).items():
+            with open(os.path.join(fresh, name), "wb") as f:
+                f.write(data)
         os.chmod(fresh, 0o755)
         if os.path.isdir(target):
             old = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-old-", dir=parent)
             os.rename(target, os.path.join(old, "x"))
-            os.rename(fresh, target)
-            shutil.rmtree(old, ignore_errors=True)
+            try:
+                os.rename(fresh, target)
+            except OSError:
+                os.rename(os.path.join(old, "x"), target)
+                raise
+            finally:
+                shutil.rmtree(old, ignore_errors=True)
         else:
             os.rename(fresh, target)
     except OSError as e:
-        raise ArtifactError(f"cannot write {target}: {e.strerror}") from e
+        raise ArtifactError(
+            f"cannot write {target}: {e.strerror}; make room or choose another folder, nothing half-written is left"
+        ) from e
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return target
 
 
-def _write(artifact: Artifact, folder: str) -> None:
+def _check_replaceable(target: str) -> None:
+    """Raises :class:`ArtifactError` unless nothing is at ``target``, an empty folder, or a compiled module alone."""
+    if not os.path.lexists(target):
+        return
+    if not os.path.isdir(target):
+        raise ArtifactError(f"{target} exists and is not a folder")
+    there = set(os.listdir(target))
+    if not there:
+        return
+    try:
+        with open(os.path.join(target, _MANIFEST), "rb") as f:
+            document = json.loads(f.read(_LARGEST_MANIFEST))
+        known = {_MANIFEST, *document["files"]} if "kernels" in document else None
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        known = None
+    if known is None:
+        raise ArtifactError(f"{target} exists and holds no compiled module; it is left alone: choose another folder")
+    if there - known:
+        others = ", ".join(sorted(there - known)[:3])
+        raise ArtifactError(
+            f"{target} also holds what is no part of the compiled module there ({others}); it is left alone: choose "
+            "another folder"
+        )
+
+
+def artifact_files(artifact: Artifact) -> dict[str, bytes]:
+    """The files of a compiled module, by name: what :func:`read_artifact` reads."""
     import hashlib
 
-    files: dict[str, str] = {}
-
-    def put(name: str, data: bytes) -> None:
-        with open(os.path.join(folder, name), "wb") as f:
-            f.write(data)
-        files[name] = hashlib.sha256(data).hexdigest()
-
+    out: dict[str, bytes] = {}
     code: list[dict[str, object]] = []
-    for c in artifact.code:
-        stem = "kernel" if len(artifact.code) == 1 else f"kernel.{c.module}"
+    for i, c in enumerate(artifact.code):
+        alone = len(artifact.code) == 1
+        # A symbol may hold any character and be of any length.
+        label = c.module if re.fullmatch(r"[A-Za-z0-9_$-]{1,100}", c.module) else str(i)
+        stem = "kernel" if alone else f"kernel.{label}"
         entry: dict[str, object] = {"module": c.module, "ptx": f"{stem}.ptx", "cubin": None, "ptxas": c.ptxas}
-        put(f"{stem}.ptx", c.ptx.encode())
+        out[f"{stem}.ptx"] = c.ptx.encode()
         if c.cubin is not None:
             entry["cubin"] = f"{stem}.cubin"
-            put(f"{stem}.cubin", c.cubin)
+            out[f"{stem}.cubin"] = c.cubin
         if c.report:
-            put("ptxas.txt" if len(artifact.code) == 1 else f"ptxas.{c.module}.txt", c.report.encode())
+            entry["report"] = "ptxas.txt" if alone else f"ptxas.{label}.txt"
+            out[str(entry["report"])] = c.report.encode()
         code.append(entry)
     stages = [f"{i:02d}-{s.name}.mlir" for i, s in enumerate(artifact.stages, 1)]
-    for name, stage in zip(stages, artifact.stages):
-        put(name, stage.text.encode())
+    out.update({name: stage.text.encode() for name, stage in zip(stages, artifact.stages)})
+    files = {name: hashlib.sha256(data).hexdigest() for name, data in out.items()}
     document = {**artifact.manifest, "code": code, "stages": stages, "files": files}
-    with open(os.path.join(folder, "manifest.json"), "w", encoding="utf-8") as f:
-        json.dump(document, f, indent=1)
-        f.write("\n")
+    return {**out, _MANIFEST: (json.dumps(document, indent=1) + "\n").encode()}
 
 
 def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
-    """Read what :func:`save_artifact` wrote.  Raises :class:`ArtifactError`."""
+    """Read what :func:`save_artifact` wrote, every field checked.  Raises :class:`ArtifactError`."""
+    base = os.fspath(folder)
+
+    def get(name: str) -> bytes:
+        try:
+            return _read_file(os.path.join(base, name), _LARGEST_MANIFEST if name == _MANIFEST else None)
+        except OSError as e:
+            if name == _MANIFEST:
+                raise ArtifactError(f"{base} is no compiled module: cannot read {name} ({e.strerror})") from e
+            raise ArtifactError(f"{base}: cannot read {name} ({e.strerror})") from e
+
+    return read_artifact(base, get, check=True)
+
+
+def _read_file(path: str, most: int | None) -> bytes:
+    """The bytes of a regular file; nothing waits for a pipe."""
+    import stat
+
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(opened, "rb") as f:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "it is no file")
+        if most is not None and found.st_size > most:
+            raise OSError(0, f"expected at most {most} bytes, got {found.st_size}")
+        return f.read()
+
+
+def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False) -> Artifact:
+    """The module whose files ``get`` gives by name; ``base`` is named in messages.
+
+    ``check``: it may come from anywhere, so each field of the manifest and each file's hash is checked.
+    Raises :class:`ArtifactError`.
+    """
     import hashlib
 
-    base = os.fspath(folder)
-    path = os.path.join(base, "manifest.json")
+    path = os.path.join(base, _MANIFEST)
     try:
-        with open(path, encoding="utf-8") as f:
-            document = cast("dict[str, object]", json.load(f))
-    except OSError as e:
-        raise ArtifactError(f"{base} is no compiled module: cannot read manifest.json ({e.strerror})") from e
+        found: object = json.loads(get(_MANIFEST).decode(), object_pairs_hook=_no_twins if check else None)
+    except RecursionError:
+        raise ArtifactError(f"{path} is damaged: it is nested too deeply") from None
     except ValueError as e:
         raise ArtifactError(f"{path} is damaged: {e}") from e
+    if not isinstance(found, dict):
+        raise ArtifactError(f"{path} is damaged: expected a JSON object, got {type(found).__name__}")
+    document = cast("dict[str, object]", found)
     if document.get("format") != FORMAT:
         raise ArtifactError(
             f"{path} has format {document.get('format')!r}, this version reads format {FORMAT}: compile it again"
         )
+    if check:
+        from cute_dialect.pipelines.manifest_schema import check_document
+        from cute_dialect.pipelines.schema import SchemaError
 
-    files = cast("dict[str, str]", document.pop("files", {}))
-
-    def get(name: str) -> bytes:
-        if os.path.basename(name) != name or name not in files:
-            raise ArtifactError(f"{path} names a file it does not list: {name!r}")
         try:
-            with open(os.path.join(base, name), "rb") as f:
-                data = f.read()
-        except OSError as e:
-            raise ArtifactError(f"{base}: cannot read {name} ({e.strerror})") from e
-        if hashlib.sha256(data).hexdigest() != files[name]:
+            check_document(document)
+        except SchemaError as e:
+            raise ArtifactError(f"{path}: {e}") from None
+    files = cast("Mapping[str, str]", document.pop("files"))
+
+    def read(name: str) -> bytes:
+        data = get(name)
+        if check and hashlib.sha256(data).hexdigest() != files[name]:
             raise ArtifactError(f"{base}: {name} is not the file that was compiled (its SHA-256 differs)")
         return data
 
-    code: list[CodeObject] = []
-    for entry in cast("list[dict[str, object]]", document.pop("code")):
-        report = f"ptxas.{entry['module']}.txt" if f"ptxas.{entry['module']}.txt" in files else "ptxas.txt"
-        code.append(
-            CodeObject(
-                module=str(entry["module"]),
-                ptx=get(str(entry["ptx"])).decode(),
-                cubin=get(str(entry["cubin"])) if entry["cubin"] is not None else None,
-                ptxas=cast("dict[str, object] | None", entry["ptxas"]),
-                report=get(report).decode() if report in files else "",
-            )
+    def text(name: str) -> str:
+        try:
+            return read(name).decode()
+        except UnicodeDecodeError as e:
+            raise ArtifactError(f"{base}: {name} is not UTF-8 text (byte {e.start})") from None
+
+    code = tuple(
+        CodeObject(
+            module=str(entry["module"]),
+            ptx=text(str(entry["ptx"])),
+            cubin=read(str(entry["cubin"])) if entry["cubin"] is not None else None,
+            ptxas=cast("dict[str, object] | None", entry["ptxas"]),
+            report=text(str(entry["report"])) if "report" in entry else "",
         )
+        for entry in cast("list[dict[str, object]]", document.pop("code"))
+    )
     stages = tuple(
-        Stage(name.removesuffix(".mlir").split("-", 1)[1], get(name).decode())
+        Stage(name.removesuffix(".mlir").split("-", 1)[1], text(name))
         for name in cast("list[str]", document.pop("stages"))
     )
-    return Artifact(cast(Manifest, document), tuple(code), stages)
+    return Artifact(cast(Manifest, document), code, stages)
+
+
+def _no_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of JSON.  Raises ValueError for a name that is there twice."""
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(n for n in names if names.count(n) > 1)
+        raise ValueError(f"the field {twin!r} is there twice in one object")
+    return out

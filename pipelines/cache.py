@@ -1,33 +1,52 @@
 """The compile cache: what was compiled before is not compiled again, in this process or in another.
 
-An entry is a compiled module (the folder that :func:`~cute_dialect.pipelines.artifact.save_artifact` writes: JSON, PTX,
-cubin, a SHA-256 for each file; no pickle) under the hash of all that it depends on: the text, the pipeline and its
-options, this package's sources, xDSL, MLIR, ptxas.  Entries are written under a temporary name and renamed, so any
-number of processes may use one cache; an entry that is damaged is taken away and made again; when the cache outgrows
-its size the entries used longest ago go first.
+An entry is a compiled module (JSON, PTX, cubin as :mod:`~cute_dialect.pipelines.artifact` writes them; no pickle) under
+the hash of all that it depends on: the text, the pipeline and its options, this package's sources, xDSL, MLIR, ptxas.
+Any number of processes may use one cache, each user has entries of their own.  An entry that is damaged in any way is
+said, taken away and made again; when the cache outgrows its size the entries used longest ago go first.  Nothing is
+deleted that the cache did not make (:mod:`~cute_dialect.pipelines.entries`).
 
-    CUTE_CACHE=0             neither reads nor writes (or compile(cache=False), cute-run --no-cache)
-    CUTE_CACHE_DIR=PATH      where it lies (default: $XDG_CACHE_HOME/cute-dialect, ~/.cache/cute-dialect)
-    CUTE_CACHE_SIZE=500M     its size in bytes, with K, M or G (default: 1G)
-
-A cache that cannot be written is no error: the module is compiled as without one.
+Where it lies and how large it grows is said by the environment (:mod:`~cute_dialect.pipelines.settings`).  A cache that
+cannot be written is no error: the module is compiled as without one, and :class:`CacheWarning` says what to do.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from cute_dialect.pipelines.artifact import Artifact, ArtifactError, load_artifact, save_artifact
+from cute_dialect.pipelines import settings
+from cute_dialect.pipelines.artifact import Artifact, ArtifactError, artifact_files, read_artifact
+from cute_dialect.pipelines.entries import (
+    Damaged,
+    is_key,
+    is_leftover,
+    open_folder,
+    read_entry,
+    remove_entry,
+    remove_leftover,
+    size_of,
+    write_entry,
+)
 
-__all__ = ["Cache", "Entry", "default_cache", "key_of"]
+__all__ = ["Cache", "CacheWarning", "Entry", "default_cache", "key_of"]
 
-_LAYOUT = "v1"
+_LAYOUT = "v2"
 _DEFAULT_SIZE = 1 << 30
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SKEW = 3600.0
+"""Seconds that the clocks of machines with one cache may differ; an entry used later than that was not used then."""
+_LOST_A_RACE = (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST)
+"""Errors that say that another process has written, or cleared away, the same entry."""
+
+
+class CacheWarning(UserWarning):
+    """The compile cache cannot be used as it should be; all is compiled as without it."""
 
 
 class Entry(NamedTuple):
@@ -43,52 +62,107 @@ class Cache:
     """A cache in ``folder`` of at most ``limit`` bytes."""
 
     def __init__(self, folder: str, limit: int = _DEFAULT_SIZE):
-        self.folder = os.path.join(folder, _LAYOUT)
+        self._above = folder
+        self.folder = os.path.join(folder, f"{_LAYOUT}-{os.geteuid()}")
         self.limit = limit
+
+    @contextmanager
+    def _shard(self, name: str, *, make: bool = False) -> Generator[int]:
+        """The descriptor of the folder with the entries whose keys begin so."""
+        if make:
+            os.makedirs(self._above, 0o700, exist_ok=True)
+        with open_folder(self.folder, make=make) as root, open_folder(name, root, make=make) as shard:
+            yield shard
 
     def _path(self, key: str) -> str:
         return os.path.join(self.folder, key[:2], key)
 
     def get(self, key: str) -> Artifact | None:
-        """The module under ``key``; ``None`` if there is none, or only a damaged one, which is taken away."""
-        path = self._path(key)
-        manifest = os.path.join(path, "manifest.json")
-        if not os.path.exists(manifest):
-            return None
+        """The module under ``key``; ``None`` if there is none, or only a damaged one, which is said and taken away."""
         try:
-            found = load_artifact(path)
-        except (ArtifactError, KeyError, TypeError, ValueError):
-            _remove(path)
+            with self._shard(key[:2]) as shard:
+                try:
+                    files = read_entry(shard, key)
+                    return read_artifact(self._path(key), files.__getitem__)
+                except (Damaged, ArtifactError, KeyError) as e:
+                    with contextlib.suppress(FileNotFoundError):
+                        remove_entry(shard, key)
+                    _warn(f"{self._path(key)} is damaged: {e}; compiled again")
+        except FileNotFoundError:
             return None
-        with contextlib.suppress(OSError):  # read-only: it keeps its age
-            os.utime(manifest)
-        return found
+        except Damaged as e:
+            self._say_not_used(e)
+        except OSError as e:
+            _warn(f"cannot read {self._path(key)}: {e.strerror}; compiled again")
+        return None
+
+    def look(self, entry: Entry) -> Artifact | None:
+        """The module of an entry, as if nobody had looked; ``None`` for a damaged one."""
+        try:
+            with self._shard(entry.key[:2]) as shard:
+                return read_artifact(entry.path, read_entry(shard, entry.key, used=False).__getitem__)
+        except (Damaged, ArtifactError, KeyError, OSError):
+            return None
 
     def put(self, key: str, artifact: Artifact) -> bool:
-        """Keep a module; gives whether that was possible."""
+        """Keep a module; gives whether that was possible, and says why not."""
         try:
-            save_artifact(artifact, self._path(key))
-        except (ArtifactError, OSError):
+            with self._shard(key[:2], make=True) as shard:
+                write_entry(shard, key, artifact_files(artifact))
+        except Damaged as e:
+            self._say_not_used(e)
+            return False
+        except OSError as e:
+            if e.errno not in _LOST_A_RACE or not os.path.isdir(self._above):
+                _warn(
+                    f"cannot write to {self.folder}: {e.strerror}; nothing is kept: free space there, set "
+                    "CUTE_CACHE_DIR to a folder that can be written, or CUTE_CACHE=0"
+                )
             return False
         self.prune()
         return True
 
+    def _say_not_used(self, why: Damaged) -> None:
+        _warn(
+            f"{self.folder} (or a folder in it) is not used: {why}; see to that, set CUTE_CACHE_DIR to another folder, "
+            "or CUTE_CACHE=0"
+        )
+
     def entries(self) -> list[Entry]:
         """All entries, the one used longest ago first."""
-        return sorted(self._entries(), key=lambda e: (e.used, e.key))
+        latest = time.time() + _SKEW
+        found = [self._entry(shard, at, name) for shard, at, name in self._names() if is_key(name)]
+        return sorted(
+            [e if e.used <= latest else e._replace(used=0.0) for e in found if e is not None],
+            key=lambda e: (e.used, e.key),
+        )
 
-    def _entries(self) -> Iterator[Entry]:
-        for shard in _scan(self.folder):
-            for entry in _scan(shard.path):
-                if entry.name.startswith("."):
-                    continue
-                files = list(_scan(entry.path))
-                stats = [(f.name, s) for f in files if (s := _stat(f)) is not None]
-                used = next((s.st_mtime for name, s in stats if name == "manifest.json"), 0.0)
-                yield Entry(entry.name, entry.path, sum(s.st_size for _, s in stats), used)
+    def _entry(self, shard: str, at: int, name: str) -> Entry | None:
+        found = size_of(at, name)
+        return None if found is None else Entry(name, os.path.join(self.folder, shard, name), *found)
+
+    def _names(self) -> Iterator[tuple[str, int, str]]:
+        """Every name in a shard: the shard, its descriptor (open until the next one), the name."""
+        with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
+            for shard in sorted(os.listdir(root)):
+                if len(shard) == 2:
+                    with contextlib.suppress(OSError, Damaged), open_folder(shard, root) as at:
+                        for name in sorted(os.listdir(at)):
+                            yield shard, at, name
+
+    def _remove(self, key: str) -> bool:
+        with contextlib.suppress(OSError, Damaged), self._shard(key[:2]) as shard:
+            return remove_entry(shard, key)
+        return False
 
     def prune(self, limit: int | None = None) -> list[Entry]:
-        """Take entries away, longest unused first, until at most ``limit`` bytes are left; gives those taken."""
+        """Take entries away, longest unused first, until at most ``limit`` bytes are left; gives those taken.
+
+        What killed writers left goes too.
+        """
+        for _, at, name in self._names():
+            if is_leftover(name):
+                remove_leftover(at, name)
         limit = self.limit if limit is None else limit
         entries = self.entries()
         size = sum(e.size for e in entries)
@@ -96,42 +170,36 @@ class Cache:
         for e in entries:
             if size <= limit:
                 break
-            _remove(e.path)
-            size -= e.size
-            gone.append(e)
+            if self._remove(e.key):
+                size -= e.size
+                gone.append(e)
         return gone
 
     def clear(self) -> list[Entry]:
-        """Take all entries away, and what broken writers left; gives the entries."""
-        gone = self.entries()
-        for shard in _scan(self.folder):
-            _remove(shard.path)
+        """Take all entries away, what killed writers left, and the folders that are empty then; gives the entries."""
+        gone = self.prune(-1)
+        with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
+            for shard in os.listdir(root):
+                if len(shard) == 2:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(shard, dir_fd=root)
+            os.rmdir(self.folder)
         return gone
 
 
 def default_cache() -> Cache | None:
-    """The cache that the environment asks for; ``None`` when it is off.  Raises ValueError for a bad size."""
-    if os.environ.get("CUTE_CACHE", "1") in ("0", "off", "false", "no"):
+    """The cache that the environment asks for; ``None`` when it is off.  Raises ``SettingError`` for a bad value."""
+    if not settings.flag("CUTE_CACHE", True):
         return None
-    folder = os.environ.get("CUTE_CACHE_DIR")
-    if not folder:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        folder = os.path.join(base, "cute-dialect")
-    return Cache(folder, parse_size(os.environ.get("CUTE_CACHE_SIZE", "")))
+    size = os.environ.get("CUTE_CACHE_SIZE")
+    folder = settings.user_folder("CUTE_CACHE_DIR", "XDG_CACHE_HOME", ".cache")
+    return Cache(folder, settings.parse_size(size) if size else _DEFAULT_SIZE)
 
 
-def parse_size(text: str) -> int:
-    """Bytes from ``500M``; the empty text is the default.
+def _warn(text: str) -> None:
+    import warnings
 
-    >>> parse_size("2K"), parse_size("")
-    (2048, 1073741824)
-    """
-    if not text:
-        return _DEFAULT_SIZE
-    number, unit = (text[:-1], text[-1].upper()) if text[-1].isalpha() else (text, "")
-    if not number.isdigit() or unit not in _UNITS:
-        raise ValueError(f"CUTE_CACHE_SIZE: expected a number of bytes, with K, M or G, got '{text}'")
-    return int(number) * _UNITS[unit]
+    warnings.warn(f"compile cache: {text}", CacheWarning, stacklevel=1)
 
 
 def key_of(parts: Sequence[str]) -> str:
@@ -199,24 +267,3 @@ def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
             yield from found
     except OSError:
         return
-
-
-def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat()
-    except OSError:
-        return None
-
-
-def _remove(path: str) -> None:
-    """Take a folder away: out of sight at once, then its files."""
-    import shutil
-    import tempfile
-
-    try:
-        aside = tempfile.mkdtemp(prefix=".gone-", dir=os.path.dirname(path))
-        os.rename(path, os.path.join(aside, "x"))
-    except OSError:
-        shutil.rmtree(path, ignore_errors=True)
-        return
-    shutil.rmtree(aside, ignore_errors=True)

@@ -20,13 +20,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
-from cute_dialect.arch.tensor_map_codes import im2col_rank_of, rank_of
+from cute_dialect.arch.tensor_map_codes import (
+    ELEMENTS,
+    INTERLEAVES,
+    L2_PROMOTIONS,
+    OOB_FILLS,
+    SWIZZLES,
+    im2col_rank_of,
+    rank_of,
+)
 from cute_dialect.pipelines import abi
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 __all__ = [
+    "BINARY",
+    "CASTS",
+    "PREDICATES",
     "HostError",
     "HostOverflow",
     "Launch",
@@ -35,6 +46,7 @@ __all__ = [
     "TensorMap",
     "compile_host",
     "evaluate",
+    "map_sizes",
     "op_name",
 ]
 
@@ -97,35 +109,34 @@ class Launch(NamedTuple):
 
 # ---------------------------------------------------------------------------------------------------- compile
 
-_BINARY = {
-    f"arith.{n}"
-    for n in [
-        "addi",
-        "subi",
-        "muli",
-        "divsi",
-        "divui",
-        "remsi",
-        "remui",
-        "ceildivsi",
-        "ceildivui",
-        "floordivsi",
-        "maxsi",
-        "minsi",
-        "maxui",
-        "minui",
-        "andi",
-        "ori",
-        "xori",
-        "shli",
-        "shrsi",
-        "shrui",
-    ]
-}
-_CASTS = {f"arith.{n}" for n in ("extsi", "extui", "trunci", "index_cast", "index_castui")}
+BINARY = (
+    "addi",
+    "subi",
+    "muli",
+    "divsi",
+    "divui",
+    "remsi",
+    "remui",
+    "ceildivsi",
+    "ceildivui",
+    "floordivsi",
+    "maxsi",
+    "minsi",
+    "maxui",
+    "minui",
+    "andi",
+    "ori",
+    "xori",
+    "shli",
+    "shrsi",
+    "shrui",
+)
+"""Instructions on two integers, by their names in ``arith``."""
+CASTS = ("extsi", "extui", "trunci", "index_cast", "index_castui")
+"""Instructions that change the width of an integer."""
 _POISON = {"ub.poison", "llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero"}
 _SAME = {"builtin.unrealized_conversion_cast"}
-_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
 def op_name(op: Operation) -> str:
@@ -184,13 +195,13 @@ class _Compiler:
             if not isinstance(value, (int, float)):
                 raise self.unsupported(f"{name} of type {kind}")
             short, extra = "const", [_signed(int(value), _width(kind)) if _is_int(kind) else float(value), _width(kind)]
-        elif name in _BINARY:
+        elif name.startswith("arith.") and short in BINARY:
             extra = _width(kind)
         elif name == "arith.cmpi":
             predicate = _plain(attributes.get("predicate"))
             assert isinstance(predicate, int)
-            extra = [_PREDICATES[predicate], _width_of(op.operands[0])]
-        elif name in _CASTS:
+            extra = [PREDICATES[predicate], _width_of(op.operands[0])]
+        elif name.startswith("arith.") and short in CASTS:
             extra = [_width_of(op.operands[0]), _width(kind)]
         elif name == "math.absi":
             extra = _width(kind)
@@ -349,6 +360,12 @@ def _need(b: int) -> int:
     return b
 
 
+def _shift(b: int) -> int:
+    if not 0 <= b < 128:
+        raise HostError(f"a shift by {b} bits")
+    return b
+
+
 _SIGNED: Mapping[str, Callable[[int, int], int]] = {
     "addi": lambda a, b: a + b,
     "subi": lambda a, b: a - b,
@@ -362,8 +379,8 @@ _SIGNED: Mapping[str, Callable[[int, int], int]] = {
     "andi": lambda a, b: a & b,
     "ori": lambda a, b: a | b,
     "xori": lambda a, b: a ^ b,
-    "shli": lambda a, b: a << min(b, 64),
-    "shrsi": lambda a, b: a >> b,
+    "shli": lambda a, b: a << _shift(b),
+    "shrsi": lambda a, b: a >> _shift(b),
 }
 _UNSIGNED: Mapping[str, Callable[[int, int], int]] = {
     "divui": lambda a, b: a // _need(b),
@@ -371,7 +388,7 @@ _UNSIGNED: Mapping[str, Callable[[int, int], int]] = {
     "ceildivui": lambda a, b: -(-a // _need(b)),
     "maxui": max,
     "minui": min,
-    "shrui": lambda a, b: a >> b,
+    "shrui": lambda a, b: a >> _shift(b),
 }
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b,
@@ -388,6 +405,16 @@ _SIGN = {
     "shli": "<<",
     "divsi": "/",
 }
+
+
+_CODES: Sequence[tuple[str, Sequence[int]]] = (
+    ("element type", tuple(ELEMENTS)),
+    ("interleave", range(len(INTERLEAVES))),
+    ("swizzle", range(len(SWIZZLES))),
+    ("L2 promotion", range(len(L2_PROMOTIONS))),
+    ("out-of-bounds fill", range(len(OOB_FILLS))),
+)
+"""The driver's codes that a tensor map ends with, in order."""
 
 
 class _Evaluator:
@@ -461,13 +488,13 @@ class _Evaluator:
         return self.fit(numbers[0], target, name, numbers)
 
     def tensor_map(self, given: list[Value], rank: int) -> TensorMap:
-        pointer, (extents, strides, box, steps), codes = self.map_parts(given, (rank, rank - 1, rank, rank))
+        pointer, (extents, strides, box, steps), codes = self.map_parts(given, map_sizes("tensor_map", rank))
         element, interleave, swizzle, l2, oob = codes
         return TensorMap(pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob)
 
     def im2col_map(self, given: list[Value], rank: int) -> TensorMap:
-        sizes = (rank, rank - 1, 1, 1, rank - 2, rank - 2, rank)
-        pointer, (extents, strides, box, pixels, lower, upper, steps), codes = self.map_parts(given, sizes)
+        parts = self.map_parts(given, map_sizes("im2col_map", rank))
+        pointer, (extents, strides, box, pixels, lower, upper, steps), codes = parts
         element, interleave, swizzle, l2, oob = codes
         return TensorMap(
             pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob, pixels[0], lower, upper
@@ -482,6 +509,10 @@ class _Evaluator:
         for n in sizes:
             parts.append(tuple(numbers[:n]))
             del numbers[:n]
+        for (what, known), code in zip(_CODES, numbers):
+            if code not in known:
+                codes = ", ".join(map(str, known))
+                raise HostError(f"host function @{self.name}: expected a tensor map's {what} of {codes}, got {code}")
         return pointer, parts, numbers
 
     def number(self, value: Value) -> int:
@@ -499,6 +530,15 @@ class _Evaluator:
         raise HostOverflow(
             f"host function @{self.name}: {what} does not fit i{width}; declare the leaves it comes from as ?{{i64}}"
         )
+
+
+def map_sizes(name: str, rank: int) -> tuple[int, ...]:
+    """How many numbers each part of a tensor map of this rank has, as its instruction takes them between the pointer
+    and five codes: extents, strides, box, steps; or extents, strides, channels, pixels, lower and upper corner, steps.
+    """
+    if name == "tensor_map":
+        return rank, rank - 1, rank, rank
+    return rank, rank - 1, 1, 1, rank - 2, rank - 2, rank
 
 
 def evaluate(program: Program, arguments: Sequence[Value]) -> Launch:

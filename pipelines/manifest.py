@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp, StringAttr
     from xdsl.ir import Attribute, Operation
 
-__all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "build_manifest"]
+__all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "build_manifest", "check_manifest"]
 
 FORMAT = 1
 """Version of the manifest; a reader refuses any other."""
@@ -96,7 +96,7 @@ def build_manifest(module: ModuleOp, *, chip: str, features: str, opt_level: int
         "kernels": kernels,
         "hosts": hosts,
     }
-    _check(manifest)
+    check_manifest(manifest)
     return manifest
 
 
@@ -159,8 +159,11 @@ def _params(name: str, attributes: dict[str, Attribute], lowered: Sequence[str],
     return params
 
 
-def _check(manifest: Manifest) -> None:
-    """Host programs name kernels that exist, with as many parameters as they pass; variants are congruent."""
+def check_manifest(manifest: Manifest) -> None:
+    """Host programs name kernels that exist, with as many parameters as they pass; variants are congruent.
+
+    Raises :class:`ManifestError`.
+    """
     kernels = {k["name"]: k for k in manifest["kernels"]}
     _check_fallbacks(manifest["hosts"])
     for host in manifest["hosts"]:

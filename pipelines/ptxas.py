@@ -1,6 +1,7 @@
 """Assemble PTX with NVIDIA's ``ptxas`` and read its report.
 
-ptxas is looked for in the ``nvidia-cuda-nvcc`` wheel (``nvidia/cu13/bin/ptxas``), then in ``CUTE_PTXAS``, then on PATH.
+ptxas is the one that ``CUTE_PTXAS`` names, else that of the ``nvidia-cuda-nvcc`` wheel (``nvidia/cu13/bin/ptxas``),
+else the one on PATH.
 PTX itself needs none: the driver can assemble PTX when it loads it (with a ptxas of its own, and without a report).
 
 ptxas is run on whole programs, never with ``-c``: relocatable code loses ``setmaxnreg`` (note C7504).
@@ -11,8 +12,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+
+from cute_dialect.pipelines.settings import program
 
 __all__ = [
     "Assembled",
@@ -91,19 +95,17 @@ class Assembled:
 
 
 def find_ptxas() -> str:
-    """Path of the ptxas to use.  Raises :class:`PtxasMissing`."""
+    """Path of the ptxas to use.  Raises :class:`PtxasMissing`; ``SettingError`` for a bad ``CUTE_PTXAS``."""
     import sys
 
+    chosen = program("CUTE_PTXAS")
+    if chosen is not None:
+        return chosen
     for base in sys.path:
         for folder in ("cu14", "cu13", "cuda_nvcc"):
             path = os.path.join(base, "nvidia", folder, "bin", "ptxas")
             if os.access(path, os.X_OK):
                 return path
-    chosen = os.environ.get("CUTE_PTXAS")
-    if chosen:
-        if os.access(chosen, os.X_OK) and not os.path.isdir(chosen):
-            return chosen
-        raise PtxasMissing(f"CUTE_PTXAS says {chosen!r}, which is not a program that can be run")
     from shutil import which
 
     found = which("ptxas")
@@ -125,31 +127,42 @@ def assemble(ptx: str, chip: str = "sm_90a", *, opt_level: int = 3, extra: tuple
 
     Raises :class:`PtxasMissing` or :class:`PtxasError` (with the first lines of what ptxas says).
     """
+    path = find_ptxas()
+    try:
+        said, cubin = _run(path, ptx, chip, [f"-O{opt_level}", *extra])
+    except OSError as e:
+        if e.filename == path:
+            raise PtxasError(f"cannot run {path}: {e.strerror}; CUTE_PTXAS names another ptxas") from e
+        raise PtxasError(
+            f"cannot write the PTX to a temporary folder: {e.strerror}; make room there, or let TMPDIR name another"
+        ) from e
+    kernels, warnings = parse_report(said)
+    sizes = code_sizes(cubin)
+    kernels = tuple(replace(k, code=sizes.get(k.name, 0)) for k in kernels)
+    return Assembled(cubin, kernels, warnings, version(path))
+
+
+def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, bytes]:
+    """What ptxas says, and the cubin.  Raises :class:`PtxasError`, and ``OSError`` where it does not come to that."""
     import tempfile
 
-    path = find_ptxas()
     with tempfile.TemporaryDirectory(prefix="cute-ptxas-") as folder:
         source, image = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
         with open(source, "w", encoding="utf-8") as f:
             f.write(ptx)
-        done = subprocess.run(
-            [path, "-v", f"-arch={chip}", f"-O{opt_level}", *extra, source, "-o", image],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [path, "-v", f"-arch={chip}", *options, source, "-o", image]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         said = (done.stdout + done.stderr).replace(source, "kernel.ptx")
         if done.returncode != 0:
             errors = [line.strip() for line in said.splitlines() if re.search(r"error|fatal", line)]
             lines = errors or [line.strip() for line in said.splitlines() if line.strip()]
             more = f" (and {len(lines) - 4} more)" if len(lines) > 4 else ""
+            lines = lines or [f"it ended with {done.returncode} and said nothing"]
             raise PtxasError(f"ptxas {version(path)} for {chip}: " + "; ".join(lines[:4]) + more)
+        if not os.path.exists(image):
+            raise PtxasError(f"{path} wrote no cubin: it is no ptxas")
         with open(image, "rb") as f:
-            cubin = f.read()
-    kernels, warnings = parse_report(said)
-    sizes = code_sizes(cubin)
-    kernels = tuple(replace(k, code=sizes.get(k.name, 0)) for k in kernels)
-    return Assembled(cubin, kernels, warnings, version(path))
+            return said, f.read()
 
 
 def code_sizes(cubin: bytes) -> dict[str, int]:

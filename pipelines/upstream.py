@@ -109,9 +109,13 @@ def _emit(options: Mapping[str, str]) -> str:
         raise UpstreamError(f"emit-gpu-binary: compilation-target expected isa, bin, fatbin or llvm, got {target!r}")
     toolkit = ""
     if target in ("bin", "binary", "fatbin"):
-        from cute_dialect.pipelines.ptxas import find_ptxas
+        from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
+        from cute_dialect.pipelines.settings import SettingError
 
-        toolkit = f" toolkit={os.path.dirname(os.path.dirname(find_ptxas()))}"
+        try:
+            toolkit = f" toolkit={os.path.dirname(os.path.dirname(find_ptxas()))}"
+        except (PtxasMissing, SettingError) as e:
+            raise UpstreamError(f"emit-gpu-binary: compilation-target={target} needs a ptxas: {e}") from None
     return f"builtin.module(gpu-module-to-binary{{format={_GPU_FORMATS[target]}{toolkit}}})"
 
 

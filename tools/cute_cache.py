@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from cute_dialect.pipelines.cache import Cache, Entry, default_cache, parse_size
+from cute_dialect.pipelines.cache import Cache, Entry, default_cache
+from cute_dialect.pipelines.settings import SettingError, parse_size
 
 __all__ = ["main"]
 
@@ -39,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(argv)
     try:
         cache = default_cache()
-        limit = parse_size(options.size) if options.command == "prune" and options.size else None
-    except ValueError as e:
+        limit = parse_size(options.size, "--size") if options.command == "prune" and options.size else None
+    except SettingError as e:
         print(f"cute-cache: error: {e}", file=sys.stderr)
         return 1
     if cache is None:
@@ -59,21 +60,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _list(cache: Cache) -> None:
     entries = cache.entries()
     for e in entries:
-        used = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(e.used))
-        print(f"{used}  {_size(e.size):>9}  {_kernels(e):<30} {e.key[:16]}")
+        print(f"{_time(e.used)}  {_size(e.size):>9}  {_kernels(cache, e):<30} {e.key[:16]}")
     total = sum(e.size for e in entries)
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     print(f"{count}, {_size(total)} of {_size(cache.limit)} in {cache.folder}")
 
 
-def _kernels(entry: Entry) -> str:
-    from cute_dialect.pipelines.artifact import ArtifactError, load_artifact
-
+def _time(seconds: float) -> str:
     try:
-        manifest = load_artifact(entry.path).manifest
-    except ArtifactError:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def _kernels(cache: Cache, entry: Entry) -> str:
+    artifact = cache.look(entry)
+    if artifact is None:
         return "(damaged)"
-    return ", ".join(f"@{k['name']}" for k in manifest["kernels"]) + f" ({manifest['chip']})"
+    return ", ".join(f"@{k['name']}" for k in artifact.manifest["kernels"]) + f" ({artifact.manifest['chip']})"
 
 
 def _size(n: int) -> str:

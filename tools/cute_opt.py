@@ -26,6 +26,7 @@ from cute_dialect.diagnostics import (
     render,
 )
 from cute_dialect.passes.outside import OutsideError
+from cute_dialect.pipelines.settings import SettingError, flag
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     OptOptions,
@@ -74,8 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if as_program:
         gc.disable()  # nothing that imports make is garbage
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words or "-debug" in words or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
+    debug = "--debug" in words or "-debug" in words
     try:
+        debug = flag("CUTE_OPT_TRACEBACK", False) or debug
         options = parse_arguments(words)
         if as_program:
             with methods_made_later(), ExitStack() as later:
@@ -83,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             status = _command(options, words, start)
         sys.stdout.flush()
+    except SettingError as e:
+        sys.stderr.write(f"cute-opt: error: {e}\n")
+        status = 1
     except (CommandLineError, OutsideError) as e:
         sys.stderr.write(f"cute-opt: error: {e}\nTry 'cute-opt --help'.\n")
         status = 1
@@ -177,7 +182,7 @@ class Job:
         self.words = words
         self.ahead = ahead
         self.emit = options.value("emit", "mlir")
-        self.debug = options.flag("debug") or bool(os.environ.get("CUTE_OPT_TRACEBACK"))
+        self.debug = options.flag("debug") or flag("CUTE_OPT_TRACEBACK", False)
         self.timing: Timing | None = None
         self.printer: IRDumper | None = None
         self.size: CodeSize | None = None

@@ -140,6 +140,7 @@ def user_message(error: Exception) -> str | None:
     from cute_dialect.pipelines.artifact import ArtifactError
     from cute_dialect.pipelines.binding import LaunchError
     from cute_dialect.pipelines.driver import CudaError
+    from cute_dialect.pipelines.settings import SettingError
     from cute_dialect.pipelines.stages import CompileError
     from cute_dialect.pipelines.upstream import UpstreamError
 
@@ -147,7 +148,7 @@ def user_message(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, UpstreamError) and error.line:
         return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
-    known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError)
+    known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError, SettingError)
     if isinstance(error, known):
         return f"cute-run: error: {error}"
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):

@@ -4,7 +4,7 @@ A table is a JSON file, ``{"format": 1, "gpu": NAME, "kernels": {PROBLEM: {"kern
 kernel is written as its fields that differ from the defaults.  Tables for some GPUs come with this package
 (``tables/``); what ``cute-bench gemm --tune`` finds is in
 
-    CUTE_CONFIG_DIR=PATH     (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
+    CUTE_CONFIG_DIR          (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
 
 >>> choice = Choice(GemmConfig(cluster_m=1, deferred=False), 2)
 >>> encode(choice)
@@ -28,6 +28,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig
+from cute_dialect.pipelines.settings import user_folder
 
 __all__ = ["Choice", "Problem", "TableError", "decode", "encode", "few_rows", "save", "shipped", "table_path", "tuned"]
 
@@ -157,11 +158,7 @@ def _file_name(gpu: str) -> str:
 
 def table_path(gpu: str) -> Path:
     """Where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
-    folder = os.environ.get("CUTE_CONFIG_DIR")
-    if not folder:
-        base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-        folder = os.path.join(base, "cute-dialect")
-    return Path(folder) / "gemm" / _file_name(gpu)
+    return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / _file_name(gpu)
 
 
 def shipped_path(gpu: str) -> Path:

@@ -101,6 +101,14 @@ def test_folder_errors(tmp_path: Path) -> None:
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     with pytest.raises(ArtifactError, match="holds no compiled module; it is left alone"):
         add().save(tmp_path / "mine")
+    (tmp_path / "mine" / "manifest.json").write_text('{"name": "a web page"}')
+    with pytest.raises(ArtifactError, match="holds no compiled module; it is left alone"):
+        add().save(tmp_path / "mine")
+    both = Path(add().save(tmp_path / "both"))
+    (both / "thesis.txt").write_text("x")
+    with pytest.raises(ArtifactError, match=r"also holds what is no part of .* \(thesis\.txt\); it is left alone"):
+        add().save(both)
+    assert (both / "thesis.txt").read_text() == "x"
     folder = Path(add().save(tmp_path / "a"))
     (folder / "kernel.ptx").write_text("other")
     with pytest.raises(ArtifactError, match=r"kernel\.ptx is not the file that was compiled"):
@@ -114,7 +122,7 @@ def test_folder_errors(tmp_path: Path) -> None:
         load_artifact(folder)
     document["code"][0]["ptx"] = "../../etc/passwd"
     (folder / "manifest.json").write_text(json.dumps(document))
-    with pytest.raises(ArtifactError, match="names a file it does not list"):
+    with pytest.raises(ArtifactError, match="expected the name of a file in this folder"):
         load_artifact(folder)
 
 

@@ -8,6 +8,7 @@ import pytest
 from pipelines_support import add_module, kernel, module
 
 from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble, find_ptxas, parse_report
+from cute_dialect.pipelines.settings import SettingError
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, run_host
 
 TARGET = {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"}
@@ -209,7 +210,7 @@ def test_a_missing_ptxas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(PtxasMissing, match=r"pip install nvidia-cuda-nvcc.*CUTE_PTXAS"):
         find_ptxas()
     monkeypatch.setenv("CUTE_PTXAS", "/nowhere/ptxas")
-    with pytest.raises(PtxasMissing, match="CUTE_PTXAS says '/nowhere/ptxas'"):
+    with pytest.raises(SettingError, match="CUTE_PTXAS: expected a program, got '/nowhere/ptxas', which is not there"):
         find_ptxas()
 
 

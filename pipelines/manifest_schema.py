@@ -1,0 +1,419 @@
+"""What a manifest may hold: the fields as a table, and what they must say of each other.
+
+A manifest that was written by ``cute-bench --build`` years ago, by another program, or by nobody in particular must not
+crash a launch, or launch something else than it describes: :func:`check_document` looks at every field, and at what one
+field says of another (a parameter's size and its type, the arguments that a host program passes and those that the
+kernel takes).  The first difference is the error, by the field's path: ``kernels[0].params[2].size: expected …``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
+
+from cute_dialect.pipelines import abi, hostprog
+from cute_dialect.pipelines.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
+from cute_dialect.pipelines.schema import (
+    Check,
+    SchemaError,
+    expected,
+    integer,
+    list_of,
+    map_of,
+    nullable,
+    one_of,
+    record,
+    row,
+    text,
+)
+from cute_dialect.pipelines.signature import Param, describe
+
+__all__ = ["check_document"]
+
+_BYTES = integer(0, 1 << 31)
+_THREADS = integer(1, 1024)
+_NAME = text(r".+", "a name")
+_POWER = one_of(*(1 << i for i in range(13)))
+_FILE = text(r"(?!\.\.?$)(?!manifest\.json$)[^/\0]{1,255}", "the name of a file in this folder")
+_SHA = text(r"[0-9a-f]{64}", "a SHA-256, 64 hexadecimal digits")
+
+
+def _tree(value: object, where: str) -> None:
+    """A shape or stride: an integer, ``null``, a dynamic leaf, or a list of those."""
+    if isinstance(value, list):
+        for i, entry in enumerate(cast("list[object]", value)):
+            _tree(entry, f"{where}[{i}]")
+    elif isinstance(value, dict):
+        _LEAF(cast(object, value), where)
+    elif value is not None and type(value) is not int:
+        raise expected(where, "an integer, null, a dynamic leaf or a list", value)
+
+
+_LEAF = record({"width": one_of(8, 16, 32, 64), "div": integer(1, (1 << 63) - 1), "offset": integer(0, 4096)})
+
+_PARAM = record(
+    {
+        "kind": one_of("memref", "pointer", "scalar", "tuple", "layout", "tensormap", "opaque"),
+        "type": text(),
+        "lowered": text(),
+        "size": integer(0, 32764),  # PTX ISA, "Kernel Function Parameters": at most 32764 bytes
+        "align": _POWER,
+    },
+    {
+        "element": text(r"\w+", "an element type"),
+        "space": text(r"\w+", "a memory space"),
+        "alignment": integer(1, 1 << 30),
+        "pointer": integer(0, 4096),
+        "shape": _tree,
+        "stride": _tree,
+        "div": integer(1, (1 << 63) - 1),
+    },
+)
+
+_KERNEL = record(
+    {
+        "name": _NAME,
+        "module": _NAME,
+        "params": list_of(_PARAM),
+        "names": list_of(text()),
+        "block": nullable(row(_THREADS, _THREADS, integer(1, 64))),
+        "max_threads": _THREADS,
+        "cluster": nullable(list_of(integer(1, 16), 3)),
+        "offset_bits": one_of(32, 64),
+        "dynamic_smem": _BYTES,
+    }
+)
+
+_REGISTER = integer(0, 1 << 20)
+_REGISTERS = list_of(_REGISTER)
+_WIDTH = integer(1, 128)
+_PATH = list_of(integer(0, 4096))
+
+
+def _number(value: object, where: str) -> None:
+    if type(value) not in (int, float):
+        raise expected(where, "a number", value)
+
+
+def _anything(value: object, where: str) -> None:
+    """Looked at elsewhere."""
+
+
+_EXTRA: Mapping[str, Check] = {
+    "const": row(_number, _WIDTH),
+    "same": one_of(None),
+    "select": one_of(None),
+    "poison": text(),
+    "zero": text(),
+    "get": _PATH,
+    "set": _PATH,
+    "gep": row(integer(0, 1 << 40), nullable(integer(-(1 << 40), 1 << 40))),
+    "tensor_map": integer(1, 5),
+    "im2col_map": integer(3, 5),
+    "cmpi": row(one_of(*hostprog.PREDICATES), _WIDTH),
+    "absi": _WIDTH,
+    "assert": text(),
+    "if": row(_anything, _REGISTERS, _anything, _REGISTERS),
+    **{name: _WIDTH for name in hostprog.BINARY},
+    **{name: row(_WIDTH, _WIDTH) for name in hostprog.CASTS},
+}
+"""What an instruction of a host program has beside its operands, by its name."""
+
+_HOST = record(
+    {
+        "name": _NAME,
+        "params": list_of(_PARAM),
+        "names": list_of(text()),
+        "program": record(
+            {
+                "name": _NAME,
+                "arguments": integer(0, 4096),
+                "code": list_of(_anything),
+                "launch": record(
+                    {
+                        "kernel": _NAME,
+                        "variants": list_of(_NAME),
+                        "grid": list_of(_REGISTER, 3),
+                        "block": list_of(_REGISTER, 3),
+                        "cluster": nullable(list_of(_REGISTER, 3)),
+                        "smem": nullable(_REGISTER),
+                        "args": _REGISTERS,
+                    },
+                    {"types": list_of(text())},
+                ),
+            }
+        ),
+    },
+    {"fallback": _NAME},
+)
+
+_COUNT = integer(0, 1 << 40)
+_ASSEMBLED = record(
+    {
+        "ptxas": text(),
+        "kernels": list_of(
+            record(
+                {
+                    "name": text(),
+                    **{
+                        key: _COUNT
+                        for key in ("registers", "spill_stores", "spill_loads", "stack", "smem", "constant", "barriers")
+                    },
+                },
+                {"code": _COUNT},
+            )
+        ),
+        "warnings": list_of(text()),
+    }
+)
+
+_DOCUMENT = record(
+    {
+        "format": one_of(FORMAT),
+        "chip": text(r"sm_\d{2,3}[af]?", "sm_<number>, e.g. sm_90a"),
+        "features": text(r"[\w+,.-]*", "features like +ptx83"),
+        "opt_level": integer(0, 3),
+        "modules": list_of(_NAME),
+        "kernels": list_of(_KERNEL),
+        "hosts": list_of(_HOST),
+        "code": list_of(
+            record(
+                {"module": _NAME, "ptx": _FILE, "cubin": nullable(_FILE), "ptxas": nullable(_ASSEMBLED)},
+                {"report": _FILE},
+            )
+        ),
+        "stages": list_of(text(r"\d\d+-[^/\0]{1,200}\.mlir", "the name of a stage like 01-input.mlir")),
+        "files": map_of(_FILE, _SHA),
+    },
+    {"remarks": list_of(text())},
+)
+
+
+def check_document(document: object) -> None:
+    """Check the whole of a manifest file.  Raises :class:`SchemaError`."""
+    try:
+        _DOCUMENT(document, "")
+        manifest = cast(Manifest, document)
+        _check_names(manifest)
+        for i, kernel in enumerate(manifest["kernels"]):
+            _check_kernel(kernel, manifest, f"kernels[{i}]")
+        _check_files(cast("dict[str, object]", document))
+        for i, host in enumerate(manifest["hosts"]):
+            _check_params(host["params"], host["names"], f"hosts[{i}]")
+            launch = cast("dict[str, list[object]]", host["program"]["launch"])
+            if len(launch.get("types", launch["args"])) != len(launch["args"]):
+                count = f"a list of {len(launch['args'])}, as many as there are args"
+                raise expected(f"hosts[{i}].program.launch.types", count, launch["types"])
+        check_manifest(manifest)
+        for i, host in enumerate(manifest["hosts"]):
+            _check_program(host, manifest, f"hosts[{i}].program")
+    except ManifestError as e:
+        raise SchemaError(str(e)) from None
+    except RecursionError:
+        raise SchemaError("it is nested too deeply") from None
+
+
+def _check_names(manifest: Manifest) -> None:
+    """No name stands for two things."""
+    seen: dict[str, str] = {}
+    for key in ("kernels", "hosts"):
+        for i, entry in enumerate(manifest[key]):
+            where = f"{key}[{i}].name"
+            if entry["name"] in seen:
+                raise expected(where, f"a name of its own (it is that of {seen[entry['name']]})", entry["name"])
+            seen[entry["name"]] = where
+    for i, name in enumerate(manifest["modules"]):
+        if name in manifest["modules"][:i]:
+            raise expected(f"modules[{i}]", "a name of its own", name)
+
+
+def _check_files(document: Mapping[str, object]) -> None:
+    """Each file is listed, and used once; each kernel has code, where there is any."""
+    files = cast("dict[str, str]", document["files"])
+    modules = cast("list[str]", document["modules"])
+    code = cast("list[dict[str, str | None]]", document["code"])
+    used = [(f"code[{i}].{k}", c.get(k)) for i, c in enumerate(code) for k in ("ptx", "cubin", "report")]
+    used += [(f"stages[{i}]", name) for i, name in enumerate(cast("list[str]", document["stages"]))]
+    seen: set[str] = set()
+    for where, name in used:
+        if name is None:
+            continue
+        if name not in files or name in seen:
+            what = "a file that nothing else names" if name in seen else "one of the files"
+            raise expected(where, f"{what} ({', '.join(files) or 'there are none'})", name)
+        seen.add(name)
+    for i, c in enumerate(code):
+        if c["module"] not in modules or c["module"] in [other["module"] for other in code[:i]]:
+            raise expected(f"code[{i}].module", f"one of the modules, once each ({', '.join(modules)})", c["module"])
+    for i, kernel in enumerate(cast("list[KernelEntry]", document["kernels"])):
+        if code and kernel["module"] not in [c["module"] for c in code]:
+            raise expected(f"kernels[{i}].module", "a module with code", kernel["module"])
+
+
+def _check_kernel(kernel: KernelEntry, manifest: Manifest, where: str) -> None:
+    if kernel["module"] not in manifest["modules"]:
+        raise expected(f"{where}.module", f"one of the modules ({', '.join(manifest['modules'])})", kernel["module"])
+    block = kernel["block"]
+    if block is not None and block[0] * block[1] * block[2] > kernel["max_threads"]:
+        raise expected(f"{where}.block", f"at most max_threads ({kernel['max_threads']}) threads", block)
+    _check_params(kernel["params"], kernel["names"], where)
+
+
+def _check_params(params: Sequence[Param], names: Sequence[str], where: str) -> None:
+    """Each parameter is what its types say."""
+    if len(names) != len(params):
+        raise expected(f"{where}.names", f"a list of {len(params)}, as many as there are params", list(names))
+    for i, param in enumerate(params):
+        place = f"{where}.params[{i}]"
+        try:
+            known = describe(param["type"], param["lowered"], byval=param["kind"] == "tensormap")
+        except ValueError as e:  # an AlgebraError says so too
+            raise SchemaError(f"{place}.type: {e}") from None
+        for key in dict.fromkeys((*known, *param)):
+            if key not in param:
+                raise SchemaError(f"{place}.{key}: expected this field for {param['type']}, it is missing")
+            if key not in known:
+                raise SchemaError(f"{place}.{key}: expected no such field for {param['type']}")
+            given, wanted = cast(object, param[key]), cast(object, known[key])
+            if given != wanted:
+                raise expected(f"{place}.{key}", f"{json.dumps(wanted)} (by its type, {param['type']})", given)
+
+
+# ----------------------------------------------------------------------------------------------------- host programs
+
+_Kind: TypeAlias = "str | tuple[_Kind, ...]"
+"""What a register holds: ``integer``, ``float``, ``pointer``, ``map``, or a tuple of those."""
+
+
+def _kind_of(lowered: str, where: str) -> _Kind:
+    def kind(t: abi.Type) -> _Kind:
+        if isinstance(t, abi.Struct):
+            return tuple(kind(m) for m in t.members)
+        return "pointer" if t.name == "ptr" else "integer" if t.name[0] == "i" else "float"
+
+    try:
+        return kind(abi.parse_type(lowered))
+    except abi.AbiError as e:
+        raise SchemaError(f"{where}: {e}") from None
+
+
+def _passed(param: Param, where: str) -> _Kind:
+    return "map" if param["kind"] == "tensormap" else _kind_of(param["lowered"], where)
+
+
+def _show(kind: _Kind) -> str:
+    return kind if isinstance(kind, str) else f"({', '.join(map(_show, kind))})"
+
+
+def _check_program(host: HostEntry, manifest: Manifest, where: str) -> None:
+    """Registers are set before they are used, once each, and hold what their uses take."""
+    program = host["program"]
+    if program["arguments"] != len(host["params"]):
+        raise expected(
+            f"{where}.arguments", f"{len(host['params'])}, as many as there are params", program["arguments"]
+        )
+    registers = {i: _passed(p, where) for i, p in enumerate(host["params"])}
+    _Program(registers).code(cast("list[object]", program["code"]), f"{where}.code")
+    launch = cast("dict[str, object]", program["launch"])
+    use = _Program(registers)
+    for key in ("grid", "block", "cluster"):
+        for i, register in enumerate(cast("list[int] | None", launch[key]) or ()):
+            use.holds(register, "integer", f"{where}.launch.{key}[{i}]")
+    if launch["smem"] is not None:
+        use.holds(cast(int, launch["smem"]), "integer", f"{where}.launch.smem")
+    args = cast("list[int]", launch["args"])
+    kernel = next(k for k in manifest["kernels"] if k["name"] == launch["kernel"])
+    for i, (register, param) in enumerate(zip(args, kernel["params"])):
+        use.holds(register, _passed(param, where), f"{where}.launch.args[{i}]")
+
+
+class _Program:
+    """Follows the code of a host program: what each register holds."""
+
+    def __init__(self, registers: dict[int, _Kind]):
+        self._registers = registers
+
+    def holds(self, register: int, wanted: _Kind | None, where: str) -> _Kind:
+        """What a register holds, which must be ``wanted``, if that is said."""
+        if register not in self._registers:
+            raise expected(where, "a register that was set before", register)
+        found = self._registers[register]
+        if wanted is not None and found != wanted:
+            raise SchemaError(f"{where}: expected a register with {_show(wanted)}, {register} holds {_show(found)}")
+        return found
+
+    def _set(self, register: int, kind: _Kind, where: str) -> None:
+        if register in self._registers:
+            raise expected(where, "a register that was not set before", register)
+        self._registers[register] = kind
+
+    def code(self, code: Sequence[object], where: str) -> None:
+        """Check instructions in order."""
+        for i, instruction in enumerate(code):
+            self._instruction(instruction, f"{where}[{i}]")
+
+    def _instruction(self, instruction: object, where: str) -> None:
+        row(one_of(*_EXTRA), _anything, _REGISTERS, _anything)(instruction, where)
+        name, result, given, extra = cast("tuple[str, object, list[int], object]", instruction)
+        _EXTRA[name](extra, f"{where}[3]")
+        counts = {"const": 0, "poison": 0, "zero": 0, "select": 3, "set": 2}
+        count = counts.get(name, 2 if name in hostprog.BINARY or name == "cmpi" else 1)
+        if name == "gep":
+            count = 2 if cast("list[object]", extra)[1] is None else 1
+        elif name in ("tensor_map", "im2col_map"):
+            count = 6 + sum(hostprog.map_sizes(name, cast(int, extra)))
+        if len(given) != count:
+            raise expected(f"{where}[2]", f"a list of {count} for '{name}'", given)
+        operands = [f"{where}[2][{i}]" for i in range(count)]
+        if name == "if":
+            self._if(cast("list[int]", result), given[0], cast("list[list[object]]", extra), where)
+            return
+        if name == "assert":
+            one_of(-1)(result, f"{where}[1]")
+            self.holds(given[0], "integer", operands[0])
+            return
+        _REGISTER(result, f"{where}[1]")
+        kind: _Kind = "integer"
+        if name == "const":
+            kind = "float" if isinstance(cast("list[object]", extra)[0], float) else "integer"
+        elif name in ("poison", "zero"):
+            kind = _kind_of(cast(str, extra), f"{where}[3]")
+        elif name == "same":
+            kind = self.holds(given[0], None, operands[0])
+        elif name == "select":
+            self.holds(given[0], "integer", operands[0])
+            kind = self.holds(given[2], self.holds(given[1], None, operands[1]), operands[2])
+        elif name in ("get", "set"):
+            kind = whole = self.holds(given[0], None, operands[0])
+            for step in cast("list[int]", extra):
+                if isinstance(kind, str) or step >= len(kind):
+                    raise SchemaError(f"{where}[3]: expected a path into {_show(whole)}, got {extra}")
+                kind = kind[step]
+            if name == "set":
+                self.holds(given[1], kind, operands[1])
+                kind = whole
+        else:
+            pointers = name in ("gep", "tensor_map", "im2col_map")
+            for i, (register, place) in enumerate(zip(given, operands)):
+                self.holds(register, "pointer" if pointers and i == 0 else "integer", place)
+            kind = "pointer" if name == "gep" else "map" if pointers else "integer"
+        self._set(cast(int, result), kind, f"{where}[1]")
+
+    def _if(self, results: list[int], condition: int, parts: list[list[object]], where: str) -> None:
+        self.holds(condition, "integer", f"{where}[2][0]")
+        _REGISTERS(results, f"{where}[1]")
+        kinds: list[list[_Kind]] = []
+        for at in (0, 2):
+            list_of(_anything)(parts[at], f"{where}[3][{at}]")
+            inner = _Program(dict(self._registers))
+            inner.code(parts[at], f"{where}[3][{at}]")
+            given = cast("list[int]", parts[at + 1])
+            kinds.append([inner.holds(r, None, f"{where}[3][{at + 1}][{i}]") for i, r in enumerate(given)])
+        if kinds[0] != kinds[1] or len(kinds[0]) != len(results):
+            raise SchemaError(
+                f"{where}[3]: expected both branches to give what the {len(results)} results hold, got "
+                f"{_show(tuple(kinds[0]))} and {_show(tuple(kinds[1]))}"
+            )
+        for i, (register, kind) in enumerate(zip(results, kinds[0])):
+            self._set(register, kind, f"{where}[1][{i}]")

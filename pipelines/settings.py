@@ -1,0 +1,93 @@
+"""What the environment sets: each variable read and checked in one place, an error names it.
+
+    CUTE_CACHE=0             no compile cache (or compile(cache=False), cute-run --no-cache)
+    CUTE_CACHE_DIR=PATH      where the cache lies (default: $XDG_CACHE_HOME/cute-dialect, ~/.cache/cute-dialect)
+    CUTE_CACHE_SIZE=500M     its size in bytes, with K, M or G (default: 1G)
+    CUTE_PTXAS=PATH          the ptxas to use, before any other
+    CUTE_KERNELS=DIR         compiled GEMM kernels for ``mm`` (``cute-bench gemm --build DIR``)
+    CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
+    CUTE_OPT_TRACEBACK=1     cute-opt shows the Python traceback of an internal error
+
+An empty value is that of a variable that is not set.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["SettingError", "flag", "folder", "parse_size", "program", "user_folder"]
+
+_YES = ("1", "on", "true", "yes")
+_NO = ("0", "off", "false", "no")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class SettingError(ValueError):
+    """A variable of the environment (or an option of that meaning) with a value that it cannot have."""
+
+
+def flag(name: str, default: bool) -> bool:
+    """Read a yes or no.  Raises :class:`SettingError`."""
+    text = os.environ.get(name, "")
+    if not text:
+        return default
+    if text.lower() not in (*_YES, *_NO):
+        raise SettingError(f"{name}: expected one of {', '.join((*_YES, *_NO))}, got '{text}'")
+    return text.lower() in _YES
+
+
+def parse_size(text: str, name: str = "CUTE_CACHE_SIZE") -> int:
+    """Bytes from ``500M``.  Raises :class:`SettingError`, which names what was set.
+
+    >>> parse_size("2K"), parse_size("7")
+    (2048, 7)
+    """
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not (number.isascii() and number.isdigit() and len(number) < 20) or unit not in _UNITS:
+        raise SettingError(f"{name}: expected a number of bytes, with K, M or G, got '{text}'")
+    return int(number) * _UNITS[unit]
+
+
+def folder(name: str, *, there: bool = False) -> str | None:
+    """Read the path of a folder; ``None`` if it is not set.  ``there``: it must be one already, not yet to be made.
+
+    Raises :class:`SettingError`.
+    """
+    path = os.environ.get(name)
+    if not path:
+        return None
+    if os.path.isdir(path):
+        return path
+    if there or os.path.lexists(path):
+        what = "which is not there" if not os.path.lexists(path) else "which is not one"
+        raise SettingError(f"{name}: expected a folder, got '{path}', {what}")
+    return path
+
+
+def user_folder(name: str, base: str, home: str) -> str:
+    """Read where files of the user are kept: ``name``, else ``cute-dialect`` in ``base`` (a variable of the XDG base
+    directories), else in ``home`` of the home folder.  Raises :class:`SettingError`.
+    """
+    given = folder(name)
+    if given is not None:
+        return given
+    # XDG Base Directory Specification: "If an implementation encounters a relative path … it should … ignore it."
+    above = os.environ.get(base, "")
+    if not os.path.isabs(above):
+        above = os.path.join(os.path.expanduser("~"), home)
+    if not os.path.isabs(above):  # a user without a home: what cannot be written there is said
+        above = os.sep
+    return os.path.join(above, "cute-dialect")
+
+
+def program(name: str) -> str | None:
+    """Read the path of a program; ``None`` if it is not set.  Raises :class:`SettingError`."""
+    path = os.environ.get(name)
+    if not path:
+        return None
+    if not os.path.isfile(path):
+        what = "which is no file" if os.path.lexists(path) else "which is not there"
+        raise SettingError(f"{name}: expected a program, got '{path}', {what}")
+    if not os.access(path, os.X_OK):
+        raise SettingError(f"{name}: expected a program, got '{path}', which may not be run (chmod +x)")
+    return path

@@ -1,0 +1,166 @@
+"""Artefacts from anywhere: whatever a manifest holds, ``load`` reads it as it is or says which field is wrong.
+
+    python test/oracle/artifact_fuzz.py --count 200000 --seed 1
+
+Manifests of shipped kernels are changed at one or two places: a value of another type or range, a field more or less,
+an entry twice, another entry's value.  Those that are accepted are then asked for a launch (no GPU): it is planned, or
+refused by a ``LaunchError``.  Any other exception is a failure, with the seed and number that make it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import json
+import random
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
+from cute_dialect.pipelines.artifact import ArtifactError, CodeObject, artifact_files, read_artifact
+from cute_dialect.pipelines.binding import LaunchError
+from cute_dialect.pipelines.launch import CompiledModule
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+NAMES = ("elementwise_add", "gemm_sm90", "tma_copy", "row_sum")
+VALUES = (
+    None, True, False, 0, 1, -1, 2, 3, 31, 1024, 1025, 1 << 31, 1 << 63, 1 << 70, 0.5, 1.0, float("nan"), "", "x", "..",
+    "f32", "sm_90a", "!llvm.ptr", "!llvm.struct<()>", [], [0], [1, 1, 1], {}, {"width": 32, "div": 1, "offset": 8},
+)  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def files_of(name: str) -> dict[str, bytes]:
+    """The files of a compiled example, with code that no driver sees."""
+    artifact = compile_cute(EXAMPLES / f"{name}.mlir", emit="base", cache=False).artifact
+    code = tuple(CodeObject(m, "// ptx", b"\x7fELF", None, "report") for m in artifact.manifest["modules"])
+    return artifact_files(artifact._replace(code=code))
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """The paths of all values inside."""
+    inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    return [path] * bool(path) + [p for k, v in inner for p in places(v, (*path, k))]
+
+
+def mutate(document: dict[str, object], rng: random.Random) -> dict[str, object]:
+    """The document, changed at one place."""
+    out = copy.deepcopy(document)
+    every = places(out)
+    *above, last = rng.choice(every)
+    parent: object = out
+    for key in above:
+        parent = parent[key]  # type: ignore[index]
+    how = rng.randrange(6)
+    if how == 0:
+        del parent[last]  # type: ignore[attr-defined]
+    elif how == 1 and isinstance(parent, list):
+        parent.insert(rng.randrange(len(parent) + 1), copy.deepcopy(parent[last]))  # type: ignore[call-overload]
+    elif how == 1:
+        parent[rng.choice(("x", "shape", "fallback", "remarks", "types"))] = rng.choice(VALUES)  # type: ignore[index]
+    elif how == 2:
+        source: object = document
+        for key in rng.choice(every):
+            source = source[key]  # type: ignore[index]
+        parent[last] = copy.deepcopy(source)  # type: ignore[index]
+    elif how == 3 and type(parent[last]) is int:  # type: ignore[index]
+        parent[last] += rng.choice((-1, 1, 2, 8, -8, 64))  # type: ignore[index]
+    else:
+        parent[last] = copy.deepcopy(rng.choice(VALUES))  # type: ignore[index]
+    return out
+
+
+def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
+    """The text of a manifest, cut off or with a few bytes changed."""
+    if rng.random() < 0.3:
+        return data[: rng.randrange(len(data))]
+    out = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        out[rng.randrange(len(out))] = rng.choice(b'0123456789{}[]",:-tfn\x00\xff ')
+    return bytes(out)
+
+
+def case(seed: int, number: int) -> tuple[str, dict[str, bytes]]:
+    """The name of an example and its files, changed."""
+    rng = random.Random(f"{seed} {number}")
+    name = rng.choice(NAMES)
+    files = dict(files_of(name))
+    if rng.random() < 0.2:
+        files["manifest.json"] = mutate_bytes(files["manifest.json"], rng)
+    else:
+        document = json.loads(files["manifest.json"])
+        for _ in range(rng.choice((1, 1, 2))):
+            document = mutate(document, rng)
+        files["manifest.json"] = json.dumps(document).encode()
+    return name, files
+
+
+def arguments(module: CompiledModule, name: str) -> list[object]:
+    """Something that the parameters may take."""
+    out: list[object] = []
+    for param in module.kernel(name).params:
+        if param["kind"] in ("memref", "pointer"):
+            rank = len(param["shape"]) if isinstance(param.get("shape"), list) else 1  # type: ignore[typeddict-item, arg-type]
+            array = np.zeros((128,) * rank, numpy_dtype(param.get("element", "i8")))
+            strides = tuple(s // array.itemsize for s in array.strides)
+            out.append(ArrayView(1 << 30, array.shape, strides, param.get("element", "i8"), 0, "numpy", array))
+        else:
+            out.append(1)
+    return out
+
+
+def try_one(files: dict[str, bytes]) -> str:
+    """``refused`` or ``taken``.  Raises what must not be raised."""
+
+    def get(name: str) -> bytes:
+        if name not in files:
+            raise ArtifactError(f"cannot read {name}")
+        return files[name]
+
+    try:
+        module = CompiledModule(read_artifact("folder", get, check=True))
+    except ArtifactError as e:
+        assert str(e).startswith(("folder", "cannot read")) and "\n" not in str(e), e
+        return "refused"
+    for name in [*module.names, *(h["name"] for h in module.manifest["hosts"])]:
+        try:
+            plan = module.kernel(name).plan(*arguments(module, name), grid=(1, 1, 1), block=None)
+            assert all(len(b) == p["size"] for b, p in zip(plan.packed.buffers, plan.params, strict=True))
+        except LaunchError:
+            pass
+    return "taken"
+
+
+def run(count: int, seed: int) -> dict[str, int]:
+    """Try so many cases; gives how many were refused and taken.  Raises AssertionError for one that failed."""
+    counts = {"refused": 0, "taken": 0}
+    for number in range(count):
+        _, files = case(seed, number)
+        try:
+            counts[try_one(files)] += 1
+        except Exception as e:
+            text = files["manifest.json"].decode(errors="replace")
+            digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+            raise AssertionError(f"seed {seed}, number {number} ({digest}): {type(e).__name__}: {e}") from e
+    return counts
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(argv)
+    counts = run(options.count, options.seed)
+    print(", ".join(f"{n} {what}" for what, n in counts.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
