@@ -179,9 +179,12 @@ class WarpClocks:
 
 
 class Meeting:
-    """What has been passed on at a barrier: `pending` in its current phase, `done` by those completed."""
+    """What has been passed on at a barrier: `pending` in its current phase, `done` by those completed.
 
-    __slots__ = ("actor", "bar", "done", "fenced", "init", "pending")
+    Of a named barrier also who arrived, when and by which op: `parties` in this phase, `before` in the one before.
+    """
+
+    __slots__ = ("actor", "bar", "before", "done", "fenced", "init", "parties", "pending")
 
     def __init__(self, bar: MBarrier | None = None, actor: int = -1, init: tuple[int, int] = (-1, 0)) -> None:
         self.bar = bar
@@ -190,6 +193,8 @@ class Meeting:
         self.fenced = False
         self.pending: Array | None = None
         self.done: Array | None = None
+        self.parties: list[tuple[int, int, int]] = []
+        self.before: list[tuple[int, int, int]] = []
 
     def add(self, message: Array) -> None:
         if self.pending is None:
@@ -199,6 +204,7 @@ class Meeting:
 
     def complete(self) -> None:
         """The phase is complete: what was passed on can be learnt."""
+        self.before, self.parties = self.parties, []
         if self.pending is None:
             return
         if self.bar is not None and self.actor >= 0:

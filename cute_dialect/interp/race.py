@@ -31,6 +31,8 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer, Part, Site
     from cute_dialect.interp.state import Launch
@@ -49,6 +51,7 @@ class Monitor(Reporter):
         self.clusters = 0
         self.kept: list[object] = []
         self.lifetimes = Lifetimes(self)
+        self.resized: dict[tuple[int, int, int], int] = {}  # cluster, first thread of a warp, nth setmaxnreg → its time
 
     # -- life of warps ------------------------------------------------------------------------------------------------
 
@@ -95,10 +98,39 @@ class Monitor(Reporter):
                 if lane in lanes:
                     bar.clocks.fenced = True  # type: ignore[attr-defined]
 
-    def arrive(self, g: Group, bar: NamedBarrier) -> None:
+    def arrive(self, g: Group, bar: NamedBarrier, ident: int, info: OpInfo) -> None:
+        """A warp arrives at a named barrier: after all who arrived in the phase before, or it might have counted there.
+
+        PTX ISA 9.0, 9.7.13.1 "bar": an arrival counts for whichever phase of the barrier is under way."""
         if bar.meeting is None:
             bar.meeting = Meeting()
-        bar.meeting.add(g.clocks.release(g))
+        own, time = g.clocks.first + int(g.mask.idx[0]), g.clocks.clock
+        message = g.clocks.release(g)
+        for actor, when, site in bar.meeting.before:
+            if message[EXECUTION, actor] < when:
+                raise Fault(
+                    "race",
+                    f"barrier {ident} is still in use: nothing orders this arrival after one of the phase before, so "
+                    "it may count there: expected an id of its own for each group of warps, or a barrier between them",
+                    notes=(self._note(g, actor, site),),
+                )
+        bar.meeting.parties.append((own, time, self._of_info(info)))
+        bar.meeting.add(message)
+
+    def registers(self, g: Group, count: int, warps: Sequence[int]) -> None:
+        """A warp executes its `count`-th setmaxnreg: `warps`, the others of its warpgroup, have synchronised with it
+        after the one before (PTX ISA 9.0, 9.7.19.5 "setmaxnreg")."""
+        clocks = g.clocks
+        self.resized[clocks.cluster.number, clocks.first, count] = clocks.clock
+        first = clocks.first - int(g.lane_tid[0])
+        for warp in warps if count > 1 else ():
+            time = self.resized.get((clocks.cluster.number, first + 32 * warp, count - 1))
+            if time is None or clocks.of(int(g.mask.idx[0]))[EXECUTION, first + 32 * warp] < time:
+                raise Fault(
+                    "race",
+                    f"setmaxnreg twice, and warp {warp} of the warpgroup may not have executed the first: expected a "
+                    "barrier of the warpgroup between",
+                )
 
     def wait(self, g: Group, bar: NamedBarrier) -> None:
         if bar.meeting is not None and bar.meeting.done is not None:

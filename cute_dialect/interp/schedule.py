@@ -157,7 +157,9 @@ def run_warps(
                 if launch.monitor is not None:
                     launch.monitor.exits(w.group)
                 _retire(launch, w.group)
-                w.block.warp_exits()
+                wrong = w.block.warp_exits(w.number)
+                if wrong is not None:
+                    raise w.group.fail(*wrong) from None
                 w.block.groups.remove(w.group)
                 if all(not b.groups for b in w.block.cluster.blocks):
                     transfers.flush({b.linear for b in w.block.cluster.blocks})

@@ -12,6 +12,7 @@ from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
 
 if TYPE_CHECKING:
     from cute_dialect.interp.clocks import Meeting
+    from cute_dialect.interp.errors import OpInfo
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.wgmma import Warpgroup
@@ -154,19 +155,56 @@ class Cluster:
 
 
 class RegisterPool:
-    """The registers of a block's share of the SM: 65536, at launch an equal number for each thread."""
+    """The registers of a block's share of the SM: 65536, at launch an equal number for each thread.
 
-    __slots__ = ("_at_launch", "_warps", "free")
+    All warps of a warpgroup execute the same setmaxnreg instructions (PTX ISA 9.0, 9.7.19.5 "setmaxnreg").
+    """
+
+    __slots__ = ("_at_launch", "_ended", "_executed", "_warps", "free")
 
     def __init__(self, threads: int) -> None:
         warps = -(-threads // WARP)
         self._at_launch = min(255, 65536 // (warps * WARP) // 8 * 8) if warps else 255
         self._warps: dict[int, int] = {}
+        self._executed: list[list[OpInfo]] = [[] for _ in range(warps)]
+        self._ended = [False] * warps
         self.free = 65536 - self._at_launch * warps * WARP
 
     def of(self, warp: int) -> int:
         """Registers a thread of the warp has."""
         return self._warps.get(warp, self._at_launch)
+
+    def executed(self, warp: int) -> int:
+        """How many setmaxnreg a warp has executed."""
+        return len(self._executed[warp])
+
+    def executes(self, warp: int, info: OpInfo) -> None:
+        """A warp executes a setmaxnreg. Raises Fault when another of its warpgroup has not, and can no longer."""
+        mine = self._executed[warp]
+        mine.append(info)
+        for other in self.others(warp):
+            theirs = self._executed[other]
+            if len(theirs) < len(mine):
+                if self._ended[other]:
+                    raise _unequal(f"warp {other}, which has ended without", ())
+            elif theirs[len(mine) - 1] is not info:
+                where = theirs[len(mine) - 1]
+                raise _unequal(f"warp {other}, which executed another", (f"that is at {where.location or where.text}",))
+
+    def ends(self, warp: int) -> tuple[Fault, OpInfo] | None:
+        """A warp has ended; what is wrong if another of its warpgroup has executed more setmaxnreg, and which."""
+        self._ended[warp] = True
+        count = len(self._executed[warp])
+        for other in self.others(warp):
+            theirs = self._executed[other]
+            if len(theirs) > count:
+                return _unequal(f"warp {warp}, which has ended without", (f"warp {other} executed it",)), theirs[count]
+        return None
+
+    def others(self, warp: int) -> list[int]:
+        """The other warps of a warp's warpgroup."""
+        first = warp // 4 * 4
+        return [w for w in range(first, min(first + 4, len(self._ended))) if w != warp]
 
     def fits(self, more: int) -> bool:
         return more * WARP <= self.free
@@ -174,6 +212,11 @@ class RegisterPool:
     def change(self, warp: int, count: int) -> None:
         self.free += (self.of(warp) - count) * WARP
         self._warps[warp] = count
+
+
+def _unequal(who: str, notes: tuple[str, ...]) -> Fault:
+    text = f"setmaxnreg: expected the same instruction in all warps of the warpgroup, got {who}"
+    return Fault("sync", text, notes=notes)
 
 
 class Block:
@@ -247,13 +290,14 @@ class Block:
             text = f"access to the shared memory of block {self.linear} of the cluster, which has ended"
             raise Fault("sync", text, lane, address)
 
-    def warp_exits(self) -> None:
-        """A warp has ended: barriers of all threads no longer wait for it."""
+    def warp_exits(self, warp: int) -> tuple[Fault, OpInfo] | None:
+        """A warp has ended: barriers of all threads no longer wait for it. What is wrong with that, and of which op."""
         self.live_warps -= 1
         for b in self.barriers.values():
             if b.expected is None:
                 b.check(self)
         self.cluster.check()
+        return self.registers.ends(warp)
 
 
 def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | None, int]:

@@ -98,6 +98,67 @@ def _exchange_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b.reshape(3, 2, 64), a.reshape(3, 2, 64)[:, ::-1])
 
 
+# -- two pairs of warps, each with a barrier of its own, turn a row round ----------------------------------------------
+
+GROUPS = (
+    CONSTANTS
+    + FULL
+    + """
+    %pair = arith.divui %tid, %c64 : i32
+    %t = arith.remui %tid, %c64 : i32
+    %m0 = arith.subi %c64, %t : i32
+    %m = arith.subi %m0, %c1 : i32
+    %base = arith.muli %pair, %c64 : i32
+    %other = arith.addi %base, %m : i32
+    %s = llvm.getelementptr %d[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %u = llvm.getelementptr %d[%other] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %first = arith.cmpi eq, %pair, %c0 : i32
+    scf.for %i = %c0 to %c2 step %c1 : i32 {
+      %v = arith.addi %tid, %i : i32
+      llvm.store %v, %s : i32, !llvm.ptr<3>
+      scf.if %first {
+        nvvm.barrier id = %c1 number_of_threads = %c64 // one
+      } else {
+        nvvm.barrier id = %c2 number_of_threads = %c64 // two
+      }
+      %w = llvm.load %u : !llvm.ptr<3> -> i32
+      %q = llvm.getelementptr %b[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %w, %q : i32, !llvm.ptr<1>
+      scf.if %first {
+        nvvm.barrier id = %c1 number_of_threads = %c64 // done one
+      } else {
+        nvvm.barrier id = %c2 number_of_threads = %c64 // done two
+      }
+    }
+    llvm.return
+    """
+)
+
+
+def _groups_args() -> tuple[list[Argument], Callable[[], bool]]:
+    b = np.zeros(128, np.int32)
+    want = np.arange(128).reshape(2, 64)[:, ::-1].reshape(-1) + 1
+    return [Pointer(b)], lambda: np.array_equal(b, want)
+
+
+# -- warps of two warpgroups change their registers twice --------------------------------------------------------------
+
+REGISTERS = (
+    CONSTANTS
+    + """
+    %wg = arith.divui %tid, %c128 : i32
+    %warp = arith.divui %tid, %c32 : i32
+    %gives = arith.cmpi eq, %wg, %c0 : i32
+    %leads = arith.cmpi ne, %warp, %c1 : i32
+    scf.if %gives {
+      nvvm.setmaxregister decrease 80 // first
+      nvvm.barrier id = %c1 number_of_threads = %c128 // between
+      nvvm.setmaxregister decrease 40 // second
+    }
+    llvm.return
+    """
+)
+
 # -- block 1 touches the shared memory of block 0, in one way of REMOTE ------------------------------------------------
 
 REMOTE = {
@@ -166,5 +227,7 @@ MAPPED = f"%ta: {MAP}, %b: !llvm.ptr<1>"
 ASYNC_KERNELS = {
     "load": Kernel(LOAD, MAPPED, _load_args, 64, 2056),
     "bulk": Kernel(BULK, PAIR, _bulk_args, 64, 2056),
+    "groups": Kernel(GROUPS, "%b: !llvm.ptr<1>", _groups_args, 128, 512),
+    "registers": Kernel(REGISTERS, "", lambda: ([], lambda: True), 256),
     "exchange": Kernel(EXCHANGE, PAIR, _exchange_args, 64, 256, 2, 2),
 }

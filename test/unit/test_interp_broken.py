@@ -505,7 +505,7 @@ CORPUS = [
             ),
         ),
         "race|deadlock",
-        "race on shared memory|waits at barrier",
+        "race on shared memory|waits at barrier|barrier 2 is still in use",
     ),
     Broken(
         "named",

@@ -20,7 +20,63 @@ def cluster_barrier(name: str, how: str = "") -> str:
     return f"nvvm.cluster.arrive{how} {{aligned}} // {name}\n      nvvm.cluster.wait {{aligned}} // {name}"
 
 
+FIRST = "nvvm.setmaxregister decrease 80 // first"
+SECOND = "nvvm.setmaxregister decrease 40 // second"
+BETWEEN = "nvvm.barrier id = %c1 number_of_threads = %c128 // between"
+IN_USE = "barrier 1 is still in use|nothing has written them"
+
 CORPUS = [
+    # -- named barriers
+    Broken("groups", "one barrier for two groups", (("id = %c2", "id = %c1"),), "race|uninit", IN_USE),
+    Broken(
+        "groups",
+        "one barrier, two numbers of threads",
+        (("id = %c2 number_of_threads = %c64", "id = %c1 number_of_threads = %c128"),),
+        "race|sync",
+        f"{IN_USE}|barrier 1: expected (64|128) threads as the warps that arrived first said, got (64|128) threads",
+    ),
+    Broken(
+        "groups",
+        "shared in one place",
+        (("id = %c2 number_of_threads = %c64 // done two", "id = %c1 number_of_threads = %c64"),),
+        "race|deadlock|uninit",
+        f"{IN_USE}|waits at barrier",
+    ),
+    Broken(
+        "groups",
+        "arrives where it should wait",
+        (
+            (
+                "nvvm.barrier id = %c1 number_of_threads = %c64 // one",
+                "nvvm.barrier.arrive id = %c1 number_of_threads = %c64",
+            ),
+        ),
+        "race|uninit",
+        f"{IN_USE}|race on shared memory",
+    ),
+    # -- registers
+    Broken(
+        "registers",
+        "one warp does not",
+        ((FIRST, f"scf.if %leads {{\n{FIRST}\n}}"),),
+        "race",
+        "setmaxnreg twice, and warp 1 of the warpgroup may not have executed the first",
+    ),
+    Broken(
+        "registers",
+        "one warp does not, at last",
+        ((SECOND, f"scf.if %leads {{\n{SECOND}\n}}"),),
+        "sync",
+        "expected the same instruction in all warps of the warpgroup, got warp 1, which has ended without",
+    ),
+    Broken(
+        "registers",
+        "the same from two places",
+        ((SECOND, f"scf.if %leads {{\n{SECOND}\n}} else {{\n{SECOND}\n}}"),),
+        "sync",
+        "got warp [0-3], which executed another",
+    ),
+    Broken("registers", "no barrier between", ((BETWEEN, ""),), "race", "expected a barrier of the warpgroup between"),
     # -- the block ends with a copy in flight
     *(
         Broken(

@@ -207,7 +207,7 @@ def mbarrier_step(
         return 0
 
     def inval(g: Group, lane: int, address: int, n: int) -> int:
-        bar = find_mbarrier(g, address, space, lane)
+        _, bar = find_mbarrier(g, address, space, lane)
         block, offset = mbarrier_at(g, address, space, lane)
         block.drop_mbarrier(offset, bar, lane, address)
         return 0

@@ -158,7 +158,7 @@ def emit_barrier(
         g.count.progress += 1
         monitor = g.launch.monitor
         if monitor is not None:
-            monitor.arrive(g, bar)
+            monitor.arrive(g, bar, number, info)
         bar.arrive(block, number, expected, None if predicate is None else votes(R, g))
         if not arrive_only and bar.generation == mine:
             what = "all threads" if expected is None else f"{expected} threads"
@@ -388,7 +388,11 @@ def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) ->
         _check_whole(g, "setmaxnreg")
         block = g.launch.blocks[g.block_of(0)]
         pool = block.registers
-        now = pool.of(int(g.lane_tid[0]) // 32)
+        warp = int(g.lane_tid[0]) // 32
+        now = pool.of(warp)
+        pool.executes(warp, info)
+        if g.launch.monitor is not None:
+            g.launch.monitor.registers(g, pool.executed(warp), pool.others(warp))
         if (count < now) if increase else (count > now):
             verb, bound = ("increase", "at least") if increase else ("decrease", "at most")
             raise Fault(
@@ -397,7 +401,7 @@ def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) ->
         if increase and not pool.fits(count - now):
             text = f"waits for {count - now} more registers a thread: the block's pool has {pool.free // 32} left"
             yield Wait(lambda: pool.fits(count - now), info, text)
-        pool.change(int(g.lane_tid[0]) // 32, count)
+        pool.change(warp, count)
         g.count.progress += 1
 
     c.emit_blocking(op, gen, info)
