@@ -135,8 +135,8 @@ def _module(s: Script, name: str, suffix: str = "") -> None:
             body(s, name, rung, *matrices, vectors=matrix == VECTOR)
     bm, bn, _ = rung.tile
     with s.host(f"launch{suffix}", {"mA": ANY, "mB": ANY, "mC": ANY}) as (a, b, c):
+        m, n = _fitting(s, a, b, c)
         s.say("One block a tile of C.")
-        m, n = s.extents(c)
         grid = _ceil_div(s, m, bm) * _ceil_div(s, n, bn)
         variants = ["sgemm_v"] if vector else []
         s.launch(f"sgemm{suffix}", [a, b, c], grid=grid, threads=rung.threads, variants=variants)
@@ -164,12 +164,26 @@ def _ahead(s: Script, rung: Rung) -> None:
             s.store(done, loop.iv, s.load(acc, loop.iv) + s.constant(0.0, "f32"))
         _finish(s, rung, c, row, column, mma, tid, t_c, done)
     with s.host("launch", {"mA": VECTOR, "mB": VECTOR, "mC": VECTOR}, fallback="launch_any") as (a, b, c):
+        m, n = _fitting(s, a, b, c)
         s.say("One block a tile of C.")
-        m, n = s.extents(c)
         maps = [load_map(s, a, "A", tile), load_map(s, s.let("mBt", s.transposed(b)), "B", tile)]
         tiles = s.ceil_div(s.extents(a)[1], bk)
         grid = _ceil_div(s, m, bm) * _ceil_div(s, n, bn)
         s.launch("sgemm", [*maps, tiles, c], grid=grid, threads=rung.threads)
+
+
+def _fitting(s: Script, a: Value, b: Value, c: Value) -> tuple[Value, Value]:
+    """Host code: assert that the shapes of the matrices fit; gives M and N."""
+    rows, depth = s.extents(a)
+    depth_b, columns = s.extents(b)
+    m, n = s.extents(c)
+    for ok, text in (
+        (depth.eq(depth_b), "A and B must have the same K"),
+        (rows.eq(m), "A and C must have the same M"),
+        (columns.eq(n), "B and C must have the same N"),
+    ):
+        s.do("cf.assert", ok, msg=f'"{text}"')
+    return m, n
 
 
 def _ceil_div(s: Script, a: Value, b: int) -> Value:

@@ -68,8 +68,14 @@ def transpose(element: str = "f32", rows: int = 0) -> str:
     _kernel(s, c, "transpose", any_, vectors=False)
     _kernel(s, c, "transpose_v", vec, vectors=True)
     with s.host("launch", {"mA": any_, "mB": any_}) as (a, b):
-        s.say("One block a tile.")
         m, n = s.extents(a)
+        columns, rows = s.extents(b)
+        for ok, text in (
+            (columns.eq(n), "B must have as many rows as A has columns"),
+            (rows.eq(m), "B must have as many columns as A has rows"),
+        ):
+            s.do("cf.assert", ok, msg=f'"{text}"')
+        s.say("One block a tile.")
         s.launch("transpose", [a, b], grid=_tiles(s, m, c.tile[0]) * _tiles(s, n, c.tile[1]), threads=c.threads,
                  variants=["transpose_v"])  # fmt: skip
     tm, tn = c.tile

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp as BuiltinModuleOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.upstream.attrs import attrs
 from cute_dialect.upstream.gpu_func import GPUFuncOp, LaunchOp
@@ -34,6 +36,51 @@ class ModuleOp(FormatOp):
         return self.regions[0]
 
 
+def enclosing_module(op: Operation) -> BuiltinModuleOp | None:
+    """The builtin.module that holds an op, None for an op that stands alone."""
+    at = op.parent_op()
+    while at is not None and not isinstance(at, BuiltinModuleOp):
+        at = at.parent_op()
+    return at
+
+
+def _symbols(region: Region) -> dict[str, Operation]:
+    """What a symbol table defines, by name."""
+    found: dict[str, Operation] = {}
+    for block in region.blocks:
+        for op in block.ops:
+            name = op.get_attr_or_prop("sym_name")
+            if isinstance(name, StringAttr):
+                found[name.data] = op
+    return found
+
+
+def _launched(module: BuiltinModuleOp, name: SymbolRefAttr, passed: int) -> GPUFuncOp | None:
+    """The kernel of that name; None where only upstream knows its arguments (a binary, a function of another dialect).
+
+    Raises VerifyException where there is none that takes as many arguments as are passed.
+    """
+    path = [name.root_reference.data, *[part.data for part in name.nested_references]]
+    shown = "::".join(f"@{part}" for part in path)
+    container = _symbols(module.body).get(path[0])
+    if container is None or container.name not in ("gpu.module", "gpu.binary"):
+        raise VerifyException(f"expected a kernel of a gpu.module, got {shown}: no gpu.module is called @{path[0]}")
+    if container.name == "gpu.binary":
+        return None
+    functions = _symbols(container.regions[0])
+    kernel = functions.get(path[1]) if len(path) == 2 else None
+    if kernel is None:
+        known = ", ".join(f"@{known}" for known, op in functions.items() if "gpu.kernel" in op.attributes) or "none"
+        raise VerifyException(f"expected a kernel of @{path[0]} ({known}), got {shown}")
+    if "gpu.kernel" not in kernel.attributes:
+        raise VerifyException(f"expected a kernel, got {shown}, a function without the attribute 'gpu.kernel'")
+    if not isinstance(kernel, GPUFuncOp):
+        return None
+    if len(kernel.type.inputs) != passed:
+        raise VerifyException(f"expected {len(kernel.type.inputs)} arguments, which {shown} takes, got {passed}")
+    return kernel
+
+
 class LaunchFuncOp(FormatOp):
     """`gpu.launch_func @m::@k blocks in (%gx, %gy, %gz) threads in (%bx, %by, %bz) args(%a : T)`
 
@@ -60,6 +107,33 @@ class LaunchFuncOp(FormatOp):
             list(async_tokens or ()), *grid, *block, *clusters, smem, list(args), async_object, kernel=kernel,
             result_types=[] if async_tokens is None else [AsyncTokenType()],
         )  # fmt: skip
+
+    def verify_(self) -> None:
+        """Checks the op, then, as upstream's gpu dialect does, that it launches a kernel which takes its arguments.
+
+        Each of ``cute.variants`` is a kernel of that module with as many arguments.
+        """
+        super().verify_()
+        module = enclosing_module(self)
+        if module is None:
+            return
+        if "gpu.container_module" not in module.attributes:
+            raise VerifyException("expected the module around it to have the attribute 'gpu.container_module'")
+        passed = [value.type for value in self.group("kernelOperands")]
+        kernel = _launched(module, cast("SymbolRefAttr", self.properties["kernel"]), len(passed))
+        if kernel is not None:
+            for i, (got, expected) in enumerate(zip(passed, kernel.type.inputs)):
+                if got != expected:
+                    raise VerifyException(
+                        f"expected argument {i} of type {expected}, which @{kernel.symbol} takes, got {got}"
+                    )
+        variants = self.attributes.get("cute.variants", ArrayAttr(()))
+        if not isinstance(variants, ArrayAttr):
+            raise VerifyException(f"expected an array of kernels as 'cute.variants', got {variants}")
+        for variant in cast("ArrayAttr[Attribute]", variants):
+            if not isinstance(variant, SymbolRefAttr):
+                raise VerifyException(f"expected a kernel in 'cute.variants', got {variant}")
+            _launched(module, variant, len(passed))
 
 
 class _IdOp(FormatOp):

@@ -824,3 +824,267 @@ func.func private @f() attributes {a = #nvvm.target x}
   // expected-error @below {{'gpu.module' expects 1 regions, got 0}}
   "gpu.module"() <{sym_name = "m"}> : () -> ()
 //^
+
+// -----
+
+module {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected the module around it to have the attribute 'gpu.container_module'}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel of a gpu.module, got @kernel::@k: no gpu.module is called @kernel}}
+    gpu.launch_func @kernel::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel of a gpu.module, got @launch::@k: no gpu.module is called @launch}}
+    gpu.launch_func @launch::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel of @kernels (@k, @k3), got @kernels}}
+    gpu.launch_func @kernels blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel of @kernels (@k, @k3), got @kernels::@nope}}
+    gpu.launch_func @kernels::@nope blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel, got @kernels::@f, a function without the attribute 'gpu.kernel'}}
+    gpu.launch_func @kernels::@f blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected 2 arguments, which @kernels::@k takes, got 1}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected argument 0 of type f32, which @k takes, got i32}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%n : i32, %n : i32)
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel of @kernels (@k, @k3), got @kernels::@k4}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = [@kernels::@k4]}
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected 3 arguments, which @kernels::@k3 takes, got 2}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = [@kernels::@k3]}
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected a kernel in 'cute.variants', got 3 : i32}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = [3 : i32]}
+//  ^
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+    gpu.func @k3(%a: f32, %b: i32, %c: i32) kernel {
+      gpu.return
+    }
+    gpu.func @f(%a: f32, %b: i32) {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected an array of kernels as 'cute.variants', got @kernels::@k}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.variants = @kernels::@k}
+//  ^
+    return
+  }
+}

@@ -716,40 +716,64 @@ module attributes {gpu.container_module} {
     %c128_i32 = arith.constant 128 : i32
     %c16_i32 = arith.constant 16 : i32
     %c15_i32 = arith.constant 15 : i32
-    // One block a tile of C.
-    %0 = cute.get_layout(%mC) : !vec
+    %0 = cute.get_layout(%mA) : !vec
     %1 = cute.get_shape(%0) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
     %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?{div=4})">
-    %3 = cute.static : !cute.layout<"(128,16):(16,1)">
-    %4 = cute.static : !cute.tile<"[128:1;16:1]">
-    %5:2 = cute_nvgpu.make_tma_load(%mA, %3, %4) {l2 = 256 : i32, swizzle = 64 : i32} : (!vec, !cute.layout<"(128,16):(16,1)">, !cute.tile<"[128:1;16:1]">) -> (!loadA, !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@1,1@0)">)
+    %3 = cute.get_layout(%mB) : !vec
+    %4 = cute.get_shape(%3) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
+    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?{div=4})">
+    %6 = cute.get_layout(%mC) : !vec
+    %7 = cute.get_shape(%6) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
+    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?{div=4})">
+    %9 = arith.cmpi eq, %2#1, %5#0 : i32
+    %10 = arith.cmpi eq, %2#0, %8#0 : i32
+    %11 = arith.cmpi eq, %5#1, %8#1 : i32
+    cf.assert %9, "A and B must have the same K"
+    cf.assert %10, "A and C must have the same M"
+    cf.assert %11, "B and C must have the same N"
+    // One block a tile of C.
+    %12 = cute.static : !cute.layout<"(128,16):(16,1)">
+    %13 = cute.static : !cute.tile<"[128:1;16:1]">
+    %14:2 = cute_nvgpu.make_tma_load(%mA, %12, %13) {l2 = 256 : i32, swizzle = 64 : i32} : (!vec, !cute.layout<"(128,16):(16,1)">, !cute.tile<"[128:1;16:1]">) -> (!loadA, !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@1,1@0)">)
     %mBt = cute.select<[1, 0]> (%mB) : !vec -> !mBt
-    %6 = cute.static : !cute.layout<"(128,16):(1,128)">
-    %7 = cute.static : !cute.tile<"[128:1;16:1]">
-    %8:2 = cute_nvgpu.make_tma_load(%mBt, %6, %7) {l2 = 256 : i32} : (!mBt, !cute.layout<"(128,16):(1,128)">, !cute.tile<"[128:1;16:1]">) -> (!loadB, !cute.coord_tensor<"(0,0)", "(?{div=4},?):(1@0,1@1)">)
-    %9 = cute.get_layout(%mA) : !vec
-    %10 = cute.get_shape(%9) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-    %11:2 = cute.get_scalars (%10) : !cute.shape<"(?,?{div=4})">
-    %12 = arith.addi %11#1, %c15_i32 : i32
-    %13 = arith.divui %12, %c16_i32 : i32
-    %14 = arith.ceildivsi %2#0, %c128_i32 : i32
-    %15 = arith.ceildivsi %2#1, %c128_i32 : i32
-    %16 = arith.muli %14, %15 : i32
-    gpu.launch_func @kernels::@sgemm blocks in (%16, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%5#0 : !loadA, %8#0 : !loadB, %13 : i32, %mC : !vec)
+    %15 = cute.static : !cute.layout<"(128,16):(1,128)">
+    %16 = cute.static : !cute.tile<"[128:1;16:1]">
+    %17:2 = cute_nvgpu.make_tma_load(%mBt, %15, %16) {l2 = 256 : i32} : (!mBt, !cute.layout<"(128,16):(1,128)">, !cute.tile<"[128:1;16:1]">) -> (!loadB, !cute.coord_tensor<"(0,0)", "(?{div=4},?):(1@0,1@1)">)
+    %18 = cute.get_layout(%mA) : !vec
+    %19 = cute.get_shape(%18) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
+    %20:2 = cute.get_scalars (%19) : !cute.shape<"(?,?{div=4})">
+    %21 = arith.addi %20#1, %c15_i32 : i32
+    %22 = arith.divui %21, %c16_i32 : i32
+    %23 = arith.ceildivsi %8#0, %c128_i32 : i32
+    %24 = arith.ceildivsi %8#1, %c128_i32 : i32
+    %25 = arith.muli %23, %24 : i32
+    gpu.launch_func @kernels::@sgemm blocks in (%25, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%14#0 : !loadA, %17#0 : !loadB, %22 : i32, %mC : !vec)
     return
   }
   func.func @launch_any(%mA: !mat, %mB: !mat, %mC: !mat) {
     %c256_i32 = arith.constant 256 : i32
     %c1_i32 = arith.constant 1 : i32
     %c128_i32 = arith.constant 128 : i32
-    // One block a tile of C.
-    %0 = cute.get_layout(%mC) : !mat
+    %0 = cute.get_layout(%mA) : !mat
     %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
     %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = arith.ceildivsi %2#0, %c128_i32 : i32
-    %4 = arith.ceildivsi %2#1, %c128_i32 : i32
-    %5 = arith.muli %3, %4 : i32
-    gpu.launch_func @kernels::@sgemm_any blocks in (%5, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
+    %3 = cute.get_layout(%mB) : !mat
+    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
+    %6 = cute.get_layout(%mC) : !mat
+    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
+    %9 = arith.cmpi eq, %2#1, %5#0 : i32
+    %10 = arith.cmpi eq, %2#0, %8#0 : i32
+    %11 = arith.cmpi eq, %5#1, %8#1 : i32
+    cf.assert %9, "A and B must have the same K"
+    cf.assert %10, "A and C must have the same M"
+    cf.assert %11, "B and C must have the same N"
+    // One block a tile of C.
+    %12 = arith.ceildivsi %8#0, %c128_i32 : i32
+    %13 = arith.ceildivsi %8#1, %c128_i32 : i32
+    %14 = arith.muli %12, %13 : i32
+    gpu.launch_func @kernels::@sgemm_any blocks in (%14, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
     return
   }
 }

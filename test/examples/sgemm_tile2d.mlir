@@ -201,14 +201,26 @@ module attributes {gpu.container_module} {
     %c256_i32 = arith.constant 256 : i32
     %c1_i32 = arith.constant 1 : i32
     %c128_i32 = arith.constant 128 : i32
-    // One block a tile of C.
-    %0 = cute.get_layout(%mC) : !mat
+    %0 = cute.get_layout(%mA) : !mat
     %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
     %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = arith.ceildivsi %2#0, %c128_i32 : i32
-    %4 = arith.ceildivsi %2#1, %c128_i32 : i32
-    %5 = arith.muli %3, %4 : i32
-    gpu.launch_func @kernels::@sgemm blocks in (%5, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
+    %3 = cute.get_layout(%mB) : !mat
+    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
+    %6 = cute.get_layout(%mC) : !mat
+    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
+    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
+    %9 = arith.cmpi eq, %2#1, %5#0 : i32
+    %10 = arith.cmpi eq, %2#0, %8#0 : i32
+    %11 = arith.cmpi eq, %5#1, %8#1 : i32
+    cf.assert %9, "A and B must have the same K"
+    cf.assert %10, "A and C must have the same M"
+    cf.assert %11, "B and C must have the same N"
+    // One block a tile of C.
+    %12 = arith.ceildivsi %8#0, %c128_i32 : i32
+    %13 = arith.ceildivsi %8#1, %c128_i32 : i32
+    %14 = arith.muli %12, %13 : i32
+    gpu.launch_func @kernels::@sgemm blocks in (%14, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
     return
   }
 }

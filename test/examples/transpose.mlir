@@ -210,14 +210,21 @@ module attributes {gpu.container_module} {
     %c256_i32 = arith.constant 256 : i32
     %c1_i32 = arith.constant 1 : i32
     %c64_i32 = arith.constant 64 : i32
-    // One block a tile.
     %0 = cute.get_layout(%mA) : !any
     %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,?)"> -> !cute.shape<"(?,?)">
     %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = arith.ceildivsi %2#0, %c64_i32 : i32
-    %4 = arith.ceildivsi %2#1, %c64_i32 : i32
-    %5 = arith.muli %3, %4 : i32
-    gpu.launch_func @kernels::@transpose blocks in (%5, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !any, %mB : !any) {cute.variants = [@kernels::@transpose_v]}
+    %3 = cute.get_layout(%mB) : !any
+    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,?)"> -> !cute.shape<"(?,?)">
+    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
+    %6 = arith.cmpi eq, %5#0, %2#1 : i32
+    %7 = arith.cmpi eq, %5#1, %2#0 : i32
+    cf.assert %6, "B must have as many rows as A has columns"
+    cf.assert %7, "B must have as many columns as A has rows"
+    // One block a tile.
+    %8 = arith.ceildivsi %2#0, %c64_i32 : i32
+    %9 = arith.ceildivsi %2#1, %c64_i32 : i32
+    %10 = arith.muli %8, %9 : i32
+    gpu.launch_func @kernels::@transpose blocks in (%10, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !any, %mB : !any) {cute.variants = [@kernels::@transpose_v]}
     return
   }
 }

@@ -14,7 +14,6 @@ from error_sites import sites
 UNREACHED: Mapping[str, Sequence[str]] = {
     "callers in this package have checked it; an error still, for callers in Python": (
         "algebra/complements.py _extend: expected at most … modes to be stepped through, got …",
-        "algebra/complements.py _gaps: expected static strides or a single mode to complement, got …",
         "algebra/complements.py bounded_complement: expected static strides or a single mode to complement, got …",
         "algebra/complements.py bounded_complement: …",
         "algebra/compose.py _compose_basis: expected the path of … to lead to a mode of …, but depth … has none",

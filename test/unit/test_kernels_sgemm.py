@@ -9,6 +9,7 @@ import pytest
 
 from cute_dialect.kernels.sgemm import RUNGS, sgemm
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.launch import LaunchError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -53,6 +54,23 @@ def test_equal_to_float64_and_nothing_else_is_written(rung: str) -> None:
         c[...] = np.nan
         assert np.isnan(store).all(), "padding was written"
     assert chosen == names
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "message"),
+    [
+        ((32, 16), (20, 32), (32, 32), "A and B must have the same K"),
+        ((36, 16), (16, 32), (32, 32), "A and C must have the same M"),
+        ((32, 16), (16, 32), (32, 36), "B and C must have the same N"),
+    ],
+)
+@pytest.mark.parametrize("rung", ["vector", "pipelined"])
+def test_shapes_that_do_not_fit_are_refused(
+    rung: str, a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], message: str
+) -> None:
+    kernel = compile_cute(sgemm(rung), emit="base").kernel("launch")
+    with pytest.raises(LaunchError, match=message):
+        kernel(*[np.zeros(shape, np.float32) for shape in (a, b, c)], device="cpu")
 
 
 def test_an_unknown_rung_is_named() -> None:

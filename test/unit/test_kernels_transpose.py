@@ -11,7 +11,7 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.layout import evaluate
 from cute_dialect.kernels.transpose import BYTES, TransposeConfig, _by_elements, _by_vectors, transpose
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.pipelines.launch import CompiledModule, LaunchError
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transpose.mlir"
 
@@ -70,6 +70,21 @@ def test_equal_to_numpy(
     launch(a, b, device="cpu")
     assert launch.plan(a, b).kernel == kernel
     assert np.array_equal(b_bits, a_bits.T)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((24, 32), "B must have as many rows as A has columns"),
+        ((20, 24), "B must have as many columns as A has rows"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    modules: dict[str, CompiledModule], shape: tuple[int, int], message: str
+) -> None:
+    a, b = np.zeros((32, 20), np.float32), np.zeros(shape, np.float32)
+    with pytest.raises(LaunchError, match=message):
+        modules["f32"].kernel("launch")(a, b, device="cpu")
 
 
 def phases(bits: int) -> int:
