@@ -119,9 +119,10 @@ def view_of(value: object, stream: int = 0) -> ArrayView:
         return _cuda(value)
     if hasattr(value, "__dlpack__"):
         return _dlpack(value, stream)
+    cure = "; numpy.asarray(…, dtype=…) makes one" if isinstance(value, (list, tuple, range)) else ""
     raise NotAnArray(
         f"expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), "
-        f"got {type(value).__name__}"
+        f"got {type(cast(object, value)).__name__}{cure}"
     )
 
 
@@ -129,7 +130,7 @@ def _torch(value: object) -> ArrayView:
     tensor = cast(Any, value)
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _NAMES:
-        raise NotAnArray(f"torch tensors of {name} are not supported")
+        raise NotAnArray(f"torch tensors of {name} are not supported (there are {', '.join(_NAMES)}): pass x.to(…)")
     device = tensor.device
     kind = device.type
     if kind not in ("cuda", "cpu"):
@@ -147,17 +148,34 @@ def _torch(value: object) -> ArrayView:
 
 def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayView:
     name = value.dtype.name
-    if name not in _NAMES or not value.dtype.isnative:
-        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported")
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(value, masked.MaskedArray):
+        raise NotAnArray("masked numpy arrays are not supported, a kernel sees no mask: pass x.filled(…) or x.data")
+    if name in _NAMES and not value.dtype.isnative:
+        raise NotAnArray(
+            f"numpy arrays of {value.dtype.str!r} ({name} in the other byte order) are not supported: pass "
+            f'x.astype("{name}")'
+        )
+    if name not in _NAMES:
+        known = ", ".join(_NAMES)
+        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported (there are {known}): pass x.astype(…)")
     size = value.dtype.itemsize
     if any(s % size for s in value.strides):
-        raise NotAnArray(f"numpy array has strides {value.strides} bytes, not multiples of its element ({size} bytes)")
+        raise NotAnArray(
+            f"numpy array has strides {value.strides} bytes, not multiples of its element ({size} bytes): pass "
+            "numpy.ascontiguousarray(x)"
+        )
     strides = tuple(s // size for s in value.strides)
     return ArrayView(value.ctypes.data, value.shape, strides, _NAMES[name], -1, "numpy", value)
 
 
 def _cuda(value: object) -> ArrayView:
     info = cast("Mapping[str, Any]", getattr(value, "__cuda_array_interface__"))  # noqa: B009
+    if info.get("mask") is not None:
+        raise NotAnArray("arrays with a mask are not supported, a kernel sees no mask")
+    missing = [key for key in ("shape", "typestr", "data") if key not in info]
+    if missing:
+        raise NotAnArray(f"its __cuda_array_interface__ has no {', '.join(missing)}")
     shape: tuple[int, ...] = tuple(info["shape"])
     own = getattr(getattr(value, "dtype", None), "name", None)
     typestr = str(info["typestr"])
@@ -218,7 +236,10 @@ def _dlpack(value: object, stream: int) -> ArrayView:
     device_type, _ = getattr(value, "__dlpack_device__")()  # noqa: B009
     export = getattr(value, "__dlpack__")  # noqa: B009
     # CUDA: 1 is the legacy default stream, 0 is not allowed (array API standard, __dlpack__).
-    capsule: object = export(stream=stream or 1) if int(device_type) in (2, 13) else export()
+    try:
+        capsule: object = export(stream=stream or 1) if int(device_type) in (2, 13) else export()
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:  # what it cannot export: each library its own
+        raise NotAnArray(f"{type(value).__name__} gives no DLPack: {e}") from e
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype = ctypes.c_void_p
     get.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -244,7 +265,7 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
     """The driver's handle of a stream; without one, the current stream of the library the arrays come from."""
     if stream is None:
         return _current_stream(views)
-    if isinstance(stream, int):
+    if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
         return stream
     for attribute in ("cuda_stream", "ptr", "handle"):
         found = getattr(stream, attribute, None)
@@ -254,7 +275,7 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
     if protocol is not None:
         pair = cast("tuple[int, int]", protocol() if callable(protocol) else protocol)
         return int(pair[1])
-    raise TypeError(f"expected a stream of torch, cupy or cuda-python, or its handle, got {type(stream).__name__}")
+    raise TypeError(f"stream: expected a stream of torch, cupy or cuda-python, or its handle, got {stream!r}")
 
 
 def current_stream_of_torch() -> Callable[[int], int]:

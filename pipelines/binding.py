@@ -13,6 +13,7 @@ The stride of a dimension of extent 1 (or 0) is never used; what the array says 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -31,6 +32,7 @@ __all__ = [
     "LaunchError",
     "Packed",
     "RangeError",
+    "ReadOnlyError",
     "ShapeError",
     "StrideError",
     "TensorMapError",
@@ -79,6 +81,16 @@ class TensorMapError(ArgumentError):
     """TMA cannot describe an array: its strides, its address or its extents break a rule of the hardware."""
 
 
+class ReadOnlyError(ArgumentError):
+    """The kernel writes to an array that may not be written."""
+
+    def __init__(self, name: str):
+        super().__init__(
+            f"argument {name}: the kernel writes to it, and this array is read-only; pass one that may be written "
+            "(a copy: array.copy())"
+        )
+
+
 class DeviceError(ArgumentError):
     """An array is on another device than the launch."""
 
@@ -118,8 +130,10 @@ def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
     if kind == "scalar":
         return _bind_scalar(param, value, label)
     if kind == "pointer":
-        if not isinstance(value, int):
+        if not isinstance(value, int) or isinstance(value, bool):
             raise DtypeError(f"{label} expects an array or an address, got {type(value).__name__}")
+        if not 0 <= value < 1 << 64:
+            raise RangeError(f"{label}: {value} is no address (expected 0 to 2^64 - 1)")
         return Pointer(index, 0)
     if kind == "tuple":
         pairs = [("", param["shape"], value)]  # type: ignore[typeddict-item]
@@ -237,7 +251,10 @@ def _bind_scalar(param: Param, value: object, label: str) -> Value:
     name = param.get("element", "i32")
     item = getattr(value, "item", None)
     if item is not None and not isinstance(value, (int, float)):
-        value = item()
+        try:
+            value = item()
+        except (ValueError, TypeError, RuntimeError):
+            raise DtypeError(f"{label} expects one number for {name}, got {type(value).__name__} of several") from None
     if name.startswith(("f", "bf", "tf")):
         if not isinstance(value, (int, float)):
             raise DtypeError(f"{label} expects a number for {name}, got {type(value).__name__}")
@@ -250,7 +267,9 @@ def _bind_scalar(param: Param, value: object, label: str) -> Value:
         raise DtypeError(f"{label} expects an integer for {name}, got {type(value).__name__}")
     width = 64 if name == "index" else int(name.removeprefix("i"))
     if width == 1:
-        return int(bool(value))
+        if value not in (0, 1):
+            raise RangeError(f"{label}: {value} does not fit i1 (expected 0, 1, False or True)")
+        return int(value)
     if not -(1 << (width - 1)) <= value < (1 << (width - 1)):
         raise RangeError(f"{label}: {value} does not fit {name}")
     if value % param.get("div", 1):
@@ -269,8 +288,10 @@ def _bind_tree(tree: Tree, given: object, numbers: dict[int, int], label: str, p
         if given is not None:
             raise ShapeError(f"{label} expects None where {param['type']} has '_', got {given!r}")
         return
-    if not isinstance(given, int):
-        raise ShapeError(f"{label} expects an integer, got {given!r} ({param['type']})")
+    try:
+        given = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError(f"{label} expects an integer, got {given!r} ({param['type']})") from None
     if isinstance(tree, dict):
         if given % tree["div"]:
             raise DivisibilityError(f"{label}: expected a multiple of {tree['div']}, got {given} ({param['type']})")

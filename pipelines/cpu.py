@@ -11,7 +11,7 @@ from cute_dialect.pipelines import abi, hostprog
 from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.prepare import Plan, Target, read_arguments
-from cute_dialect.pipelines.staging import host_bytes, span
+from cute_dialect.pipelines.staging import host_bytes, is_writable, regions, span
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
@@ -55,8 +55,6 @@ def run_on_cpu(
     for name, view in zip(target.names, views):
         if view is not None and view.device >= 0:
             raise DeviceError(f"argument {name}: expected an array in CPU memory, got one on GPU {view.device}")
-        if view is not None and view.library == "numpy" and not getattr(view.keep, "flags").writeable:  # noqa: B009
-            raise DeviceError(f"argument {name}: the interpreter works in place and this array is read-only; copy it")
     if plan.empty:
         return None
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
@@ -158,18 +156,20 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str]) -> list[_Me
     """The memory of each array argument; arguments over the same bytes share theirs."""
     from cute_dialect.interp.memory import Elements
 
-    seen: dict[tuple[int, int], NDArray[np.uint8]] = {}
-    out: list[_Memory | None] = []
-    for view, name in zip(views, names):
-        if view is None:
-            out.append(None)
-            continue
-        where = span(view)
-        if where not in seen:
-            seen[where] = host_bytes(view)
-        start, item = view.pointer - where[0], numpy_dtype(view.dtype).itemsize
-        elements = Elements(start, tuple(view.shape), tuple([s * item for s in view.strides]), item)
-        out.append(_Memory(seen[where], start, name, _window(view), elements))
+    out: list[_Memory | None] = [None] * len(views)
+    for region in regions(views):
+        data = host_bytes(region.address, region.size)
+        members = [(i, view) for i in region.members if (view := views[i]) is not None]
+        data.flags.writeable = any(is_writable(view) for _, view in members)
+        for i, view in members:
+            start, item = view.pointer - region.address, numpy_dtype(view.dtype).itemsize
+            elements = Elements(start, tuple(view.shape), tuple([s * item for s in view.strides]), item)
+            window = _window(view)
+            if len(members) > 1:  # each reaches its own part only
+                first, size = span(view)
+                low = first - region.address
+                window = [(low, size)] if window is None else [(low + at, length) for at, length in window]
+            out[i] = _Memory(data, start, names[i], window, elements)
     return out
 
 

@@ -25,6 +25,7 @@ from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines.arrays import ArrayView, stream_of
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, load_artifact, save_artifact
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
+from cute_dialect.pipelines.call_options import check_options, device_number, dim3, shared_bytes
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
 from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
 from cute_dialect.pipelines.prepared import BoundCall, Ready
@@ -71,7 +72,8 @@ class KernelCall(Protocol):
         """Launch on ``args``.
 
         ``stream``: a stream of torch, cupy or cuda-python, or its handle; by default the arrays' library's current one.
-        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.
+        Launches on arrays in GPU memory return at once; with numpy arrays the call waits and updates them.  Those that
+        share memory share their copy; read-only ones may be inputs.
         ``grid``, ``block``, ``smem`` override the host function's rule.
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
         ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
@@ -262,11 +264,19 @@ class Kernel:
         progress: Callable[[Progress], None] | None = None,
     ) -> RunReport | None:
         """A call that is not like one of the last."""
-        if (checks or reports) and device != "cpu":
-            raise LaunchError(f'{", ".join([*checks, *reports])}: only the interpreter tells that, say device="cpu"')
-        if blocks is not None and device != "cpu":
-            raise LaunchError('a choice of blocks: only the interpreter does that, say device="cpu"')
-        if device == "cpu":
+        given: CallOptions = {
+            "device": device,
+            "checks": checks,
+            "reports": reports,
+            "schedule": schedule,
+            "seed": seed,
+            "blocks": blocks,
+            "progress": progress,
+        }
+        check_options(given)
+        where = device_number(device)
+        raw = 0 if stream is None else stream_of(stream)
+        if where == "cpu":
             from cute_dialect.pipelines.cpu import run_on_cpu
 
             plan = self.plan(*args, grid=grid, block=block, smem=smem)
@@ -282,14 +292,13 @@ class Kernel:
                 blocks=blocks,
                 progress=progress,
             )
-        usual = grid is None and block is None and smem is None and device == "gpu"
+        usual = grid is None and block is None and smem is None and where is None
         key = torch_key(args, self._mask) if usual else None
         if key is not None and self._call_known(key, args, stream):
             return None
         gpu = cuda.driver()
-        raw = 0 if stream is None else stream_of(stream)
         arguments = read_arguments(self.target, args, raw)
-        number, host = self._device(arguments, device)
+        number, host = self._device(arguments, where)
         previous = gpu.enter(number)
         try:
             if host:
@@ -333,7 +342,7 @@ class Kernel:
         """
         gpu = cuda.driver()
         arguments = read_arguments(self.target, args)
-        number, host = self._device(arguments, "gpu")
+        number, host = self._device(arguments, None)
         if host:
             name = self.target.names[host[0]]
             raise DeviceError(f"argument {name}: expected an array in GPU memory, got one on the CPU")
@@ -359,7 +368,7 @@ class Kernel:
             device,
             tuple([v and (v.shape, v.strides, v.dtype, v.pointer & self._mask) for v in views]),
             tuple([None if v else number_key(a) for v, a in zip(views, arguments.values)]),
-            (grid and tuple(grid), block and tuple(block), smem),
+            tuple(_shape(grid, block, smem).values()),
         )
         try:
             ready = self._ready.get(key)
@@ -379,7 +388,7 @@ class Kernel:
     ) -> Plan:
         """What a call would launch, without launching: kernel, grid, block, bytes, why variants were passed over."""
         arguments = read_arguments(self.target, args)
-        return prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
+        return prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
 
     def _make_ready(
         self,
@@ -389,7 +398,7 @@ class Kernel:
         block: Sequence[int] | None,
         smem: int | None,
     ) -> Ready:
-        plan = prepare(self.module.manifest, self.target, arguments, grid=_dim3(grid), block=_dim3(block), smem=smem)
+        plan = prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
         if plan.empty:
             return Ready(cuda.driver(), plan, 0, device)
         function = self.module.function(device, plan)
@@ -403,10 +412,9 @@ class Kernel:
             gpu.allow_smem(function, plan.smem)
         return Ready(cuda.driver(), plan, function, device)
 
-    def _device(self, arguments: Arguments, device: str | int) -> tuple[int, list[int]]:
+    def _device(self, arguments: Arguments, number: int | None) -> tuple[int, list[int]]:
         """The GPU to run on and the positions of the arrays that lie on the CPU (numpy only)."""
         host: list[int] = []
-        number = _device_number(device)
         for i, view in enumerate(arguments.views):
             if view is None:
                 continue
@@ -438,25 +446,18 @@ class Kernel:
         """Run with numpy arrays: the bytes from first to last element go to the GPU and the elements come back."""
         from cute_dialect.pipelines.staging import Staged
 
-        staged: dict[int, Staged] = {}
-        try:
-            views: list[ArrayView | None] = list(arguments.views)
-            for i in host:
-                identity = id(arguments.values[i])
-                if identity not in staged:
-                    staged[identity] = Staged(gpu, cast(ArrayView, views[i]))
-                views[i] = staged[identity].view
+        views: list[ArrayView | None] = list(arguments.views)
+        names = [self.target.names[i] for i in host]
+        with Staged(gpu, [cast(ArrayView, views[i]) for i in host], names) as copies:
+            for i, view in zip(host, copies.views):
+                views[i] = view
             copied = Arguments(arguments.values, tuple(views))
             ready = self._make_ready(copied, device, grid, block, smem)
             if ready.plan.empty:
                 return
             ready.launch(_addresses(copied), stream)
             gpu.synchronize(stream)
-            for copy in staged.values():
-                copy.back()
-        finally:
-            for copy in staged.values():
-                copy.free()
+            copies.back()
 
 
 def _addresses(arguments: Arguments) -> list[int]:
@@ -473,18 +474,14 @@ def _remember(cache: dict[object, _T], key: object, value: _T) -> None:
     cache[key] = value
 
 
-def _device_number(device: str | int) -> int | None:
-    if isinstance(device, int):
-        return device
-    if device in ("gpu", "cuda"):
-        return None
-    if device.startswith("cuda:") and device[5:].isdigit():
-        return int(device[5:])
-    raise LaunchError(f"device expected 'gpu', 'cuda:N', a number or 'cpu', got {device!r}")
+class _Shape(TypedDict):
+    """The form of a launch, where the caller says it."""
+
+    grid: Dim3 | None
+    block: Dim3 | None
+    smem: int | None
 
 
-def _dim3(value: Sequence[int] | None) -> Dim3 | None:
-    if value is None:
-        return None
-    x, y, z = (*[int(v) for v in value], 1, 1, 1)[:3]
-    return x, y, z
+def _shape(grid: object, block: object, smem: object) -> _Shape:
+    """Raises ``OptionError``."""
+    return {"grid": dim3("grid", grid), "block": dim3("block", block), "smem": shared_bytes(smem)}

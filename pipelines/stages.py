@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, Stage, save_artifact
 from cute_dialect.pipelines.collector import collector_paused
@@ -85,6 +85,7 @@ def compile_module(
 
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.
     """
+    _check_keywords(source, pipeline, chip, features, opt_level, emit, filename, keep_stages, save, cache)
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
     options = {k: v for k, v in given.items() if v is not None}
 
@@ -95,6 +96,40 @@ def compile_module(
     if not cache or keep_stages or save is not None:
         return fresh(timings)
     return _cached(source, filename, _key_parts(pipeline, options, emit), fresh, timings)
+
+
+def _check_keywords(
+    source: object,
+    pipeline: object,
+    chip: object,
+    features: object,
+    opt_level: object,
+    emit: object,
+    filename: object,
+    keep_stages: object,
+    save: object,
+    cache: object,
+) -> None:
+    """What comes from Python may be of any type.  Raises :class:`CompileError`, which names the keyword."""
+    path = (str, os.PathLike)
+    wanted: Sequence[tuple[str, object, bool, str]] = (
+        ("source", source, isinstance(source, path) or hasattr(source, "walk"), "a text, a path or an xDSL module"),
+        ("pipeline", pipeline, isinstance(pipeline, str), "a text like 'nvptx=chip=sm_90a'"),
+        ("chip", chip, chip is None or isinstance(chip, str), "a text like 'sm_90a'"),
+        ("features", features, features is None or isinstance(features, str), "a text like '+ptx83'"),
+        ("opt_level", opt_level, opt_level is None or (type(opt_level) is int and 0 <= opt_level <= 3), "0, 1, 2 or 3"),
+        ("emit", emit, isinstance(emit, str) and emit in get_args(Emit), "one of 'auto', 'cubin', 'ptx', 'base'"),
+        ("filename", filename, filename is None or isinstance(filename, str), "a text"),
+        ("keep_stages", keep_stages, isinstance(keep_stages, bool), "True or False"),
+        ("save", save, save is None or isinstance(save, path), "the path of a folder"),
+        ("cache", cache, isinstance(cache, bool), "True or False"),
+    )
+    for name, value, right, what in wanted:
+        if not right:
+            shown = repr(value)
+            raise CompileError(
+                f"error: {name}: expected {what}, got {shown if len(shown) <= 80 else shown[:77] + '...'}"
+            )
 
 
 def compiled_before(

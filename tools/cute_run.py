@@ -364,16 +364,16 @@ def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
 
     gpu = driver()
     gpu.set_context(gpu.primary_context(0))
-    staged: list[Staged] = []
-    values: list[object] = []
-    try:
+    tensors = [a for a in call.arguments if isinstance(a, Tensor)]
+    storages = [view_of(a.storage) for a in tensors]
+    with Staged(gpu, storages, [a.name for a in tensors]) as copies:
+        places = iter(copies.views)
+        values: list[object] = []
         for a in call.arguments:
             if not isinstance(a, Tensor):
                 values.append(a)
                 continue
-            copy = Staged(gpu, view_of(a.storage))
-            staged.append(copy)
-            pointer = copy.view.pointer + (a.array.ctypes.data - a.storage.ctypes.data)
+            pointer = next(places).pointer + (a.array.ctypes.data - a.storage.ctypes.data)
             values.append(view_of(a.array)._replace(pointer=pointer, device=0, library="staged"))
         start, end = gpu.new_event(), gpu.new_event()
 
@@ -384,12 +384,8 @@ def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
             return gpu.elapsed(start, end)
 
         once()  # also loads the code
-        for copy in staged:
-            copy.back()
+        copies.back()
         return Result(gpu.name(0), statistics.median(once() for _ in range(repeat)), repeat)
-    finally:
-        for copy in staged:
-            copy.free()
 
 
 def _save(path: str, array: NDArray[np.generic]) -> None:

@@ -438,7 +438,7 @@ def test_devices_must_agree(gpu: FakeDriver) -> None:
 
     with pytest.raises(DeviceError, match=r"expected a tensor on the GPU, got one on the CPU \(dlpack\)"):
         k(good, Cpu(), good)
-    with pytest.raises(LaunchError, match="device expected 'gpu'"):
+    with pytest.raises(LaunchError, match="device: expected 'gpu'"):
         k(good, good, good, device="tpu")
 
 

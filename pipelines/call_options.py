@@ -1,0 +1,157 @@
+"""What a call of a kernel takes beside its arguments: each option checked, a message names it.
+
+Options come as keywords from Python, so any of them may be anything: a text where numbers belong is not gone through
+letter by letter, and 1.5 blocks are not one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, cast
+
+from cute_dialect.pipelines.binding import LaunchError
+from cute_dialect.pipelines.prepare import Dim3
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.pipelines.launch import CallOptions
+
+__all__ = ["OptionError", "check_options", "device_number", "dim3", "index_of", "shared_bytes"]
+
+CHECKS = ("race", "oob", "uninit", "sync")
+REPORTS = ("banks", "coalescing", "occupancy")
+SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
+"""Names that the interpreter knows; a test compares them with its own."""
+
+_ON_CPU: Mapping[str, object] = {
+    "checks": (), "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
+}  # fmt: skip
+"""Options of the interpreter, with what they are if they are not given."""
+
+
+class OptionError(LaunchError):
+    """An option of a call is not what it may be; the message names it, what was expected and what came."""
+
+
+def _wrong(name: str, what: str, got: object) -> OptionError:
+    shown = repr(got)
+    return OptionError(f"{name}: expected {what}, got {shown if len(shown) <= 80 else shown[:77] + '...'}")
+
+
+def index_of(value: object) -> int | None:
+    """An integer of Python or numpy as an ``int``; ``None`` for anything else, a bool too.
+
+    >>> index_of(3), index_of(True), index_of(3.0), index_of("3")
+    (3, None, None, None)
+    """
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's: operator.index takes it
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def dim3(name: str, value: object) -> Dim3 | None:
+    """The extents of a grid or a block; missing ones are 1.  Raises :class:`OptionError`."""
+    if value is None:
+        return None
+    what = "one to three positive integers like (8, 1, 1)"
+    try:
+        given = [] if isinstance(value, (str, bytes, Mapping, set)) else list(cast("Sequence[object]", value))
+    except TypeError:
+        given = []
+    numbers = [index_of(v) for v in given]
+    if not 1 <= len(numbers) <= 3 or any(n is None or n < (0 if name == "grid" else 1) for n in numbers):
+        raise _wrong(name, what, cast(object, value))
+    x, y, z = (*cast("list[int]", numbers), 1, 1)[:3]
+    return x, y, z
+
+
+def shared_bytes(value: object) -> int | None:
+    """Bytes of dynamic shared memory.  Raises :class:`OptionError`."""
+    if value is None:
+        return None
+    number = index_of(value)
+    if number is None or not 0 <= number < 1 << 31:
+        raise _wrong("smem", "a number of bytes", value)
+    return number
+
+
+def device_number(device: object) -> int | Literal["cpu"] | None:
+    """The number of a GPU, ``"cpu"``, or ``None``: the GPU where the arrays are.  Raises :class:`OptionError`."""
+    text = str(device) if type(device).__module__ == "torch" else device  # a torch.device
+    if isinstance(text, str):
+        if text in ("gpu", "cuda"):
+            return None
+        if text == "cpu":
+            return "cpu"
+        number = text.removeprefix("cuda:")
+        if number != text and number.isascii() and number.isdigit():
+            return int(number)
+    else:
+        found = index_of(text)
+        if found is not None and found >= 0:
+            return found
+    raise _wrong("device", "'gpu', 'cuda:N', a number or 'cpu'", device)
+
+
+def check_options(options: CallOptions) -> None:
+    """Check what only the interpreter takes, and that it is what runs.  Raises :class:`OptionError`."""
+    for name, value in cast("Mapping[str, object]", options).items():
+        if name in _CHECKERS:
+            _CHECKERS[name](value)
+    if device_number(options.get("device", "gpu")) == "cpu":
+        return
+    for name, usual in _ON_CPU.items():
+        value = options.get(name, usual)
+        if value is not usual and value != usual and not (name in ("checks", "reports") and not value):
+            raise OptionError(f'{name}: only the interpreter takes that, say device="cpu"')
+
+
+def _names(option: str, known: Sequence[str]) -> Callable[[object], None]:
+    def check(value: object) -> None:
+        what = f"a tuple or list with any of {', '.join(repr(k) for k in known)}"
+        if not isinstance(value, (tuple, list, set, frozenset)):
+            raise _wrong(option, what, value)
+        for one in cast("Sequence[object]", value):
+            if one not in known:
+                raise _wrong(option, what, one)
+
+    return check
+
+
+def _schedule(value: object) -> None:
+    if value not in SCHEDULES:
+        raise _wrong("schedule", f"one of {', '.join(repr(s) for s in SCHEDULES)}", value)
+
+
+def _seed(value: object) -> None:
+    if index_of(value) is None:
+        raise _wrong("seed", "an integer", value)
+
+
+def _blocks(value: object) -> None:
+    if value is None or isinstance(value, str):
+        return  # the interpreter reads the text, it knows how many blocks there are
+    if not isinstance(value, (tuple, list, range, set, frozenset)):
+        raise _wrong("blocks", "numbers of blocks, or a text like '0,5,16:32' or 'sample:16'", value)
+    for one in cast("Sequence[object]", value):
+        number = index_of(one)
+        if number is None or number < 0:
+            raise _wrong("blocks", "numbers of blocks", one)
+
+
+def _progress(value: object) -> None:
+    if value is not None and not callable(value):
+        raise _wrong("progress", "a function", value)
+
+
+_CHECKERS: Mapping[str, Callable[[object], None]] = {
+    "checks": _names("checks", CHECKS),
+    "reports": _names("reports", REPORTS),
+    "schedule": _schedule,
+    "seed": _seed,
+    "blocks": _blocks,
+    "progress": _progress,
+}
