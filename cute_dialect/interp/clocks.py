@@ -2,11 +2,12 @@
 
 Every access is stamped with an actor and the actor's time.  Actors are the threads of a cluster, the cp.async copies of
 each thread, and, made when they first appear, the copies that signal an mbarrier, the bulk copies of a thread and the
-wgmma of a warpgroup.  A thread's knowledge is a table of three rows, a column an actor: the latest time of that actor
+wgmma of a warpgroup.  A thread's knowledge is a table of five rows, a column an actor: the latest time of that actor
 which is ordered before the thread's present
 
 - MEMORY: as memory is seen through the generic proxy, and of the asynchronous proxy once it was waited for
-- PROXY: and is also visible to the asynchronous proxy, since a `fence.proxy.async` stood between
+- PROXY, PROXY_CLUSTER, PROXY_GLOBAL: and is also visible to the asynchronous proxy, since a `fence.proxy.async` stood
+  between: in the shared memory of the actor's own block, in that of another block, and in global memory
 - EXECUTION: by execution alone, as through a relaxed cluster barrier
 
 Synchronisation passes tables on and joins them by maximum.  Source: PTX ISA 9.0, 8 "Memory Consistency Model".
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
@@ -26,24 +28,28 @@ if TYPE_CHECKING:
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.sync import MBarrier
 
-MEMORY, PROXY, EXECUTION = 0, 1, 2
+MEMORY, PROXY, EXECUTION, PROXY_CLUSTER, PROXY_GLOBAL = ROWS = range(5)
+_PROXY_ROWS = {"shared::cta": PROXY, "shared::cluster": PROXY_CLUSTER, "global": PROXY_GLOBAL}
 EXTRA = 1024  # actors that are made when they appear
 FOREVER = np.int32(2**31 - 1)
 
 
 class ClusterClocks:
-    """The actors of a cluster. Column -1 of every table is a time that all know."""
+    """The actors of a cluster, of `per_block` threads a block. Column -1 of every table is a time that all know, and so
+    are those of the threads that the last warp of a block lacks."""
 
-    def __init__(self, number: int, threads: int, blocks: Sequence[int]) -> None:
+    def __init__(self, number: int, per_block: int, blocks: Sequence[int]) -> None:
         self.number = number
-        self.padded = threads
-        self.threads = threads * len(blocks)
+        self.per_block = per_block
+        self.padded = round_up(per_block, 32)
+        self.threads = self.padded * len(blocks)
         self.blocks = list(blocks)
         self.columns = 2 * self.threads + EXTRA + 1
         self.copied = np.zeros(self.threads, np.int32)  # cp.async groups that each thread has waited for
         self.names: dict[int, str] = {}
         self.kinds: dict[int, str] = {}
         self._actors: dict[tuple[str, int], int] = {}
+        self._of_block: dict[int, Array] = {}
         self._barriers: list[MBarrier] = []  # kept, so that their ids stay taken
         self.log: list[tuple[int, int, Known]] = []  # actor and time that learnt of other clusters, and what: `flags`
 
@@ -65,9 +71,19 @@ class ClusterClocks:
         return bar.actor
 
     def table(self) -> Array:
-        t = np.zeros((3, self.columns), np.int32)
+        t = np.zeros((len(ROWS), self.columns), np.int32)
         t[:, -1] = FOREVER
+        t[:, : self.threads].reshape(len(ROWS), -1, self.padded)[:, :, self.per_block :] = FOREVER
         return t
+
+    def of_block(self, rank: int) -> Array:
+        """Which actors are threads of a block of the cluster, or their cp.async copies: one bool a column."""
+        got = self._of_block.get(rank)
+        if got is None:
+            got = self._of_block[rank] = np.zeros(self.columns, np.bool_)
+            first = rank * self.padded
+            got[first : first + self.padded] = got[self.threads + first : self.threads + first + self.padded] = True
+        return got
 
     def kind(self, actor: int) -> str:
         """What an actor is: "thread", "cp.async", or as it was made."""
@@ -101,11 +117,10 @@ class WarpClocks:
     def known(self, row: int, actors: Array, lanes: Array) -> Array:
         """For each lane (first axis) the times it knows of some actors."""
         out = self.table[row][actors]
-        if self.extras:
-            for i, lane in enumerate(lanes.tolist()):
-                extra = self.extras.get(lane)
-                if extra is not None:
-                    out[i] = extra[row][actors[i]]
+        for lane, extra in self.extras.items():
+            mine = lanes == lane
+            if mine.any():
+                out[mine] = extra[row][actors[mine]]
         return out
 
     def release(self, g: Group, lanes: Sequence[int] | None = None) -> Array:
@@ -136,9 +151,7 @@ class WarpClocks:
                 np.maximum(extra, message, out=extra)
             return
         for lane in g.mask.idx.tolist() if lanes is None else lanes:
-            extra = self.extras.get(lane)
-            if extra is None:
-                extra = self.extras[lane] = self.table.copy()
+            extra = self._own(lane)
             np.maximum(extra, message, out=extra)
 
     def learn(self, g: Group, lanes: Sequence[int], actor: int, time: int) -> None:
@@ -149,9 +162,7 @@ class WarpClocks:
                 extra[MEMORY, actor] = max(extra[MEMORY, actor], time)
             return
         for lane in lanes:
-            extra = self.extras.get(lane)
-            if extra is None:
-                extra = self.extras[lane] = self.table.copy()
+            extra = self._own(lane)
             extra[MEMORY, actor] = max(extra[MEMORY, actor], time)
 
     def synchronise(self, g: Group, lanes: Sequence[int] | None = None) -> None:
@@ -163,19 +174,38 @@ class WarpClocks:
         else:
             self.acquire(g, message, lanes)
 
-    def fence_proxy(self, lanes: Sequence[int]) -> None:
-        """`fence.proxy.async`: what these lanes know, and have done, is visible to the asynchronous proxy."""
-        tables = [self.extras[lane] for lane in lanes if lane in self.extras] or [self.table]
-        if len(tables) < len(lanes) and tables[0] is not self.table:
-            tables.append(self.table)
-        own = self.first + np.asarray(lanes)
-        for t in tables:
-            np.maximum(t[PROXY], t[MEMORY], out=t[PROXY])
-            t[PROXY, own] = self.clock
-        self.table[PROXY, own] = self.clock
-        copies = own + self.cluster.threads
-        self.table[PROXY, copies] = np.maximum(self.table[PROXY, copies], self.cluster.copied[own])
+    def fence_proxy(self, g: Group, spaces: Sequence[str]) -> None:
+        """`fence.proxy.async`: what the active lanes know, and have done, is visible to the asynchronous proxy.
+
+        `spaces`: the memory it is for. Of another block's threads what `shared::cta` covers can only be what they have
+        written to the shared memory of this one.
+        """
+        cluster = self.cluster
+        lanes = g.mask.idx
+        if whole_warp(g):
+            tables = [(self.table, lanes), *((t, lanes) for t in self.extras.values())]
+        else:
+            tables = [(self._own(lane), np.array([lane])) for lane in lanes.tolist()]
+        foreign = ~cluster.of_block(self.first // cluster.padded)
+        for t, fencing in tables:
+            own = self.first + fencing
+            copies = own + cluster.threads
+            seen = t[MEMORY].copy()
+            seen[own] = self.clock
+            seen[copies] = np.maximum(seen[copies], cluster.copied[own])
+            for space in spaces:
+                row = _PROXY_ROWS[space]
+                np.maximum(t[row], seen, out=t[row])
+                if space == "shared::cta":
+                    np.maximum(t[PROXY_CLUSTER], seen, out=t[PROXY_CLUSTER], where=foreign)
         self.clock += 1
+
+    def _own(self, lane: int) -> Array:
+        """The table of a lane alone."""
+        got = self.extras.get(lane)
+        if got is None:
+            got = self.extras[lane] = self.table.copy()
+        return got
 
 
 class Meeting:
@@ -222,4 +252,7 @@ def _live(g: Group) -> int:
     return g.lanes - int(np.count_nonzero(g.dead))
 
 
-__all__ = ["EXECUTION", "MEMORY", "PROXY", "ClusterClocks", "Meeting", "WarpClocks", "whole_warp"]
+__all__ = [
+    "EXECUTION", "MEMORY", "PROXY", "PROXY_CLUSTER", "PROXY_GLOBAL", "ClusterClocks", "Meeting", "WarpClocks",
+    "whole_warp",
+]  # fmt: skip

@@ -20,11 +20,11 @@ Source: PTX ISA 9.0, 8.7 "Ordering", 8.8 "Release and Acquire Patterns", 8.9.5 "
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cute_dialect.interp.clocks import MEMORY, PROXY
+from cute_dialect.interp.clocks import MEMORY, PROXY_GLOBAL
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
@@ -33,7 +33,20 @@ if TYPE_CHECKING:
     from cute_dialect.interp.memory import Buffer, Site
 
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = range(5)
+ACQUIRES, RELEASES = (ACQUIRE, ACQ_REL), (RELEASE, ACQ_REL)
 CTA, CLUSTER, GPU = range(3)
+
+
+class Fence(NamedTuple):
+    """What a fence orders: memory accesses of the threads of a scope by acquire, release or both (WEAK: it does not);
+    `proxy`: ordinary accesses before asynchronous ones in these spaces; `init`: mbarrier.init before their uses."""
+
+    order: int = WEAK
+    scope: int = GPU
+    proxy: tuple[str, ...] = ()
+    init: bool = False
+
+
 Known: TypeAlias = "dict[int, Array]"
 """Cluster number → its table."""
 
@@ -94,27 +107,35 @@ class Flags:
     def __init__(self) -> None:
         self._flags: dict[int, dict[int, _Flag]] = {}
 
-    def fence(self, g: Group, lanes: Sequence[int], scope: int) -> None:
-        """`fence.acq_rel` or `fence.sc`: before a strong write it releases, after a strong read it acquires."""
+    def fence(self, g: Group, lanes: Sequence[int], order: int, scope: int) -> None:
+        """A fence of threads: before a strong write it releases, after a strong read it acquires."""
         clocks = g.clocks
-        for lane in lanes:
-            waiting = clocks.pending.pop(lane, None)
-            if waiting is not None:
+        if order in ACQUIRES:
+            for lane in lanes:
+                waiting = clocks.pending.pop(lane, [])
                 self._learn(g, lane, [k for k, needs in waiting if scope >= needs])
+                left = [(k, needs) for k, needs in waiting if scope < needs]
+                if left:
+                    clocks.pending[lane] = left
+        if order not in RELEASES:
+            return
         snapshot = Snapshot(clocks, scope)
         clocks.clock += 1
         for lane in lanes:
             clocks.fenced[lane] = snapshot
 
     def fence_proxy(self, g: Group, lanes: Sequence[int]) -> None:
-        """`fence.proxy.async`: what these lanes know of other clusters is visible to the asynchronous proxy, too."""
+        """`fence.proxy.async` of global memory: what these lanes know of other clusters is visible to the asynchronous
+        proxy, too."""
         clocks = g.clocks
         if not clocks.cluster.log:
             return
         for lane in lanes:
             known = join(k for k, seen in self._entries(clocks, np.array([lane])) if seen.all())
             if known:
-                tables = {n: np.stack([t[MEMORY], np.maximum(t[PROXY], t[MEMORY]), t[2]]) for n, t in known.items()}
+                tables = {n: t.copy() for n, t in known.items()}
+                for t in tables.values():
+                    np.maximum(t[PROXY_GLOBAL], t[MEMORY], out=t[PROXY_GLOBAL])
                 clocks.cluster.log.append((clocks.first + lane, clocks.clock, tables))
 
     def access(self, g: Group, site: Site, buf: Buffer, off: Array, lanes: Array) -> None:
@@ -141,7 +162,9 @@ class Flags:
             if flag is None:
                 flag = known[at] = _Flag()
             flag.version += 1
-            if not site.atomic:
+            if site.atomic:  # what it has observed goes on, 8.9.2 "Observation Order"
+                flag.messages = {k: m for k, m in flag.messages.items() if self._reaches(g, lane, k, site.scope)}
+            else:
                 flag.messages = {}
             if passed is not None:
                 scope, message = passed
@@ -150,7 +173,7 @@ class Flags:
                 flag.messages[key] = message if old is None else join([old, message])
 
     def _passed_on(self, g: Group, clocks: WarpClocks, lane: int, site: Site) -> tuple[int, Known] | None:
-        if site.order >= RELEASE:
+        if site.order in RELEASES:
             now = Snapshot(clocks, site.scope)
             clocks.clock += 1
             return site.scope, now.message(clocks, lane)
@@ -163,14 +186,23 @@ class Flags:
             return
         clocks.observed[lane, id(flag)] = flag.version
         found: list[tuple[Known, int]] = []
-        for (scope, block, cluster), known in flag.messages.items():
-            needs = CTA if block == g.block_of(lane) else CLUSTER if cluster == clocks.cluster.number else GPU
-            if scope >= needs and site.scope >= needs:
-                found.append((known, needs))
-        if site.order in (ACQUIRE, ACQ_REL):
+        for key, known in flag.messages.items():
+            if self._reaches(g, lane, key, site.scope):
+                found.append((known, self._needs(g, lane, key)))
+        if site.order in ACQUIRES:
             self._learn(g, lane, [k for k, _ in found])
         elif found:
             clocks.pending.setdefault(lane, []).extend(found)
+
+    @staticmethod
+    def _needs(g: Group, lane: int, by: tuple[int, int, int]) -> int:
+        """The scope that holds a lane and who passed something on."""
+        _, block, cluster = by
+        return CTA if block == g.block_of(lane) else CLUSTER if cluster == g.clocks.cluster.number else GPU
+
+    def _reaches(self, g: Group, lane: int, by: tuple[int, int, int], scope: int) -> bool:
+        """Whether both scopes hold the other thread."""
+        return min(scope, by[0]) >= self._needs(g, lane, by)
 
     def _learn(self, g: Group, lane: int, known: list[Known]) -> None:
         if not known:
@@ -211,4 +243,4 @@ class Flags:
         return any(clock <= int(t[MEMORY, actor]) for t in tables)
 
 
-__all__ = ["ACQUIRE", "ACQ_REL", "CLUSTER", "CTA", "GPU", "RELAXED", "RELEASE", "WEAK", "Flags"]
+__all__ = ["ACQUIRE", "ACQ_REL", "CLUSTER", "CTA", "GPU", "RELAXED", "RELEASE", "WEAK", "Fence", "Flags"]

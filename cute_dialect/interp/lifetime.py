@@ -70,7 +70,7 @@ class Lifetimes:
         owner = self._owners.get(id(buf))
         if owner is None or owner.block.linear == g.block_of(0):
             return
-        threads = slice(owner.first, owner.first + g.clocks.cluster.padded)
+        threads = slice(owner.first, owner.first + g.clocks.cluster.per_block)
         for lane in lanes.tolist():
             if not g.clocks.of(lane)[EXECUTION, threads].any():
                 raise Fault(
@@ -99,16 +99,10 @@ class Lifetimes:
             return
         known = mine.end[MEMORY]
         if shadow is not None:
-            late = np.flatnonzero(shadow.w_clock > known[shadow.w_actor])
-            if len(late):
-                at = int(late[0])
-                self._fail(g, mine, int(shadow.w_actor[at]), int(shadow.w_site[at]), f"write {_place(shadow, at)}")
-            for row in range(len(shadow.rows)):
-                late = np.flatnonzero(shadow.r_clock[row] > known[shadow.r_actor[row]])
-                if len(late):
-                    at = int(late[0])
-                    actor, site = int(shadow.r_actor[row, at]), int(shadow.r_site[row, at])
-                    self._fail(g, mine, actor, site, f"read {_place(shadow, at)}")
+            late = shadow.later(known)
+            if late is not None:
+                verb, at, actor, site = late
+                self._fail(g, mine, actor, site, f"{verb} {_place(shadow, at)}")
         for actor, (time, number) in mine.arrivals.items():
             if time > known[actor]:
                 self._fail(g, mine, actor, number, "arrive at an mbarrier there")

@@ -1,15 +1,10 @@
 """Race detection: happens-before over threads, generic and asynchronous proxy.
 
-Each access to shared or global memory is compared with the last write to the same bytes, and a write also with the
-reads since: what is not ordered before it by synchronisation is a race, whatever the schedule was.  See `clocks` for
-how order is known and `shadow` for what is remembered.  The first race ends the run with an `InterpError` of kind
-"race".
+Each access to shared or global memory is compared with those before it to the same bytes: what is not ordered before it
+by synchronisation is a race, whatever the schedule was.  See `clocks` for how order is known.  The first race ends the
+run with an `InterpError` of kind "race".
 
-Order between clusters comes from flags in global memory alone, see `flags`.
-
-Not seen (false negatives): a write to global memory after reads by several warps or several clusters of which one is
-not ordered; a read of what several atomics have written when only the last is ordered before it; a weak write after a
-volatile or atomic read.
+Order between clusters comes from flags in global memory alone, see `flags`. How accesses are compared: `race_memory`.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -22,13 +17,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.clocks import EXECUTION, MEMORY, PROXY, ClusterClocks, Meeting, WarpClocks
+from cute_dialect.interp.clocks import (
+    EXECUTION,
+    MEMORY,
+    PROXY,
+    PROXY_CLUSTER,
+    PROXY_GLOBAL,
+    ClusterClocks,
+    Meeting,
+    WarpClocks,
+)
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.lifetime import Lifetimes
-from cute_dialect.interp.race_report import Reporter
-from cute_dialect.interp.shadow import MANY, Shadow
-from cute_dialect.interp.types import round_up
-from cute_dialect.interp.values import Array, Value
+from cute_dialect.interp.flags import Fence
+from cute_dialect.interp.race_memory import ASYNC, REDUCTION, Accesses
+from cute_dialect.interp.shadow import REDUCED, WRITTEN, Shadow
+from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,32 +42,26 @@ if TYPE_CHECKING:
     from cute_dialect.interp.sync import Block, Cluster, MBarrier, NamedBarrier
     from cute_dialect.interp.wgmma import Instruction, Warpgroup
 
-_ASYNC, _ATOMIC = 1, 2
 
-
-class Monitor(Reporter):
+class Monitor(Accesses):
     """Watches one launch."""
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
-        self.shadows: dict[int, Shadow] = {}
         self.clusters = 0
-        self.kept: list[object] = []
-        self.lifetimes = Lifetimes(self)
         self.resized: dict[tuple[int, int, int], int] = {}  # cluster, first thread of a warp, nth setmaxnreg → its time
 
     # -- life of warps ------------------------------------------------------------------------------------------------
 
     def admit(self, cluster: Cluster) -> None:
         """A cluster becomes resident."""
-        padded = round_up(self.launch.threads, 32)
-        clocks = ClusterClocks(self.clusters, padded, [b.linear for b in cluster.blocks])
+        clocks = ClusterClocks(self.clusters, self.launch.threads, [b.linear for b in cluster.blocks])
         self.clusters += 1
         self.by_number.append(clocks)
         cluster.meeting = Meeting()
         for rank, block in enumerate(cluster.blocks):
             for g in block.groups:
-                g.clocks = WarpClocks(clocks, rank * padded + int(g.lane_tid[0]))
+                g.clocks = WarpClocks(clocks, rank * clocks.padded + int(g.lane_tid[0]))
         self.lifetimes.admit(cluster, clocks)
 
     def exits(self, g: Group) -> None:
@@ -85,15 +82,16 @@ class Monitor(Reporter):
 
     # -- synchronisation ----------------------------------------------------------------------------------------------
 
-    def fence(self, g: Group, kind: str, scope: int) -> None:
+    def fence(self, g: Group, fence: Fence) -> None:
         clocks = g.clocks
         lanes = g.mask.idx.tolist()
-        if kind == "memory":
-            self.flags.fence(g, lanes, scope)
-        if kind == "proxy.async":
-            clocks.fence_proxy(lanes)
+        if fence.order:
+            self.flags.fence(g, lanes, fence.order, fence.scope)
+        if fence.proxy:
+            clocks.fence_proxy(g, fence.proxy)
+        if "global" in fence.proxy:
             self.flags.fence_proxy(g, lanes)
-        if kind in ("proxy.async", "mbarrier.init"):
+        if fence.init:
             for lane, bar in clocks.inits:
                 if lane in lanes:
                     bar.clocks.fenced = True  # type: ignore[attr-defined]
@@ -193,145 +191,12 @@ class Monitor(Reporter):
 
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier) -> None:
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
-        self.mbarrier_check(g, lanes[0], bar)
+        for lane in lanes if g.clocks.extras else lanes[:1]:
+            self.mbarrier_check(g, lane, bar)
         if meeting.done is not None:
             g.clocks.acquire(g, meeting.done, lanes)
 
-    # -- threads' accesses --------------------------------------------------------------------------------------------
-
-    def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
-        for buf, off, sel in parts:
-            if buf is g.local:
-                continue
-            every = lanes = g.mask.idx if sel is None else g.mask.idx[sel]
-            if buf is not g.smem:
-                self.lifetimes.touches(g, buf, lanes)
-            if isinstance(off, int):
-                if site.store and not site.atomic and len(lanes) > 1:
-                    self._same(g, site, buf, lanes, np.full(len(lanes), off), value)
-                lanes = lanes[-1:] if site.store else lanes[:1]
-                off = np.array([off])
-            elif site.store and not site.atomic:
-                self._same(g, site, buf, lanes, off, value)
-            shadow = self._shadow(buf)
-            idx = shadow.granules(off, site.nbytes, site.align)
-            self._access(g, shadow, idx, lanes, site.store, site.order > 0, self._number(site))
-            self.flags.access(g, site, buf, off, every)
-
-    def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
-        """Lanes of one store that write different values to the same place."""
-        if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
-            return
-        if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
-            return
-        first: dict[int, int] = {}
-        for lane, at in zip(lanes.tolist(), off.tolist()):
-            other = first.setdefault(at, lane)
-            if other != lane and np.asarray(value[other]).tobytes() != np.asarray(value[lane]).tobytes():
-                x, y, z = g.thread_coord(other)
-                raise Fault(
-                    "race",
-                    f"threads of one warp {site.verb} different values to the same address: {buf.place(at)}",
-                    lane,
-                    notes=(f"the other is thread ({x}, {y}, {z})",),
-                )
-
-    def _access(
-        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, atomic: bool, number: int, time: int = 0
-    ) -> None:
-        """Check and remember an access through the generic proxy: granules (lanes, n). `time`: of a cp.async."""
-        clocks = g.clocks
-        cluster = clocks.cluster
-        own = (clocks.first + lanes).astype(np.int32)[:, None]
-        actor = s.w_actor[idx]
-        if actor.max() >= 0:
-            self._check_write(g, s, idx, lanes, store, atomic, own, actor)
-        if not store:
-            if not atomic:
-                self._remember_read(s, idx, clocks, own, number)
-            return
-        self._check_reads(g, s, idx, lanes, own, atomic)
-        kind: Array | int = 0
-        if atomic:  # not where the thread has touched the place in another way too, which nothing has ordered
-            row = 0 if s.r_cluster is not None else s.row(clocks.slot)
-            plain = (actor == own) & (s.w_clock[idx] == clocks.clock) & (s.w_kind[idx] != _ATOMIC)
-            plain |= (s.r_actor[row, idx] == own) & (s.r_clock[row, idx] == clocks.clock)
-            kind = np.where(plain, 0, _ATOMIC)
-        flat = idx
-        s.w_actor[flat] = own + (cluster.threads if time else 0)
-        s.w_clock[flat] = time or clocks.clock
-        s.w_site[flat] = number
-        s.w_kind[flat] = kind
-        s.r_actor[:, flat] = -1
-        if s.w_cluster is not None and s.r_cluster is not None:
-            s.w_cluster[flat] = cluster.number
-            s.r_cluster[flat] = -1
-
-    def _check_write(
-        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, atomic: bool, own: Array, actor: Array
-    ) -> None:
-        """Whether the last writes are ordered before an access of lanes."""
-        clocks = g.clocks
-        cluster = clocks.cluster
-        clock = s.w_clock[idx]
-        ok = (clock <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
-        if not ok.all():
-            ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
-        if s.w_cluster is not None:
-            other = s.w_cluster[idx]
-            foreign = (other >= 0) & (other != cluster.number)
-            if foreign.any():
-                ok = np.where(foreign, self.flags.ordered(g, lanes, other, actor, clock, MEMORY), ok)
-        if atomic:
-            ok |= s.w_kind[idx] == _ATOMIC
-        if not ok.all():
-            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
-
-    def _remember_read(self, s: Shadow, idx: Array, clocks: WarpClocks, own: Array, number: int) -> None:
-        if s.r_cluster is None:
-            row = s.row(clocks.slot)
-            s.r_actor[row, idx] = own
-            s.r_clock[row, idx] = clocks.clock
-            s.r_site[row, idx] = number
-            return
-        before, cluster = s.r_actor[0, idx], s.r_cluster[idx]
-        if before.max() < 0 and before.min() == -1 and cluster.max() < 0 and cluster.min() == -1:
-            s.r_actor[0, idx] = own
-            s.r_clock[0, idx] = clocks.clock
-            s.r_site[0, idx] = number
-            s.r_cluster[idx] = clocks.cluster.number
-            return
-        mine = (before >= 0) & (before // 32 != own // 32)
-        s.r_actor[0, idx] = np.where((before == MANY) | mine, MANY, np.broadcast_to(own, before.shape))
-        s.r_clock[0, idx] = clocks.clock
-        s.r_site[0, idx] = number
-        number_of = clocks.cluster.number
-        s.r_cluster[idx] = np.where((cluster == -1) | (cluster == number_of), number_of, MANY)
-
-    def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array, own: Array, atomic: bool) -> None:
-        clocks = g.clocks
-        if s.r_cluster is not None:
-            cluster = s.r_cluster[idx]
-            if cluster.max() < 0 and cluster.min() == -1:
-                return
-            foreign = (cluster >= 0) & (cluster != clocks.cluster.number)
-            actor, clock = s.r_actor[0, idx], s.r_clock[0, idx]
-            ok = (actor < 0) | (actor == own) | (clock <= clocks.known(MEMORY, np.maximum(actor, -1), lanes))
-            synchronised = bool(clocks.cluster.log)  # else no reader of another cluster can be ordered
-            ok = np.where(cluster == MANY, synchronised, ok)
-            if foreign.any():
-                known = self.flags.ordered(g, lanes, cluster, actor, clock, MEMORY)
-                ok = np.where(foreign, known | ((actor < 0) & synchronised), ok)
-            if not ok.all():
-                self._report(g, s, idx, ok, lanes, "overwrite", s.r_actor[0], s.r_clock[0], s.r_site[0])
-            return
-        for row in range(len(s.rows)):
-            actor = s.r_actor[row, idx]
-            if (actor < 0).all():
-                continue
-            ok = (s.r_clock[row, idx] <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
-            if not ok.all():
-                self._report(g, s, idx, ok, lanes, "overwrite", s.r_actor[row], s.r_clock[row], s.r_site[row])
+    # -- asynchronous accesses ----------------------------------------------------------------------------------------
 
     def cp_async(self, g: Group, site: Site, parts: list[Part]) -> None:
         """A cp.async is issued: it writes at any time until its group has been waited for."""
@@ -342,7 +207,7 @@ class Monitor(Reporter):
             idx = shadow.granules(offs, site.nbytes, site.align)
             for time in np.unique(g.copy_seq[lanes]).tolist():
                 now = g.copy_seq[lanes] == time
-                self._access(g, shadow, idx[now], lanes[now], True, False, self._number(site), time + 1)
+                self._access(g, shadow, idx[now], lanes[now], True, self._number(site), time=time + 1)
 
     def cp_async_waited(self, g: Group, keep: int | None) -> None:
         clocks = g.clocks
@@ -350,8 +215,6 @@ class Monitor(Reporter):
         done = g.copy_seq[lanes] + (1 if keep is None else -keep)
         own = clocks.first + lanes
         clocks.cluster.copied[own] = np.maximum(clocks.cluster.copied[own], done)
-
-    # -- asynchronous accesses ----------------------------------------------------------------------------------------
 
     def async_write(
         self, g: Group, lane: int, block: Block, offset: int, nbytes: int, bar: MBarrier, info: OpInfo
@@ -362,60 +225,121 @@ class Monitor(Reporter):
         if nbytes < 1 << s.shift:
             s.refine(nbytes.bit_length() - 1)
         idx = s.span(block.smem_start + offset, nbytes)
-        self._async_access(g, lane, s, idx, True, info)
-        s.w_actor[idx] = g.clocks.cluster.mbarrier(bar)
-        s.w_clock[idx] = bar.phase + 1
-        s.w_site[idx] = self._of_info(info)
-        s.w_kind[idx] = _ASYNC
-        s.r_actor[:, idx] = -1
-
-    def _async_access(self, g: Group, lane: int, s: Shadow, idx: Array, store: bool, info: OpInfo) -> None:
-        """Check an access by the asynchronous proxy against what was there."""
-        clocks = g.clocks
-        lanes = np.array([lane])
-        at = idx[None, :]
-        known = clocks.of(lane)
-        own = clocks.first + lane
-        actor, clock, kind = s.w_actor[idx], s.w_clock[idx], s.w_kind[idx]
-        ordered = (clock <= known[MEMORY][actor]) | (actor == own)
-        if not ordered.all():
-            word = "write" if store else "read"
-            self._report(g, s, at, ordered[None, :], lanes, word, s.w_actor, s.w_clock, s.w_site)
-        fenced = (kind == _ASYNC) | (clock <= known[PROXY][actor])
-        if not fenced.all():
-            first = int(np.flatnonzero(~fenced)[0])
-            raise Fault(
-                "race",
-                f"{'overwrites' if store else 'reads'} through the asynchronous proxy what was written through the "
-                f"generic proxy without a fence.proxy.async between: {s.buf.place(int(idx[first]) << s.shift)}",
-                lane,
-                notes=(self._note(g, int(actor[first]), int(s.w_site[idx[first]])),),
-            )
-        if not store:
-            return
-        for row in range(len(s.rows)):
-            reader = s.r_actor[row, idx]
-            ok = (s.r_clock[row, idx] <= known[MEMORY][reader]) | (reader == own)
-            if not ok.all():
-                self._report(g, s, at, ok[None, :], lanes, "overwrite", s.r_actor[row], s.r_clock[row], s.r_site[row])
-
-    def _mark_read(self, s: Shadow, idx: Array, actor: int, time: int, number: int) -> None:
-        row = s.row(actor)
-        s.r_actor[row, idx] = actor
-        s.r_clock[row, idx] = time
-        s.r_site[row, idx] = number
+        self._async_access(g, lane, block, s, idx, True)
+        number = self._of_info(info)
+        self._remember_write(g, s, idx, g.clocks.cluster.mbarrier(bar), bar.phase + 1, number, ASYNC)
 
     def async_read(self, g: Group, lane: int, block: Block, units: Array, info: OpInfo, bar: MBarrier | None) -> None:
         """A copy out of shared memory is issued by a lane; `bar`: what it signals, else it is of a bulk group."""
         s = self._shadow(block.smem)
         idx = s.units(units + block.smem_start // 16)
-        self._async_access(g, lane, s, idx, False, info)
-        clocks = g.clocks
+        self._async_access(g, lane, block, s, idx, False)
+        self._copy_reads(g, lane, s, idx, info, bar)
+
+    def async_global_read(
+        self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, bar: MBarrier | None
+    ) -> None:
+        """A copy out of global memory is issued by a lane; `bar`: what it signals."""
+        s = self._shadow(buf)
+        if len(offsets):
+            idx = np.unique(offsets >> s.shift)
+            self._async_access(g, lane, None, s, idx, False)
+            self._copy_reads(g, lane, s, idx, info, bar)
+
+    def _copy_reads(self, g: Group, lane: int, s: Shadow, idx: Array, info: OpInfo, bar: MBarrier | None) -> None:
         if bar is not None:
-            actor, time = clocks.cluster.mbarrier(bar), bar.phase + 1
+            actor, time = g.clocks.cluster.mbarrier(bar), bar.phase + 1
         else:
             actor, time = self._bulk(g, lane, "bulk"), _next_group(g, lane)
-        self._mark_read(s, idx, actor, time, self._of_info(info))
+        self._read_by(g, s, idx, actor, time, self._of_info(info))
+
+    def _read_by(self, g: Group, s: Shadow, idx: Array, actor: int, time: int, number: int) -> None:
+        row = 0 if s.r_cluster is not None else s.row(actor)
+        self._mark_read(g, s, row, idx, actor, np.ones(len(idx), np.uint32), time, number)
+
+    def async_global_write(self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, combine: str) -> None:
+        """A copy or reduction into global memory is issued by a lane, as part of its next bulk group."""
+        s = self._shadow(buf)
+        if len(offsets) == 0:
+            return
+        step = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 4
+        if 0 < step < 1 << s.shift:
+            s.refine((step & -step).bit_length() - 1)
+        idx = np.unique(offsets >> s.shift)
+        self._async_access(g, lane, None, s, idx, True, reduces=bool(combine))
+        writer, time, number = self._bulk(g, lane, "bulk write"), _next_group(g, lane), self._of_info(info)
+        if combine:
+            self._reduced(g, s, idx, writer, time, number)
+        else:
+            self._remember_write(g, s, idx, writer, time, number, ASYNC)
+
+    def _reduced(self, g: Group, s: Shadow, idx: Array, writer: int, time: int, number: int) -> None:
+        """Remember a reduction: others need not be ordered after it, so what was before it is kept."""
+        assert s.w_cluster is not None
+        actor, kind, cluster = s.w_actor[idx], s.w_kind[idx], s.w_cluster[idx]
+        again = (actor == writer) & (kind == REDUCTION) & (cluster == g.clocks.cluster.number)
+        for sort, past in ((kind == REDUCTION, REDUCED), (kind != REDUCTION, WRITTEN)):
+            kept = (actor >= 0) & sort & ~again
+            if kept.any():
+                at = idx[kept]
+                s.more[at] = np.where(s.more[at] == 0, s.past.sequence, s.more[at])
+                s.past.add(at, cluster[kept], actor[kept], 1, s.w_clock[at], s.w_site[at], past)
+        s.w_actor[idx] = writer
+        s.w_clock[idx] = time
+        s.w_site[idx] = number
+        s.w_kind[idx] = REDUCTION
+        s.w_cluster[idx] = g.clocks.cluster.number
+
+    def _async_access(
+        self, g: Group, lane: int, block: Block | None, s: Shadow, idx: Array, store: bool, *, reduces: bool = False
+    ) -> None:
+        """Check an access by the asynchronous proxy, to shared memory of a block or (None) to global memory."""
+        lanes, at = np.array([lane]), idx[None, :]
+        if (s.w_actor[idx] >= 0).any():
+            self._async_after(g, lane, block, s, idx, store, reduces)
+        if s.more[idx].any():
+            self._check_past(g, s, at, lanes, store, reduces=reduces, copies=True)
+        if s.has_strong[idx].any():
+            self._check_strong(g, s, at, lanes, store)
+        if store:
+            self._check_reads(g, s, at, lanes)
+            self._check_constant(g, s, at, lanes)
+
+    def _async_after(
+        self, g: Group, lane: int, block: Block | None, s: Shadow, idx: Array, store: bool, reduces: bool
+    ) -> None:
+        """The last weak writes are ordered before a copy, and visible to it."""
+        clocks = g.clocks
+        lanes, known, number = np.array([lane]), clocks.of(lane), clocks.cluster.number
+        own = clocks.first + lane
+        actor, clock, kind = s.w_actor[idx], s.w_clock[idx], s.w_kind[idx]
+        cluster = np.full(len(idx), number) if s.w_cluster is None else s.w_cluster[idx]
+        ordered = (actor < 0) | ((cluster == number) & ((clock <= known[MEMORY][actor]) | (actor == own)))
+        if block is not None:
+            row = np.where(_of_block(g, block)[actor], known[PROXY][actor], known[PROXY_CLUSTER][actor])
+        else:
+            row = known[PROXY_GLOBAL][actor]
+        fenced = (actor < 0) | (kind != 0) | ((cluster == number) & (clock <= row))
+        foreign = (actor >= 0) & (cluster != number)
+        if foreign.any():
+            rows = (cluster[None], actor[None], clock[None])
+            ordered |= foreign & self.flags.ordered(g, lanes, *rows, MEMORY)[0]
+            fenced |= foreign & self.flags.ordered(g, lanes, *rows, PROXY_GLOBAL)[0]
+        if reduces:
+            ordered |= kind == REDUCTION
+        if not ordered.all():
+            word = "write" if store else "read"
+            self._report(g, s, idx[None, :], ordered[None, :], lanes, word, s.w_actor, s.w_clock, s.w_site)
+        if not fenced.all():
+            first = int(np.flatnonzero(~fenced)[0])
+            where = int(cluster[first]) if foreign[first] else -1
+            raise Fault(
+                "race",
+                f"{'overwrites' if store else 'reads'} through the asynchronous proxy what was written through the "
+                f"generic proxy without a fence.proxy.async between: {s.buf.place(int(idx[first]) << s.shift)}",
+                lane,
+                notes=(self._note(g, int(actor[first]), int(s.w_site[idx[first]]), where),),
+            )
 
     def _bulk(self, g: Group, lane: int, kind: str) -> int:
         x, y, z = g.thread_coord(lane)
@@ -425,57 +349,6 @@ class Monitor(Reporter):
         g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk"), done)
         if not only_read:
             g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk write"), done)
-
-    def async_global_read(self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo) -> None:
-        s = self._shadow(buf)
-        if not (s.w_actor >= 0).any():
-            return
-        idx = np.unique(offsets >> s.shift)
-        actor, kind = s.w_actor[idx], s.w_kind[idx]
-        assert s.w_cluster is not None
-        mine = s.w_cluster[idx] == g.clocks.cluster.number
-        known = g.clocks.of(lane)
-        row = np.where(kind == _ASYNC, known[MEMORY][actor], known[PROXY][actor])
-        ok = (actor < 0) | (mine & (s.w_clock[idx] <= row))
-        if not ok.all():
-            clock, other, only = s.w_clock[idx][None], s.w_cluster[idx][None], np.array([lane])
-            plain, proxy = (self.flags.ordered(g, only, other, actor[None], clock, r)[0] for r in (MEMORY, PROXY))
-            ok |= ~mine & np.where(kind == _ASYNC, plain, proxy)
-        if not ok.all():
-            lanes = np.array([lane])
-            self._report(g, s, idx[None], ok[None], lanes, "read", s.w_actor, s.w_clock, s.w_site)
-
-    def async_global_write(self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, combine: str) -> None:
-        s = self._shadow(buf)
-        if len(offsets) == 0:
-            return
-        step = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 4
-        if 0 < step < 1 << s.shift:
-            s.refine((step & -step).bit_length() - 1)
-        idx = np.unique(offsets >> s.shift)
-        clocks = g.clocks
-        assert s.w_cluster is not None and s.r_cluster is not None
-        actor, cluster = s.w_actor[idx], s.w_cluster[idx]
-        mine = cluster == clocks.cluster.number
-        known = clocks.of(lane)
-        writer = self._bulk(g, lane, "bulk write")
-        ok = (actor < 0) | (mine & (s.w_clock[idx] <= known[MEMORY][actor]))
-        if not ok.all():
-            only = np.array([lane])
-            ok |= ~mine & self.flags.ordered(g, only, cluster[None], actor[None], s.w_clock[idx][None], MEMORY)[0]
-        # Copies of one thread to the same place are not ordered either; reductions may meet.
-        if combine:
-            ok |= s.w_kind[idx] == _ATOMIC
-        lanes = np.array([lane])
-        if not ok.all():
-            self._report(g, s, idx[None], ok[None], lanes, "write", s.w_actor, s.w_clock, s.w_site)
-        s.w_actor[idx] = writer
-        s.w_clock[idx] = _next_group(g, lane)
-        s.w_site[idx] = self._of_info(info)
-        s.w_kind[idx] = _ATOMIC if combine else _ASYNC
-        s.w_cluster[idx] = clocks.cluster.number
-        s.r_actor[:, idx] = -1
-        s.r_cluster[idx] = -1
 
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
@@ -491,27 +364,22 @@ class Monitor(Reporter):
         number = self._of_info(i.info)
         for units in operand_units(i, warp):
             idx = s.units(units + block.smem_start // 16)
-            self._async_access(g, 0, s, idx, False, i.info)
-            self._mark_read(s, idx, actor, i.number + 1, number)
+            self._async_access(g, 0, block, s, idx, False)
+            self._read_by(g, s, idx, actor, i.number + 1, number)
 
     def wgmma_waited(self, g: Group, group: Warpgroup, target: int) -> None:
         actor = g.clocks.cluster.actor("wgmma", _warpgroup(g), "")
         g.clocks.learn(g, g.mask.idx.tolist(), actor, target)
 
-    # -- reports ------------------------------------------------------------------------------------------------------
-
-    def _shadow(self, buf: Buffer) -> Shadow:
-        s = self.shadows.get(id(buf))
-        if s is None:
-            self.kept.append(buf)
-            shared = buf.name == "shared memory"
-            s = self.shadows[id(buf)] = Shadow(buf, 8) if shared else Shadow.of_global(buf)
-        return s
-
 
 def _warpgroup(g: Group) -> int:
     """The first thread of a warp's warpgroup, as an actor; blocks need not hold whole warpgroups."""
     return g.clocks.first - int(g.lane_tid[0]) % 128
+
+
+def _of_block(g: Group, block: Block) -> Array:
+    """Which actors are threads of a block of the group's cluster, or their copies: one bool a column."""
+    return g.clocks.cluster.of_block(g.clocks.cluster.blocks.index(block.linear))
 
 
 def _leave(g: Group, message: Array) -> None:

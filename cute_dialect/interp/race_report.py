@@ -13,7 +13,7 @@ from cute_dialect.interp.clocks import ClusterClocks
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_name, op_text
 from cute_dialect.interp.flags import Flags
 from cute_dialect.interp.memory import SMEM_ORIGIN
-from cute_dialect.interp.shadow import MANY, Shadow
+from cute_dialect.interp.shadow import Shadow
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
@@ -71,24 +71,20 @@ class Reporter:
         )
 
     def _note(self, g: Group, actor: int, site: int, other: int = -1) -> str:
-        verb, op = self.sites[site] if site >= 0 else ("access", None)
-        where = ""
-        if isinstance(op, OpInfo):
-            where = op.location or op.text
-        elif op is not None:
-            where = location_text(op) or op_text(op)
-        return f"the earlier {verb} is by {self._actor(g, actor, other)}" + (f" at {where}" if where else "")
+        verb = self.sites[site][0] if site >= 0 else "access"
+        return f"the earlier {verb} is by {self._actor(g, actor, other)}{self._place(site)}"
+
+    def _place(self, site: int) -> str:
+        """` at ` and where an access stands in the program, empty when that is not known."""
+        op = self.sites[site][1] if site >= 0 else None
+        if op is None:
+            return ""
+        where = (op.location or op.text) if isinstance(op, OpInfo) else (location_text(op) or op_text(op))
+        return f" at {where}" if where else ""
 
     def _actor(self, g: Group, actor: int, other: int) -> str:
         """Who: an actor of a cluster, by default the own."""
-        if other == MANY:
-            return "several blocks"
         cluster = g.clocks.cluster if other < 0 else self.by_number[other]
-        if actor == MANY:
-            x, y, _ = self.launch.grid
-            block = cluster.blocks[0]
-            at = f"({block % x}, {block // x % y}, {block // (x * y)})"
-            return "several warps" + (f" of another block, near {at}" if other >= 0 else "")
         kind = cluster.kind(actor)
         if kind in ("thread", "cp.async"):
             t = actor % cluster.threads
@@ -115,30 +111,45 @@ class Reporter:
         clocks: Array,
         sites: Array,
     ) -> None:
+        """Raise the first race of an access with the last of a granule."""
         i, j = (int(x[0]) for x in np.nonzero(~ok))
         at = int(idx[i, j])
-        actor = int(actors[at])
-        lane = int(lanes[i])
-        where = s.buf.place(at << s.shift)
-        outside = s.w_cluster is not None and _elsewhere(s, at, kind, g)
-        other = -1
-        if outside:
-            held = s.r_cluster if kind == "overwrite" else s.w_cluster
-            other = int(held[at]) if held is not None else -1
-        note = self._note(g, actor, int(sites[at]), other)
+        held = s.r_cluster if kind == "overwrite" else s.w_cluster
+        other = -1 if held is None else int(held[at])
+        self._raise(g, s, at, int(lanes[i]), kind, other, int(actors[at]), int(clocks[at]), int(sites[at]))
+
+    def _raise(
+        self,
+        g: Group,
+        s: Shadow,
+        at: int,
+        lane: int,
+        kind: str,
+        cluster: int,
+        actor: int,
+        clock: int,
+        site: int,
+        why: str = "",
+    ) -> None:
+        """Raise a race of an access to a granule with an earlier one. `cluster`: whose that was, -1 for the own; `why`:
+        what is wrong if it is not that order is missing."""
+        other = -1 if cluster == g.clocks.cluster.number else cluster
+        why = why or (self._far(g, lane, other, actor, clock) if other >= 0 else self._hint(g, actor, lane))
         raise Fault(
             "race",
-            f"{WORD[kind]} race on {where}: "
-            + (self._far(g, lane, other, actor, int(clocks[at])) if outside else self._hint(g, actor, lane)),
+            f"{WORD[kind]} race on {s.buf.place(at << s.shift)}: {why}",
             lane,
             (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
-            (note,),
+            (self._note(g, actor, site, other),),
         )
 
     def _far(self, g: Group, lane: int, other: int, actor: int, clock: int) -> str:
         """What is missing between two clusters."""
-        if actor >= 0 and self.flags.only_observed(g, lane, other, actor, clock):
-            return "expected a fence (or .acquire) between the read of the flag and this access"
+        if self.flags.only_observed(g, lane, other, actor, clock):
+            return (
+                "expected a fence (or .acquire) of a scope that holds both threads, between the read of the flag and "
+                "this access"
+            )
         return (
             "nothing orders this access after that of another block: expected a fence and an atomic, volatile or "
             "release write of a flag there, and a read of it with a fence or .acquire here"
@@ -146,7 +157,7 @@ class Reporter:
 
     def _hint(self, g: Group, actor: int, lane: int) -> str:
         cluster = g.clocks.cluster
-        what = cluster.kind(actor) if actor >= 0 else "thread"
+        what = cluster.kind(actor)
         if what == "mbarrier":
             return f"expected a wait for the phase of the {cluster.names[actor]} that covers the copy"
         if what == "cp.async":
@@ -156,12 +167,6 @@ class Reporter:
             return "expected wgmma.wait_group, and an arrival after it that this thread waits for, before the overwrite"
         if what.startswith("bulk"):
             return "expected cp.async.bulk.wait_group by the thread that issued the copy, before this access"
-        if actor >= 0 and actor // 32 == (g.clocks.first + lane) // 32:
+        if actor // 32 == (g.clocks.first + lane) // 32:
             return "expected bar.warp.sync or a barrier between threads of one warp"
         return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
-
-
-def _elsewhere(s: Shadow, at: int, kind: str, g: Group) -> bool:
-    assert s.w_cluster is not None and s.r_cluster is not None
-    other = int((s.r_cluster if kind == "overwrite" else s.w_cluster)[at])
-    return other != g.clocks.cluster.number and other != -1

@@ -3,7 +3,8 @@
 Where nothing but barriers of whole blocks (and the waits of cp.async) orders threads, logical time is one number a
 block: how many barriers it has passed.  Two accesses by different threads of a block are ordered if a barrier stands
 between them, by threads of different blocks never.  So each granule remembers the thread and time of its last write,
-and of the reads since one thread, or that there were several.  What orders in other ways needs `race`.
+and of the reads and of the atomics since one thread, or that there were several.  What orders in other ways needs
+`race`.
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault, OpInfo, location_text, op_text
+from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.lifetime import after_end
 from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.race import Monitor
 from cute_dialect.interp.race_report import WORD
-from cute_dialect.interp.shadow import MANY, Shadow
+from cute_dialect.interp.shadow import MANY, Added, Shadow
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from cute_dialect.interp.state import Launch
 
 PENDING = 2**31 - 1  # time of a cp.async that has not been waited for
-_ATOMIC, _COPY = 2, 3
+_COPY = 3  # of a last write
 
 
 class WideMonitor(Monitor):
@@ -78,27 +80,49 @@ class WideMonitor(Monitor):
             offs = np.full(len(lanes), off) if isinstance(off, int) else off
             s = self._shadow(buf)
             idx = self._granules(s, offs, site)
-            if site.store:
+            if site.constant:
+                self._read_constant(g, s, idx, lanes, site)
+            elif site.atomic:
+                self._add(g, s, idx, lanes, site)
+            elif site.store:
                 self._write(g, s, idx, lanes, site, self.time[lanes])
-                if not site.atomic:
-                    self._together(g, s, idx, lanes, site, buf, offs, value)
+                self._together(g, s, idx, lanes, site, buf, offs, value)
             else:
                 self._read(g, s, idx, lanes, site)
 
     def _unordered(self, s: Shadow, idx: Array, thread: Array, time: Array) -> Array:
-        """Where the last write is not ordered before an access."""
+        """Where the last weak write is not ordered before an access."""
         writer, when = s.w_actor[idx], s.w_clock[idx]
         near = when == time
         if s.r_cluster is not None:
             near |= writer // self.per_block != thread // self.per_block
         return (writer >= 0) & (((writer != thread) & near) | (when == PENDING))
 
-    def _read(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+    def _unadded(self, s: Shadow, idx: Array, thread: Array, time: Array, size: int = 0) -> Array:
+        """Where atomics (of another size, if one is given) are not ordered before an access."""
+        if s.added is None:
+            return np.zeros(idx.shape, np.bool_)
+        actor = s.added.actor[idx]
+        far = s.added.block[idx] != thread // self.per_block
+        return (actor != -1) & (s.added.size[idx] != size) & (far | ((actor != thread) & (s.added.clock[idx] == time)))
+
+    def _after_writes(self, g: Group, s: Shadow, idx: Array, lanes: Array, kind: str, size: int = 0) -> None:
+        """Check that what was written before is ordered before an access of lanes; `size`: of an atomic."""
         thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
         if s.written:
             bad = self._unordered(s, idx, thread, time)
             if bad.any():
-                self._fail(g, s, idx, bad, lanes, "read")
+                self._fail(g, s, idx, bad, lanes, kind, s.w_actor, s.w_actor // self.per_block, s.w_site)
+        bad = self._unadded(s, idx, thread, time, size)
+        if bad.any():
+            assert s.added is not None
+            other = int(s.added.size[idx][bad][0])
+            why = f"both are atomic, but of {other} and of {size} bytes: expected the same bytes, or order between them"
+            self._fail(g, s, idx, bad, lanes, kind, s.added.actor, s.added.block, s.added.site, why if size else "")
+
+    def _read(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
+        self._after_writes(g, s, idx, lanes, "read")
         before = s.r_actor[0, idx]
         several = (s.r_clock[0, idx] == time) & (before != -1) & (before != thread)
         s.r_actor[0, idx] = thread
@@ -115,33 +139,55 @@ class WideMonitor(Monitor):
         s.r_clock[0, idx] = time
         s.r_site[0, idx] = self._number(site)
 
-    def _write(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, when: Array) -> None:
+    def _after_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
+        """Check that the reads since the last weak write are ordered before a write of lanes."""
         thread, time = self.thread[lanes][:, None], self.time[lanes][:, None]
-        if s.written:
-            bad = self._unordered(s, idx, thread, time)
-            if site.atomic:
-                bad &= s.w_kind[idx] != _ATOMIC
-            if bad.any():
-                self._fail(g, s, idx, bad, lanes, "write")
         reader = s.r_actor[0, idx]
-        near = s.r_clock[0, idx] == time
-        bad = (reader != -1) & (reader != thread) & near
+        bad = (reader != -1) & (reader != thread) & (s.r_clock[0, idx] == time)
+        held = s.r_actor[0] // self.per_block
         if s.r_cluster is not None:
-            block, own = s.r_cluster[idx], thread // self.per_block
+            block, own, held = s.r_cluster[idx], thread // self.per_block, s.r_cluster
             bad = (bad & (block == own)) | ((block != -1) & (block != own))
-            s.r_cluster[idx] = -1
         if bad.any():
-            self._fail(g, s, idx, bad, lanes, "overwrite")
-        kind: Array | int = 0
-        if site.atomic:  # not where the thread has touched the place in another way too, which nothing has ordered
-            plain = (s.w_actor[idx] == thread) & (s.w_clock[idx] == time) & (s.w_kind[idx] != _ATOMIC)
-            kind = np.where(plain | ((reader == thread) & near), 0, _ATOMIC)
+            self._fail(g, s, idx, bad, lanes, "overwrite", s.r_actor[0], held, s.r_site[0])
+        self._check_constant(g, s, idx, lanes)
+
+    def _add(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        """Relaxed atomics, of the scope of the GPU, whose results are not used."""
+        size = site.nbytes // site.leaf.count
+        self._after_writes(g, s, idx, lanes, "write", size)
+        self._after_reads(g, s, idx, lanes)
+        if s.added is None:
+            s.added = Added.none(len(s.w_actor))
+        thread = np.broadcast_to(self.thread[lanes][:, None], idx.shape)
+        time, block = self.time[lanes][:, None], thread // self.per_block
+        a = s.added
+        actor, blocks = a.actor[idx], a.block[idx]
+        several = (actor != -1) & (actor != thread) & (a.clock[idx] == time)
+        far = (actor != -1) & (blocks != block)
+        a.actor[idx] = thread
+        a.block[idx] = block
+        several |= a.actor[idx] != thread
+        far |= a.block[idx] != block
+        a.actor[idx[several]] = MANY
+        a.block[idx[far]] = MANY
+        a.clock[idx] = time
+        a.size[idx] = size
+        a.site[idx] = self._number(site)
+
+    def _write(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, when: Array) -> None:
+        self._after_writes(g, s, idx, lanes, "write")
+        self._after_reads(g, s, idx, lanes)
         s.written = True
-        s.w_actor[idx] = thread
+        s.w_actor[idx] = self.thread[lanes][:, None]
         s.w_clock[idx] = when[:, None]
         s.w_site[idx] = self._number(site)
-        s.w_kind[idx] = kind
+        s.w_kind[idx] = 0
         s.r_actor[0, idx] = -1
+        if s.r_cluster is not None:
+            s.r_cluster[idx] = -1
+        if s.added is not None:
+            s.added.actor[idx] = -1
 
     def _together(
         self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, buf: Buffer, off: Array, value: Value | None
@@ -155,7 +201,7 @@ class WideMonitor(Monitor):
         tid, other = thread % self.per_block, last % self.per_block
         apart = twice & ((tid // 32 != other // 32) | (thread - tid != last - other))
         if apart.any():
-            self._fail(g, s, idx, apart, lanes, "write")
+            self._fail(g, s, idx, apart, lanes, "write", s.w_actor, s.w_actor // self.per_block, s.w_site)
         wide = s.r_cluster is None and g.smem_lane is not None
         self._same(g, site, buf, lanes, off % round_up(g.smem_size, 1024) if wide else off, value)
 
@@ -197,47 +243,57 @@ class WideMonitor(Monitor):
             self._refined(s, before)
         return idx
 
-    def fence(self, g: Group, kind: str, scope: int) -> None:
+    def fence(self, g: Group, fence: Fence) -> None:
         """No asynchronous proxy and no flags here."""
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
-    def _fail(self, g: Group, s: Shadow, idx: Array, bad: Array, lanes: Array, kind: str) -> None:
+    def _fail(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        bad: Array,
+        lanes: Array,
+        kind: str,
+        actors: Array,
+        blocks: Array,
+        sites: Array,
+        why: str = "",
+    ) -> None:
+        """Raise the first race; `actors`, `blocks`, `sites`: of the earlier accesses, by granule."""
         i, j = (int(x[0]) for x in np.nonzero(bad))
         at, lane = int(idx[i, j]), int(lanes[i])
-        overwrite = kind == "overwrite"
-        actor = int((s.r_actor[0] if overwrite else s.w_actor)[at])
-        site = int((s.r_site[0] if overwrite else s.w_site)[at])
+        actor = int(actors[at])
         offset = at << s.shift
         if s.r_cluster is None and g.smem_lane is not None:
             offset %= round_up(g.smem_size, 1024)
         me = int(self.thread[lane])
+        copied = actors is s.w_actor and int(s.w_kind[at]) == _COPY
+        far = s.r_cluster is not None and int(blocks[at]) != me // self.per_block
         raise Fault(
             "race",
-            f"{WORD[kind]} race on {s.buf.place(offset)}: {self._why(s, at, me, actor, kind)}",
+            f"{WORD[kind]} race on {s.buf.place(offset)}: {why or self._why(me, actor, copied, far)}",
             lane,
             offset + (s.buf.base or SMEM_ORIGIN),
-            (self._who(actor, site),),
+            (self._who(actor, int(sites[at])),),
         )
 
-    def _why(self, s: Shadow, at: int, me: int, actor: int, kind: str) -> str:
-        if kind != "overwrite" and int(s.w_kind[at]) == _COPY:
-            own = actor == me
-            return "expected cp.async.wait_group" + ("" if own else " by the thread that issued it, then a barrier")
+    def _why(self, me: int, actor: int, copied: bool, far: bool) -> str:
+        """What is missing between a thread and an earlier actor, in another block if `far`."""
+        if copied:
+            return "expected cp.async.wait_group" + (
+                "" if actor == me else " by the thread that issued it, then a barrier"
+            )
+        if far:
+            return "nothing orders this access after that of another block"
         n = self.per_block
-        if actor < 0 or actor // n != me // n:
-            if s.r_cluster is not None and (actor >= 0 or int(s.r_cluster[at]) != me // n):
-                return "nothing orders this access after that of another block"
-            return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
-        if actor % n // 32 == me % n // 32:
+        if actor >= 0 and actor % n // 32 == me % n // 32:
             return "expected bar.warp.sync or a barrier between threads of one warp"
         return "expected a barrier, or an mbarrier's arrival and wait, between the two threads"
 
     def _who(self, actor: int, site: int) -> str:
-        verb, op = self.sites[site] if site >= 0 else ("access", None)
-        where = ""
-        if op is not None:
-            where = (op.location or op.text) if isinstance(op, OpInfo) else (location_text(op) or op_text(op))
+        verb = self.sites[site][0] if site >= 0 else "access"
         who = "several threads"
         if actor >= 0:
             (x, y, _), (gx, gy, _) = self.launch.block, self.launch.grid
@@ -246,7 +302,12 @@ class WideMonitor(Monitor):
                 f"thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "
                 f"({block % gx}, {block // gx % gy}, {block // (gx * gy)})"
             )
-        return f"the earlier {verb} is by {who}" + (f" at {where}" if where else "")
+        return f"the earlier {verb} is by {who}{self._place(site)}"
+
+    def _written(self, g: Group, s: Shadow, at: int) -> str:
+        if s.added is not None and s.added.actor[at] != -1:
+            return self._who(int(s.added.actor[at]), int(s.added.site[at]))
+        return self._who(int(s.w_actor[at]), int(s.w_site[at])) if s.w_actor[at] >= 0 else ""
 
 
 __all__ = ["WideMonitor"]

@@ -22,7 +22,11 @@ CORPUS = [
     Broken("message", "no release fence", ((RELEASE, ""),), "race", f"read-after-write .* {FAR}"),
     Broken("message", "no acquire fence", ((ACQUIRE, ""),), "race", "read-after-write"),
     Broken("message", "release fence of the block", ((RELEASE, RELEASE.replace("device", "block")),), "race", FAR),
-    Broken("message", "acquire fence of the block", ((ACQUIRE, ACQUIRE.replace("device", "block")),), "race", FAR),
+    Broken("message", "acquire fence of the block", ((ACQUIRE, ACQUIRE.replace("device", "block")),), "race", EITHER),
+    Broken(
+        "message", "acquire fence that releases", ((ACQUIRE, ACQUIRE.replace("acq_rel", "release")),), "race", EITHER
+    ),
+    Broken("message", "acquires where it releases", ((RELEASE, RELEASE.replace("acq_rel", "acquire")),), "race", FAR),
     Broken(
         "message", "polls the wrong flag", (("llvm.load volatile %done", "llvm.load volatile %started"),), "race", FAR
     ),
@@ -76,7 +80,13 @@ CORPUS = [
         "race",
         "element .320.",
     ),
-    Broken("counter", "atomic of the block", (('%c1 syncscope("device")', '%c1 syncscope("block")'),), "race", FAR),
+    Broken(
+        "counter",
+        "atomic of the block",
+        (('%c1 syncscope("device")', '%c1 syncscope("block")'),),
+        "race",
+        "both are strong, but their scopes are .cta and .cta: expected scopes that hold both threads",
+    ),
     Broken(
         "counter",
         "every block adds up",
@@ -86,7 +96,13 @@ CORPUS = [
     ),
     Broken("turns", "relaxed read", (("ld.acquire", "ld.relaxed"),), "race", EITHER),
     Broken("turns", "relaxed write", (("st.release", "st.relaxed"),), "race", FAR),
-    Broken("turns", "release of the block", (("st.release.gpu", "st.release.cta"),), "race", FAR),
+    Broken(
+        "turns",
+        "release of the block",
+        (("st.release.gpu", "st.release.cta"),),
+        "race",
+        "both are strong, but their scopes are .cta and .gpu: expected scopes that hold both threads",
+    ),
     Broken("turns", "one thread has waited", (("nvvm.barrier0 // my turn", ""),), "race", FAR),
     Broken("turns", "not all have added", (("nvvm.barrier0 // added", ""),), "race", FAR),
     Broken("turns", "out of turn", (("arith.cmpi ne, %f, %cta", "arith.cmpi ugt, %c0, %cta"),), "race", FAR),

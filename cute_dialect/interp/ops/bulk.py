@@ -169,7 +169,7 @@ def _load(
     nbytes = tm.box_bytes
     monitor = g.launch.monitor
     if monitor is not None:
-        monitor.async_global_read(g, lane, buf, tm.touched(buf, at, offsets), info)
+        monitor.async_global_read(g, lane, buf, tm.touched(buf, at, offsets), info, targets[0][1])
         for block, bar in targets:
             monitor.async_write(g, lane, block, offset, nbytes, bar, info)
 
@@ -273,7 +273,7 @@ def _bulk_load(
     else:
         buf, start = _global_range(g, source, n, lane, False)
         if monitor is not None:
-            monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 4), info)
+            monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 4), info, targets[0][1])
     if monitor is not None:
         for block, bar in targets:
             monitor.async_write(g, lane, block, offset, n, bar, info)

@@ -9,11 +9,11 @@ import numpy as np
 
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, op_name
-from cute_dialect.interp.flags import CLUSTER, GPU
+from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import WINDOW_BITS
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.ops.order import scope_of_op
+from cute_dialect.interp.ops.order import fence_of_op
 from cute_dialect.interp.printf import format_c
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
 from cute_dialect.interp.types import type_of
@@ -27,8 +27,6 @@ _SREG = "nvvm.read.ptx.sreg."
 
 
 def _read_sreg(c: FnCompiler, op: Operation) -> None:
-    from cute_dialect.interp.errors import op_name
-
     emit_sreg(c, op, op_name(op)[len(_SREG) :])
 
 
@@ -215,8 +213,6 @@ def _barrier_arrive(c: FnCompiler, op: Operation) -> None:
 
 
 def _cluster_arrive(c: FnCompiler, op: Operation) -> None:
-    from cute_dialect.interp.errors import op_name
-
     relaxed = "relaxed" in op_name(op)
     c.fn.needs_warp.append("a cluster barrier")
 
@@ -280,37 +276,30 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
 # -- fences, exit -----------------------------------------------------------------------------------------------------
 
 
-def fence_step(kind: str, scope: int = GPU) -> Step:
-    """A fence: memory is sequentially consistent here, so only the race detector is told. `kind`: "proxy.async",
-    "mbarrier.init", "memory" (between the threads of a scope) or "none"."""
+def fence_step(c: FnCompiler, fence: Fence) -> Step:
+    """A fence: memory is sequentially consistent here, so only the race detector is told."""
+    if fence.order:
+        c.fn.needs_clocks.append("a fence")
 
     def step(R: Regs, g: Group) -> None:
         g.launch.fences += 1
         if g.launch.monitor is not None and g.mask.n:
-            g.launch.monitor.fence(g, kind, scope)
+            g.launch.monitor.fence(g, fence)
 
     return step
 
 
 def _fence(c: FnCompiler, op: Operation) -> None:
-    """A fence, or an op that needs no more than being one."""
     for v in op.operands:
         c.uses(v)
-    name = op_name(op)
-    orders = name in ("nvvm.memory.barrier", "llvm.fence") or name.startswith("nvvm.fence.sc")
-    scope = CLUSTER if name.endswith(".cluster") else scope_of_op(op)
-    if orders:
-        c.fn.needs_clocks.append("a fence")
-    c.emit(op, fence_step("memory" if orders else "none", scope), pure=False)
+    c.emit(op, fence_step(c, fence_of_op(op)), pure=False)
 
 
-def _fence_proxy(c: FnCompiler, op: Operation) -> None:
-    kind = enum_word(attr_of(op, "kind"))
-    c.emit(op, fence_step("proxy.async" if kind.startswith("async") else "none"), pure=False)
-
-
-def _fence_init(c: FnCompiler, op: Operation) -> None:
-    c.emit(op, fence_step("mbarrier.init"), pure=False)
+def _hint(c: FnCompiler, op: Operation) -> None:
+    """An op without an effect that a kernel can see."""
+    for v in op.operands:
+        c.uses(v)
+    c.emit(op, fence_step(c, Fence()), pure=False)
 
 
 def _exit(c: FnCompiler, op: Operation) -> None:
@@ -432,13 +421,11 @@ OPS: dict[str, Builder] = {
     "nvvm.cluster.wait": _cluster_wait,
     "nvvm.mapa": _mapa,
     "nvvm.memory.barrier": _fence,
-    "nvvm.prefetch": _fence,
-    "nvvm.griddepcontrol": _fence,
-    "nvvm.griddepcontrol.wait": _fence,
-    "nvvm.griddepcontrol.launch.dependents": _fence,
+    "nvvm.prefetch": _hint,
+    "nvvm.griddepcontrol": _hint,
+    "nvvm.griddepcontrol.wait": _hint,
+    "nvvm.griddepcontrol.launch.dependents": _hint,
     "llvm.fence": _fence,
-    "nvvm.fence.proxy": _fence_proxy,
-    "nvvm.fence.mbarrier.init": _fence_init,
     "nvvm.exit": _exit,
     "llvm.intr.trap": _trap,
     "llvm.intr.debugtrap": _trap,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
-from cute_dialect.interp.flags import RELAXED
+from cute_dialect.interp.flags import GPU, RELAXED
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import (
     LOCAL_WINDOW,
@@ -55,6 +55,7 @@ def _sites(c: FnCompiler, op: Operation, t: Type, space: int, is_store: bool) ->
             a //= 2
         site = Site(leaf, a, space, is_store, op=op)
         order_of_op(op, site)
+        site.constant = attr_of(op, "invariant") is not None
         if site.order:
             c.fn.needs_clocks.append("a volatile or atomic access")
         out.append((off, site))
@@ -401,7 +402,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     site.atomic = True
     order_of_op(op, site)
     site.observes = used = bool(list(op.results[0].uses))
-    if used or site.order > RELAXED:
+    if used or site.order > RELAXED or (site.scope < GPU and site.space != 3):
         c.fn.needs_clocks.append("an atomic")
 
     def step(R: Regs, g: Group) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cute_dialect.interp.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK
+from cute_dialect.interp.errors import InterpError, op_name
+from cute_dialect.interp.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK, Fence
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.program import attr_of
 
@@ -16,14 +17,29 @@ if TYPE_CHECKING:
 
 _LLVM = {4: ACQUIRE, 5: RELEASE, 6: ACQ_REL, 7: ACQ_REL}  # LLVM's AtomicOrdering: 1 unordered, 2 monotonic, 7 seq_cst
 _SCOPES = {"block": CTA, "cta": CTA, "cluster": CLUSTER}
+_WORDS = {"acquire": ACQUIRE, "release": RELEASE, "acq_rel": ACQ_REL, "sc": ACQ_REL, "": ACQ_REL}
+_ALL = ("shared::cta", "shared::cluster", "global")
+# Who may touch shared::cta may reach it as shared::cluster, too: what is for the window holds for the block's own part.
+_SPACES = {"": _ALL, ".global": ("global",), ".shared::cta": ("shared::cta",), ".shared::cluster": _ALL[:2]}
+_NOT_MODELLED = (
+    "expected a fence of threads (fence.{sc,acq_rel,acquire,release}.SCOPE, membar.LEVEL), "
+    "fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}, "
+    "fence.proxy.tensormap::generic or fence.mbarrier_init.release.cluster; got "
+)
 
 
-def order_of_op(op: Operation, site: Site) -> None:
-    """Set a site's order and scope as an llvm op says."""
+def _ordering(op: Operation) -> int:
+    """LLVM's number for the order of an op, 0 where it is no atomic one."""
     number = 0
     for name in ("ordering", "success_ordering"):
         data = getattr(getattr(attr_of(op, name), "value", None), "data", 0)
         number = max(number, data if isinstance(data, int) else 0)
+    return number
+
+
+def order_of_op(op: Operation, site: Site) -> None:
+    """Set a site's order and scope as an llvm op says."""
+    number = _ordering(op)
     strong = number > 0 or attr_of(op, "volatile_") is not None or site.atomic
     site.order = _LLVM.get(number, RELAXED if strong else WEAK)
     site.scope = scope_of_op(op)
@@ -39,8 +55,7 @@ def order_of_ptx(opcode: str, site: Site) -> None:
     """Set a site's order and scope as the opcode of a PTX instruction says."""
     strong = site.atomic or re.search(r"\.(volatile|relaxed|mmio)\b", opcode) is not None
     found = re.search(r"\.(acquire|release|acq_rel)\b", opcode)
-    kinds = {"acquire": ACQUIRE, "release": RELEASE, "acq_rel": ACQ_REL}
-    site.order = kinds[found[1]] if found is not None else RELAXED if strong else WEAK
+    site.order = _WORDS[found[1]] if found is not None else RELAXED if strong else WEAK
     site.scope = scope_of_ptx(opcode)
 
 
@@ -50,4 +65,42 @@ def scope_of_ptx(opcode: str) -> int:
     return _SCOPES[found[1]] if found is not None else GPU
 
 
-__all__ = ["order_of_op", "order_of_ptx", "scope_of_op", "scope_of_ptx"]
+def fence_of_op(op: Operation) -> Fence:
+    """What an llvm or nvvm fence orders. Raises InterpError for one that is not modelled."""
+    name = op_name(op)
+    if name == "llvm.fence":
+        return Fence(_LLVM.get(_ordering(op), ACQ_REL), scope_of_op(op))
+    if name in ("nvvm.memory.barrier", "nvvm.fence.sc.cluster"):
+        return Fence(ACQ_REL, CLUSTER if name.endswith(".cluster") else scope_of_op(op))
+    if name == "nvvm.fence.mbarrier.init":
+        return Fence(init=True)
+    kind = enum_word(attr_of(op, "kind"))
+    if name == "nvvm.fence.proxy" and kind:
+        space = enum_word(attr_of(op, "space"))
+        return fence_of_ptx(f"fence.proxy.{kind}" + (f"::{space}" if space else ""))
+    if name in ("nvvm.fence.proxy.acquire", "nvvm.fence.proxy.release"):
+        return Fence()
+    raise InterpError("unsupported", f"{_NOT_MODELLED}{name}")
+
+
+def fence_of_ptx(opcode: str) -> Fence:
+    """What a fence or membar orders. Raises InterpError for one that is not modelled.
+
+    Source: PTX ISA 9.0, 9.7.13.4 "membar / fence". `fence.proxy.async` without a space is for all of memory, with one
+    for that alone. `fence.proxy.alias` and `.tensormap` order other proxies than the asynchronous one: here nothing,
+    for no memory has two addresses, and a tensor map that the kernel writes is refused.
+    """
+    if re.fullmatch(r"membar\.(cta|gl|sys)|fence(\.(sc|acq_rel|acquire|release))?\.(cta|cluster|gpu|sys)", opcode):
+        words = opcode.split(".")
+        return Fence(_WORDS[words[1] if len(words) == 3 else ""], scope_of_ptx(opcode))
+    found = re.fullmatch(r"(?:fence|membar)\.proxy\.async(\.global|\.shared::cta|\.shared::cluster)?", opcode)
+    if found is not None:
+        return Fence(proxy=_SPACES[found[1] or ""])
+    if opcode == "fence.mbarrier_init.release.cluster":
+        return Fence(init=True)
+    if re.fullmatch(r"(fence|membar)\.proxy\.(alias|tensormap::generic\.(acquire|release)\.\w+)", opcode):
+        return Fence()
+    raise InterpError("unsupported", f"{_NOT_MODELLED}{opcode}")
+
+
+__all__ = ["fence_of_op", "fence_of_ptx", "order_of_op", "order_of_ptx", "scope_of_op", "scope_of_ptx"]

@@ -11,7 +11,7 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops import asynchronous, bulk, gpu, wgmma
-from cute_dialect.interp.ops.order import scope_of_ptx
+from cute_dialect.interp.ops.order import fence_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text, number
 from cute_dialect.interp.sync import find_mbarrier, shared_at
 from cute_dialect.interp.types import int_leaf
@@ -258,16 +258,7 @@ def _barrier(text: Text, s: Statement) -> None:
 
 
 def _fence(text: Text, s: Statement) -> None:
-    text.c.fn.needs_clocks.append("a fence")
-    text.emit(s, gpu.fence_step(_fence_kind(s.opcode), scope_of_ptx(s.opcode)))
-
-
-def _fence_kind(opcode: str) -> str:
-    if "proxy.async" in opcode:
-        return "proxy.async"
-    if "mbarrier_init" in opcode:
-        return "mbarrier.init"
-    return "none" if "proxy" in opcode else "memory"
+    text.emit(s, gpu.fence_step(text.c, fence_of_ptx(s.opcode)))
 
 
 def _nothing(text: Text, s: Statement) -> None:

@@ -71,6 +71,7 @@ def _load(text: Text, s: Statement) -> None:
     space = text.leaf(slot).space or _space(s.opcode)
     site = Site(leaf, leaf.size, space, False, op=text.op)
     order_of_ptx(s.opcode, site)
+    site.constant = ".nc" in s.opcode
     if site.order:
         text.c.fn.needs_clocks.append(s.opcode)
     out_leaves = [text.leaf(d) for d in outs]

@@ -1,0 +1,384 @@
+"""Race detection, the accesses: what is remembered of each, and which earlier ones must be ordered before it.
+
+A data race is two accesses to a byte, one of them a write, that causality does not order and that are not morally
+strong (PTX ISA 9.0, 8.7.2).  So each weak access is compared with the last weak write, with the strong accesses since,
+and a write with the weak reads since, too; a strong access with the same, but for the strong ones that may meet it.  A
+weak write is ordered after all of these, or a race: what is ordered after it is ordered after them, and they are
+forgotten.  See `shadow` for where the accesses are kept, `strong` for which may meet.
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.clocks import MEMORY, PROXY_GLOBAL
+from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.lifetime import Lifetimes
+from cute_dialect.interp.race_report import Reporter
+from cute_dialect.interp.shadow import BITS, READ, REDUCED, WRITTEN, Shadow
+from cute_dialect.interp.strong import By, Sort, Strong
+from cute_dialect.interp.values import Array, Value
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.group import Group
+    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.state import Launch
+
+ASYNC, REDUCTION = 1, 2  # of a last write: by the asynchronous proxy, plain or reducing
+_LANES = np.arange(32)
+
+
+class Accesses(Reporter):
+    """The accesses of a launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self.shadows: dict[int, Shadow] = {}
+        self.kept: list[object] = []
+        self.lifetimes = Lifetimes(self)
+
+    def _shadow(self, buf: Buffer) -> Shadow:
+        s = self.shadows.get(id(buf))
+        if s is None:
+            self.kept.append(buf)
+            shared = buf.name == "shared memory"
+            s = self.shadows[id(buf)] = Shadow(buf, 8) if shared else Shadow.of_global(buf)
+        return s
+
+    # -- by threads ---------------------------------------------------------------------------------------------------
+
+    def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        for buf, off, sel in parts:
+            if buf is g.local:
+                continue
+            lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+            if buf is not g.smem:
+                self.lifetimes.touches(g, buf, lanes)
+            if isinstance(off, int):
+                off = np.full(len(lanes), off)
+            if site.store and not site.atomic and len(lanes) > 1:
+                self._same(g, site, buf, lanes, off, value)
+            shadow = self._shadow(buf)
+            idx = shadow.granules(off, site.nbytes, site.align)
+            if site.constant:
+                self._read_constant(g, shadow, idx, lanes, site)
+                continue
+            self._access(g, shadow, idx, lanes, site.store, self._number(site), off=off, strong=site)
+            self.flags.access(g, site, buf, off, lanes)
+
+    def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
+        """Lanes of one store that write different values to the same place."""
+        if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
+            return
+        if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
+            return
+        first: dict[int, int] = {}
+        for lane, at in zip(lanes.tolist(), off.tolist()):
+            other = first.setdefault(at, lane)
+            if other != lane and np.asarray(value[other]).tobytes() != np.asarray(value[lane]).tobytes():
+                x, y, z = g.thread_coord(other)
+                raise Fault(
+                    "race",
+                    f"threads of one warp {site.verb} different values to the same address: {buf.place(at)}",
+                    lane,
+                    notes=(f"the other is thread ({x}, {y}, {z})",),
+                )
+
+    def _access(
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        lanes: Array,
+        store: bool,
+        number: int,
+        *,
+        off: Array | None = None,
+        strong: Site | None = None,
+        time: int = 0,
+    ) -> None:
+        """Check and remember an access through the generic proxy: granules (lanes, n). `off`: byte offset a lane;
+        `strong`: its order and scope; `time`: of a cp.async."""
+        clocks = g.clocks
+        sorts = self._sorts(s, strong, off, idx, store) if strong is not None and strong.order else None
+        actor = s.w_actor[idx]
+        if actor.max() >= 0:
+            self._check_write(g, s, idx, lanes, store, actor)
+        if s.more[idx].any():
+            self._check_past(g, s, idx, lanes, store)
+        if store:
+            self._check_reads(g, s, idx, lanes)
+            self._check_constant(g, s, idx, lanes)
+        if s.has_strong[idx].any():
+            self._check_strong(g, s, idx, lanes, store, sorts)
+        if sorts is not None:
+            self._remember_strong(g, s, idx, lanes, sorts, number)
+        elif store:
+            own = (clocks.first + lanes).astype(np.int32)[:, None]
+            self._remember_write(g, s, idx, own + (clocks.cluster.threads if time else 0), time or clocks.clock, number)
+        else:
+            self._remember_read(g, s, idx, lanes, number)
+
+    # -- order --------------------------------------------------------------------------------------------------------
+
+    def _known(
+        self, g: Group, lanes: Array, cluster: Array, base: Array, of: Array, clock: Array, row: int = MEMORY
+    ) -> Array:
+        """Whether accesses, one an entry, are ordered before those of lanes: by each of 32 actors from `base` on, true
+        where it has no part in `of`."""
+        clocks = g.clocks
+        mine = clocks.cluster
+        actors = np.minimum(base[:, None] + _LANES, mine.columns - 1)
+        when = np.broadcast_to(clock[:, None], actors.shape)
+        own = (clocks.first + lanes)[:, None]
+        near = when <= clocks.known(row, actors, lanes)
+        near |= actors == own
+        near |= (actors == own + mine.threads) & (when <= mine.copied[own])
+        foreign = cluster != mine.number
+        if foreign.any():
+            others = np.broadcast_to(cluster[:, None], actors.shape)
+            near = np.where(foreign[:, None], self.flags.ordered(g, lanes, others, actors, when, row), near)
+        return near | ((of[:, None] & BITS) == 0)
+
+    def _require(
+        self, g: Group, s: Shadow, at: Array, lanes: Array, rows: tuple[Array, ...], word: str, row: int = MEMORY
+    ) -> None:
+        """Accesses to granules, as (cluster, base, lanes, time, site), must be ordered before those of lanes."""
+        cluster, base, of, clock, site = rows
+        ok = self._known(g, lanes, cluster, base, of, clock, row)
+        if ok.all():
+            return
+        i, j = (int(x[0]) for x in np.nonzero(~ok))
+        where = -1 if s.w_cluster is None else int(cluster[i])
+        self._raise(g, s, int(at[i]), int(lanes[i]), word, where, int(base[i]) + j, int(clock[i]), int(site[i]))
+
+    def _check_write(self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, actor: Array) -> None:
+        """The last weak writes are ordered before an access of lanes."""
+        clocks = g.clocks
+        cluster = clocks.cluster
+        own = (clocks.first + lanes).astype(np.int32)[:, None]
+        clock = s.w_clock[idx]
+        ok = (clock <= clocks.known(MEMORY, actor, lanes)) | (actor == own)
+        if not ok.all():
+            ok |= (actor == own + cluster.threads) & (clock <= cluster.copied[own])
+        if s.w_cluster is not None:
+            other = s.w_cluster[idx]
+            foreign = (other >= 0) & (other != cluster.number)
+            if foreign.any():
+                ok = np.where(foreign, self.flags.ordered(g, lanes, other, actor, clock, MEMORY), ok)
+        if not ok.all():
+            self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
+
+    def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
+        """The weak reads in the rows are ordered before a write of lanes."""
+        clocks = g.clocks
+        threads = clocks.cluster.threads
+        own = BITS[lanes][:, None]
+        for row in range(1 if s.r_cluster is not None else len(s.rows)):
+            of, base = s.r_lanes[row][idx], s.r_actor[row][idx]
+            cluster = np.full(idx.shape, clocks.cluster.number) if s.r_cluster is None else s.r_cluster[idx]
+            near = cluster == clocks.cluster.number
+            left = (of != 0) & ~(near & (base == clocks.first) & (of == own))
+            if not left.any():
+                continue
+            clock = s.r_clock[row][idx]
+            if s.r_cluster is None:
+                b = int(base[left][0])
+                left &= clock > clocks.table[MEMORY, b : b + (32 if b < threads else 1)].min()
+                if not left.any():
+                    continue
+            i = np.nonzero(left)[0]
+            found = (cluster[left], base[left], of[left], clock[left], s.r_site[row][idx][left])
+            self._require(g, s, idx[left], lanes[i], found, "overwrite")
+
+    def _check_past(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, *, reduces: bool = False, copies: bool = False
+    ) -> None:
+        """Accesses that the rows do not hold are ordered before one of lanes. `copies`: through the asynchronous proxy;
+        `reduces`: which other reductions may meet."""
+        flat = idx.ravel()
+        which, rows = s.past.of(flat, s.more)
+        kind = rows[:, 7]
+        needed = (kind != READ) if not store else (kind != REDUCED) if reduces else np.ones(len(kind), np.bool_)
+        lane_of = np.repeat(lanes, idx.shape[1])
+        for wanted, word in ((kind == READ, "overwrite"), (kind != READ, "write" if store else "read")):
+            pick = needed & wanted
+            if pick.any():
+                r = rows[pick]
+                found = (r[:, 2], r[:, 3], r[:, 4].astype(np.uint32), r[:, 5], r[:, 6])
+                self._require(g, s, r[:, 0], lane_of[which[pick]], found, word)
+        plain = needed & (kind == WRITTEN) if copies else needed[:0]
+        if plain.any():
+            r = rows[plain]
+            found = (r[:, 2], r[:, 3], r[:, 4].astype(np.uint32), r[:, 5], r[:, 6])
+            self._require(g, s, r[:, 0], lane_of[which[plain]], found, "write" if store else "read", PROXY_GLOBAL)
+
+    # -- strong accesses ----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _sorts(s: Shadow, site: Site, off: Array | None, idx: Array, store: bool) -> list[list[Sort]]:
+        """Of what sort a strong access is at each granule: each element of a vector is an access of its own."""
+        assert off is not None
+        size = site.nbytes // site.leaf.count
+        start = np.broadcast_to(off[:, None], idx.shape)
+        start = start + np.maximum((idx << s.shift) - start, 0) // size * size
+        return [[Sort(store, site.scope, at, size) for at in row] for row in start.tolist()]
+
+    def _check_strong(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, sorts: list[list[Sort]] | None = None
+    ) -> None:
+        """Strong accesses that may not meet those of lanes are ordered before."""
+        cluster = g.clocks.cluster.number
+        for i, j in np.argwhere(s.has_strong[idx]).tolist():
+            at, lane = int(idx[i, j]), int(lanes[i])
+            sort = sorts[i][j] if sorts is not None else None
+            for other, by in s.strong[at].against(sort, cluster, g.block_of(lane), store):
+                every = np.array(by)
+                n = len(every)
+                known = self._known(
+                    g, np.full(n, lane), every[:, 0], every[:, 2], np.ones(n, np.uint32), every[:, 3]
+                ).all(axis=1)
+                if known.all():
+                    continue
+                one = by[int(np.flatnonzero(~known)[0])]
+                word = "overwrite" if not other.store else "write" if store else "read"
+                where = -1 if s.w_cluster is None else one.cluster
+                why = _apart(sort, other) if sort is not None else ""
+                self._raise(g, s, at, lane, word, where, one.actor, one.time, one.site, why)
+
+    def _remember_strong(
+        self, g: Group, s: Shadow, idx: Array, lanes: Array, sorts: list[list[Sort]], number: int
+    ) -> None:
+        clocks = g.clocks
+        s.has_strong[idx] = True
+        for lane, row, kinds in zip(lanes.tolist(), idx.tolist(), sorts):
+            by = By(clocks.cluster.number, g.block_of(lane), clocks.first + lane, clocks.clock, number)
+            for at, sort in zip(row, kinds):
+                kept = s.strong.get(at)
+                if kept is None:
+                    kept = s.strong[at] = Strong()
+                kept.add(sort, by)
+
+    # -- what is remembered -------------------------------------------------------------------------------------------
+
+    def _remember_write(
+        self, g: Group, s: Shadow, idx: Array, actor: Array | int, time: Array | int, number: int, kind: int = 0
+    ) -> None:
+        """A weak write, which all that was before is ordered before."""
+        s.w_actor[idx] = actor
+        s.w_clock[idx] = time
+        s.w_site[idx] = number
+        s.w_kind[idx] = kind
+        s.r_lanes[:, idx] = 0
+        s.more[idx] = 0
+        if s.w_cluster is not None:
+            s.w_cluster[idx] = g.clocks.cluster.number
+        if s.strong:
+            held = idx[s.has_strong[idx]]
+            s.has_strong[held] = False
+            for at in held.tolist():
+                s.strong.pop(at, None)
+
+    def _remember_read(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
+        """A weak read by threads of a warp."""
+        clocks = g.clocks
+        bits = np.broadcast_to(BITS[lanes][:, None], idx.shape)
+        row = 0 if s.r_cluster is not None else s.row(clocks.slot)
+        self._mark_read(g, s, row, idx, clocks.first, bits, clocks.clock, number)
+
+    def _mark_read(
+        self, g: Group, s: Shadow, row: int, idx: Array, base: int, bits: Array, time: int, number: int
+    ) -> None:
+        """A weak read of granules by actors from `base` on: what the row held and this does not imply is kept."""
+        held, cluster = s.r_lanes[row], g.clocks.cluster.number
+        before = held[idx]
+        old = before.any()
+        actor, clock = s.r_actor[row][idx], s.r_clock[row][idx]
+        mine = actor == base
+        if old:
+            if s.r_cluster is not None:
+                mine &= s.r_cluster[idx] == cluster
+            held[idx] = np.where(mine & (clock == time), before, 0) | bits
+        else:
+            held[idx] = bits
+        if (held[idx] & bits != bits).any():  # several lanes read one granule
+            np.bitwise_or.at(held, idx.ravel(), bits.ravel())
+        if old:
+            lost = (before != 0) & ~(mine & ((clock == time) | (before & ~held[idx] == 0)))
+            if lost.any():
+                at, first = np.unique(idx[lost], return_index=True)
+                where = cluster if s.r_cluster is None else s.r_cluster[at]
+                s.more[at] = np.where(s.more[at] == 0, s.past.sequence, s.more[at])
+                was = (actor[lost][first], before[lost][first], clock[lost][first], s.r_site[row][at])
+                s.past.add(at, where, *was, READ)
+        s.r_actor[row][idx] = base
+        s.r_clock[row][idx] = time
+        s.r_site[row][idx] = number
+        if s.r_cluster is not None:
+            s.r_cluster[idx] = cluster
+
+    # -- invariant loads ----------------------------------------------------------------------------------------------
+
+    def _read_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        """An invariant load: nothing may write what it reads, before or after."""
+        if s.constant is None:
+            s.constant = np.full(len(s.w_actor), -1, np.int32)
+        s.constant[idx] = self._number(site)
+        for at, lane in zip(idx.ravel().tolist(), np.repeat(lanes, idx.shape[1]).tolist()):
+            note = self._written(g, s, at)
+            if note:
+                raise Fault(
+                    "race",
+                    f"invariant {site.verb} of {s.buf.place(at << s.shift)}, which the kernel writes: expected memory "
+                    "that nothing writes while the kernel runs (ld.global.nc, llvm.load invariant)",
+                    lane,
+                    notes=(note,),
+                )
+
+    def _written(self, g: Group, s: Shadow, at: int) -> str:
+        """Who has written a granule, in words; empty where nobody has."""
+        by = s.strong[at].written() if s.has_strong[at] else None
+        if by is not None:
+            return self._note(g, by.actor, by.site, by.cluster if by.cluster != g.clocks.cluster.number else -1)
+        if s.w_actor[at] < 0:
+            return ""
+        cluster = -1 if s.w_cluster is None else int(s.w_cluster[at])
+        other = cluster if cluster != g.clocks.cluster.number else -1
+        return self._note(g, int(s.w_actor[at]), int(s.w_site[at]), other)
+
+    def _check_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
+        """A write to what an invariant load has read."""
+        if s.constant is None or (s.constant[idx] < 0).all():
+            return
+        i, j = (int(x[0]) for x in np.nonzero(s.constant[idx] >= 0))
+        at = int(idx[i, j])
+        raise Fault(
+            "race",
+            f"write to {s.buf.place(at << s.shift)}, which an invariant load has read: expected memory that nothing "
+            "writes while the kernel runs (ld.global.nc, llvm.load invariant)",
+            int(lanes[i]),
+            notes=(f"the load is{self._place(int(s.constant[at]))}",),
+        )
+
+
+def _apart(sort: Sort, other: Sort) -> str:
+    """Why two strong accesses may not meet without order."""
+    if (sort.start, sort.size) != (other.start, other.size):
+        return (
+            f"both are strong, but of {other.size} bytes at byte offset {other.start} and {sort.size} at {sort.start}: "
+            "expected the same bytes, or order between them"
+        )
+    scopes = ("cta", "cluster", "gpu")
+    return (
+        f"both are strong, but their scopes are .{scopes[other.scope]} and .{scopes[sort.scope]}: expected scopes that "
+        "hold both threads, or order between them"
+    )
+
+
+__all__ = ["ASYNC", "REDUCTION", "Accesses"]
