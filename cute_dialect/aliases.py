@@ -15,15 +15,11 @@ from typing import TYPE_CHECKING, cast
 from xdsl.utils.lexer import Span
 
 from cute_dialect.lexing import QuickParser
+from cute_dialect.text_limits import room, too_much
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ShapedType
     from xdsl.ir import Attribute
-
-ROOM = 1 << 22
-"""How many characters and elements any file may leave to aliases and dense constants."""
-ROOM_A_CHARACTER = 64
-"""How many more it may for each character that it has."""
 
 
 class AliasReader(QuickParser):
@@ -37,13 +33,8 @@ class AliasReader(QuickParser):
     def stand_for(self, size: int, what: str, span: Span) -> None:
         """Count ``size`` characters or elements that ``what`` stands for.  Raises ParseError where it is too much."""
         self.expanded += size
-        room = ROOM + ROOM_A_CHARACTER * self.lexer.input.len
-        if self.expanded > room:
-            self.raise_error(
-                f"expected aliases and dense constants that stand for at most {room} characters and elements in a file "
-                f"of this length, got {self.expanded} with {what}",
-                span,
-            )
+        if self.expanded > room(self.lexer.input.len):
+            self.raise_error(too_much(what, self.expanded, self.lexer.input.len), span)
 
     def use_alias(self, name: str, span: Span) -> None:
         """Count a use of the alias ``name``, mark included.  Raises ParseError."""
@@ -88,7 +79,12 @@ class AliasReader(QuickParser):
             self._check_dense(type, at.span)
         try:
             return super().parse_dense_int_or_fp_elements_attr(type)  # pyright: ignore[reportArgumentType]
-        except (NotImplementedError, OverflowError, struct.error):  # xDSL packs what has a format in Python's struct
+        except (
+            NotImplementedError,
+            OverflowError,
+            ValueError,
+            struct.error,
+        ):  # xDSL packs what has a format in Python's struct
             self.raise_error(
                 "expected elements that fit their type, of at most 64 bits, in a dense constant", at.start, self.pos
             )

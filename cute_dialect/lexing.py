@@ -20,6 +20,8 @@ from xdsl.utils.mlir_lexer import (
     PunctuationSpelling,
 )
 
+from cute_dialect.text_limits import MAX_DIGITS, too_long
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,10 +33,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-MAX_DIGITS = 600
-"""The longest number, in digits.  Python refuses to turn longer ones to text and back; 640 is the least limit that it
-can be given."""
 
 _SUFFIX = r"(?:[0-9]++|[a-zA-Z$._-][a-zA-Z0-9$._-]*+)"
 _COMMON = re.compile(
@@ -110,7 +108,7 @@ class QuickLexer(MLIRLexer):
             if token.kind is MLIRTokenKind.INTEGER_LIT and not text.isascii():  # xDSL takes digits of any script
                 raise ParseError(span, f"expected digits 0 to 9 in a number, got '{text}'")
             if token.kind is MLIRTokenKind.INTEGER_LIT and len(text) > MAX_DIGITS:
-                raise ParseError(span, f"expected a number of at most {MAX_DIGITS} digits, got {len(text)}")
+                raise ParseError(span, too_long(len(text)))
             return QuickToken(token.kind, text, span.start, span.end, self.input)
         group = cast("int", found.lastindex)
         text = found[group]
@@ -242,8 +240,6 @@ class QuickParser(Parser):
             if not (number.text.isascii() and number.text[1:].isdigit()):
                 self.raise_error("Expected integer as SSA value tuple index", number.span)
             if len(number.text) > MAX_DIGITS:
-                self.raise_error(
-                    f"expected a number of at most {MAX_DIGITS} digits, got {len(number.text) - 1}", number.span
-                )
+                self.raise_error(too_long(len(number.text) - 1), number.span)
             index = int(number.text[1:])
         return QuickOperand(token, index)

@@ -9,8 +9,10 @@ with two cores or more, a program that will hand a module over starts the child 
     m.run("base-prepare")
     …
 
-The child holds one module at a time.  LLVM's NVPTX back end aborts its process on an instruction that it cannot
-select: here that ends the child, and becomes an :class:`UpstreamError`; later modules are then made in this process.
+The child holds one module at a time.  Upstream aborts its process where an assertion of its own does not hold, where
+its stack is too small, where LLVM cannot select an instruction: here that ends the child, and becomes an
+:class:`UpstreamError` that says what was being done; the next module gets another child.  A process that has us as a
+library keeps one child (:func:`kept`) for all of its ``cute-opt`` runs.
 
 Requests and replies are those of :mod:`cute_dialect.pipelines.messages`.
 """
@@ -18,10 +20,13 @@ Requests and replies are those of :mod:`cute_dialect.pipelines.messages`.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.pipelines.child import BACK_END, abort_message
 from cute_dialect.pipelines.messages import receive, send
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
 
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.gpu_objects import GpuObject
     from cute_dialect.pipelines.upstream import UpstreamModule
 
-__all__ = ["Ahead", "AheadModule", "start", "warm_up"]
+__all__ = ["Ahead", "AheadModule", "can_start", "kept", "start", "warm_up"]
 
 _WARM = """gpu.module @warm [#nvvm.target<chip = "sm_80">] {
   gpu.func @warm(%p: !llvm.ptr<1>, %n: i32) kernel {
@@ -49,12 +54,26 @@ _WARM = """gpu.module @warm [#nvvm.target<chip = "sm_80">] {
 """What the child compiles while it waits: passes and LLVM's back end set themselves up at their first use."""
 
 
+def can_start() -> bool:
+    """Whether this platform has what a child takes."""
+    return hasattr(os, "fork") and hasattr(os, "memfd_create") and hasattr(os, "sched_getaffinity")
+
+
 def start() -> Ahead | None:
-    """Start the child; None where it would not help: one core, or a platform without fork and memfd_create."""
-    if not (hasattr(os, "fork") and hasattr(os, "memfd_create") and hasattr(os, "sched_getaffinity")):
+    """Start the child; None where that would not save time: one core, or a platform without fork and memfd_create."""
+    if not can_start() or len(os.sched_getaffinity(0)) < 2:
         return None
-    if len(os.sched_getaffinity(0)) < 2:
-        return None
+    return Ahead(_Child(warm=True))
+
+
+@lru_cache(maxsize=1)
+def kept(pid: int) -> Ahead | None:
+    """The child that this process, which is ``pid``, keeps; it starts with the first module.  None: it cannot."""
+    return Ahead() if can_start() else None
+
+
+def _fork(warm: bool) -> tuple[int, int, int, int]:
+    """A child: its pid, where requests go, where replies come from, what it prints."""
     log = os.memfd_create("mlir")
     to_child, requests = os.pipe()
     replies, from_child = os.pipe()
@@ -71,42 +90,65 @@ def start() -> Ahead | None:
             os.dup2(log, 2)
             if "faulthandler" in sys.modules:  # an abort here is expected: no dump of ours
                 sys.modules["faulthandler"].disable()
-            _serve(to_child, from_child)
+            _serve(to_child, from_child, warm)
         finally:
             os._exit(0)
     os.close(to_child)
     os.close(from_child)
-    return Ahead(pid, requests, replies, log)
+    return pid, requests, replies, log
+
+
+class _Child:
+    """A process that runs upstream MLIR, from here.  ``warm``: it sets itself up before the first module comes."""
+
+    def __init__(self, warm: bool):
+        self.pid, self._requests, self._replies, self._log = _fork(warm)
+
+    def ask(self, request: tuple[str, tuple[object, ...]]) -> tuple[str, Any] | None:
+        """Its reply; None if it died."""
+        try:
+            send(self._requests, request)
+            return receive(self._replies)
+        except BrokenPipeError:
+            return None
+
+    def close(self) -> tuple[str, int]:
+        """End it and wait for it; what it printed, and its status."""
+        os.close(self._requests)
+        os.close(self._replies)
+        _, status = os.waitpid(self.pid, 0)
+        os.lseek(self._log, 0, os.SEEK_SET)
+        with open(self._log, "rb") as log:
+            return log.read().decode(errors="replace"), status
 
 
 class Ahead:
-    """The child, from here.  Made by :func:`start`."""
+    """The child, from here, and its successors.  Made by :func:`start` and :func:`kept`."""
 
-    def __init__(self, pid: int, requests: int, replies: int, log: int):
-        self._pid = pid
-        self._requests = requests
-        self._replies = replies
-        self._log = log
-        self.alive = True
+    def __init__(self, child: _Child | None = None):
+        self.child = child
+        """The process; None before the first module, and when it has died."""
 
-    def module(self, text: str, filename: str = "-") -> UpstreamModule | AheadModule:
+    def module(self, text: str, filename: str = "-") -> AheadModule:
         """Parse and verify ``text`` there.  Raises as :meth:`.upstream.UpstreamModule.from_text` does."""
-        if not self.alive:
-            from cute_dialect.pipelines.upstream import UpstreamModule
-
-            return UpstreamModule.from_text(text, filename)
+        if self.child is None:
+            self.child = _Child(warm=False)
         self.call("from_text", text, filename)
         return AheadModule(self, filename)
 
     def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
         """Have the child carry out ``method``; its result.  Raises UpstreamError."""
+        if self.child is None:
+            raise UpstreamError("the process of upstream MLIR that held this module has ended", filename=filename)
         try:
-            send(self._requests, (method, arguments))
-            reply = receive(self._replies)
-        except BrokenPipeError:
-            reply = None
+            reply = self.child.ask((method, arguments))
+        except BaseException:  # interrupted: a late reply would be taken for that to the next request
+            os.kill(self.child.pid, signal.SIGKILL)
+            self.close()
+            raise
         if reply is None:
-            raise UpstreamError(self._last_words(), filename=filename)
+            child, self.child = self.child, None
+            raise UpstreamError(abort_message(*child.close(), _doing(method, arguments)), filename=filename)
         kind, value = reply
         if kind == "ok":
             return value
@@ -115,23 +157,20 @@ class Ahead:
 
     def close(self) -> None:
         """End the child and wait for it."""
-        if self.alive:
-            self.alive = False
-            os.close(self._requests)
-            os.close(self._replies)
-            os.waitpid(self._pid, 0)
-            os.close(self._log)
+        child, self.child = self.child, None
+        if child is not None:
+            child.close()
 
-    def _last_words(self) -> str:
-        self.alive = False
-        os.close(self._requests)
-        os.close(self._replies)
-        _, status = os.waitpid(self._pid, 0)
-        os.lseek(self._log, 0, os.SEEK_SET)
-        from cute_dialect.pipelines.child import abort_message
 
-        with open(self._log, "rb") as log:
-            return abort_message(log.read().decode(errors="replace"), status)
+def _doing(method: str, arguments: tuple[object, ...]) -> str:
+    """What the child does of a method, for the message when it dies of it."""
+    if method in ("run", "run_pipeline"):
+        return BACK_END if arguments[0] == "emit-gpu-binary" else f"pass '{arguments[0]}' of upstream MLIR"
+    return {
+        "from_text": "the parser of upstream MLIR",
+        "text": "the printer of upstream MLIR",
+        "llvm_ir": "the translation to LLVM IR",
+    }.get(method, "upstream MLIR")
 
 
 class AheadModule:
@@ -185,15 +224,18 @@ def warm_up() -> None:  # pragma: no cover  (the child)
     warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
 
 
-def _serve(source: int, sink: int) -> None:  # pragma: no cover  (the child)
+def _serve(source: int, sink: int, warm: bool) -> None:  # pragma: no cover  (the child)
     import gc
 
     gc.disable()
     context = None
     try:
-        warm_up()
-        from cute_dialect.pipelines.upstream import make_context
+        from cute_dialect.pipelines.upstream import import_light, make_context
 
+        if warm:
+            warm_up()
+        else:
+            import_light()
         context = make_context()
     except UpstreamError:
         pass  # said when a module comes

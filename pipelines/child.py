@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable
 
 from cute_dialect.pipelines.upstream_error import UpstreamError, clip
 
-__all__ = ["abort_message", "can_fork", "in_child"]
+__all__ = ["BACK_END", "abort_message", "can_fork", "in_child"]
+
+BACK_END = "LLVM's NVPTX back end"
+"""What most often dies of its input."""
 
 
 def can_fork() -> bool:
@@ -17,8 +21,9 @@ def can_fork() -> bool:
     return hasattr(os, "fork")
 
 
-def in_child(work: Callable[[], str], filename: str) -> str:
-    """``work()`` in a forked child; an exception there is raised here, a death by signal becomes an error."""
+def in_child(work: Callable[[], str], filename: str, doing: str = BACK_END) -> str:
+    """``work()`` in a forked child; an exception there is raised here, a death by signal becomes an error that says
+    what the child was ``doing``."""
     import json
     import tempfile
     import warnings
@@ -56,22 +61,24 @@ def in_child(work: Callable[[], str], filename: str) -> str:
         log.seek(0)
         said = log.read().decode(errors="replace")
     if not data:
-        raise UpstreamError(abort_message(said, status), filename=filename)
+        raise UpstreamError(abort_message(said, status, doing), filename=filename)
     reply = json.loads(data)
     if "text" in reply:
         return str(reply["text"])
     raise UpstreamError(str(reply["message"]), int(reply["line"]), int(reply["col"]), str(reply["file"]))
 
 
-def abort_message(said: str, status: int) -> str:
-    """What LLVM printed before it died, in one line."""
+def abort_message(said: str, status: int, doing: str = BACK_END) -> str:
+    """What a process printed before it died, in one line; ``doing``: what it was at."""
     lines = [line for line in said.splitlines() if line.strip()]
     start = next((i for i, line in enumerate(lines) if "LLVM ERROR" in line or "Assertion" in line), None)
     told = (
         " / ".join(line.strip() for line in lines[start : start + 3]) if start is not None else " / ".join(lines[-3:])
     )
-    signal = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
+    how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV:
+        told = told or "its stack was too small for what is nested here, most likely"
     hint = ""
     if "Cannot select" in told:
         hint = "; the chip or its PTX version (features) does not have an instruction that the kernel uses"
-    return clip(f"LLVM's NVPTX back end aborted ({signal}): {told or 'no message'}{hint}")
+    return clip(f"{doing} aborted ({how}): {told or 'no message'}{hint}")

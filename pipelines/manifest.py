@@ -107,7 +107,11 @@ def _kernel(op: Operation, module: str) -> KernelEntry:
     byval = [_has_byval(attributes, i) for i in range(len(arguments))]
     lowered = [str(a.type) for a in arguments]
     for text in lowered:
-        if not text.startswith("!llvm.ptr") and abi.parse_type(text).size == 0:
+        try:
+            empty = not text.startswith("!llvm.ptr") and abi.parse_type(text).size == 0
+        except abi.AbiError as e:
+            raise ManifestError(f"kernel @{name} has a parameter of a type that cannot be passed: {e}") from None
+        if empty:
             raise ManifestError(f"kernel @{name} has a parameter of the empty type {text}, which NVPTX cannot take")
     params = _params(name, attributes, lowered, byval)
     required = _ints(attributes.get("nvvm.reqntid"))

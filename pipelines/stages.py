@@ -509,12 +509,18 @@ class _Keep:
 
 def _through_upstream(text: str) -> str | None:
     """The generic form of base IR, as upstream reads and prints it; ``None`` if it cannot."""
+    from cute_dialect.pipelines.child import can_fork, in_child
     from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, is_available
+    from cute_dialect.text_limits import text_overflow
 
-    if not is_available():
+    if not is_available() or text_overflow(text) is not None:
         return None
-    try:
+
+    def retold() -> str:
         return UpstreamModule.from_text(text).text(generic=True)
+
+    try:
+        return in_child(retold, "-", "the parser of upstream MLIR") if can_fork() else retold()
     except UpstreamError:
         return None
 

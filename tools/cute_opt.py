@@ -141,8 +141,6 @@ def _command(options: OptOptions, words: Sequence[str], start: float, later: Exi
 
         later.enter_context(definitions_made_later())
         job = Job(options, words, start, ahead)
-        if ahead is None and any(step.info.upstream for step in job.steps):
-            _import_mlir()
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
         gc.enable()
@@ -159,15 +157,6 @@ def _goes_upstream(options: OptOptions) -> bool:
     return options.value("emit", "mlir") != "mlir" or any(
         isinstance(item, PipelineFlag) and item.named and item.text.startswith("nvptx") for item in options.run
     )
-
-
-def _import_mlir() -> None:
-    from cute_dialect.pipelines.upstream import UpstreamMissing, import_light
-
-    try:
-        import_light()
-    except UpstreamMissing:
-        return  # said where it is needed, after what can be said without it
 
 
 class Job:
@@ -200,6 +189,10 @@ class Job:
 
             self.printer = IRDumper(options)
         self.steps = self._steps()
+        if ahead is None and any(step.info.upstream for step in self.steps):
+            from cute_dialect.pipelines.ahead import kept
+
+            self.ahead = kept(os.getpid())
         if options.flag("dump-pass-pipeline"):
             self._dump_pipeline()
         if self.printer is not None:

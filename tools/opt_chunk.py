@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
 from cute_dialect.parsing import parse_module
 from cute_dialect.printing import ir_text
+from cute_dialect.text_limits import text_overflow
 from cute_dialect.verifier import Known, verify
 
 if TYPE_CHECKING:
@@ -122,6 +123,10 @@ def _parse_upstream(runner: Runner, source: Source) -> IR | None:
     from cute_dialect.pipelines.runner import IR
     from cute_dialect.pipelines.upstream_error import UpstreamError
 
+    overflow = text_overflow(source.text)
+    if overflow is not None:
+        runner.pass_context.diagnostics.error(overflow.message, source.position(overflow.start, overflow.end))
+        return None
     try:
         return IR(upstream=runner.upstream(source.text, source.name))
     except UpstreamError as e:

@@ -254,6 +254,22 @@ class StoreVecOp(MemoryOp):
 # ----------------------------------------------------------------------------------------------------------- allocation
 
 
+MAX_LOCAL_BYTES = 512 << 10
+"""How much local memory a thread may have (CUDA C++ Programming Guide, "Technical Specifications per Compute
+Capability": 512 KB)."""
+
+
+def check_register_tensor(t: MemRefType) -> None:
+    """Raise VerifyException unless the tensor fits what a thread may have."""
+    n = cosize(t.layout)
+    n_bytes = n * element_bits(t.element) // 8 if isinstance(n, int) else 0
+    if n_bytes > MAX_LOCAL_BYTES:
+        raise VerifyException(
+            f"expected a register tensor of at most {MAX_LOCAL_BYTES} bytes, the local memory of a thread, got "
+            f"{n_bytes} bytes in {t}"
+        )
+
+
 @cute_op
 class AllocaOp(MemoryOp):
     """A register tensor, one per thread; the layout must be static.
@@ -279,6 +295,7 @@ class AllocaOp(MemoryOp):
         assert isinstance(t, MemRefType)
         if t.space != "rmem" or not is_static(t.layout):
             raise VerifyException(f"'{self.name}' op expected an rmem tensor with a static layout, got {t}")
+        check_register_tensor(t)
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
@@ -318,6 +335,7 @@ class MakeFragmentLikeOp(MemoryOp):
             raise VerifyException(f"'{self.name}' op {e}") from None
         if expected.layout != t.layout or t.space != "rmem":
             raise VerifyException(f"'{self.name}' op result #0: expected {expected}, got {t}")
+        check_register_tensor(t)
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:

@@ -42,7 +42,8 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CoordType, IntTupleType
 
 MAX_UNROLL = 4096
-"""Trip counts above this are not unrolled, even if a register tensor is indexed by the loop."""
+"""Loops are not unrolled to more copies of their body than this, the loops around them counted, even if a register
+tensor is indexed by them."""
 
 
 def _is_rmem(value: SSAValue) -> bool:
@@ -74,9 +75,11 @@ def _scf_for(low: Lowering, op: Operation) -> None:
     if low.registers.cells and indexes_registers(op):
         start, stop, by = bounds
         if start is not None and stop is not None and by is not None and by > 0:
-            trips = range(start, stop, by)
-            if len(trips) <= MAX_UNROLL:
-                _unroll(low, op, trips, [low.value(v) for v in initial])
+            copies = low.copies * max(0, -(-(stop - start) // by))
+            if copies <= MAX_UNROLL:
+                around, low.copies = low.copies, max(1, copies)
+                _unroll(low, op, range(start, stop, by), [low.value(v) for v in initial])
+                low.copies = around
                 return
     _rolled(low, op, initial)
 

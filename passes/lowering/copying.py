@@ -27,6 +27,17 @@ from cute_dialect.memory_types import MemRefType, element_bits
 MAX_BITS = 128
 """Widest access of a thread (PTX ISA, "Vectors": up to 128 bits for ``ld``/``st`` before sm_100)."""
 
+MAX_OPS = 1 << 15
+"""More ops than this for one op are refused: they are a loop that somebody forgot, and would take minutes."""
+
+
+def too_many() -> AlgebraError:
+    """The error for an op that would become more ops than :data:`MAX_OPS`."""
+    return AlgebraError(
+        f"it is unrolled to more than {MAX_OPS} ops of a thread: write a loop over parts of its tensors, or share them "
+        "among more threads"
+    )
+
 
 class Side(NamedTuple):
     """A side of the copy: its type and its layout, leaves bound; of a composed layout the part with the coordinates."""
@@ -61,7 +72,9 @@ class Plan(NamedTuple):
         return prod(m.extent for m in self.vector)
 
     def steps(self) -> Iterator[tuple[int, ...]]:
-        """The accesses, as indices into ``loops``."""
+        """The accesses, as indices into ``loops``.  Raises AlgebraError when there are too many to be unrolled."""
+        if prod(m.extent for m in self.loops) > MAX_OPS:
+            raise too_many()
         for index in product(*[range(m.extent) for m in reversed(self.loops)]):
             yield index[::-1]
 

@@ -19,6 +19,7 @@ from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.ops.views import AddOffsetOp
 from cute_dialect.passes.emitter import ArithEmitter, integer_attr, rebuild
+from cute_dialect.passes.lowering.copying import MAX_OPS, too_many
 from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
 from cute_dialect.upstream.typed import width
 
@@ -30,10 +31,14 @@ class Site:
         self.anchor = anchor
         self._block: Block | None = None
         self._shared: dict[tuple[Block | None, object], SSAValue] = {}
+        self._count = 0
         self.emitter = ArithEmitter(self.add, self.constant)
 
     def add(self, op: Operation) -> Operation:
-        """Insert an op."""
+        """Insert an op.  Raises AlgebraError when there are more than :data:`MAX_OPS`."""
+        self._count += 1
+        if self._count > MAX_OPS:
+            raise too_many()
         op.location = self.anchor.location
         if self._block is not None:
             append_op(self._block, op)

@@ -65,6 +65,8 @@ class Lowering:
         self.blocks: dict[Block, Block] = {}
         self.entry: Block | None = None
         self.unrolling = 0
+        self.copies = 1
+        """How many copies the unrolled loops around here make."""
         self.smem: object = None
         """The kernel's shared memory, once an op asks for it (:mod:`.smem`)."""
 

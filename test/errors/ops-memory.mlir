@@ -214,3 +214,21 @@ func.func @f(%t: !cute.memref<f32, gmem, "(4,8):(8,1)">) {
 //     ^
   return
 }
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{'cute.memref.alloca' op expected a register tensor of at most 524288 bytes, the local memory of a thread, got 8589934592 bytes in !cute.memref<f32, rmem, "2147483648:1">}}
+  %t = cute.memref.alloca() : !cute.memref<f32, rmem, "2147483648:1">
+//     ^
+  return
+}
+
+// -----
+
+func.func @f(%t: !cute.memref<f32, gmem, "2147483648:1">) {
+  // expected-error @below {{'cute.make_fragment_like' op expected a register tensor of at most 524288 bytes, the local memory of a thread, got 8589934592 bytes in !cute.memref<f32, rmem, align<32>, "2147483648:1">}}
+  %t2 = cute.make_fragment_like(%t) : !cute.memref<f32, gmem, "2147483648:1"> -> !cute.memref<f32, rmem, align<32>, "2147483648:1">
+//      ^
+  return
+}

@@ -232,3 +232,23 @@ func.func @f(%s: !cute.memref<f32, gmem, "(4,8):(8,1)">, %p: !cute.memref<i1, rm
 //^
   return
 }
+
+// -----
+
+func.func @f(%s: !cute.memref<f32, gmem, "1000000:2">, %d: !cute.memref<f32, gmem, "1000000:1">) {
+  %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+  // expected-error @below {{cannot lower 'cute.copy': it is unrolled to more than 32768 ops of a thread: write a loop over parts of its tensors, or share them among more threads}}
+  cute.copy(%a, %s, %d) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "1000000:2">, !cute.memref<f32, gmem, "1000000:1">) -> ()
+//^
+  return
+}
+
+// -----
+
+func.func @f(%s: !cute.memref<f32, gmem, "20000:2">, %d: !cute.memref<f32, gmem, "20000:1">) {
+  %a = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+  // expected-error @below {{cannot lower 'cute.copy': it is unrolled to more than 32768 ops of a thread: write a loop over parts of its tensors, or share them among more threads}}
+  cute.copy(%a, %s, %d) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, gmem, "20000:2">, !cute.memref<f32, gmem, "20000:1">) -> ()
+//^
+  return
+}

@@ -1,20 +1,29 @@
-"""Damaged ``.mlir`` files through ``cute-opt``: whatever the file, there is output or a diagnostic, and it comes soon.
+"""Damaged and absurd ``.mlir`` files through ``cute-opt`` and ``cute-run``: whatever the file and the options, there is
+output or a diagnostic, and it comes soon.
 
     python test/oracle/file_fuzz.py --count 1000000 --seed 0
 
-Every case takes one of the project's own test files, one in five in generic form, and damages it: bytes changed,
+Three cases of four take one of the project's own test files, one in five in generic form, and damage it: bytes changed,
 removed, doubled; lines moved; tokens swapped with those of other files; numbers made huge; brackets nested deep.  The
-pieces of a file between ``// -----`` are cases of their own.  Failures (an exception that is no diagnostic, a run that
-takes longer than the limit, more memory than the limit) are written to a folder, with the seed that makes them again.
+pieces of a file between ``// -----`` are cases of their own.  The others are shapes of :mod:`file_shapes`.  One in ten
+is spoilt as a file: no UTF-8, a mark at its start, other ends of lines, all on one line.
+
+A case runs in a process that has ``--memory`` and is ended after twice the time limit; the next ones run in the same,
+so that what one leaves behind is met too.  Failures (an exception that is no diagnostic, a run that takes longer than
+the limit, a process that dies) are written to a folder, with the seed that makes them again.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import io
+import json
+import os
 import re
 import resource
+import select
 import signal
 import sys
 import tempfile
@@ -24,17 +33,76 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 10
+SECONDS = 20
 MEMORY = 6 << 30
-PASSES = (
-    [],
+TOKEN = re.compile(r'"[^"\n]*"|[%@!#^]?[A-Za-z_][\w.$]*|\d+|->|\S')
+
+RUNS = (
+    *[[]] * 6,
     ["--cute-fold-static"],
     ["--cute-expand-ops"],
     ["--cute-fold-static", "--cute-expand-ops", "--convert-cute-algo-to-arch", "--cute-to-base"],
+    ["--cute-fold-static", "--cute-expand-ops", "--convert-cute-algo-to-arch", "--cute-to-base=arch-dialect=nvgpu"],
+    ["--convert-cute-algo-to-arch"],
+    ["--cute-to-base"],
     ["--canonicalize", "--cse"],
-    ["--verify-roundtrip"],
+    ["--loop-invariant-code-motion", "--reconcile-unrealized-casts"],
+    ["--strip-debuginfo"],
+    ["--pass-pipeline=builtin.module(gpu.module(canonicalize,cse),func.func(cute-expand-ops))"],
+    ["--pipeline=base"],
+    ["--pipeline=base=arch-dialect=nvgpu"],
+    ["--pipeline=host"],
+    ["--pipeline=host", "--emit=llvm"],
+    ["--pipeline=nvptx", "--emit=ptx"],
+    ["--pipeline=nvptx=chip=sm_80,O=1", "--emit=ptx"],
+    ["--pipeline=nvptx", "--emit=llvm"],
+    ["--base-prepare"],
+    ["--one-shot-convert-to-llvm"],
+    ["--base-prepare", "--one-shot-convert-to-llvm", "--attach-nvvm-target=chip=sm_90a", "--emit-gpu-binary"],
+    ["--convert-nvgpu-to-nvvm"],
+    ["--inline", "--sccp", "--symbol-dce"],
+    ["--mem2reg", "--sroa", "--remove-dead-values", "--control-flow-sink"],
 )
-TOKEN = re.compile(r'"[^"\n]*"|[%@!#^]?[A-Za-z_][\w.$]*|\d+|->|\S')
+"""What to run; nothing at all is what most files are for."""
+
+FLAGS = (
+    "--split-input-file",
+    "--mlir-print-op-generic",
+    "--mlir-print-debuginfo",
+    "--mlir-print-local-scope",
+    "--mlir-use-nameloc-as-prefix",
+    "--allow-unregistered-dialect",
+    "--core-only",
+    "--dialects=cute",
+    "--dialects=base",
+    "--verify-diagnostics",
+    "--verify-each=false",
+    "--verify-legality",
+    "--verify-roundtrip",
+    "--validate=samples=2",
+    "--mlir-print-ir-after-all",
+    "--mlir-print-ir-before-all",
+    "--mlir-print-ir-after-failure",
+    "--mlir-print-ir-tree-dir={folder}",
+    "--mlir-timing",
+    "--mlir-pass-statistics",
+    "--code-size",
+    "-o={folder}/out",
+)
+"""Options that change what is read, checked and printed; none to three of them."""
+
+INPUTS = ("16:randn", "8x16:randn", "4x128:bf16:randn", "7", "1.5", "128:i32:arange", "")
+
+
+def _import(name: str):
+    """A module that lies beside this one."""
+    found = sys.modules.get(name)
+    if found is None:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+        assert spec is not None and spec.loader is not None
+        found = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+    return found
 
 
 class TooSlow(BaseException):
@@ -142,6 +210,45 @@ def _cut(rng: Random, text: str, pieces: list[str]) -> str:
 DAMAGES = (_byte, _byte, _tokens, _tokens, _swap, _line, _number, _number, _nest, _cut)
 
 
+def _spoilt(rng: Random, text: str) -> bytes:
+    """The bytes of a file, most often those of the text."""
+    data = text.encode("utf-8", errors="replace")
+    if rng.random() < 0.9:
+        return data
+    at = rng.randrange(len(data) + 1)
+    return rng.choice(
+        [
+            data[:at] + bytes([rng.randrange(128, 256)]) + data[at:],
+            data[:at] + b"\0" * rng.choice([1, 1000]) + data[at:],
+            b"\xef\xbb\xbf" + data,
+            text.encode("utf-16"),
+            data.replace(b"\n", b"\r\n"),
+            data.replace(b"\n", b"\r"),
+            data.replace(b"\n", b" "),
+            data.rstrip(b"\n"),
+            data.replace(b"\n", b"\n// -----\n"),
+            data + b"// ----- \n" * 50,
+            b"",
+        ]
+    )
+
+
+def case(seed: int, pieces: list[str]) -> tuple[str, bytes, list[str]]:
+    """The program, the file and the options of a seed; ``{folder}`` in an option is a folder that may be written to."""
+    rng = Random(seed)
+    text = _import("file_shapes").shape(rng) if rng.random() < 0.25 else damaged(rng, pieces)
+    data = _spoilt(rng, text)
+    if rng.random() < 0.05:
+        inputs = [f"--in={rng.choice(INPUTS)}" for _ in range(rng.randrange(5))]
+        pick = rng.choice([["--list"], [], [], ["--grid=1,1,1", "--block=32,1,1"], ["--check=race,oob,uninit,sync"]])
+        return "cute-run", data, ["--device=cpu", "--no-cache", *pick, *inputs]
+    flags = rng.sample(FLAGS, rng.choice([0, 0, 1, 1, 2, 3]))
+    run = rng.choice(RUNS)
+    if not run:
+        flags = [flag for flag in flags if not flag.startswith("--validate")]  # it wants a pass
+    return "cute-opt", data, [*run, *flags]
+
+
 @contextlib.contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
     """Raise :class:`TooSlow` after so many seconds."""
@@ -158,53 +265,108 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def check(seed: int, pieces: list[str]) -> tuple[str, str] | None:
-    """Run the case of a seed; what went wrong and the text that shows it, or None."""
-    from cute_dialect.tools.cute_opt import main
+def check(seed: int, pieces: list[str]) -> str | None:
+    """Run the case of a seed in this process; what went wrong, or None."""
+    from cute_dialect.tools import cute_opt, cute_run
 
-    rng = Random(seed)
-    text = damaged(rng, pieces)
-    passes = rng.choice(PASSES)
-    with tempfile.NamedTemporaryFile("w", suffix=".mlir", encoding="utf-8") as f:
-        f.write(text)
-        f.flush()
+    program, data, options = case(seed, pieces)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "case.mlir")
+        path.write_bytes(data)
+        arguments = [str(path), *(option.replace("{folder}", folder) for option in options)]
         out, err = io.StringIO(), io.StringIO()
         try:
             with time_limit(SECONDS), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                status = main([f.name, *passes])
+                status = (cute_run if program == "cute-run" else cute_opt).main(arguments)
         except TooSlow:
-            return f"no end after {SECONDS} s with {passes}", text
-        except MemoryError:
-            return f"more than {MEMORY >> 30} GiB with {passes}", text
+            return f"no end after {SECONDS} s"
         except BaseException as e:
-            return f"{type(e).__name__}: {e} with {passes}", text
+            return f"{type(e).__name__}: {str(e)[:300]}"
     said = err.getvalue()
     if "internal error" in said or "Traceback" in said:
-        return f"{said.strip()[:300]} with {passes}", text
-    if (status != 0) != ("error:" in said):
-        return f"exit status {status}, said: {said.strip()[:300]!r} with {passes}", text
+        return said.strip()[:400]
+    if (status != 0) != ("error:" in said) and "--verify-diagnostics" not in options and program == "cute-opt":
+        return f"exit status {status}, said: {said.strip()[:300]!r}"
     return None
+
+
+# ------------------------------------------------------------------------------------------------------- many cases
+
+
+def _work(seeds: range, pieces: list[str], sink: int, memory: int) -> None:
+    """Run cases in this process, which may die of it; one line to ``sink`` before each and one for what is wrong."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 2)
+    for seed in seeds:
+        os.write(sink, b"%d\n" % seed)
+        wrong = check(seed, pieces)
+        if wrong is not None:
+            os.write(sink, json.dumps([seed, wrong]).encode() + b"\n")
+
+
+def run(seeds: range, pieces: list[str], memory: int = MEMORY) -> Iterator[tuple[int, str]]:
+    """The seeds of the cases that fail, and what is wrong with each."""
+    at, batch = seeds.start, 1000
+    while at < seeds.stop:
+        source, sink = os.pipe()
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.close(source)
+                _work(range(at, min(at + batch, seeds.stop)), pieces, sink, memory)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(sink)
+        done = min(at + batch, seeds.stop)
+        waiting = b""
+        reason = ""
+        while True:
+            ready, _, _ = select.select([source], [], [], 2 * SECONDS)
+            data = os.read(source, 1 << 16) if ready else b""
+            if not ready:
+                os.kill(pid, signal.SIGKILL)
+                reason = f"no end after {2 * SECONDS} s, and no signal is heard"
+            if not data:
+                break
+            *lines, waiting = (waiting + data).split(b"\n")
+            for line in lines:
+                told = json.loads(line)
+                if isinstance(told, int):
+                    at = told
+                else:
+                    yield told[0], told[1]
+        os.close(source)
+        _, status = os.waitpid(pid, 0)
+        if status:
+            yield at, reason or f"the process ended with {os.waitstatus_to_exitcode(status)}"
+            at += 1
+        else:
+            at = done
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first case; each case has its own")
+    parser.add_argument("--memory", type=int, default=MEMORY >> 20, metavar="MiB", help="what a process may have")
     parser.add_argument("--out", default="out/fuzz", help="folder for the cases that fail")
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    os.environ["CUTE_CACHE"] = "0"
     pieces = corpus()
     failures = 0
-    for i in range(options.seed, options.seed + options.count):
-        wrong = check(i, pieces)
-        if wrong is not None:
-            failures += 1
-            Path(options.out).mkdir(parents=True, exist_ok=True)
-            path = Path(options.out) / f"case{i}.mlir"
-            path.write_text(wrong[1])
-            print(f"seed {i}: {wrong[0]}  ({path})", flush=True)
-        if (i + 1 - options.seed) % 10_000 == 0:
-            print(f"{i + 1 - options.seed} files, {failures} failures", flush=True)
+    for seed, wrong in run(range(options.seed, options.seed + options.count), pieces, options.memory << 20):
+        failures += 1
+        program, data, words = case(seed, pieces)
+        path = Path(options.out, f"case{seed}.mlir")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        print(f"seed {seed}: {wrong}\n  {program} {path} {' '.join(words)}", flush=True)
     print(f"{options.count} files from {len(pieces)} pieces: {failures} failures")
     return 1 if failures else 0
 

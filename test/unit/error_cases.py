@@ -247,7 +247,7 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_operand_of_no_block, "operand #0 is defined by an op that is in no block"),
     (_operand_of_another_region, "operand #0 is defined in a region that does not hold this use"),
     (_branch_to_another_region, "branches to a block of another region"),
-    (_nested_deep, "the IR is nested too deeply to be parsed"),
+    (_nested_deep, "the IR is nested too deeply, while parsing"),
     (_option_of_another_type, "option 'deep' of pass 'a-pass': expected bool, got 'maybe'"),
     (_pass_in_xdsl, "'cute.size' cannot be lowered here; run the earlier cute passes first"),
     (_pass_that_reports, "expected an empty module"),

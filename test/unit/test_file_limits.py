@@ -279,3 +279,69 @@ def test_validation_says_that_it_knows_no_such_constant(
     path.write_text(f"func.func @f() -> {kind} {{\n  %c = arith.constant {constant}\n  return %c : {kind}\n}}\n")
     assert main([str(path), "--validate", "--cse"]) == 0
     assert capsys.readouterr().err.split("\n")[0] == (f"{path}:1:1: remark: @f is not validated: values of type {kind}")
+
+
+UPSTREAM = ("--mem2reg", "--base-prepare", "--pipeline=host")
+
+
+@pytest.mark.parametrize("option", UPSTREAM)
+def test_what_upstream_would_read_itself_keeps_the_same_limits(option: str, told: Told) -> None:
+    doubling = "!a0 = i32\n" + "".join(f"!a{i} = tuple<!a{i - 1}, !a{i - 1}>\n" for i in range(1, 41))
+    said = told(doubling + "func.func private @f(!a40)\n", option)
+    assert "error: expected aliases and dense constants that stand for at most " in said
+    said = told(f"func.func private @f(tensor<4x{LONG}xi32>)\n", option)
+    assert said == "in.mlir:1:31: error: expected a number of at most 600 digits, got 5000"
+
+
+def test_aliases_in_any_order_and_over_lines_are_read_by_upstream(accepted: Callable[..., str]) -> None:
+    text = "!t = tuple<\n  i32,\n  f32>\nfunc.func @f(%a: !t) {\n  return\n} loc(#c)\n"
+    text += '#a = loc("f":1:1)\n#b = loc("g)":2:2)  // #b = loc(#c)\n#c = loc(callsite(#b at #a))\n'
+    assert "tuple<i32, f32>" in accepted(text, "--sccp")
+
+
+NO_STACK = "func.func private @f(" + "!llvm.struct<(" * 20_000 + "i32" + ")>" * 20_000 + ")\n"
+ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
+
+
+def test_what_upstream_dies_of_is_told_with_what_it_was_doing(told: Told) -> None:
+    assert told(NO_STACK, "--mem2reg") == (
+        "in.mlir: error: the parser of upstream MLIR aborted (signal 11): its stack was too small for what is nested "
+        "here, most likely"
+    )
+    said = told(ASSERTS, "--base-prepare", "--one-shot-convert-to-llvm")
+    assert said.startswith("in.mlir: error: pass 'one-shot-convert-to-llvm' of upstream MLIR aborted (signal 6): ")
+    assert "integer overflow in size computation" in said
+    said = told(ASSERTS, "--pipeline=host", "--emit=llvm")
+    assert said.startswith("in.mlir: error: pass 'one-shot-convert-to-llvm' of upstream MLIR aborted (signal 6): ")
+
+
+def test_the_pieces_after_one_that_upstream_dies_of_are_compiled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.mlir"
+    path.write_text(f"{ASSERTS}// -----\nfunc.func @g() {{\n  return\n}}\n// -----\n{ASSERTS}")
+    assert main([str(path), "--split-input-file", "--base-prepare", "--one-shot-convert-to-llvm"]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("llvm.func") == 1 and "@g" in out
+    assert err.count("integer overflow in size computation") == 2
+
+
+def test_a_file_of_cute_run_that_upstream_dies_of_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from cute_dialect.tools.cute_run import main as cute_run
+
+    path = tmp_path / "in.mlir"
+    path.write_text(NO_STACK)
+    assert cute_run([str(path), "--device=cpu", "--no-cache", "--list"]) == 1
+    assert "error: the IR is nested too deeply, while parsing" in capsys.readouterr().err
+
+
+def test_a_type_that_no_kernel_takes_is_told_by_cute_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from cute_dialect.tools.cute_run import main as cute_run
+
+    path = tmp_path / "in.mlir"
+    path.write_text("gpu.module @m {\n  gpu.func @k(%a: memref<4xf32>) kernel {\n    gpu.return\n  }\n}\n")
+    assert cute_run([str(path), "--device=cpu", "--no-cache", "--list"]) == 1
+    assert capsys.readouterr().err == (
+        f"{path}: error: kernel @k has a parameter of a type that cannot be passed: 'memref' cannot be a kernel "
+        "parameter (in 'memref<4xf32>')\n"
+    )
