@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from cute_dialect.interp.errors import op_name
-from cute_dialect.interp.program import attr_of
+from cute_dialect.interp.errors import attr_of, op_name
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation

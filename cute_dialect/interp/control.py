@@ -29,6 +29,7 @@ def compile_if(c: FnCompiler, op: Operation) -> None:
     then = c.region(op.regions[0])
     other = c.region(op.regions[1]) if len(op.regions) > 1 and op.regions[1].blocks else RegionCode(_nothing, False, ())
     outs = _results(c, op)
+    c.pieces.join(outs, then.out, other.out)
     leaves = tuple(c.leaf_of(s) for s in outs)
 
     def run(R: Regs, g: Group) -> Gen:
@@ -79,8 +80,10 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
     args = c.block_args(block)
     iv, carried = args[0], args[1:]
     leaf = c.leaf_of(iv)
+    mark = c.pieces.enter(carried, init)
     body = c.region(op.regions[0])
     outs = _results(c, op)
+    c.pieces.leave(mark, carried, body.out, outs)
     leaves = tuple(c.leaf_of(s) for s in carried)
     is_unsigned = attr_of(op, "unsignedCmp") is not None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation
+    from xdsl.ir import Attribute, Operation
 
 
 class InterpError(Exception):
@@ -133,6 +133,12 @@ def op_name(op: Operation) -> str:
         if isinstance(data, str):
             return data
     return op.name
+
+
+def attr_of(op: Operation, name: str) -> Attribute | None:
+    """An attribute, whether it is stored as property or in the dictionary."""
+    got = op.properties.get(name)
+    return got if got is not None else op.attributes.get(name)
 
 
 def location_text(op: Operation) -> str:

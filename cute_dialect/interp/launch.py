@@ -17,7 +17,7 @@ from cute_dialect.interp.memory import GlobalMemory
 from cute_dialect.interp.program import Function, Program, attr_of, symbol_name
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
 from cute_dialect.interp.state import Launch, Progress, RunReport
-from cute_dialect.interp.symbols import place_globals
+from cute_dialect.interp.symbols import lay_out_shared, place_globals
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.uniform import barriers_uniform
 from cute_dialect.interp.values import POISON, Regs, Value
@@ -151,9 +151,10 @@ def run_kernel(
         raise InterpError(
             "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
         )
+    lay_out_shared(launch, func, dynamic_smem)
     fn = program.function(func)
     values = _bind_all(launch.memory, fn, args, kernel)
-    place_globals(launch, func, dynamic_smem)
+    place_globals(launch, func)
     _place_locals(launch, fn)
     chosen = choose(blocks, grid3, launch.cluster)
     report = launch.report
@@ -268,7 +269,8 @@ def run_function(
     launch = Launch(program, Counter(limit), (1, 1, 1), (1, 1, 1), False)
     binder = Binder(launch.memory, vectorised=True)
     values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
-    place_globals(launch, func, 0)
+    lay_out_shared(launch, func, 0)
+    place_globals(launch, func)
     _place_locals(launch, fn)
     lanes = binder.lanes
     launch.threads = lanes

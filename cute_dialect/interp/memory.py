@@ -16,7 +16,7 @@ The first kilobyte of shared memory is not handed out (sm_90 reserves it), so th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from cute_dialect.interp.values import POISON, Array, Value, to_lanes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.allocations import Allocations
+    from cute_dialect.interp.allocations import Allocation, Allocations
     from cute_dialect.interp.group import Group
 
 GLOBAL_BASE = 0x7F00_0000_0000
@@ -42,6 +42,7 @@ UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an in
 
 _OR = np.bitwise_or.reduce
 _MAX = np.maximum.reduce
+_MIN = np.minimum.reduce
 
 
 class Elements(NamedTuple):
@@ -193,8 +194,8 @@ class Site:
     """One load or store in the program: what it moves, and the buffer it last touched."""
 
     __slots__ = (
-        "align", "atomic", "buf", "constant", "leaf", "local", "nbytes", "number", "observes", "op", "order", "quiet",
-        "scope", "space", "store", "verb",
+        "align", "atomic", "buf", "constant", "hi", "leaf", "lo", "local", "nbytes", "number", "observes", "op",
+        "order", "owner", "quiet", "scope", "space", "store", "verb",
     )  # fmt: skip
 
     def __init__(
@@ -216,6 +217,13 @@ class Site:
         self.verb = verb or ("store" if store else "load")
         self.buf: Buffer | None = None
         self.local = -1  # the offset in local memory that was last found in bounds
+        self.bound(None)
+
+    def bound(self, owner: Allocation | None) -> None:
+        """Bound accesses in shared or local memory by the allocation that the pointer was derived from."""
+        self.owner = owner
+        self.lo = 0 if owner is None else owner.start
+        self.hi = 1 << 62 if owner is None else owner.start + owner.size
 
 
 # A part of an access: buffer, byte offsets (an int when one for all lanes), and which of the active lanes (None: all).
@@ -246,7 +254,7 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
     space = site.space
     if space in (3, 7) and addr < 1 << WINDOW_BITS:
         off = addr - SMEM_ORIGIN
-        if off < 0 or off + site.nbytes > g.smem_size:
+        if off < site.lo or off + site.nbytes > g.smem_size or off + site.nbytes > site.hi:
             _oob_shared(site, g, addr, int(g.mask.idx[0]))
         if g.smem_lane is None:
             return g.smem, off + g.smem_offset, None
@@ -254,7 +262,7 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
         return g.smem, base + off, None
     if LOCAL_WINDOW <= addr < SHARED_WINDOW and space in (0, 5):
         off = addr - LOCAL_WINDOW
-        if not g.local_valid[off : off + site.nbytes].all() or off + site.nbytes > g.local_size:
+        if off + site.nbytes > g.local_size or not _local_inside(site, g, off):
             _oob_local(site, g, addr, int(g.mask.idx[0]))
         base = g.local_lane if g.mask.bits is None else g.local_lane[g.mask.idx]
         return g.local, base + off, None
@@ -298,6 +306,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
         off = a - LOCAL_WINDOW
         last = np.minimum(off + (n - 1), g.local_size - 1)
         bad = (off + n > g.local_size) | ~(g.local_valid[np.minimum(off, last)] & g.local_valid[last])
+        bad |= (off - g.frame < site.lo) | (off - g.frame + n > site.hi)
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
             _oob_local(site, g, int(a[at]), int(m.idx[at]))
@@ -310,7 +319,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
     for k, address in enumerate(a.tolist()):
         lane = int(lanes[k])
         if space == 0 and LOCAL_WINDOW <= address < SHARED_WINDOW:
-            if address - LOCAL_WINDOW + n > g.local_size or not g.local_valid[address - LOCAL_WINDOW]:
+            if address - LOCAL_WINDOW + n > g.local_size or not _local_inside(site, g, address - LOCAL_WINDOW):
                 _oob_local(site, g, address, lane)
             b, off1 = g.local, int(g.local_lane[lane]) + address - LOCAL_WINDOW
         elif space == 7 or (space == 0 and SHARED_WINDOW <= address < GLOBAL_BASE):
@@ -333,8 +342,9 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
 
 def _shared_many(site: Site, g: Group, a: Array) -> Part:
     off = a - SMEM_ORIGIN
-    if _MAX(off.view(np.uint64)) + site.nbytes > g.smem_size:
-        at = int(np.flatnonzero((off < 0) | (off + site.nbytes > g.smem_size))[0])
+    end = min(g.smem_size, site.hi)
+    if _MAX(off.view(np.uint64)) + site.nbytes > end or (site.lo and _MIN(off) < site.lo):
+        at = int(np.flatnonzero((off < site.lo) | (off + site.nbytes > end))[0])
         _oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
     if g.smem_lane is None:
         return g.smem, (off + g.smem_offset if g.smem_offset else off), None
@@ -364,7 +374,7 @@ def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
         rank = addr >> WINDOW_BITS
         block = g.block_of(lane) if rank == 0 else g.cluster_peer(lane, rank - 1)
     found = g.shared_of(block, lane, addr)
-    if found is None or off < 0 or off + site.nbytes > g.smem_size:
+    if found is None or off < site.lo or off + site.nbytes > min(g.smem_size, site.hi):
         _oob_shared(site, g, addr, lane)
     assert found is not None
     return found[0], found[1] + off
@@ -451,7 +461,7 @@ def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
     """Local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or packed."""
     leaf = site.leaf
     off = addr - LOCAL_WINDOW
-    if off != site.local and (off + site.nbytes > g.local_size or not g.local_valid[off : off + site.nbytes].all()):
+    if off != site.local and (off + site.nbytes > g.local_size or not _local_inside(site, g, off)):
         if g.mask.n:
             _oob_local(site, g, addr, int(g.mask.idx[0]))
         return None
@@ -467,6 +477,12 @@ def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
         rows = rows.reshape(-1, 1)
     k = off // item
     return rows[:, k : k + leaf.shape[0]] if leaf.shape else rows[:, k]
+
+
+def _local_inside(site: Site, g: Group, off: int) -> bool:
+    """Whether an access in local memory lies in an allocation, and in the one that its pointer was derived from."""
+    mine = site.lo <= off - g.frame and off - g.frame + site.nbytes <= site.hi
+    return mine and bool(g.local_valid[off : off + site.nbytes].all())
 
 
 def _gather(buf: Buffer, off: Array, site: Site) -> Array:
@@ -543,11 +559,24 @@ def place(g: Group, site: Site, addr: int) -> str:
 
 def _oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
     off = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+    if site.owner is not None and 0 <= off <= g.smem_size - site.nbytes:
+        outside(f"{site.verb} of {site.nbytes} bytes", site.owner, off, g.launch.shared_names, lane, addr)
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory: "
         f"expected a byte offset in [0, {max(g.smem_size - site.nbytes + 1, 0)}), got "
         f"{off}{g.launch.shared_names.place(off)}",
+        lane,
+        addr,
+    )
+
+
+def outside(verb: str, owner: Allocation, off: int, names: Allocations, lane: int, addr: int) -> NoReturn:
+    """Raise Fault: an access leaves the allocation of shared memory that its pointer was derived from."""
+    raise Fault(
+        "oob",
+        f"out-of-bounds {verb} through a pointer into {owner.name}: expected bytes {owner.start} to "
+        f"{owner.start + owner.size} of shared memory, got byte offset {off}{names.place(off)}",
         lane,
         addr,
     )

@@ -11,8 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo, PoisonUse, location_text, op_name, op_text
+from cute_dialect.interp.errors import (
+    Fault,
+    InterpError,
+    OpInfo,
+    PoisonUse,
+    attr_of,
+    location_text,
+    op_name,
+    op_text,
+)
 from cute_dialect.interp.group import Group, Wait
+from cute_dialect.interp.pieces import Pieces, Segment
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import POISON, Pending, Regs, Value
 
@@ -227,6 +237,7 @@ class FnCompiler:
         self._types: dict[int, tuple[Attribute, Type]] = {}
         self.op_now = op  # being compiled
         self.overflow_errors = program.overflow == "error"
+        self.pieces = Pieces(program.segments)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
@@ -360,6 +371,7 @@ class FnCompiler:
             raise InterpError(
                 e.kind, e.message, op=name, op_text=op_text(op), location=location_text(op), notes=e.notes
             ) from None
+        self.pieces.note(self, op)
         self._ins, self._outs = outer
 
     def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation | None]:
@@ -471,12 +483,6 @@ def result_types(op: Operation) -> Sequence[Attribute]:
     return tuple(t for t in outs.data if t.name != "llvm.void")
 
 
-def attr_of(op: Operation, name: str) -> Attribute | None:
-    """An attribute, whether it is stored as property or in the dictionary."""
-    got = op.properties.get(name)
-    return got if got is not None else op.attributes.get(name)
-
-
 class Program:
     """A module's functions, compiled on demand, by the rules of one launch (overflow handling)."""
 
@@ -487,6 +493,7 @@ class Program:
             raise InterpError("argument", f'expected overflow="error" or "wrap", got {overflow!r}')
         self.module = module
         self.overflow = overflow
+        self.segments: dict[str, Segment] = {}  # of shared memory, known before anything is compiled
         self._ops = OPS
         self._prefixes = PREFIXES
         self._functions: dict[Operation, Function] = {}

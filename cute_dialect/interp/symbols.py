@@ -2,52 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.allocations import shared_allocations
+from cute_dialect.interp.allocations import Allocations, shared_allocations
 from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.ops.data import literal
+from cute_dialect.interp.pieces import Segment
 from cute_dialect.interp.program import Program, attr_of, symbol_name
 from cute_dialect.interp.state import Launch
 from cute_dialect.interp.types import round_up, size_of, type_of
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation
+    from xdsl.ir import Attribute, Operation
 
 SMEM_LIMIT = 232448  # bytes of shared memory a block may have on sm_90
 
 
-def place_globals(launch: Launch, func: Operation, dynamic_smem: int) -> None:
-    """Give every global an address: shared ones an offset, dynamic shared memory after the static."""
+def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> None:
+    """Give every global in shared memory an offset, dynamic shared memory after the static."""
     static: list[tuple[str, int, int]] = []
     at = 0
     dynamic: list[tuple[str, int]] = []
-    used = _names_used(launch.program, func)
-    for op in launch.program.module.walk():
-        if op_name(op) != "llvm.mlir.global":
-            continue
-        name = symbol_name(op)
-        if name not in used:
-            continue
-        t = attr_of(op, "global_type")
-        if t is None:
-            raise InterpError("unsupported", f"expected global @{name} to have a type")
-        size, align = size_of(t)
-        align = max(_int(op, "alignment"), align, 1)
+    for op, name, _, size, align in _globals(launch.program, func):
         if _int(op, "addr_space") == 3:
             if size == 0:
                 dynamic.append((name, align))
             else:
                 static.append((name, size, align))
-            continue
-        data = _initial(op, t, size)
-        constant = attr_of(op, "constant") is not None
-        buf = launch.memory.add(data, f"global @{name}", writable=not constant)
-        launch.symbols[name] = buf.base
     segments: dict[str, tuple[int, int]] = {}
     for name, size, align in static:
         at = round_up(at, align)
@@ -62,7 +48,36 @@ def place_globals(launch: Launch, func: Operation, dynamic_smem: int) -> None:
     launch.smem_size = at + dynamic_smem
     if launch.smem_size > SMEM_LIMIT:
         raise InterpError("limit", f"expected at most {SMEM_LIMIT} bytes of shared memory, got {launch.smem_size}")
-    launch.shared_names = shared_allocations(func, segments)
+    launch.shared_names = names = shared_allocations(func, segments)
+    for name, (start, size) in segments.items():
+        inside = [a for a in names.known if start <= a.start < start + size and a.name != f"@{name}"]
+        launch.program.segments[name] = Segment(name, start, size, Allocations(inside))
+
+
+def place_globals(launch: Launch, func: Operation) -> None:
+    """Give every global outside shared memory an address."""
+    for op, name, t, size, _ in _globals(launch.program, func):
+        if _int(op, "addr_space") != 3:
+            data = _initial(op, t, size)
+            constant = attr_of(op, "constant") is not None
+            buf = launch.memory.add(data, f"global @{name}", writable=not constant)
+            launch.symbols[name] = buf.base
+
+
+def _globals(program: Program, func: Operation) -> Iterator[tuple[Operation, str, Attribute, int, int]]:
+    """The globals that a function uses: op, name, type, bytes and alignment."""
+    used = _names_used(program, func)
+    for op in program.module.walk():
+        if op_name(op) != "llvm.mlir.global":
+            continue
+        name = symbol_name(op)
+        if name not in used:
+            continue
+        t = attr_of(op, "global_type")
+        if t is None:
+            raise InterpError("unsupported", f"expected global @{name} to have a type")
+        size, align = size_of(t)
+        yield op, name, t, size, max(_int(op, "alignment"), align, 1)
 
 
 def _names_used(program: Program, func: Operation) -> set[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.errors import Fault
-from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
+from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.allocations import Allocation
     from cute_dialect.interp.clocks import Meeting
     from cute_dialect.interp.errors import OpInfo
     from cute_dialect.interp.group import Group
@@ -314,8 +315,12 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
     return block, (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
 
 
-def shared_at(g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int) -> tuple[Block, int]:
-    """The block and byte offset of `nbytes` of shared memory. Raises Fault: oob, misaligned."""
+def shared_at(
+    g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int, owner: Allocation | None = None
+) -> tuple[Block, int]:
+    """The block and byte offset of `nbytes` of shared memory, all in one tensor. Raises Fault: oob, misaligned.
+
+    `owner`: the allocation that the address was derived from, where that is known."""
     block, offset = block_at(g, address, space, lane)
     names = g.launch.shared_names
     if block is None or not 0 <= offset <= g.smem_size - nbytes:
@@ -334,10 +339,13 @@ def shared_at(g: Group, address: int, space: int, lane: int, nbytes: int, what: 
             lane,
             address,
         )
+    owner = owner or names.at(offset)
+    if owner is not None and not owner.start <= offset <= owner.start + owner.size - nbytes:
+        outside(f"{what} {nbytes} bytes", owner, offset, names, lane, address)
     return block, offset
 
 
-def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, int]:
+def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation | None = None) -> tuple[Block, int]:
     """The block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
@@ -347,6 +355,8 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int) -> tuple[Block, i
     if offset % 8:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
         raise Fault("misaligned", f"expected an mbarrier at a multiple of 8 bytes, got {at}", lane, address)
+    if owner is not None and not owner.start <= offset <= owner.start + owner.size - 8:
+        outside("mbarrier", owner, offset, g.launch.shared_names, lane, address)
     return block, offset
 
 

@@ -357,6 +357,14 @@ def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major
     """The operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
     index, low, high, units = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
     _inside((index, low, high, index), descriptor, block.size)
+    owner = block.smem.names.at(low) if block.smem.names is not None else None
+    if owner is not None and high > owner.start + owner.size:
+        raise Fault(
+            "oob",
+            f"wgmma reads bytes {low} to {high} of shared memory, past the end of {owner.name}, which has bytes "
+            f"{owner.start} to {owner.start + owner.size}",
+            notes=(f"descriptor {describe(descriptor)}",),
+        )
     if block.smem.contents is not None:
         block.smem.contents.no_barrier_in(units + block.smem_start // 16, "wgmma read")
     return _wide(block.smem.view(_dtype(kind), 1)[index + block.smem_start // _BYTES[kind]], kind)

@@ -126,7 +126,8 @@ def _layout_of(low: Lowering, op: Operation) -> SmemLayout:
 def _address(low: Lowering, name: str, offset: int) -> SSAValue:
     space = pointer("smem")
     base = low.build.once(("addressof", name), lambda: llvm.AddressOfOp(name, space))
-    return base if offset == 0 else low.build.once(("smem", name, offset), lambda: llvm.GEPOp(base, [offset], i8))
+    # A tensor at the start of the segment has a pointer of its own, too: what is derived from it stays in that tensor.
+    return low.build.once(("smem", name, offset), lambda: llvm.GEPOp(base, [offset], i8))
 
 
 def _alloc_smem(low: Lowering, op: Operation) -> None:

@@ -52,6 +52,7 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
     op = c.op_now
     to = Site(leaf, size, c.leaf_of(dst).space or 3, True, "cp.async write", op)
     to.quiet = True
+    c.pieces.bound(to, dst)
     source_space = c.leaf_of(src).space
     whole = Site(leaf, size, source_space, False, "cp.async read", op)
     parts = {
@@ -195,11 +196,12 @@ def mbarrier_step(
     `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none)."""
     _mbarrier(c)
     info = c.info(c.op_now)
+    owner = c.pieces.allocation(p)
 
     def init(g: Group, lane: int, address: int, n: int) -> int:
         if not 1 <= n <= MAX_MBARRIER_COUNT:
             raise Fault("sync", f"mbarrier.init: expected a count in [1, {MAX_MBARRIER_COUNT}], got {n}", lane)
-        block, offset = mbarrier_at(g, address, space, lane)
+        block, offset = mbarrier_at(g, address, space, lane, owner)
         bar = MBarrier(n, f"mbarrier at shared memory byte offset {offset}{g.launch.shared_names.place(offset)}")
         block.add_mbarrier(offset, bar, lane, address)
         if g.launch.monitor is not None:

@@ -114,6 +114,7 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
     c = k.c
     to, bars = k.space(k.shared), k.space(k.bar)
     info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
 
     def step(R: Regs, g: Group) -> None:
         for lane in _lanes(g, R, k.predicate):
@@ -122,7 +123,7 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
             offsets = [_at(R, s, lane) & 0xFFFF for s in k.offsets]
             nbytes = tm.box_bytes
             address = _at(R, k.shared, lane)
-            block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128)
+            block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128, owner)
             targets = [(block, _barrier(g, R, k, lane, bars, block))]
             if k.mask >= 0:
                 found = _receivers(g, block, _at(R, k.mask, lane) & 0xFFFF, lane)
@@ -236,13 +237,14 @@ def emit_bulk_load(op: Operation, k: Copies) -> None:
     c = k.c
     to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
     info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
 
     def step(R: Regs, g: Group) -> None:
         for lane in _lanes(g, R, k.predicate):
             n = _bulk_size(_at(R, k.size, lane), lane)
             if n == 0:
                 continue
-            block, offset = shared_at(g, _at(R, k.shared, lane), to, lane, n, "bulk copy into", 16)
+            block, offset = shared_at(g, _at(R, k.shared, lane), to, lane, n, "bulk copy into", 16, owner)
             targets = [(block, _barrier(g, R, k, lane, bars, block))]
             if k.mask >= 0:
                 found = _receivers(g, block, _at(R, k.mask, lane) & 0xFFFF, lane)
@@ -345,6 +347,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
     c = k.c
     space = k.space(k.shared)
     info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
 
     def step(R: Regs, g: Group) -> None:
         for lane in _lanes(g, R, k.predicate):
@@ -357,7 +360,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             if k.columns and min(at) < 0:
                 raise Fault("tma", f"expected coordinates from 0 on in a store of columns, got {tuple(at)}", lane)
             n = tm.box_bytes
-            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "TMA store from", 128)
+            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "TMA store from", 128, owner)
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
@@ -460,13 +463,14 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
     c = k.c
     space = k.space(k.shared)
     info = c.info(op)
+    owner = c.pieces.allocation(k.shared)
 
     def step(R: Regs, g: Group) -> None:
         for lane in _lanes(g, R, k.predicate):
             n = _bulk_size(_at(R, k.size, lane), lane)
             if n == 0:
                 continue
-            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "bulk copy from", 16)
+            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "bulk copy from", 16, owner)
             buf, start = _global_range(g, _at(R, k.source, lane), n, lane, True)
             monitor = g.launch.monitor
             if monitor is not None:

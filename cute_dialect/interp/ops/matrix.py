@@ -78,6 +78,7 @@ def _ldmatrix(c: FnCompiler, op: Operation) -> None:
         raise InterpError("unsupported", f"expected ldmatrix of 8x8 matrices, got {shape}")
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
     site = Site(row, 16, c.leaf_of(p).space, False, "ldmatrix", op)
+    c.pieces.bound(site, p)
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
@@ -107,6 +108,7 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
     trans = enum_word(attr_of(op, "layout")) == "col"
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
     site = Site(row, 16, c.leaf_of(p).space, True, "stmatrix", op)
+    c.pieces.bound(site, p)
     i32 = int_leaf(32)
     c.fn.collective = True
 

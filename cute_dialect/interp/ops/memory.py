@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.allocations import Allocation
+
 GEP_SSA = -(1 << 31)
 
 
@@ -45,7 +47,7 @@ def _space(leaf: Leaf) -> int:
     return leaf.space
 
 
-def _sites(c: FnCompiler, op: Operation, t: Type, space: int, is_store: bool) -> list[tuple[int, Site]]:
+def _sites(c: FnCompiler, op: Operation, t: Type, pointer: int, is_store: bool) -> list[tuple[int, Site]]:
     """One site a leaf, with its byte offset; the alignment is what the op promises at that offset."""
     align = _int_attr(op, "alignment") or t.align
     out: list[tuple[int, Site]] = []
@@ -53,7 +55,8 @@ def _sites(c: FnCompiler, op: Operation, t: Type, space: int, is_store: bool) ->
         a = align
         while off % a:
             a //= 2
-        site = Site(leaf, a, space, is_store, op=op)
+        site = Site(leaf, a, _space(c.leaf_of(pointer)), is_store, op=op)
+        c.pieces.bound(site, pointer)
         order_of_op(op, site)
         site.constant = attr_of(op, "invariant") is not None
         if site.order:
@@ -79,10 +82,9 @@ def spin_point(info: OpInfo, text: str) -> Callable[[Regs, Group], Generator[Wai
 
 def _load(c: FnCompiler, op: Operation) -> None:
     p = c.use(op.operands[0])
-    space = _space(c.leaf_of(p))
     t = type_of(op.results[0].type)
     outs = c.defines(op.results[0])
-    sites = _sites(c, op, t, space, False)
+    sites = _sites(c, op, t, p, False)
     if len(sites) == 1 and sites[0][0] == 0:
         site, d = sites[0][1], outs[0]
 
@@ -107,7 +109,7 @@ def _store(c: FnCompiler, op: Operation) -> None:
     value = op.operands[0]
     vals = c.uses(value)
     p = c.use(op.operands[1])
-    sites = _sites(c, op, type_of(value.type), _space(c.leaf_of(p)), True)
+    sites = _sites(c, op, type_of(value.type), p, True)
 
     def step(R: Regs, g: Group) -> None:
         base = R[p]
@@ -151,6 +153,10 @@ def _gep(c: FnCompiler, op: Operation) -> None:
         else:
             const += i * stride
     d = c.define(op.results[0])
+    numbers = [c.fn.template[slot] for slot, _ in terms]
+    known = all(isinstance(n, int) for n in numbers)
+    offset = const + sum(int(n) * stride for n, (_, stride) in zip(numbers, terms)) if known else None  # type: ignore[arg-type]
+    c.pieces.step(p, d, offset)
     if not terms:
 
         def fixed(R: Regs, g: Group) -> None:
@@ -399,6 +405,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     if kind not in _BIN_OPS:
         raise InterpError("unsupported", f"expected an atomic operation in {', '.join(_BIN_OPS)}, got {kind}")
     site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic", op)
+    c.pieces.bound(site, p)
     site.atomic = True
     order_of_op(op, site)
     site.observes = used = bool(list(op.results[0].uses))
@@ -419,6 +426,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     d, flag = c.defines(op.results[0])
     leaf = c.leaf_of(d)
     site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic", op)
+    c.pieces.bound(site, p)
     site.atomic = site.observes = True
     order_of_op(op, site)
     c.fn.needs_clocks.append("an atomic")
@@ -457,15 +465,25 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
 # -- block copies -----------------------------------------------------------------------------------------------------
 
 
-def _byte_site(space: int, n: int, is_store: bool, verb: str) -> Site:
+def _byte_site(space: int, n: int, is_store: bool, verb: str, owner: Allocation | None = None) -> Site:
     leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (n,))
-    return Site(leaf, 1, space, is_store, verb)
+    site = Site(leaf, 1, space, is_store, verb)
+    site.bound(owner)
+    return site
 
 
-def copy_bytes(g: Group, dst: Value, dst_space: int, src: Value, src_space: int, n: int) -> None:
-    """memcpy of `n` bytes by each active lane."""
-    data = load(_byte_site(src_space, n, False, "memcpy read"), g, src)
-    store(_byte_site(dst_space, n, True, "memcpy write"), g, dst, data)
+def copy_bytes(
+    g: Group,
+    dst: Value,
+    dst_space: int,
+    src: Value,
+    src_space: int,
+    n: int,
+    owners: tuple[Allocation | None, Allocation | None] = (None, None),
+) -> None:
+    """memcpy of `n` bytes by each active lane; `owners`: the allocations that the pointers were derived from."""
+    data = load(_byte_site(src_space, n, False, "memcpy read", owners[1]), g, src)
+    store(_byte_site(dst_space, n, True, "memcpy write", owners[0]), g, dst, data)
 
 
 def _memcpy(c: FnCompiler, op: Operation) -> None:
@@ -473,11 +491,12 @@ def _memcpy(c: FnCompiler, op: Operation) -> None:
     n = c.use(op.operands[2]) if len(op.operands) > 2 else -1
     fixed = _int_attr(op, "len")
     ds, ss = _space(c.leaf_of(d)), _space(c.leaf_of(s))
+    owners = c.pieces.allocation(d), c.pieces.allocation(s)
 
     def step(R: Regs, g: Group) -> None:
         size = active_uniform(R[n], g.mask, "the length of a memcpy") if n >= 0 else (fixed or 0)
         if size > 0:
-            copy_bytes(g, R[d], ds, R[s], ss, size)
+            copy_bytes(g, R[d], ds, R[s], ss, size, owners)
 
     c.emit(op, step, pure=False)
 
@@ -485,12 +504,13 @@ def _memcpy(c: FnCompiler, op: Operation) -> None:
 def _memset(c: FnCompiler, op: Operation) -> None:
     d, v, n = (c.use(x) for x in op.operands[:3])
     ds = _space(c.leaf_of(d))
+    owner = c.pieces.allocation(d)
 
     def step(R: Regs, g: Group) -> None:
         size = active_uniform(R[n], g.mask, "the length of a memset")
         byte = active_uniform(R[v], g.mask, "the byte of a memset")
         if size > 0:
-            store(_byte_site(ds, size, True, "memset"), g, R[d], np.full((size,), byte, np.int8))
+            store(_byte_site(ds, size, True, "memset", owner), g, R[d], np.full((size,), byte, np.int8))
 
     c.emit(op, step, pure=False)
 

@@ -205,13 +205,16 @@ def _st_async(text: Text, s: Statement) -> None:
     leaves = [text.leaf(v) for v in values]
     text.c.fn.needs_warp.append("an st.async")
     spaces = _space(text, s, slot), _space(text, s, bar)
+    owner = text.c.pieces.allocation(slot)
 
     def step(R: Regs, g: Group) -> None:
         addresses, bars = to_lanes(R[slot], _I64, g.lanes), to_lanes(R[bar], _I64, g.lanes)
         cols = [to_lanes(R[v], leaf, g.lanes) for v, leaf in zip(values, leaves)]
         for lane in g.mask.idx.tolist():
             raw = np.concatenate([np.atleast_1d(np.ascontiguousarray(c[lane])).view(np.uint8) for c in cols])
-            block, offset = shared_at(g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw))
+            block, offset = shared_at(
+                g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw), owner
+            )
             _, target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
             if g.launch.monitor is not None:
                 g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, text.c.info(text.op))

@@ -70,6 +70,7 @@ def _load(text: Text, s: Statement) -> None:
     leaf = _vector(element, n)
     space = text.leaf(slot).space or _space(s.opcode)
     site = Site(leaf, leaf.size, space, False, op=text.op)
+    text.c.pieces.bound(site, slot)
     order_of_ptx(s.opcode, site)
     site.constant = ".nc" in s.opcode
     if site.order:
@@ -94,6 +95,7 @@ def _store(text: Text, s: Statement) -> None:
     element = _element(s.opcode)
     leaf = _vector(element, _count(s.opcode))
     site = Site(leaf, leaf.size, text.leaf(slot).space or _space(s.opcode), True, op=text.op)
+    text.c.pieces.bound(site, slot)
     order_of_ptx(s.opcode, site)
     if site.order:
         text.c.fn.needs_clocks.append(s.opcode)
@@ -135,6 +137,7 @@ def _atomic(text: Text, s: Statement) -> None:
         kind = "u" + kind
     kind = _KINDS.get(kind, kind)
     site = Site(leaf, leaf.size, text.leaf(slot).space or _space(s.opcode), True, "atomic", text.op)
+    text.c.pieces.bound(site, slot)
     site.atomic = True
     order_of_ptx(s.opcode, site)
     if site.order:
