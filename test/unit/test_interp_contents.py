@@ -120,7 +120,8 @@ TOUCHES = {
     ),
     "bulk copy out of it": (
         '"nvvm.cp.async.bulk.global.shared.cta"(%a, %d, %c64) '
-        "<{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()",
+        "<{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (!llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()\n"
+        "nvvm.cp.async.bulk.commit.group\nnvvm.cp.async.bulk.wait_group 0",
         "bulk copy of 64 bytes",
         32,
     ),
