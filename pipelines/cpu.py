@@ -41,10 +41,11 @@ def run_on_cpu(
     reports: Sequence[str] = (),
     schedule: str = "round-robin",
     seed: int = 0,
+    max_steps: int | None = None,
 ) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
     What threads print goes to standard output at the end, as on the GPU.  ``progress``, ``blocks``, ``checks``,
-    ``reports``, ``schedule`` and ``seed`` are those of :func:`cute_dialect.interp.run_kernel`.
+    ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :func:`cute_dialect.interp.run_kernel`.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
@@ -82,6 +83,7 @@ def run_on_cpu(
         reports=reports,
         schedule=schedule,
         seed=seed,
+        max_steps=max_steps,
     )
     sys.stdout.write("".join(report.printf))
     for found, name in zip(memory, target.names):

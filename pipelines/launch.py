@@ -61,6 +61,7 @@ class CallOptions(TypedDict, total=False):
     reports: Sequence[str]
     schedule: str
     seed: int
+    max_steps: int | None
     blocks: Sequence[int] | str | None
     progress: Callable[[Progress], None] | None
 
@@ -77,6 +78,7 @@ class KernelCall(Protocol):
         ``grid``, ``block``, ``smem`` override the host function's rule.
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
         ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
+        ``max_steps`` (ops that a warp may execute before it counts as one that never ends; by default 10^6),
         ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
@@ -260,6 +262,7 @@ class Kernel:
         reports: Sequence[str] = (),
         schedule: str = "round-robin",
         seed: int = 0,
+        max_steps: int | None = None,
         blocks: Sequence[int] | str | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> RunReport | None:
@@ -289,6 +292,7 @@ class Kernel:
                 reports=reports,
                 schedule=schedule,
                 seed=seed,
+                max_steps=max_steps,
                 blocks=blocks,
                 progress=progress,
             )

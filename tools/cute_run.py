@@ -83,6 +83,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="order on the CPU: round-robin, reverse, random (by --seed), adversarial",
     )
     p.add_argument(
+        "--max-steps",
+        type=int,
+        metavar="N",
+        help="ops that a warp may execute on the CPU before the run ends with where each warp is (default: 10^6)",
+    )
+    p.add_argument(
         "--blocks",
         metavar="WHICH",
         help="run only these on the CPU: 0,5,16:32 or sample:16[:SEED]; checks then compare what they wrote",
@@ -321,6 +327,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
             reports=wanted.reports,
             schedule=options.schedule,
             seed=options.seed,
+            max_steps=options.max_steps,
             blocks=options.blocks,
             progress=ticker if sys.stderr.isatty() and not options.quiet else None,
         )

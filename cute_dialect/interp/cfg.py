@@ -122,7 +122,7 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
             k = g.count
             k.steps += 1
             if k.steps > k.limit:
-                raise g.fail(Fault("limit", f"step limit of {k.limit} ops reached: the loop may not end"), infos[b])
+                raise g.out_of_steps(infos[b])
             live = liveouts[b]
             if live and m.n != f.entry.n:
                 old = [R[s] for s, _ in live]

@@ -86,6 +86,7 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
     c.pieces.leave(mark, carried, body.out, outs)
     leaves = tuple(c.leaf_of(s) for s in carried)
     is_unsigned = attr_of(op, "unsignedCmp") is not None
+    info = c.info(op)
 
     def run(R: Regs, g: Group) -> Gen:
         lo, hi, by = R[lb], R[ub], R[st]
@@ -98,7 +99,11 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
                 lo, hi = unsigned(lo, leaf), unsigned(hi, leaf)
             if by <= 0:  # type: ignore[operator]
                 raise Fault("arithmetic", f"expected a positive loop step, got {by}")
+            k = g.count
             for i in range(lo, hi, by):  # type: ignore[arg-type]
+                k.steps += 1
+                if k.steps > k.limit:
+                    raise g.out_of_steps(info)
                 R[iv] = normalise(i, leaf) if is_unsigned else i
                 for s, v in zip(carried, vals):
                     R[s] = v
@@ -122,6 +127,9 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
         bits = m.array
         while True:
             now = i_now.view(leaf.unsigned) if is_unsigned else i_now
+            g.count.steps += 1
+            if g.count.steps > g.count.limit:
+                raise g.out_of_steps(info)
             live = Mask.of(bits & (now < hi_arr))
             if g.killed:
                 live = live.minus(g.dead)
@@ -169,7 +177,7 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
             k = g.count
             k.steps += 1
             if k.steps > k.limit:
-                raise g.fail(Fault("limit", f"step limit of {k.limit} ops reached: the loop may not end"), info)
+                raise g.out_of_steps(info)
             for s, v in zip(before_args, vals):
                 R[s] = v
             inner = before.run(R, g)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xdsl.ir import Attribute, Operation
 
 
@@ -48,6 +50,20 @@ class InterpError(Exception):
         self.address = address
         self.notes = notes
         super().__init__(self.render())
+
+    def with_notes(self, notes: Sequence[str]) -> InterpError:
+        """The same error, with more notes."""
+        return InterpError(
+            self.kind,
+            self.message,
+            op=self.op,
+            op_text=self.op_text,
+            location=self.location,
+            thread=self.thread,
+            block=self.block,
+            address=self.address,
+            notes=(*self.notes, *notes),
+        )
 
     def render(self) -> str:
         """The whole diagnostic, several lines."""

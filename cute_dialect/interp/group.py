@@ -26,16 +26,20 @@ WARP = 32
 
 
 class Counter:
-    """Work done so far in a launch; `limit` bounds `steps` (ops executed by a group)."""
+    """Work done so far in a launch: `steps` are ops executed by groups.
 
-    __slots__ = ("lane_ops", "limit", "loads", "progress", "steps", "stores")
+    `most` bounds the steps of each group; `limit` is what `steps` may come to while the present group runs.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("lane_ops", "limit", "loads", "most", "progress", "steps", "stores")
+
+    def __init__(self, most: int) -> None:
         self.steps = 0
         self.lane_ops = 0
         self.loads = 0
         self.stores = 0
-        self.limit = limit
+        self.most = most
+        self.limit = most
         self.progress = 0
 
 
@@ -250,6 +254,12 @@ class Group:
             address=fault.address,
             notes=(*fault.notes, *(f"called from {i.location or i.text}" for i in reversed(self.stack))),
         )
+
+    def out_of_steps(self, info: OpInfo) -> InterpError:
+        """The user's error for a group that has executed as many ops as it may."""
+        who = "threads in lockstep" if self.launch.wide else "a warp"
+        text = f"step limit of {self.count.most} ops of {who} reached: the loop may not end"
+        return self.fail(Fault("limit", text, notes=("max_steps, or cute-run --max-steps, allows more",)), info)
 
     def warn_uninit(self, key: int, verb: str, buf: Buffer, start: int, nbytes: int, lane: int) -> None:
         """A read met bytes that nothing has written: an error where that is checked, else a warning, once a `key`."""

@@ -32,7 +32,7 @@ MAX_THREADS = 1024
 CHECKS = ("race", "oob", "uninit", "sync")
 REPORTS = ("banks", "coalescing", "occupancy")
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
-DEFAULT_STEP_LIMIT = 100_000_000
+DEFAULT_MAX_STEPS = 1_000_000
 DEFAULT_MEMORY_LIMIT = 4 << 30
 Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
 
@@ -43,6 +43,12 @@ def _dim(v: Sequence[int] | int, what: str) -> Dim3:
     if len(dims) != 3 or any(d < 1 for d in dims):
         raise InterpError("argument", f"expected {what} of one to three positive integers, got {v!r}")
     return (dims[0], dims[1], dims[2])
+
+
+def _steps(wanted: int | None) -> int:
+    if wanted is not None and wanted < 1:
+        raise InterpError("argument", f"expected max_steps of 1 or more, got {wanted}")
+    return DEFAULT_MAX_STEPS if wanted is None else wanted
 
 
 def _static_dims(func: Operation, name: str) -> list[int]:
@@ -95,7 +101,7 @@ def run_kernel(
     schedule: str = "round-robin",
     seed: int = 0,
     overflow: str = "error",
-    step_limit: int | None = None,
+    max_steps: int | None = None,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     blocks: Sequence[int] | str | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -115,7 +121,8 @@ def run_kernel(
     - schedule: order of warps and of asynchronous copies: "round-robin", "reverse", "random" (by `seed`) or
       "adversarial" (copies and wgmma complete as late as possible, warps run in changing order)
     - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
-    - step_limit: ops that groups may execute (default 10^8); memory_limit: bytes for shared and local memory
+    - max_steps: ops that a warp, or blocks in lockstep, may execute (default 10^6); memory_limit: bytes for shared and
+      local memory
     - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
       are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
     - progress: called now and then with a `Progress`
@@ -141,7 +148,7 @@ def run_kernel(
                 raise InterpError("argument", f"expected a {name} of {', '.join(known)}; got {one!r}")
     program = Program(module, overflow)
     func = _find(program, kernel)
-    launch = Launch(program, Counter(DEFAULT_STEP_LIMIT if step_limit is None else step_limit), grid3, block3, True)
+    launch = Launch(program, Counter(_steps(max_steps)), grid3, block3, True)
     if launch.threads > MAX_THREADS:
         raise InterpError("argument", f"expected at most {MAX_THREADS} threads a block, got {launch.threads}")
     _check_bounds(func, block3)
@@ -250,7 +257,7 @@ def run_function(
     args: Sequence[Argument],
     *,
     overflow: str = "error",
-    step_limit: int | None = None,
+    max_steps: int | None = None,
 ) -> tuple[Result, ...]:
     """Run a function on plain values; the results, one entry each, a struct as a nested tuple, poison as None.
 
@@ -265,7 +272,7 @@ def run_function(
     fn = program.function(func)
     if len(args) != len(fn.param_types):
         raise InterpError("argument", f"@{name}: expected {len(fn.param_types)} arguments, got {len(args)}")
-    limit = DEFAULT_STEP_LIMIT if step_limit is None else step_limit
+    limit = _steps(max_steps)
     launch = Launch(program, Counter(limit), (1, 1, 1), (1, 1, 1), False)
     binder = Binder(launch.memory, vectorised=True)
     values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]

@@ -104,7 +104,7 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
         k.steps += n
         k.lane_ops += n * g.mask.n
         if k.steps > k.limit:
-            raise g.fail(Fault("limit", f"step limit of {k.limit} ops reached: the program may not end"), infos[0])
+            raise g.out_of_steps(infos[0])
         it: Iterator[Step] = iter(steps)
         while True:
             try:
@@ -134,7 +134,7 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
         k.steps += 1
         k.lane_ops += g.mask.n
         if k.steps > k.limit:
-            raise g.fail(Fault("limit", f"step limit of {k.limit} ops reached: the program may not end"), info)
+            raise g.out_of_steps(info)
         try:
             yield from gen(R, g)
         except InterpError:

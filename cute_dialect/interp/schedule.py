@@ -20,6 +20,7 @@ from cute_dialect.interp.values import Array, Regs
 
 WIDE_LANES = 16384
 BESIDE = 4  # blocks that "random" lets run beside each other without need
+POLL_STEPS = 100  # ops that a poll counts as: it takes longer, and a loop that polls comes round more often than others
 SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock
 
 
@@ -65,6 +66,7 @@ def run_wide(
         starts = None if n == 1 or not row else np.repeat(np.arange(n, dtype=np.int64) * row, padded)
         launch.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
         g = Group(launch, where, tid, smem, starts)
+        launch.count.limit = launch.count.steps + launch.count.most
         launch.report.lanes = max(launch.report.lanes, g.lanes)
         regs = list(template)
         gen = body.run(regs, g)
@@ -96,9 +98,10 @@ def _retire(launch: Launch, g: Group) -> None:
 class _Warp:
     """A warp in the scheduler."""
 
-    __slots__ = ("block", "gen", "group", "number")
+    __slots__ = ("block", "gen", "group", "left", "number")
 
     def __init__(self, group: Group, block: Block, number: int, gen: Generator[Wait, None, None]) -> None:
+        self.left = group.count.most  # ops that it may still execute
         self.group = group
         self.block = block
         self.number = number
@@ -129,6 +132,7 @@ def run_warps(
     done = 0
     quiet = turn = 0
     seen = -1
+    count = launch.count
     while warps or waiting:
         beside = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
         if not warps or beside:
@@ -148,9 +152,18 @@ def run_warps(
             if wait is not None and not wait.ready():
                 continue
             w.group.wait = None
+            count.limit = count.steps + w.left
             try:
                 w.group.wait = next(w.gen)
-                moved |= not w.group.wait.spin
+                w.left = count.limit - count.steps
+                if w.group.wait.spin:
+                    w.left -= POLL_STEPS
+                else:
+                    moved = True
+            except InterpError as e:
+                if e.kind == "limit":
+                    raise e.with_notes(_places(warps, w)) from None
+                raise
             except StopIteration:
                 moved = True
                 warps.remove(w)
@@ -171,9 +184,9 @@ def run_warps(
             watch(done)
         if not moved and transfers.turn(True):
             moved = True
-        if moved or launch.count.progress != seen:
+        if moved or count.progress != seen:
             quiet = 0
-            seen = launch.count.progress
+            seen = count.progress
             continue
         quiet += 1
         polling = any(w.group.wait is not None and w.group.wait.spin for w in warps)
@@ -221,18 +234,27 @@ def _drive(
         yield from gen
 
 
-def _deadlock(warps: list[_Warp], absent: int) -> InterpError:
+def _places(warps: list[_Warp], runs: _Warp | None = None) -> list[str]:
+    """Where each warp is and what it waits for; `runs`: the one that does not wait, and is told of elsewhere."""
     notes: list[str] = []
-    first = next((w for w in warps if w.group.wait is not None), warps[0])
-    for w in warps[:64]:
+    shown = [w for w in warps if w is not runs]
+    for w in shown[:64]:
         wait = w.group.wait
         x, y, z = w.group.block_coord(0)
-        what = wait.text if wait is not None else "is ready"
+        what = wait.text if wait is not None else "has not begun"
         where = f" at {wait.info.location}" if wait is not None and wait.info.location else ""
         op = f" ({wait.info.name})" if wait is not None else ""
         notes.append(f"block ({x}, {y}, {z}) warp {w.number} {what}{op}{where}")
-    if len(warps) > 64:
-        notes.append(f"and {len(warps) - 64} more warps")
+    if len(shown) > 64:
+        notes.append(f"and {len(shown) - 64} more warps")
+    return notes
+
+
+def _deadlock(warps: list[_Warp], absent: int) -> InterpError:
+    notes = _places(warps)
+    first = next((w for w in warps if w.group.wait is not None), warps[0])
+    if any(w.group.wait is not None and w.group.wait.spin for w in warps):
+        notes.append("what a warp polls never changes: no warp is left that could write it, and no copy is on its way")
     if absent:
         notes.append(f"{absent} blocks of the grid were not chosen to run; the warps may wait for them")
     wait = first.group.wait

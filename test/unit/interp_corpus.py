@@ -49,7 +49,7 @@ class Kernel:
             schedule=schedule,
             width=width,
             checks=["race", "oob", "uninit", "sync"],
-            step_limit=2_000_000,
+            max_steps=200_000,
         )
         return report, right()
 

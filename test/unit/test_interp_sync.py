@@ -337,9 +337,78 @@ def test_step_limit(loop: str) -> None:
         """,
         "cf": "llvm.br ^a\n^a:\nllvm.br ^a",
     }
-    with pytest.raises(InterpError, match="step limit of 1000 ops reached") as e:
-        run_kernel(kernel(bodies[loop]), "k", [], step_limit=1000)
+    with pytest.raises(InterpError, match=r"step limit of 1000 ops of (a warp|threads in lockstep) reached") as e:
+        run_kernel(kernel(bodies[loop]), "k", [], max_steps=1000)
     assert e.value.kind == "limit"
+
+
+def test_step_limit_says_where_each_warp_is() -> None:
+    """Warp 1 waits at a barrier for warp 0, which never comes; the ops that others execute do not count."""
+    body = """
+        %c32 = arith.constant 32 : i32
+        %spins = arith.cmpi slt, %tid, %c32 : i32
+        scf.if %spins {
+          scf.while : () -> () {
+            %t = arith.constant true
+            scf.condition(%t)
+          } do {
+            scf.yield
+          }
+        }
+        %c1 = arith.constant 1 : i32
+        %n = arith.constant 64 : i32
+        nvvm.barrier id = %c1 number_of_threads = %n
+        llvm.return
+    """
+    with pytest.raises(InterpError) as e:
+        run_kernel(kernel(body), "k", [], block=(64,), max_steps=1000, schedule="reverse")
+    assert str(e.value) == (
+        "error: step limit of 1000 ops of a warp reached: the loop may not end\n"
+        "  op: scf.while\n"
+        "  thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  note: max_steps, or cute-run --max-steps, allows more\n"
+        "  note: block (0, 0, 0) warp 1 waits at barrier 1 for 64 threads (nvvm.barrier)"
+    )
+
+
+@pytest.mark.parametrize("bound", ["%big", "%far"])
+def test_a_loop_of_no_ops_ends(bound: str) -> None:
+    body = f"""
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %big = arith.constant 2000000000 : i32
+        %far = arith.subi %big, %tid : i32
+        scf.for %i = %c0 to {bound} step %c1 : i32 {{
+        }}
+        llvm.return
+    """
+    with pytest.raises(InterpError, match="step limit of 500 ops of threads in lockstep reached"):
+        run_kernel(kernel(body), "k", [], block=(32,), max_steps=500)
+
+
+def test_wrong_max_steps() -> None:
+    with pytest.raises(InterpError, match="expected max_steps of 1 or more, got 0"):
+        run_kernel(kernel("llvm.return"), "k", [], max_steps=0)
+
+
+def test_a_flag_that_nothing_sets() -> None:
+    body = """
+        %c0 = arith.constant 0 : i32
+        scf.while : () -> () {
+          %f = llvm.load volatile %a : !llvm.ptr<1> -> i32
+          %again = arith.cmpi eq, %f, %c0 : i32
+          scf.condition(%again)
+        } do {
+          scf.yield
+        }
+        llvm.return
+    """
+    with pytest.raises(InterpError) as e:
+        run_kernel(kernel(body, "%a: !llvm.ptr<1>"), "k", [Pointer(np.zeros(4, np.int32))], block=(32,))
+    assert e.value.notes == (
+        "block (0, 0, 0) warp 0 polls memory, argument 0 at byte offset 0, element (0), and reads 0 (llvm.load)",
+        "what a warp polls never changes: no warp is left that could write it, and no copy is on its way",
+    )
 
 
 def test_memory_limit() -> None:

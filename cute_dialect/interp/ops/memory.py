@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from cute_dialect.interp.memory import (
     check_written,
     load,
     locate,
+    place,
     store,
 )
 from cute_dialect.interp.ops.data import enum_word, ints_of
@@ -71,13 +73,29 @@ def _polls(c: FnCompiler, op: Operation) -> bool:
     return atomic and c.loops > 0
 
 
-def spin_point(info: OpInfo, text: str) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
+def spin_point(
+    info: OpInfo, text: str | Callable[[Regs, Group], str]
+) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
     """A place in a loop where others must get their turn."""
 
     def gen(R: Regs, g: Group) -> Generator[Wait, None, None]:
-        yield Wait(lambda: True, info, text, spin=True)
+        said = text if isinstance(text, str) else partial(text, R, g)
+        yield Wait(lambda: True, info, said, spin=True)
 
     return gen
+
+
+def polls(site: Site, p: int, d: int) -> Callable[[Regs, Group], str]:
+    """What a warp polls, in words: the address of its first thread (slot `p`), and what it read there (`d`)."""
+
+    def text(R: Regs, g: Group) -> str:
+        lane = int(g.mask.idx[0]) if g.mask.n else 0
+        at, value = R[p], R[d]
+        address = int(at[lane]) if isinstance(at, np.ndarray) else int(at)  # type: ignore[arg-type]
+        found = value[lane] if isinstance(value, np.ndarray) else value
+        return f"polls memory, {place(g, site, address)}, and reads {found}"
+
+    return text
 
 
 def _load(c: FnCompiler, op: Operation) -> None:
@@ -102,7 +120,7 @@ def _load(c: FnCompiler, op: Operation) -> None:
         c.emit(op, many, pure=False)
     if _polls(c, op):
         c.fn.needs_warp.append("a polled load")
-        c.emit_blocking(op, spin_point(c.info(op), "polls memory"))
+        c.emit_blocking(op, spin_point(c.info(op), polls(sites[0][1], p, outs[0])))
 
 
 def _store(c: FnCompiler, op: Operation) -> None:
@@ -418,7 +436,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
     if used and c.loops:
         c.fn.needs_warp.append("a polled atomic")
-        c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))
+        c.emit_blocking(op, spin_point(c.info(op), polls(site, p, d)))
 
 
 def _cmpxchg(c: FnCompiler, op: Operation) -> None:
@@ -459,7 +477,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
     if c.loops:
         c.fn.needs_warp.append("a polled atomic")
-        c.emit_blocking(op, spin_point(c.info(op), "polls an atomic"))
+        c.emit_blocking(op, spin_point(c.info(op), polls(site, p, d)))
 
 
 # -- block copies -----------------------------------------------------------------------------------------------------
@@ -547,4 +565,4 @@ OPS: dict[str, Builder] = {
     "llvm.intr.stackrestore": _nothing,
 }
 
-__all__ = ["OPS", "Array", "apply_atomic", "atomic_lanes", "copy_bytes", "shared_address", "spin_point"]
+__all__ = ["OPS", "Array", "apply_atomic", "atomic_lanes", "copy_bytes", "polls", "shared_address", "spin_point"]

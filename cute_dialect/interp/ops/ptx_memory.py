@@ -11,7 +11,7 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load, store
-from cute_dialect.interp.ops.memory import atomic_lanes, spin_point
+from cute_dialect.interp.ops.memory import atomic_lanes, polls, spin_point
 from cute_dialect.interp.ops.order import order_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
@@ -86,7 +86,7 @@ def _load(text: Text, s: Statement) -> None:
 
     text.emit(s, step)
     if site.order and text.c.loops:
-        _may_poll(text)
+        _may_poll(text, site, slot, outs[0])
 
 
 def _store(text: Text, s: Statement) -> None:
@@ -160,13 +160,13 @@ def _atomic(text: Text, s: Statement) -> None:
 
     text.emit(s, step)
     if result >= 0 and text.c.loops:
-        _may_poll(text)
+        _may_poll(text, site, slot, result)
 
 
-def _may_poll(text: Text) -> None:
+def _may_poll(text: Text, site: Site, slot: int, result: int) -> None:
     """A read in a loop may wait for another thread, which must get its turn."""
     text.c.fn.needs_warp.append("a polled load")
-    text.c.emit_blocking(text.op, spin_point(text.c.info(text.op), "polls memory"))
+    text.c.emit_blocking(text.op, spin_point(text.c.info(text.op), polls(site, slot, result)))
 
 
 TABLE: Sequence[tuple[str, Handler]] = (
