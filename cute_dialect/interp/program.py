@@ -238,6 +238,7 @@ class FnCompiler:
         self.op_now = op  # being compiled
         self.overflow_errors = program.overflow == "error"
         self.pieces = Pieces(program.segments)
+        self.late: dict[int, int] = {}  # slots whose poison is a fault only where a select picks it (see promises)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 

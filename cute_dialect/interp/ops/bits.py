@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.errors import op_name
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.program import Builder, FnCompiler
+from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.promises import promise
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
 
@@ -22,7 +24,11 @@ if TYPE_CHECKING:
 from cute_dialect.interp.ops.integer import add, mul, signed, sub
 
 
-def _unary(f: Callable[[Value, Leaf], Value]) -> Builder:
+def _unary(
+    f: Callable[[Value, Leaf], Value], flag: str = "", poison: Callable[[Leaf], int] = lambda leaf: 0
+) -> Builder:
+    """An op of one operand; with the attribute `flag`, the operand `poison` gives poison."""
+
     def build(c: FnCompiler, op: Operation) -> None:
         a = c.use(op.operands[0])
         d = c.define(op.results[0])
@@ -32,8 +38,20 @@ def _unary(f: Callable[[Value, Leaf], Value]) -> Builder:
             R[d] = f(R[a], leaf)
 
         c.emit(op, step)
+        if flag and c.overflow_errors and "true" in str(attr_of(op, flag)):
+            report = promise(c, op)
+            worst = poison(leaf)
+
+            def check(R: Regs, g: Group) -> None:
+                report(R, g, R[a] == worst, lambda at: f"{op_name(op)}: {worst} gives poison ({flag})")
+
+            c.emit(op, check)
 
     return build
+
+
+def _lowest(leaf: Leaf) -> int:
+    return -(1 << (leaf.width - 1))
 
 
 def _abs(v: Value, leaf: Leaf) -> Value:
@@ -169,13 +187,13 @@ def _funnel(left: bool) -> Builder:
 
 
 OPS: dict[str, Builder] = {
-    "llvm.intr.abs": _unary(_abs),
+    "llvm.intr.abs": _unary(_abs, "is_int_min_poison", _lowest),
     "math.absi": _unary(_abs),
     "llvm.intr.ctpop": _unary(popcount),
     "math.ctpop": _unary(popcount),
-    "llvm.intr.ctlz": _unary(_clz),
+    "llvm.intr.ctlz": _unary(_clz, "is_zero_poison"),
     "math.ctlz": _unary(_clz),
-    "llvm.intr.cttz": _unary(_ctz),
+    "llvm.intr.cttz": _unary(_ctz, "is_zero_poison"),
     "math.cttz": _unary(_ctz),
     "llvm.intr.bitreverse": _unary(_reverse),
     "arith.mulsi_extended": _mul_extended(True),

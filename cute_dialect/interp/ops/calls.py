@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.errors import Fault, InterpError, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load
-from cute_dialect.interp.ops import floats, gpu, warp
+from cute_dialect.interp.ops import floats, gpu
+from cute_dialect.interp.ops.conversions import emit_cvt
 from cute_dialect.interp.ops.matrix import mma_by_name
+from cute_dialect.interp.ops.ptx import compile_text
+from cute_dialect.interp.ops.ptx_rows import KINDS
+from cute_dialect.interp.ops.ptx_text import Statement, Text
 from cute_dialect.interp.ops.sparse import mma_sp_by_name
 from cute_dialect.interp.printf import format_c, specs
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
@@ -100,12 +104,6 @@ EXTERNALS: dict[str, Builder] = {
 }
 
 
-def _pack2(c: FnCompiler, op: Operation) -> None:
-    """ff2f16x2, ff2bf16x2: the first operand goes to the upper half."""
-    hi, lo = c.use(op.operands[0]), c.use(op.operands[1])
-    warp.emit_pack(c, op, hi, lo)
-
-
 def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
     name = str(getattr(attr_of(op, "intrin"), "data", ""))
     short = name.removeprefix("llvm.nvvm.")
@@ -127,23 +125,42 @@ def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
 Match = Callable[[FnCompiler, "Operation", "re.Match[str]"], None]
 
 
-def _nvvm_unary(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    floats.unary(floats.NVVM_UNARY[m[1]])(c, op)
+_STEMS = {
+    "fmax": "max", "fmin": "min", "fabs": "abs", "floor": "cvt.rmi", "ceil": "cvt.rpi",
+    "round": "cvt.rni", "trunc": "cvt.rzi",
+}  # fmt: skip
+_TYPES = {"f": "f32", "d": "f64", "nan": "NaN"}
 
 
-def _nvvm_binary(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    table = {
-        "div": "arith.divf",
-        "add": "arith.addf",
-        "mul": "arith.mulf",
-        "fmax": "arith.maxnumf",
-        "fmin": "arith.minnumf",
-    }
-    floats.OPS[table[m[1]]](c, op)
+def ptx_name(intrinsic: str) -> str:
+    """The PTX instruction of an NVVM intrinsic for floats, without `llvm.nvvm.`.
+
+    >>> ptx_name("fmax.ftz.nan.f"), ptx_name("floor.d"), ptx_name("div.full.ftz"), ptx_name("sqrt.f")
+    ('max.ftz.NaN.f32', 'cvt.rmi.f64.f64', 'div.full.ftz.f32', 'sqrt.rn.f32')
+    """
+    stem, *rest = intrinsic.split(".")
+    words = [_TYPES.get(w, w) for w in rest]
+    if not words or words[-1] not in KINDS:
+        words.append("f32")
+    if stem == "sqrt" and len(words) == 1:
+        words.insert(0, "rn")
+    if _STEMS.get(stem, "").startswith("cvt"):
+        words.append(words[-1])
+    return ".".join([_STEMS.get(stem, stem), *words])
 
 
-def _nvvm_fma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    floats.OPS["math.fma"](c, op)
+def _nvvm_float(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
+    """An intrinsic that is a PTX instruction: the row of that instruction."""
+    statement = Statement(ptx_name(m[0]), tuple(f"${i}" for i in range(len(op.operands) + 1)), "")
+    ins = [c.use(v) for v in op.operands]
+    compile_text(Text(c, op, [statement], [c.define(op.results[0]), *ins], 1, -1, {}, {}, pure=True))
+
+
+def _nvvm_op(c: FnCompiler, op: Operation) -> None:
+    """An nvvm op whose name is the intrinsic's."""
+    m = re.fullmatch(r".*", op_name(op).removeprefix("nvvm."))
+    assert m is not None
+    _nvvm_float(c, op, m)
 
 
 def _nvvm_barrier(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
@@ -164,7 +181,8 @@ def _nvvm_barrier0(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 
 def _nvvm_pack(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    _pack2(c, op)
+    """ff2f16x2, ff2bf16x2: the first operand goes to the upper half."""
+    emit_cvt(c, op, f"cvt{m[2]}.{m[1]}.f32")
 
 
 def _nvvm_mma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
@@ -173,19 +191,17 @@ def _nvvm_mma(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 _INTRINSICS: tuple[tuple[str, Match], ...] = (
     (
-        r"(ex2|lg2|rsqrt|sqrt|rcp|sin|cos|tanh|fabs|floor|ceil|round|trunc)(?:\.(?:approx|rn|rz|ftz|f|d|f16|f16x2|bf16|bf16x2))*",
-        _nvvm_unary,
+        r"(?:ex2|lg2|rsqrt|sqrt|rcp|sin|cos|tanh|fabs|floor|ceil|round|trunc|div|add|mul|fmax|fmin|fma)(?:\.[\w]+)*",
+        _nvvm_float,
     ),
-    (r"(div|add|mul|fmax|fmin)(?:\.(?:approx|full|rn|ftz|nan|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_binary),
-    (r"fma\.rn(?:\.(?:ftz|f|d|f16|f16x2|bf16|bf16x2))*", _nvvm_fma),
     (r"barrier\.cta\.(sync|arrive)(?:\.aligned)?(?:\.all|\.count)?", _nvvm_barrier),
     (r"barrier0", _nvvm_barrier0),
     (r"read\.ptx\.sreg\.(.*)", _nvvm_sreg),
-    (r"ff2(?:b?f16)x2\.rn", _nvvm_pack),
+    (r"ff2(b?f16x2)((?:\.\w+)+)", _nvvm_pack),
     (r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", _nvvm_mma),
     (r"mma\.sp\.ordered\.metadata\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_sp_by_name),
 )
 
-OPS: dict[str, Builder] = {"llvm.call_intrinsic": _call_intrinsic}
+OPS: dict[str, Builder] = {"llvm.call_intrinsic": _call_intrinsic, "nvvm.rcp.approx.ftz.f": _nvvm_op}
 
 __all__ = ["EXTERNALS", "OPS", "Value", "read_string"]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.errors import Fault, InterpError, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.promises import picked, promise
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import (
     POISON,
@@ -158,6 +159,19 @@ def _select(c: FnCompiler, op: Operation) -> None:
     outs = c.defines(op.results[0])
     rows = tuple((a, b, d, c.leaf_of(d)) for a, b, d in zip(on_true, on_false, outs))
     vector = bool(c.leaf_of(cond).shape)
+    late = [
+        (c.late[s], arm, len(c.leaf_of(s).shape))
+        for arm, slots in ((True, on_true), (False, on_false))
+        for s in slots
+        if s in c.late
+    ]
+    if late:
+
+        def poison(R: Regs, g: Group) -> None:
+            for s, arm, rank in late:
+                picked(R, g, s, R[cond], arm, rank)
+
+        c.emit(op, poison)
 
     def step(R: Regs, g: Group) -> None:
         k = R[cond]
@@ -202,8 +216,62 @@ def _extend(is_signed: bool) -> Builder:
                 R[d] = n if is_signed else n & ((1 << src.width) - 1)
 
         c.emit(op, step)
+        if not is_signed:
+            not_negative(c, op)
 
     return build
+
+
+def not_negative(c: FnCompiler, op: Operation) -> None:
+    """Report a negative operand of an op with `nneg` (LLVM LangRef, zext and uitofp)."""
+    if not c.overflow_errors or attr_of(op, "nonNeg") is None:
+        return
+    a = c.use(op.operands[0])
+    report = promise(c, op)
+    one_bit = c.leaf_of(a).width == 1
+
+    def step(R: Regs, g: Group) -> None:
+        v = R[a]
+        bad = v if one_bit else v < 0  # type: ignore[operator]
+        report(R, g, bad, lambda at: f"{op_name(op)}: {at(v)} is negative (nneg promised that it is not)")  # type: ignore[arg-type]
+
+    c.emit(op, step)
+
+
+def _no_wrap(c: FnCompiler, op: Operation) -> None:
+    """Report a truncation that loses what `nsw` or `nuw` promised to keep (LLVM LangRef, trunc)."""
+    flags = overflow_flags(op) if c.overflow_errors else (False, False)
+    if not any(flags):
+        return
+    a = c.use(op.operands[0])
+    d = c.slots_of(op.results[0])[0]
+    src, leaf = c.leaf_of(a), c.leaf_of(d)
+    report = promise(c, op, "overflow")
+    kind = "nsw" if flags[0] else "nuw"
+
+    def step(R: Regs, g: Group) -> None:
+        v, r = R[a], R[d]
+        bad = np.zeros((), np.bool_)
+        if flags[0]:
+            narrow = -np.asarray(r).astype(np.int8) if leaf.width == 1 else r
+            bad = bad | np.asarray(narrow != v)
+        if flags[1]:
+            bad = bad | np.asarray(unsigned(r, leaf) != unsigned(v, src))
+        report(R, g, bad, lambda at: f"{op_name(op)}: {at(v)} overflows {leaf!r} ({kind} promised that it does not)")
+
+    c.emit(op, step)
+
+
+def overflow_flags(op: Operation) -> tuple[bool, bool]:
+    """(nsw, nuw) of an op."""
+    got = attr_of(op, "overflowFlags")
+    if got is None:
+        return False, False
+    number = getattr(getattr(got, "value", None), "data", None)
+    if isinstance(number, int):
+        return bool(number & 1), bool(number & 2)
+    text = str(got)
+    return "nsw" in text, "nuw" in text
 
 
 def _truncate(c: FnCompiler, op: Operation) -> None:
@@ -216,6 +284,7 @@ def _truncate(c: FnCompiler, op: Operation) -> None:
         R[d] = normalise(v, leaf) if isinstance(v, np.ndarray) else wrap_int(int(v), leaf.width)  # type: ignore[arg-type]
 
     c.emit(op, step)
+    _no_wrap(c, op)
 
 
 def _index_cast(is_signed: bool) -> Builder:

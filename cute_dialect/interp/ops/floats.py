@@ -1,10 +1,9 @@
 """Float arithmetic of arith, llvm, math and the NVVM math intrinsics.
 
-f16, f32 and f64 are numpy's; bf16 and fp8 are `ml_dtypes`', which computes in f32 and rounds once.  Both give the
-correctly rounded sum, product and quotient.  `fma` is fused: exact for f16, bf16 and f32 (the f64 sum of the exact
-product is rounded to odd before the final rounding), within one unit in the last place for f64.  The device's
-approximate functions (`ex2.approx` and its kin) are computed exactly instead, so a comparison with a GPU needs a
-bound of a few units in the last place.
+Sums, products, quotients, roots, `fma` and conversions are rounded once, to nearest even: f16, f32 and f64 by numpy,
+bf16 and fp8 by `ml_dtypes`, which computes in f32, where that cannot round twice, and by `rounding` otherwise.  The
+other functions of `math` are computed in f64 and rounded, so a comparison with a GPU needs a bound of a few units in
+the last place.  `nnan` and `ninf` are promises: a NaN or an infinity is reported (LLVM LangRef, "Fast-Math Flags").
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -19,22 +18,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.group import Group
+from cute_dialect.interp.ops.data import not_negative
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.promises import promise
+from cute_dialect.interp.rounding import fma_f64, half_away, narrow, sticky_fma, wide_int
 from cute_dialect.interp.types import Leaf
-from cute_dialect.interp.values import Array, Regs, Value
+from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 
 def as_leaf(v: object, leaf: Leaf) -> Value:
-    """A float value in the leaf's format: a numpy scalar when uniform, else an array."""
+    """A float value in the leaf's format, rounded once: a numpy scalar when uniform, else an array."""
     if isinstance(v, np.ndarray):
-        v = v if v.dtype == leaf.dtype else v.astype(leaf.dtype)
+        if v.dtype != leaf.dtype:
+            # From f64 ml_dtypes goes through f32; numpy's own types and what starts narrower are rounded once.
+            twice = v.dtype == np.float64 and leaf.name in _THROUGH_F32
+            v = narrow(v, _THROUGH_F32[leaf.name]) if twice else v.astype(leaf.dtype)
         return v if v.ndim else v[()]
-    return leaf.dtype.type(v)
+    return as_leaf(np.asarray(v), leaf) if isinstance(v, np.float64) else leaf.dtype.type(v)
+
+
+_THROUGH_F32 = {"bf16": "bf16", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 
 
 def _binary(f: Callable[[Value, Value], object]) -> Builder:
@@ -98,54 +106,34 @@ def _neg(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
-def _minmax(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
-    """maximum/minimum carry a NaN on and order -0 below +0; maxnum/minnum return the other operand."""
+def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
+    """maximum/minimum carry a NaN on, maxnum/minnum return the other operand; all order -0 below +0, as PTX does."""
 
     def f(a: Value, b: Value) -> object:
-        x, y = np.asarray(a), np.asarray(b)
-        if nan_wins:
-            r = np.maximum(x, y) if largest else np.minimum(x, y)
-            tie = (x == 0) & (y == 0)
-            if np.any(tie):
-                zero = (x + y) if largest else -((-x) + (-y))
-                r = np.where(tie, zero, r)
-        else:
-            r = np.fmax(x, y) if largest else np.fmin(x, y)
-        r = r.astype(x.dtype)
+        r = minmax(np.asarray(a), np.asarray(b), largest, nan_wins)
         return r if r.ndim else r[()]
 
     return f
 
 
+def minmax(x: Array, y: Array, largest: bool, nan_wins: bool) -> Array:
+    """The larger or smaller of two floats, with -0 below +0 (PTX ISA 9.7.3.11 and 9.7.3.12: "+0.0 > -0.0")."""
+    if nan_wins:
+        r = np.maximum(x, y) if largest else np.minimum(x, y)
+    else:
+        r = np.fmax(x, y) if largest else np.fmin(x, y)
+    tie = (x == 0) & (y == 0)
+    if np.any(tie):
+        r = np.where(tie, (x + y) if largest else -((-x) + (-y)), r)
+    return np.asarray(r).astype(x.dtype)
+
+
 def fma(a: Value, b: Value, c: Value, leaf: Leaf) -> Value:
-    """a·b + c with one rounding (see the module text)."""
+    """a·b + c with one rounding."""
     x, y, z = (np.asarray(v).astype(np.float64) for v in (a, b, c))
     if leaf.dtype == np.float64:
-        p = x * y
-        split = 134217729.0  # 2^27 + 1 (Dekker)
-        xh = split * x - (split * x - x)
-        yh = split * y - (split * y - y)
-        xl, yl = x - xh, y - yh
-        pe = ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
-        s, e = _two_sum(p, z)
-        r = s + (e + pe)
-        return as_leaf(np.where(np.isfinite(r), r, x * y + z), leaf)
-    p = x * y  # exact: at most 48 bits
-    s, e = _two_sum(p, z)
-    inexact = (e != 0) & np.isfinite(s)
-    if np.any(inexact):
-        bits = np.ascontiguousarray(np.atleast_1d(s)).view(np.int64).reshape(s.shape).copy()
-        even = inexact & ((bits & 1) == 0)
-        away = (e > 0) == (s > 0)
-        bits = np.where(even, np.where(away, bits + 1, bits - 1), bits)
-        s = np.ascontiguousarray(bits).view(np.float64).reshape(s.shape)
-    return as_leaf(s, leaf)
-
-
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    s = a + b
-    t = s - a
-    return np.asarray(s), np.asarray((a - (s - t)) + (b - t))
+        return as_leaf(fma_f64(x, y, z), leaf)
+    return as_leaf(sticky_fma(x, y, z), leaf)
 
 
 def _fma(c: FnCompiler, op: Operation) -> None:
@@ -195,8 +183,24 @@ def _compare(llvm: bool) -> Builder:
     return build
 
 
+def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object]) -> Builder:
+    """A product or quotient.  In bf16 one below the normal numbers of f32 would be rounded twice there."""
+    plain, wide = _binary(g), _binary_wide(f)
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        narrow_type = c.type_of(op.operands[0]).leaf.name == "bf16"
+        (wide if narrow_type else plain)(c, op)
+
+    return build
+
+
 def _convert(c: FnCompiler, op: Operation) -> None:
-    """extf, truncf, fpext, fptrunc: to nearest even."""
+    """extf, truncf, fpext, fptrunc: to nearest even, the only mode that reaches a GPU: NVPTX drops any other."""
+    mode = getattr(getattr(attr_of(op, "roundingmode"), "value", None), "data", 0)
+    if mode:
+        names = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
+        name = names[mode] if mode < len(names) else str(mode)
+        raise InterpError("unsupported", f"expected the rounding mode to_nearest_even, got {name}, which NVPTX ignores")
     a = c.use(op.operands[0])
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
@@ -214,8 +218,6 @@ def _real(v: Value) -> Value:
 
 def _from_int(is_signed: bool) -> Builder:
     def build(c: FnCompiler, op: Operation) -> None:
-        from cute_dialect.interp.values import unsigned
-
         a = c.use(op.operands[0])
         d = c.define(op.results[0])
         leaf, src = c.leaf_of(d), c.leaf_of(a)
@@ -225,44 +227,57 @@ def _from_int(is_signed: bool) -> Builder:
             if is_signed and src.width == 1:
                 v = -np.asarray(v).astype(np.int8)
             x = np.asarray(v)
-            if leaf.dtype.itemsize < 4 or leaf.dtype.kind != "f":
-                # through f64, exact for i32 and narrower; numpy rounds once more, to nearest even
-                x = x.astype(np.float64)
-            R[d] = as_leaf(x.astype(leaf.dtype), leaf)
+            if leaf.dtype.itemsize < 4:
+                x = wide_int(x)
+            with np.errstate(over="ignore"):
+                R[d] = as_leaf(x if x.dtype == np.float64 else x.astype(leaf.dtype), leaf)
 
         c.emit(op, step)
+        if not is_signed:
+            not_negative(c, op)
 
     return build
 
 
+def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
+    """Whole f64 numbers as integers in the leaf's type, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
+
+    What is out of range saturates.  NaN gives 0, or where the source has 64 bits or the target has, the highest bit
+    alone: `1 << (BitWidth(dst) - 1)`."""
+    width = target.width
+    lo = -(1 << (width - 1)) if is_signed else 0
+    hi = (1 << (width - 1)) - 1 if is_signed else (1 << width) - 1
+    wide = np.dtype(np.int64 if is_signed else np.uint64)
+    nan, top, bottom = np.isnan(x), x >= float(hi), x <= float(lo)
+    r = np.where(nan | top | bottom, 0.0, x).astype(wide)
+    r = np.where(top, np.asarray(hi, wide), np.where(bottom, np.asarray(lo, wide), r))
+    if source == 64 or width == 64:
+        r = np.where(nan, np.asarray(lo if is_signed else 1 << (width - 1), wide), r)
+    if width == 1:
+        return r.astype(np.bool_)
+    return r.astype(target.dtype if is_signed else target.unsigned).view(target.dtype)
+
+
 def _to_int(is_signed: bool) -> Builder:
-    """Towards zero; out of range saturates and NaN gives 0, as PTX `cvt.rzi` does (the IR leaves it undefined)."""
+    """Towards zero.  Out of range, and NaN, is poison (LLVM LangRef, fptosi): reported, or what PTX `cvt.rzi` gives."""
 
     def build(c: FnCompiler, op: Operation) -> None:
-        from cute_dialect.interp.values import wrap_int
-
         a = c.use(op.operands[0])
         d = c.define(op.results[0])
-        leaf = c.leaf_of(d)
-        lo = -(1 << (leaf.width - 1)) if is_signed else 0
-        hi = (1 << (leaf.width - 1)) - 1 if is_signed else (1 << leaf.width) - 1
-        float_hi = float(hi)
+        leaf, source = c.leaf_of(d), c.leaf_of(a)
+        name = op_name(op)
+        report = promise(c, op)
+        half = math.ldexp(1.0, leaf.width - is_signed)
+        lowest = -half if is_signed else 0.0
 
         def step(R: Regs, g: Group) -> None:
-            x = np.trunc(_widen(R[a]))
-            if not x.ndim:
-                v = float(x)
-                n = 0 if math.isnan(v) else hi if v >= float_hi else lo if v <= lo else int(v)
-                R[d] = wrap_int(n, leaf.width)
-                return
-            top, bottom = x >= float_hi, x <= lo
-            safe = np.where(np.isnan(x) | top | bottom, 0.0, x)
-            wide = safe.astype(np.int64 if is_signed else np.uint64)
-            r = np.where(top, np.asarray(hi, wide.dtype), np.where(bottom, np.asarray(lo, wide.dtype), wide))
-            if leaf.width == 1:
-                R[d] = r.astype(np.bool_)
-            else:
-                R[d] = r.astype(leaf.dtype if is_signed else leaf.unsigned).view(leaf.dtype)
+            v = R[a]
+            x = np.asarray(np.trunc(_widen(v)))
+            if c.overflow_errors:
+                out = ~((x >= lowest) & (x < half))
+                report(R, g, out, lambda at: f"{name}: {at(v)} is outside {leaf!r}, so the result is poison")
+            r = np.asarray(to_int(x, source.width, leaf, is_signed))
+            R[d] = normalise(r, leaf) if r.ndim else wrap_int(int(r), leaf.width)
 
         c.emit(op, step)
 
@@ -273,20 +288,12 @@ def _copysign(x: Array, y: Array) -> Array:
     return np.copysign(x, y)
 
 
-def _round_half_away(x: Array) -> Array:
-    return np.copysign(np.floor(np.abs(x) + 0.5), x)
-
-
 def _erf(x: Array) -> Array:
     return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
 
 
 def _rsqrt(x: Array) -> Array:
     return 1.0 / np.sqrt(x)
-
-
-def _rcp(x: Array) -> Array:
-    return 1.0 / x
 
 
 def _absf(c: FnCompiler, op: Operation) -> None:
@@ -342,58 +349,79 @@ UNARY: dict[str, Callable[[Array], Array]] = {
     "rint": np.rint,
     "nearbyint": np.rint,
     "roundeven": np.rint,
-    "round": _round_half_away,
-}
-
-# NVVM math intrinsics by their stem, without `.ftz`, `.approx`, rounding and type suffixes.
-NVVM_UNARY: dict[str, Callable[[Array], Array]] = {
-    "ex2": np.exp2,
-    "lg2": np.log2,
-    "rsqrt": _rsqrt,
-    "sqrt": np.sqrt,
-    "rcp": _rcp,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "fabs": np.abs,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round": np.rint,
-    "trunc": np.trunc,
+    "round": half_away,
 }
 
 
-def _float_binary(op_name: str) -> Callable[[Value, Value], object]:
-    table: dict[str, Callable[[Value, Value], object]] = {
-        "add": lambda a, b: a + b,  # type: ignore[operator]
-        "sub": lambda a, b: a - b,  # type: ignore[operator]
-        "mul": lambda a, b: a * b,  # type: ignore[operator]
-        "div": lambda a, b: a / b,  # type: ignore[operator]
+def _float_binary(name: str) -> Builder:
+    table: dict[str, Builder] = {
+        "add": _binary(lambda a, b: a + b),  # type: ignore[operator]
+        "sub": _binary(lambda a, b: a - b),  # type: ignore[operator]
+        "mul": _bf16(np.multiply, lambda a, b: a * b),  # type: ignore[operator]
+        "div": _bf16(np.divide, lambda a, b: a / b),  # type: ignore[operator]
     }
-    return table[op_name]
+    return table[name]
 
 
-OPS: dict[str, Builder] = {
-    "arith.addf": _binary(_float_binary("add")),
-    "arith.subf": _binary(_float_binary("sub")),
-    "arith.mulf": _binary(_float_binary("mul")),
-    "arith.divf": _binary(_float_binary("div")),
-    "llvm.fadd": _binary(_float_binary("add")),
-    "llvm.fsub": _binary(_float_binary("sub")),
-    "llvm.fmul": _binary(_float_binary("mul")),
-    "llvm.fdiv": _binary(_float_binary("div")),
+def _flagged(builder: Builder) -> Builder:
+    """The op and, where it has the flags `nnan` or `ninf`, a report of a NaN or an infinity (as operand or result)."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        builder(c, op)
+        attr = attr_of(op, "fastmath") or attr_of(op, "fastmathFlags")
+        if attr is None or not c.overflow_errors:
+            return
+        text = str(attr)
+        nnan, ninf = ("fast>" in text or flag in text for flag in ("nnan", "ninf"))
+        if not (nnan or ninf):
+            return
+        slots = [s for v in (*op.operands, *op.results) for s in c.slots_of(v) if c.leaf_of(s).kind == "f"]
+        report = promise(c, op)
+        name = op_name(op)
+        promised = " and ".join(flag for flag, given in (("nnan", nnan), ("ninf", ninf)) if given)
+
+        def check(R: Regs, g: Group) -> None:
+            bad: Array = np.zeros((), np.bool_)
+            found: list[Value] = []
+            for s in slots:
+                x = _widen(R[s])
+                now = np.asarray((np.isnan(x) & nnan) | (np.isinf(x) & ninf))
+                if now.any():
+                    found.append(R[s])
+                bad = bad | now
+
+            def said(at: Callable[[Value], str]) -> str:
+                values = ", ".join(at(v) for v in found)
+                return f"{name}: {values}, where {promised} promised no such value"
+
+            report(R, g, bad, said)
+
+        c.emit(op, check)
+
+    return build
+
+
+_PLAIN: dict[str, Builder] = {
+    "arith.addf": _float_binary("add"),
+    "arith.subf": _float_binary("sub"),
+    "arith.mulf": _float_binary("mul"),
+    "arith.divf": _float_binary("div"),
+    "llvm.fadd": _float_binary("add"),
+    "llvm.fsub": _float_binary("sub"),
+    "llvm.fmul": _float_binary("mul"),
+    "llvm.fdiv": _float_binary("div"),
     "arith.remf": _binary_wide(np.fmod),
     "llvm.frem": _binary_wide(np.fmod),
     "arith.negf": _neg,
     "llvm.fneg": _neg,
-    "arith.maximumf": _binary(_minmax(True, True)),
-    "arith.minimumf": _binary(_minmax(False, True)),
-    "arith.maxnumf": _binary(_minmax(True, False)),
-    "arith.minnumf": _binary(_minmax(False, False)),
-    "llvm.intr.maximum": _binary(_minmax(True, True)),
-    "llvm.intr.minimum": _binary(_minmax(False, True)),
-    "llvm.intr.maxnum": _binary(_minmax(True, False)),
-    "llvm.intr.minnum": _binary(_minmax(False, False)),
+    "arith.maximumf": _binary(_ordered(True, True)),
+    "arith.minimumf": _binary(_ordered(False, True)),
+    "arith.maxnumf": _binary(_ordered(True, False)),
+    "arith.minnumf": _binary(_ordered(False, False)),
+    "llvm.intr.maximum": _binary(_ordered(True, True)),
+    "llvm.intr.minimum": _binary(_ordered(False, True)),
+    "llvm.intr.maxnum": _binary(_ordered(True, False)),
+    "llvm.intr.minnum": _binary(_ordered(False, False)),
     "arith.cmpf": _compare(False),
     "llvm.fcmp": _compare(True),
     "arith.extf": _convert,
@@ -421,7 +449,18 @@ OPS: dict[str, Builder] = {
     "math.atan2": _binary_wide(np.arctan2),
     "math.fpowi": _powi,
     "llvm.intr.powi": _powi,
-    "nvvm.rcp.approx.ftz.f": unary(_rcp),
     **{f"math.{k}": unary(f) for k, f in UNARY.items()},
     **{f"llvm.intr.{k}": unary(f) for k, f in UNARY.items()},
 }
+
+ROUNDED_ONCE: frozenset[str] = frozenset(
+    name
+    for name in _PLAIN
+    if not name.startswith(("math.", "llvm.intr."))
+    or name.split(".")[-1]
+    in ("fma", "fmuladd", "absf", "fabs", "copysign", "sqrt", "maximum", "minimum", "maxnum", "minnum")
+    or name.split(".")[-1] in ("ceil", "floor", "trunc", "rint", "nearbyint", "roundeven", "round")
+)
+"""The ops whose result is the exact one, rounded once."""
+
+OPS: dict[str, Builder] = {name: _flagged(build) for name, build in _PLAIN.items()}

@@ -18,7 +18,9 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, op_name
 from cute_dialect.interp.group import Group
+from cute_dialect.interp.ops.data import overflow_flags
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
+from cute_dialect.interp.promises import Report, Text, promise
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int
 
@@ -28,58 +30,41 @@ if TYPE_CHECKING:
 Binary = Callable[[Value, Value, Leaf], Value]
 
 
-def _flags(op: Operation) -> tuple[bool, bool]:
-    """(nsw, nuw) of an op."""
-    got = attr_of(op, "overflowFlags")
-    if got is None:
-        return False, False
-    data = getattr(got, "value", None)
-    number = getattr(data, "data", None)
-    if isinstance(number, int):
-        return bool(number & 1), bool(number & 2)
-    text = str(got)
-    return "nsw" in text, "nuw" in text
-
-
-def _overflow(g: Group, kind: str, bad: Array | bool, a: Value, b: Value, sign: str, leaf: Leaf, name: str) -> None:
-    """Raise if `bad` holds in an active lane."""
-    rank = len(leaf.shape)
-    if isinstance(bad, np.ndarray):
-        if not bad.any() or not g.mask.any(bad, rank):
-            return
-        lane = g.mask.first(bad, rank)
-    elif bad and g.mask.n:
-        lane = int(g.mask.idx[0])
-    else:
-        return
-
-    def at(v: Value) -> str:
-        if isinstance(v, np.ndarray) and v.ndim > rank:
-            v = v[lane]
-        return str(v)
-
-    raise Fault(
-        "overflow", f"{name}: {at(a)} {sign} {at(b)} overflows {leaf!r} ({kind} promised that it does not)", lane
-    )
+def _overflow(kind: str, a: Value, b: Value, sign: str, leaf: Leaf, name: str) -> Text:
+    """What is said where `a sign b` overflows."""
+    return lambda at: f"{name}: {at(a)} {sign} {at(b)} overflows {leaf!r} ({kind} promised that it does not)"
 
 
 def _checked(
-    sign: str, f: Callable[[Value, Value], Value], nsw: bool, nuw: bool, leaf: Leaf, name: str
+    sign: str,
+    f: Callable[[Value, Value], Value],
+    nsw: bool,
+    nuw: bool,
+    leaf: Leaf,
+    name: str,
+    report: Report,
+    late: bool,
 ) -> Callable[..., Value]:
     """An add, sub or mul that reports a broken promise."""
     half, full = 1 << (leaf.width - 1), 1 << leaf.width
     narrow = leaf.width != leaf.dtype.itemsize * 8
 
-    def run(a: Value, b: Value, g: Group) -> Value:
+    def run(a: Value, b: Value, R: Regs, g: Group) -> Value:
         if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
             exact = f(a, b)
-            if nsw:
-                _overflow(g, "nsw", not -half <= exact < half, a, b, sign, leaf, name)  # type: ignore[operator]
-            if nuw:
+            bad = nsw and not -half <= exact < half  # type: ignore[operator]
+            if bad or late:
+                report(R, g, bad, _overflow("nsw", a, b, sign, leaf, name))
+            if nuw and not bad:
                 ua, ub = unsigned(a, leaf), unsigned(b, leaf)
-                _overflow(g, "nuw", not 0 <= f(ua, ub) < full, ua, ub, sign, leaf, name)  # type: ignore[operator]
+                bad = not 0 <= f(ua, ub) < full  # type: ignore[operator]
+                if bad:
+                    report(R, g, bad, _overflow("nuw", ua, ub, sign, leaf, name))
             return wrap_int(int(exact), leaf.width)  # type: ignore[arg-type]
         r = normalise(f(a, b), leaf)
+        some = False
+        if late:
+            report(R, g, False, str)
         if nsw:
             if narrow or sign == "*":
                 bad = _wide_differs(f, a, b, r, leaf)
@@ -87,8 +72,10 @@ def _checked(
                 bad = ((a ^ r) & (b ^ r)) < 0  # type: ignore[operator]
             else:
                 bad = ((a ^ b) & (a ^ r)) < 0  # type: ignore[operator]
-            _overflow(g, "nsw", bad, a, b, sign, leaf, name)
-        if nuw:
+            some = bool(bad.any())  # type: ignore[union-attr]
+            if some:
+                report(R, g, bad, _overflow("nsw", a, b, sign, leaf, name))
+        if nuw and not some:
             ua, ub, ur = unsigned(a, leaf), unsigned(b, leaf), unsigned(r, leaf)
             if sign == "+":
                 bad = ur < ua  # type: ignore[operator]
@@ -96,7 +83,8 @@ def _checked(
                 bad = ua < ub  # type: ignore[operator]
             else:
                 bad = _wide_differs(f, ua, ub, ur, leaf)
-            _overflow(g, "nuw", bad, ua, ub, sign, leaf, name)
+            if bad.any():  # type: ignore[union-attr]
+                report(R, g, bad, _overflow("nuw", ua, ub, sign, leaf, name))
         return r
 
     return run
@@ -123,7 +111,7 @@ def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
         d = c.define(op.results[0])
         leaf = c.leaf_of(d)
-        nsw, nuw = _flags(op) if c.overflow_errors else (False, False)
+        nsw, nuw = overflow_flags(op) if c.overflow_errors else (False, False)
         name = op_name(op)
         if leaf.width == 1:
             bit = np.bitwise_and if sign == "*" else np.bitwise_xor
@@ -138,10 +126,11 @@ def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
             c.emit(op, one_bit)
             return
         if nsw or nuw:
-            g_check = _checked(sign, f, nsw, nuw, leaf, name)
+            report = promise(c, op, "overflow")
+            checked_f = _checked(sign, f, nsw, nuw, leaf, name, report, d in c.late)
 
             def checked(R: Regs, g: Group) -> None:
-                R[d] = g_check(R[a], R[b], g)
+                R[d] = checked_f(R[a], R[b], R, g)
 
             c.emit(op, checked)
             return
@@ -198,6 +187,15 @@ def _bits(f: Callable[[Value, Value], Value], g_bool: Callable[[bool, bool], boo
             R[d] = g_bool(x, y) if type(x) is bool and type(y) is bool else f(x, y)
 
         c.emit(op, step)
+        if c.overflow_errors and attr_of(op, "isDisjoint") is not None:
+            report = promise(c, op)
+
+            def disjoint(R: Regs, g: Group) -> None:
+                x, y = R[a], R[b]
+                both = (x & y) != 0  # type: ignore[operator]
+                report(R, g, both, lambda at: f"{op_name(op)}: {at(x)} and {at(y)} share bits (disjoint promised not)")
+
+            c.emit(op, disjoint)
 
     return build
 
@@ -245,6 +243,14 @@ def _division(kind: str, is_signed: bool) -> Builder:
             R[d] = normalise(_divide(kind, x, y), leaf) if is_signed else signed(_divide(kind, x, y), leaf)
 
         c.emit(op, step)
+        if c.overflow_errors and attr_of(op, "isExact") is not None:
+            report = promise(c, op)
+
+            def exact(R: Regs, g: Group) -> None:
+                x, y, q = (v if is_signed else unsigned(v, leaf) for v in (R[a], R[b], R[d]))
+                report(R, g, q * y != x, lambda at: f"{name}: {at(x)} by {at(y)} leaves a rest (exact promised not)")  # type: ignore[operator]
+
+            c.emit(op, exact)
 
     return build
 
@@ -291,31 +297,44 @@ def _shift(kind: str) -> Builder:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
         d = c.define(op.results[0])
         leaf = c.leaf_of(d)
-        rank, width = len(leaf.shape), leaf.width
-        nsw, nuw = _flags(op) if c.overflow_errors and kind == "shl" else (False, False)
+        width = leaf.width
+        nsw, nuw = overflow_flags(op) if c.overflow_errors and kind == "shl" else (False, False)
+        exact = c.overflow_errors and attr_of(op, "isExact") is not None
         name = op_name(op)
+        too_far = promise(c, op, "arithmetic")
+        late = d in c.late
+        report = promise(c, op, "overflow") if nsw or nuw else promise(c, op)
 
         def step(R: Regs, g: Group) -> None:
             x, n = R[a], unsigned(R[b], leaf)
+            some = False
+            if late:
+                report(R, g, False, str)
             if isinstance(n, np.ndarray):
                 big = n >= width
-                if big.any():
-                    if g.mask.any(big, rank):
-                        raise Fault("arithmetic", f"{name}: shift by {width} bits or more", g.mask.first(big, rank))
+                some = bool(big.any())
+                if some:
+                    by = n
+                    too_far(R, g, big, lambda at: f"{name}: shift of {leaf!r} by {at(by)} bits")
                     n = np.where(big, np.asarray(0, n.dtype), n)
                 n = n.astype(leaf.dtype)
             elif n >= width:  # type: ignore[operator]
-                if g.mask.n:
-                    raise Fault("arithmetic", f"{name}: shift of {leaf!r} by {n} bits")
+                some = True
+                by = n
+                too_far(R, g, True, lambda at: f"{name}: shift of {leaf!r} by {at(by)} bits")
                 n = 0
             if kind == "shl":
                 r = normalise(x << n, leaf)  # type: ignore[operator]
-                if nsw:
-                    _overflow(g, "nsw", (r >> n) != x, x, n, "<<", leaf, name)  # type: ignore[operator,arg-type]
-                if nuw:
+                if nsw and not some:
+                    bad = (r >> n) != x  # type: ignore[operator]
+                    some = bool(np.any(bad))  # type: ignore[call-overload]
+                    if some:
+                        report(R, g, bad, _overflow("nsw", x, n, "<<", leaf, name))  # type: ignore[arg-type]
+                if nuw and not some:
                     un = n.astype(leaf.unsigned) if isinstance(n, np.ndarray) else n
                     bad = (unsigned(r, leaf) >> un) != unsigned(x, leaf)  # type: ignore[operator]
-                    _overflow(g, "nuw", bad, unsigned(x, leaf), n, "<<", leaf, name)
+                    if np.any(bad):  # type: ignore[call-overload]
+                        report(R, g, bad, _overflow("nuw", unsigned(x, leaf), n, "<<", leaf, name))
                 R[d] = r
             elif kind == "ashr":
                 R[d] = x if width == 1 else x >> n  # type: ignore[operator]
@@ -323,6 +342,10 @@ def _shift(kind: str) -> Builder:
                 u = unsigned(x, leaf)
                 un = n.astype(leaf.unsigned) if isinstance(n, np.ndarray) and leaf.width != 1 else n
                 R[d] = signed(u >> un, leaf)  # type: ignore[operator]
+            if exact and not some:
+                lost = x & ((np.asarray(1, leaf.dtype) << n) - 1)  # type: ignore[operator]
+                if np.any(lost != 0):  # type: ignore[call-overload]
+                    report(R, g, lost != 0, lambda at: f"{name}: {at(x)} by {at(n)} loses bits (exact promised not)")
 
         c.emit(op, step)
 

@@ -15,7 +15,17 @@ from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.control import compile_nothing
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.ops import ptx_async, ptx_matrix, ptx_memory, ptx_plain, ptx_sparse
+from cute_dialect.interp.ops import (
+    ptx_async,
+    ptx_convert,
+    ptx_floats,
+    ptx_integers,
+    ptx_matrix,
+    ptx_memory,
+    ptx_plain,
+    ptx_sparse,
+)
+from cute_dialect.interp.ops.ptx_rows import Row, table
 from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.values import Regs
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 Handler = Callable[[Text, Statement], None]
+SCALAR_ROWS: tuple[Row, ...] = (*ptx_integers.ROWS, *ptx_floats.ROWS, *ptx_convert.ROWS)
 _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     (re.compile(pattern), handler)
     for pattern, handler in (
@@ -32,6 +43,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
         *ptx_matrix.TABLE,
         *ptx_memory.TABLE,
         *ptx_plain.TABLE,
+        *table(SCALAR_ROWS),
     )
 )
 

@@ -11,7 +11,7 @@ from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.program import FnCompiler, Step
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
-from cute_dialect.interp.values import Mask, Regs, to_lanes
+from cute_dialect.interp.values import Mask, Regs, to_lanes, wrap_int
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -48,6 +48,7 @@ class Text:
         predicate: int,
         registers: dict[str, int],
         tied: dict[int, int],
+        pure: bool = False,
     ) -> None:
         self.c = c
         self.op = op
@@ -57,6 +58,7 @@ class Text:
         self.predicate = predicate
         self.registers = registers
         self.tied = tied
+        self.pure = pure  # poison operands give poison results
 
     def slot(self, name: str) -> int:
         """The slot of an operand: `$i`, a declared register or a number. Raises InterpError for another name."""
@@ -75,7 +77,8 @@ class Text:
             raise InterpError("unsupported", f"expected a register, operand or number in PTX, got {name}")
         if isinstance(value, float):
             return self.c.new_slot(float_leaf("f64"), value, fixed=True)
-        return self.c.new_slot(int_leaf(64 if not -(1 << 31) <= value < 1 << 31 else 32), value, fixed=True)
+        width = 32 if -(1 << 31) <= value < 1 << 31 else 64
+        return self.c.new_slot(int_leaf(width), wrap_int(value, width), fixed=True)
 
     def address(self, text: str) -> tuple[int, int]:
         """Slot and byte offset of `[a]` or `[a + 8]`."""
@@ -94,11 +97,11 @@ class Text:
             return self.slot(s.guard.lstrip("@!")), negated
         return self.predicate, False
 
-    def emit(self, s: Statement, step: Step, *, pure: bool = False) -> None:
+    def emit(self, s: Statement, step: Step) -> None:
         """Emit a step under the statement's guard: lanes where it does not hold take no part."""
         slot, negated = self.guard(s)
         if slot < 0:
-            self.c.emit(self.op, step, pure=pure, keep=True)
+            self.c.emit(self.op, step, pure=self.pure, keep=not self.pure)
             return
         bit = int_leaf(1)
 
@@ -116,15 +119,19 @@ class Text:
 def number(text: str) -> int | float | None:
     """A PTX literal, None for anything else.
 
-    >>> number("0x10"), number("0F3F800000"), number("1.5"), number("p")
-    (16, 1.0, 1.5, None)
+    >>> number("0x10"), number("017"), number("0F3F800000"), number("0d3FF0000000000000"), number("1.5"), number("p")
+    (16, 15, 1.0, 1.0, 1.5, None)
     """
     text = text.strip()
     if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
         return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
-    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
-        return int(text.rstrip("U"), 0)
-    if re.fullmatch(r"-?\d+\.\d*(?:[eE][-+]?\d+)?", text):
+    if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", text):
+        return float(struct.unpack(">d", bytes.fromhex(text[2:]))[0])
+    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|[1-9]\d{0,19}|0[0-7]{0,22})U?", text):
+        digits = text.rstrip("U")
+        octal = re.fullmatch(r"(-?)0([0-7]+)", digits)
+        return int(octal[1] + octal[2], 8) if octal is not None else int(digits, 0)
+    if re.fullmatch(r"-?\d+\.\d*(?:[eE][-+]?\d{1,3})?", text):
         return float(text)
     return None
 

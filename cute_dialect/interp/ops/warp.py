@@ -1,9 +1,8 @@
-"""Warp collectives: shuffle, vote, match, redux, elect; and the packed conversions.
+"""Warp collectives: shuffle, vote, match, redux, elect.
 
 A group holds whole warps, so each collective is done for all of them at once, on arrays `(warps, 32)`.  The threads
 that a member mask names must be active, or have exited: otherwise the device would hang or give garbage, and an error
-is raised here. Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync",
-"cvt".
+is raised here. Sources: PTX ISA "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
 """
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
@@ -17,9 +16,9 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
+from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
-from cute_dialect.interp.types import Leaf, float_leaf
+from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import POISON, Array, Regs, Value, to_lanes
 
 if TYPE_CHECKING:
@@ -263,116 +262,6 @@ def _warp_sync(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
-# -- packed conversions -----------------------------------------------------------------------------------------------
-
-
-def saturate(x: Array, leaf: Leaf) -> Array:
-    """To a float format with `satfinite`: beyond the largest finite value gives that value, NaN stays NaN."""
-    import ml_dtypes
-
-    top = float(ml_dtypes.finfo(leaf.dtype).max)
-    wide = x.astype(np.float32)
-    return np.where(np.isnan(wide), wide, np.clip(wide, -top, top)).astype(leaf.dtype)
-
-
-def emit_pack(
-    c: FnCompiler, op: Operation, hi: int, lo: int, target: Leaf | None = None, sat: bool = False, relu: bool = False
-) -> None:
-    """Two floats to one register: `hi` to the upper half. The result may be a vector or an integer of that size."""
-    d = c.define(op.results[0])
-    out = c.leaf_of(d)
-    elem = target or Leaf(out.kind, out.width, out.dtype, out.name)
-
-    def step(R: Regs, g: Group) -> None:
-        a, b = R[hi], R[lo]
-        _ = a + b  # type: ignore[operator]  # poison shows here
-        x, y = np.broadcast_arrays(np.asarray(b), np.asarray(a))
-        pair = np.stack([x, y], axis=-1)
-        if relu:
-            pair = np.where(pair > 0, pair, np.where(np.isnan(pair.astype(np.float32)), pair, np.zeros_like(pair)))
-        r = saturate(pair, elem) if sat else pair.astype(elem.dtype)
-        uniform = r.ndim == 1
-        raw = np.ascontiguousarray(r.reshape(-1, 2)).view(np.uint8)
-        R[d] = from_bits(raw, out, uniform)
-
-    c.emit(op, step)
-
-
-def _named_float(op: Operation, attr: str) -> Leaf:
-    t = attr_of(op, attr)
-    return float_leaf(t.name if t is not None else "f8E4M3FN")
-
-
-def _to_x2(c: FnCompiler, op: Operation) -> None:
-    """nvvm.convert.f32x2.to.{f16x2, bf16x2}."""
-    hi, lo = c.use(op.operands[0]), c.use(op.operands[1])
-    sat = enum_word(attr_of(op, "sat")) == "satfinite"
-    emit_pack(c, op, hi, lo, None, sat, "true" in str(attr_of(op, "relu")))
-
-
-def _to_f8x2(c: FnCompiler, op: Operation) -> None:
-    """nvvm.convert.f32x2.to.f8x2: always saturating."""
-    hi, lo = c.use(op.operands[0]), c.use(op.operands[1])
-    emit_pack(c, op, hi, lo, _named_float(op, "dstTy"), True, "true" in str(attr_of(op, "relu")))
-
-
-def _half_to_f8x2(c: FnCompiler, op: Operation) -> None:
-    a = c.use(op.operands[0])
-    d = c.define(op.results[0])
-    elem, out = _named_float(op, "dstTy"), c.leaf_of(d)
-
-    def step(R: Regs, g: Group) -> None:
-        v = R[a]
-        _ = v == v
-        arr = np.asarray(v)
-        r = saturate(arr, elem)
-        R[d] = from_bits(np.ascontiguousarray(r.reshape(-1, 2)).view(np.uint8), out, arr.ndim == 1)
-
-    c.emit(op, step)
-
-
-def _f8x2_to_half(c: FnCompiler, op: Operation) -> None:
-    a = c.use(op.operands[0])
-    d = c.define(op.results[0])
-    elem, src = _named_float(op, "srcType"), c.leaf_of(a)
-    out = c.leaf_of(d)
-
-    def step(R: Regs, g: Group) -> None:
-        v = R[a]
-        uniform = np.ndim(v) == len(src.shape)  # type: ignore[arg-type]
-        r = bits_of(v, src, g.lanes).view(elem.dtype).astype(out.dtype)
-        R[d] = r[0] if uniform else r
-
-    c.emit(op, step)
-
-
-def round_tf32(x: Array, mode: str) -> Array:
-    """f32 to tf32 (10 fraction bits), as f32 bits: `rna` ties away from zero, `rn` ties to even, `rz` cuts."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    if mode == "rna":
-        r = bits + np.uint32(0x1000)
-    elif mode == "rn":
-        r = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-    else:
-        r = bits
-    r = np.where(np.isfinite(x), r & np.uint32(0xFFFFE000), bits)
-    return r.astype(np.uint32)
-
-
-def _to_tf32(c: FnCompiler, op: Operation) -> None:
-    a = c.use(op.operands[0])
-    d = c.define(op.results[0])
-    mode = enum_word(attr_of(op, "rnd")) or "rn"
-
-    def step(R: Regs, g: Group) -> None:
-        v = R[a]
-        _ = v == v
-        r = round_tf32(np.atleast_1d(np.asarray(v, np.float32)), mode).view(np.int32)
-        R[d] = r if np.ndim(v) else int(r[0])  # type: ignore[arg-type]
-
-    c.emit(op, step)
-
-
 OPS: dict[str, Builder] = {
     "nvvm.shfl.sync": _shfl,
     "gpu.shuffle": _gpu_shuffle,
@@ -382,13 +271,6 @@ OPS: dict[str, Builder] = {
     "nvvm.redux.sync": _redux,
     "nvvm.elect.sync": _elect,
     "nvvm.bar.warp.sync": _warp_sync,
-    "nvvm.convert.f32x2.to.f16x2": _to_x2,
-    "nvvm.convert.f32x2.to.bf16x2": _to_x2,
-    "nvvm.convert.f32x2.to.f8x2": _to_f8x2,
-    "nvvm.convert.f16x2.to.f8x2": _half_to_f8x2,
-    "nvvm.convert.bf16x2.to.f8x2": _half_to_f8x2,
-    "nvvm.convert.f8x2.to.f16x2": _f8x2_to_half,
-    "nvvm.convert.float.to.tf32": _to_tf32,
 }
 
-__all__ = ["OPS", "POISON", "emit_pack", "members", "rows", "shuffle"]
+__all__ = ["OPS", "POISON", "members", "rows", "shuffle"]

@@ -1,0 +1,103 @@
+"""Promises in an op's flags (`nsw`, `nneg`, `exact`, …) and ranges it needs: what breaks one is poison.
+
+Poison is no fault until something depends on it (LLVM LangRef, "Poison Values"), so that a `select` may discard it: a
+result that nothing but selects of its block reads is reported where one picks it, any other where it is made.
+"""
+
+# Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, op_name
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.types import int_leaf
+from cute_dialect.interp.values import Array, Regs, Value
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.interp.program import FnCompiler
+
+Bad: TypeAlias = "Array | np.generic | bool"
+Text: TypeAlias = "Callable[[Callable[[Value], str]], str]"
+"""The message, given how to write a value in the first lane that broke the promise."""
+Report: TypeAlias = "Callable[[Regs, Group, Bad, Text], None]"
+SELECTS = ("arith.select", "llvm.select")
+
+
+class Broken:
+    """Where a promise is broken that nobody has depended on yet."""
+
+    __slots__ = ("bad", "kind", "text")
+
+    def __init__(self, bad: Bad, kind: str, text: Text) -> None:
+        self.bad = bad
+        self.kind = kind
+        self.text = text
+
+
+def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
+    """How a step reports the lanes in which `op` breaks a promise, as a fault of that kind."""
+    rank = len(c.leaf_of(c.slots_of(op.results[0])[0]).shape)
+    uses = list(op.results[0].uses)
+    selected = bool(uses) and all(
+        op_name(u.operation) in SELECTS and u.index > 0 and u.operation.parent is op.parent for u in uses
+    )
+    if not selected:
+        return lambda R, g, bad, text: fail(g, bad, kind, text, rank)
+    result = c.slots_of(op.results[0])[0]
+    late = c.late.get(result)
+    if late is None:
+        late = c.late[result] = c.new_slot(int_leaf(1), fixed=True)
+
+    def keep(R: Regs, g: Group, bad: Bad, text: Text) -> None:
+        R[late] = Broken(bad, kind, text) if np.any(bad) else False  # type: ignore[call-overload]
+
+    return keep
+
+
+def picked(R: Regs, g: Group, late: int, condition: Value, on_true: bool, rank: int) -> None:
+    """Report a broken promise whose result a select picks in an active lane."""
+    got: object = R[late]
+    if not isinstance(got, Broken):
+        return
+    k = np.asarray(condition if on_true else np.logical_not(condition))  # type: ignore[arg-type]
+    bad = np.asarray(got.bad)
+    if rank and k.ndim == 1 and bad.ndim != 1:
+        k = k.reshape((-1,) + (1,) * rank)
+    fail(g, bad & k, got.kind, got.text, rank)
+
+
+def fail(g: Group, bad: Bad, kind: str, text: Text, rank: int) -> None:
+    """Raise Fault if `bad`, of a value with `rank` vector dimensions, holds in an active lane."""
+    flags = np.asarray(bad)
+    if not flags.any():
+        return
+    if flags.ndim == 0:
+        if not g.mask.n:
+            return
+        lane = int(g.mask.idx[0])
+        where: tuple[int, ...] = ()
+    else:
+        if not g.mask.any(flags, rank):
+            return
+        lane = g.mask.first(flags, rank)
+        row = flags[lane] if flags.ndim > rank else flags
+        where = tuple(int(i) for i in np.argwhere(row)[0]) if row.ndim else ()
+
+    def at(v: Value) -> str:
+        if not isinstance(v, np.ndarray):
+            return str(v)
+        row = np.asarray(v[lane] if v.ndim > rank else v)
+        return str(row[where] if where and row.ndim == len(where) else row)
+
+    raise Fault(kind, text(at), lane)
+
+
+__all__ = ["Bad", "Report", "Text", "fail", "picked", "promise"]

@@ -1,0 +1,219 @@
+"""Scalar PTX instructions of the interpreter on corner values and random bits, against `value_reference`.
+
+    python test/oracle/value_fuzz.py --count 1000 --seed 7     1000 inputs for each of some 3000 opcodes
+
+Every row of `cute_dialect.interp.ops.ptx.SCALAR_ROWS` is expanded to all its opcodes.  Prints what differs, and the
+number of results; exits with 1 if one differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from value_reference import LAYOUTS, SIZES, accepts
+
+from cute_dialect.context import make_context
+from cute_dialect.interp import run_function
+from cute_dialect.interp.ops.ptx import SCALAR_ROWS
+from cute_dialect.interp.ops.ptx_rows import Row, Words, expand
+
+
+def corners(name: str) -> list[int]:
+    """Zeros, subnormal numbers, infinities, NaN, the largest and smallest numbers, ones and halves, by bits."""
+    base = name.removesuffix("x2")
+    if base == "pred":
+        return [0, 1]
+    if base not in LAYOUTS:
+        n = SIZES[base]
+        return sorted(
+            {
+                v % (1 << n)
+                for v in (
+                    0,
+                    1,
+                    2,
+                    3,
+                    7,
+                    31,
+                    32,
+                    33,
+                    64,
+                    255,
+                    -1,
+                    -2,
+                    1 << (n - 1),
+                    (1 << (n - 1)) - 1,
+                    0x5A5A5A5A5A5A5A5A,
+                )
+            }
+        )
+    layout = LAYOUTS["f32" if base == "tf32" else base]
+    f, top = layout.fraction, (1 << layout.exponent) - 1
+    one = layout.bias << f
+    sizes = [0, 1, 2, (1 << f) - 1, 1 << f, (1 << f) + 1, one, one + 1, one - 1, one - (1 << f), one + (1 << f)]
+    sizes += [one + (1 << (f - 1)), one + (3 << (f - 1)), (top << f) - 1, top << f, (top << f) + (1 << (f - 1))]
+    sizes += [(layout.bias + 30) % top << f, (layout.bias + 31) % top << f, (layout.bias + 63) % top << f]
+    sizes += [(layout.bias + 9) % top << f | 3 << (f - 2), (layout.bias + 16) % top << f, (layout.bias - 20) % top << f]
+    if layout.extra:
+        sizes += [(top << f) + (1 << f) - 1, (top << f) + (1 << f) - 2]
+    sizes = [s for s in sizes if s < 1 << (layout.exponent + f)]
+    sign = 1 << (layout.exponent + f)
+    return [*sizes, *(s | sign for s in sizes)]
+
+
+def ties(rng: random.Random, name: str) -> int:
+    """A number half-way between two of a narrower format, or one bit off."""
+    layout = LAYOUTS[name]
+    drop = rng.choice([d for d in (13, 16, 29, 42, 45, 20, 3, 2) if d < layout.fraction] or [1])
+    body = rng.getrandbits(layout.fraction) >> drop << drop | 1 << (drop - 1)
+    body += rng.choice([0, 0, 1, -1])
+    e = rng.randrange(1, (1 << layout.exponent) - 1) if rng.random() < 0.5 else layout.bias + rng.randrange(-30, 31)
+    e = min(max(e, 1), (1 << layout.exponent) - 2)
+    return (
+        rng.getrandbits(1) << (layout.exponent + layout.fraction) | e << layout.fraction | body % (1 << layout.fraction)
+    )
+
+
+def value(rng: random.Random, name: str) -> int:
+    """Bits of an operand of that type."""
+    base = name.removesuffix("x2")
+    if base != name:
+        half = SIZES[name] // 2
+        return value(rng, base) << half | value(rng, base)
+    kind = rng.random()
+    if base in ("u32", "b32", "s32") and kind < 0.3:
+        return rng.randrange(0, 70)
+    if kind < 0.5:
+        return rng.choice(corners(base))
+    if base in LAYOUTS and base not in ("e4m3", "e5m2", "tf32") and kind < 0.75:
+        return ties(rng, base)
+    return rng.getrandbits(SIZES[base])
+
+
+def inputs(rng: random.Random, opcode: str, sources: Sequence[str], count: int) -> list[tuple[int, ...]]:
+    """Operands, `count` rows: for one operand all the corners first; some sums nearly cancel."""
+    words = opcode.split(".")
+    rows: list[tuple[int, ...]] = (
+        [(v,) for v in corners(sources[0])] if len(sources) == 1 and "x2" not in sources[0] else []
+    )
+    rows = rows[:count]
+    while len(rows) < count:
+        row = [value(rng, t) for t in sources]
+        if words[0] in ("fma", "mad") and sources[2] in ("f32", "f64") and rng.random() < 0.5:
+            row[2] = _near(rng, sources[2], row)
+        if words[0] in ("div", "rem") and sources[1] not in LAYOUTS and row[1] == 0:
+            row[1] = 3
+        if words[0] == "lop3":
+            row[3] = 0xCA
+        rows.append(tuple(row))
+    return rows
+
+
+def _near(rng: random.Random, name: str, row: Sequence[int]) -> int:
+    """Minus the product of the first two, rounded, and a bit or a size off."""
+    dtype, raw = {"f32": (np.float32, np.uint32), "f64": (np.float64, np.uint64)}[name]
+    with np.errstate(all="ignore"):
+        a, b = (np.array([v], raw).view(dtype)[0] for v in row[:2])
+        c = dtype(-(a * b)) * dtype(rng.choice([1, 1, 2.0**-24, 2.0**-53, 2.0**24]))
+    bits = int(np.array([c], dtype).view(raw)[0])
+    return min(max(bits + rng.choice([0, 0, 1, -1]), 0), (1 << SIZES[name]) - 1)
+
+
+def opcodes() -> Iterator[tuple[Row, str]]:
+    """Every opcode of every row."""
+    for row in SCALAR_ROWS:
+        for opcode in expand(row.syntax):
+            yield row, opcode
+
+
+def register(kind: str) -> str:
+    """The IR type of a register that holds a PTX type; 8 bits go in 32."""
+    return f"i{max(SIZES[kind], 16) if SIZES[kind] not in (1, 8) else {1: 1, 8: 32}[SIZES[kind]]}"
+
+
+def function(name: str, row: Row, opcode: str) -> str:
+    """A function that computes one instruction."""
+    results, sources = row.kinds(Words(opcode))
+    types = [register(k) for k in sources]
+    shown = opcode.startswith("lop3")
+    args = ", ".join(f"%a{i}: {t}" for i, t in enumerate(types))
+    used = list(range(len(types)))[: -1 if shown else None]
+    outs = [register(k) for k in results]
+    left = "|".join(f"${i}" for i in range(len(outs)))
+    right = ", ".join([f"${len(outs) + i}" for i in used] + ["0xCA"] * shown)
+    given = ", ".join(f"%a{i}" for i in used)
+    kinds = ", ".join(types[i] for i in used)
+    names = ", ".join(f"%r{i}" for i in range(len(outs)))
+    return (
+        f"func.func @{name}({args}) -> ({', '.join(outs)}) {{\n"
+        f'  {names} = nvvm.inline_ptx "{opcode} {left}, {right};" ro({given} : {kinds}) -> {", ".join(outs)}\n'
+        f"  func.return {names} : {', '.join(outs)}\n}}\n"
+    )
+
+
+def column(values: Sequence[int], kind: str) -> np.ndarray:
+    """Bits as the interpreter holds a register."""
+    width = int(register(kind)[1:])
+    if width == 1:
+        return np.array(values, np.bool_)
+    if kind == "s8":
+        values = [v - 256 if v > 127 else v for v in values]
+    return np.array([v % (1 << width) for v in values], np.dtype(f"u{width // 8}")).view(np.dtype(f"i{width // 8}"))
+
+
+def results(
+    module: object, name: str, kinds: Sequence[str], sources: Sequence[str], rows: Sequence[tuple[int, ...]]
+) -> list[list[int]]:
+    """The bits of each result for each row of operands, on the interpreter."""
+    given = [column([r[i] for r in rows], k) for i, k in enumerate(sources)]
+    got = run_function(module, name, given)  # type: ignore[arg-type]
+    return [
+        [int(x) % (1 << SIZES[k]) for x in np.broadcast_to(np.asarray(v), (len(rows),))] for v, k in zip(got, kinds)
+    ]
+
+
+def differences(count: int, seed: int, only: str = "") -> tuple[int, list[str]]:
+    """(results compared, what is wrong of them)."""
+    from xdsl.parser import Parser
+
+    compared = 0
+    wrong: list[str] = []
+    for row in SCALAR_ROWS:
+        if not row.syntax.startswith(only):
+            continue
+        codes = list(expand(row.syntax))
+        for part in (codes[i : i + 16] for i in range(0, len(codes), 16)):
+            text = "".join(function(f"f{i}", row, opcode) for i, opcode in enumerate(part))
+            module = Parser(make_context("base"), text, "values.mlir").parse_module()
+            for i, opcode in enumerate(part):
+                kinds, sources = row.kinds(Words(opcode))
+                given = inputs(random.Random(f"{seed} {opcode}"), opcode, sources, count)
+                for n, (kind, got) in enumerate(zip(kinds, results(module, f"f{i}", kinds, sources, given))):
+                    compared += len(given)
+                    wrong.extend(
+                        f"{opcode} {' '.join(f'{v:#x}' for v in operands)}: result {n} is {bits:#x}"
+                        for operands, bits in zip(given, got)
+                        if not accepts(opcode, kind, operands, bits, n)
+                    )
+    return compared, wrong
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=100, help="inputs an opcode")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="rows whose syntax begins so")
+    options = parser.parse_args()
+    compared, wrong = differences(options.count, options.seed, options.only)
+    for line in wrong[:50]:
+        print(line)
+    print(f"{compared} results of {len(list(opcodes()))} opcodes, {len(wrong)} wrong")
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
