@@ -96,12 +96,13 @@ def save_artifact(artifact: Artifact, folder: str | os.PathLike[str]) -> str:
         os.chmod(fresh, 0o755)
         if os.path.isdir(target):
             old = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-old-", dir=parent)
-            os.rename(target, os.path.join(old, "x"))
             try:
-                os.rename(fresh, target)
-            except OSError:
-                os.rename(os.path.join(old, "x"), target)
-                raise
+                os.rename(target, os.path.join(old, "x"))
+                try:
+                    os.rename(fresh, target)
+                except OSError:
+                    os.rename(os.path.join(old, "x"), target)
+                    raise
             finally:
                 shutil.rmtree(old, ignore_errors=True)
         else:

@@ -191,9 +191,8 @@ def default_cache() -> Cache | None:
     """The cache that the environment asks for; ``None`` when it is off.  Raises ``SettingError`` for a bad value."""
     if not settings.flag("CUTE_CACHE", True):
         return None
-    size = os.environ.get("CUTE_CACHE_SIZE")
     folder = settings.user_folder("CUTE_CACHE_DIR", "XDG_CACHE_HOME", ".cache")
-    return Cache(folder, settings.parse_size(size) if size else _DEFAULT_SIZE)
+    return Cache(folder, settings.size("CUTE_CACHE_SIZE", _DEFAULT_SIZE))
 
 
 def _warn(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the environment sets: each variable read and checked in one place, an error names it.
+"""What the environment sets, and what must be installed: an error names the variable or the package.
 
     CUTE_CACHE=0             no compile cache (or compile(cache=False), cute-run --no-cache)
     CUTE_CACHE_DIR=PATH      where the cache lies (default: $XDG_CACHE_HOME/cute-dialect, ~/.cache/cute-dialect)
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["SettingError", "flag", "folder", "parse_size", "program", "user_folder"]
+__all__ = ["SettingError", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder"]
 
 _YES = ("1", "on", "true", "yes")
 _NO = ("0", "off", "false", "no")
@@ -36,16 +36,22 @@ def flag(name: str, default: bool) -> bool:
     return text.lower() in _YES
 
 
-def parse_size(text: str, name: str = "CUTE_CACHE_SIZE") -> int:
+def parse_size(text: str, name: str) -> int:
     """Bytes from ``500M``.  Raises :class:`SettingError`, which names what was set.
 
-    >>> parse_size("2K"), parse_size("7")
+    >>> parse_size("2K", "SIZE"), parse_size("7", "SIZE")
     (2048, 7)
     """
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if not (number.isascii() and number.isdigit() and len(number) < 20) or unit not in _UNITS:
         raise SettingError(f"{name}: expected a number of bytes, with K, M or G, got '{text}'")
     return int(number) * _UNITS[unit]
+
+
+def size(name: str, default: int) -> int:
+    """Read a number of bytes.  Raises :class:`SettingError`."""
+    text = os.environ.get(name)
+    return parse_size(text, name) if text else default
 
 
 def folder(name: str, *, there: bool = False) -> str | None:
@@ -91,3 +97,19 @@ def program(name: str) -> str | None:
     if not os.access(path, os.X_OK):
         raise SettingError(f"{name}: expected a program, got '{path}', which may not be run (chmod +x)")
     return path
+
+
+_PACKAGES = {"xdsl": "xdsl==0.74.*", "numpy": "numpy>=1.26", "ml_dtypes": "ml_dtypes>=0.5", "rich": "rich>=13"}
+"""Our dependencies, as ``pyproject.toml`` has them."""
+
+
+def missing_package(error: BaseException) -> str | None:
+    """What to install where one of our dependencies cannot be imported; ``None`` for any other error.
+
+    >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
+    "numpy is not installed: pip install 'numpy>=1.26'"
+    """
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package not in _PACKAGES:
+        return None
+    return f"{package} is not installed: pip install '{_PACKAGES[package]}'"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, Stage, save_artifact
 from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.pipelines.settings import missing_package
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context
@@ -90,8 +91,14 @@ def compile_module(
     options = {k: v for k, v in given.items() if v is not None}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
-        with collector_paused():
-            return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ahead)
+        try:
+            with collector_paused():
+                return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ahead)
+        except ModuleNotFoundError as e:
+            hint = missing_package(e)
+            if hint is None:
+                raise
+            raise CompileError(f"error: {hint}") from e
 
     if not cache or keep_stages or save is not None:
         return fresh(timings)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -87,6 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     tuning = options.tune or options.name == "gemm_tune"
     case = import_module(_CASES["gemm_tune" if tuning else options.name])
     more = {"shapes": options.shapes, "element": options.element} if tuning else {}
+    measures = bool(options.run) or not options.build
+    made = options.run if not options.build else None
+    missing = _missing(compiles=made is None, measures=measures, made=made)
+    if missing is not None:
+        print(f"cute-bench: error: {missing}", file=sys.stderr)
+        return 1
     try:
         if options.build or not options.run:
             import tempfile
@@ -98,10 +105,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return 0
         else:
             folder = options.run
-        missing = _missing()
-        if missing:
-            print(f"cute-bench: error: {missing}", file=sys.stderr)
-            return 1
         say = partial(print, flush=True)  # a kernel that never ends is the one after the last line
         measured = case.run(folder, runs=options.runs, large=not options.no_large, say=say, **more)
         result = {"machine": _machine(), **measured}
@@ -130,6 +133,10 @@ def _today() -> str:
 
 
 def _cpu_case(options: argparse.Namespace) -> int:
+    missing = _missing(compiles=options.name == "opt", measures=False)
+    if missing is not None:
+        print(f"cute-bench: error: {missing}", file=sys.stderr)
+        return 1
     case = import_module(_CPU_CASES[options.name])
     result = case.run(runs=min(options.runs, 20), say=print)
     head, *rows = case.table(result)
@@ -156,7 +163,17 @@ def _write_json(path: str, result: Mapping[str, object]) -> None:
         f.write("\n")
 
 
-def _missing() -> str | None:
+def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
+    """What is not here that will be needed, the folder ``made`` too; asked before anything is compiled."""
+    if made is not None and not os.path.isdir(made):
+        return f"--run: expected a folder that --build made, got '{made}', which is not there"
+    if compiles:
+        from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
+
+        if not is_available():
+            return UpstreamMissing.HINT
+    if not measures:
+        return None
     try:
         import torch
     except ImportError:

@@ -26,7 +26,7 @@ from cute_dialect.diagnostics import (
     render,
 )
 from cute_dialect.passes.outside import OutsideError
-from cute_dialect.pipelines.settings import SettingError, flag
+from cute_dialect.pipelines.settings import SettingError, flag, missing_package
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     OptOptions,
@@ -104,9 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as e:
         if debug:
             raise
-        sys.stderr.write(
-            f"cute-opt: internal error: {type(e).__name__}: {e}\ncute-opt: note: {REPORT_TO} (--debug shows where)\n"
-        )
+        missing = missing_package(e)
+        note = "" if missing is not None else f"cute-opt: note: {REPORT_TO} (--debug shows where)\n"
+        what = f"internal error: {type(e).__name__}: {e}" if missing is None else f"error: {missing}"
+        sys.stderr.write(f"cute-opt: {what}\n{note}")
         status = 1
     if as_program:
         leave(status)

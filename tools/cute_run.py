@@ -146,12 +146,15 @@ def user_message(error: Exception) -> str | None:
     from cute_dialect.pipelines.artifact import ArtifactError
     from cute_dialect.pipelines.binding import LaunchError
     from cute_dialect.pipelines.driver import CudaError
-    from cute_dialect.pipelines.settings import SettingError
+    from cute_dialect.pipelines.settings import SettingError, missing_package
     from cute_dialect.pipelines.stages import CompileError
     from cute_dialect.pipelines.upstream import UpstreamError
 
     if isinstance(error, CompileError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        hint = missing_package(error)
+        return None if hint is None else f"cute-run: error: {hint}"
     if isinstance(error, UpstreamError) and error.line:
         return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
     known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError, SettingError)

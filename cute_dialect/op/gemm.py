@@ -29,6 +29,8 @@ from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
+from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
+from cute_dialect.pipelines import settings
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -99,9 +101,9 @@ def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
     """A kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else compiled."""
     from cute_dialect.pipelines import compile, load
 
-    folder = os.path.join(os.environ.get("CUTE_KERNELS", ""), name)
-    if os.environ.get("CUTE_KERNELS") and os.path.isdir(folder):
-        return load(folder)
+    kernels = settings.folder("CUTE_KERNELS", there=True)
+    if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
+        return load(os.path.join(kernels, name))
     return compile(text(), filename=f"{name}.mlir")
 
 
@@ -180,18 +182,32 @@ def mm(
     kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of the kernel.
 
     Matrices of f16 and bf16 whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA, and
-    torch does the rest.  Raises ValueError for other types, ``LaunchError`` where no kernel can read a matrix, with
-    the reason.
+    torch does the rest.  Raises ValueError for other types, shapes and devices, before anything is compiled;
+    ``LaunchError`` where no kernel can read a matrix, with the reason; ImportError without torch.
     """
-    import torch
-
-    if dtype is None:
-        dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
-    d = torch.empty((a.shape[0], b.shape[1]), device=a.device, dtype=dtype) if out is None else out
-    x, y, z = _matrix(a), _matrix(b), _matrix(d)
+    torch = import_torch()
+    x, y = matrix("a", a), matrix("b", b)
+    check_product(a, b, x, y)
+    shape = (x.shape[0], y.shape[1])
+    if out is None:
+        if dtype is None:
+            dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
+        d = torch.empty(shape, device=a.device, dtype=dtype)
+        z = matrix("out", d)
+    else:
+        d, z = out, matrix("out", out)
+        check_result(a, b, d, z, shape, dtype)
+    if 0 in (*shape, x.shape[1]):  # nothing to multiply: sums of no terms
+        if hook is not None:
+            raise ValueError("expected matrices with elements for a hook")
+        check_addends(a, shape, {"c": c, "bias": bias}, {"alpha": alpha, "beta": beta})
+        return unfused(torch.zeros(shape, device=a.device), d, alpha, beta, c if beta else None, bias, activation)
     if alpha == 1.0 and c is None and bias is None and not activation and hook is None:
         _kernel_for(x, y, z, str(a.dtype), str(d.dtype))(a, b.t(), d)
         return d
+    check_addends(a, shape, {"c": c, "bias": bias}, {"alpha": alpha, "beta": beta})
+    if hook is not None and not callable(hook):
+        raise ValueError(f"mm: hook: expected a function, got {hook!r}")
     c = None if beta == 0.0 else c
     if not fits_tma(x, y, z, str(a.dtype), str(d.dtype)) or d.shape[1] % 2:
         if hook is not None:
@@ -212,10 +228,6 @@ def mm(
     more += [number for kind, number in ((epilogue.alpha, alpha), (epilogue.beta, beta)) if kind == "arg"]
     _kernel_for(x, y, z, str(a.dtype), str(d.dtype), epilogue)(a, b.t(), d, *more)
     return d
-
-
-def _matrix(t: torch.Tensor) -> Matrix:
-    return Matrix(t.shape, t.stride(), t.element_size(), t.data_ptr() % 16)
 
 
 def _output(dtype: str) -> str:
