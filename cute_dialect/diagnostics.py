@@ -85,6 +85,11 @@ class Source:
         line, col = self.line_col(min(start, len(self.text)))
         return Position(self.name, line, col, 0 if end is None or end <= start else col + end - start)
 
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and column, the inverse of :meth:`line_col`; 0 of a line that is not there."""
+        index = line - 1 - self.line_offset
+        return self._starts[index] + column - 1 if 0 <= index < len(self._starts) else 0
+
     def line(self, number: int) -> str | None:
         """The text of a line by its number, without its end; None if there is no such line."""
         index = number - 1 - self.line_offset

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, NoReturn, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -44,10 +44,11 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cute_dialect.diagnostics import DiagnosticEngine, Source, did_you_mean, limit_message
+from cute_dialect.diagnostics import DiagnosticEngine, Source, did_you_mean, limit_message, location_position
 from cute_dialect.lexing import QuickLexer, QuickToken
 from cute_dialect.locations import LocationReader
 from cute_dialect.making import make_op
+from cute_dialect.suggestions import meant_op, no_type
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
@@ -67,6 +68,8 @@ _NEXT = re.compile(
 )
 """What follows an op that ended on the line before: the end of its block, or the results or the name of another."""
 _MAX_LINE = 2000
+_NO_TYPE = ("type expected", "Expected shape type.", "Expected vector element type", "Expected argument or type")
+"""What xDSL says where a type is missing."""
 
 
 class _Form(NamedTuple):
@@ -298,11 +301,21 @@ class LocatedParser(LocationReader):
             return op_type
         if rest and dialect not in set(self.ctx.registered_dialect_names):
             self.raise_error(self._unknown_dialect(dialect, f"operation '{name}'"), span)
-        known = [op.name for op in self.ctx.loaded_ops]
-        if rest:
-            self.raise_error(f"unregistered operation '{name}'{did_you_mean(name, known)}", span)
-        known += [op.split(".", 1)[1] for op in known if "." in op]
-        self.raise_error(f"custom operation '{name}' is unknown{did_you_mean(name, known)}", span)
+        meant = meant_op(name, self._every_op())
+        hint = f"; did you mean '{meant}'?" if meant else ""
+        if rest or not custom:
+            self.raise_error(f"unregistered operation '{name}'{hint}", span)
+        self.raise_error(f"custom operation '{name}' is unknown{hint}", span)
+
+    def _every_op(self) -> list[str]:
+        """The names of all ops of the registered dialects."""
+        self._load_all()
+        return [op.name for op in self.ctx.loaded_ops]
+
+    def _load_all(self) -> None:
+        """Load all dialects, to say what there is."""
+        for dialect in self.ctx.registered_dialect_names:
+            self.ctx.get_optional_op(f"{dialect}.there_is_none")
 
     def _unknown_dialect(self, dialect: str, what: str) -> str:
         names = sorted(self.ctx.registered_dialect_names)
@@ -312,7 +325,16 @@ class LocatedParser(LocationReader):
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         if name in self.ssa_values:
-            self.raise_error(f"redefinition of SSA value '%{name}'", span)
+            defined = self._definition(name, self.ssa_values[name])
+            self._raise_with_note(f"redefinition of SSA value '%{name}'", span, defined, "previously defined here")
+        for index, used in self.forward_ssa_references.get(name, {}).items():
+            if index >= len(values):
+                message = f"'%{name}' is used with result number {index}, but has {len(values)} here"
+                self._raise_with_note(message, span, self._first_use[name], "previously used here")
+            if used.type != values[index].type:
+                message = f"definition of SSA value '%{name}#{index}' has type '{values[index].type}'"
+                note = f"previously used here with type '{used.type}'"
+                self._raise_with_note(message, span, self._first_use[name], note)
         super()._register_ssa_definition(name, values, span)
         if values and isinstance(values[0], BlockArgument) and isinstance(values[0].location, UnknownLoc):
             values[0].location = self.location(span.start)
@@ -324,9 +346,50 @@ class LocatedParser(LocationReader):
         if values is None:
             if name not in self.forward_ssa_references:
                 self._first_use[name] = operand.span
-        elif operand.index < len(values) and values[operand.index].type is type:
-            return values[operand.index]
+        elif operand.index < len(values):
+            if values[operand.index].type is type:
+                return values[operand.index]
+        else:
+            count = "1 result" if len(values) == 1 else f"{len(values)} results"
+            message = f"reference to invalid result number: '%{name}' has {count}, there is no #{operand.index}"
+            self._raise_with_note(message, operand.span, self._definition(name, values), "defined here")
+        prior = (
+            values[operand.index]
+            if values is not None
+            else self.forward_ssa_references.get(name, {}).get(operand.index)
+        )
+        if prior is not None and prior.type != type:
+            seen = self._first_use[name] if values is None else self._definition(name, values)
+            message = f"use of value '%{name}' expects different type than prior uses: '{type}' vs '{prior.type}'"
+            self._raise_with_note(message, operand.span, seen, "prior use here")
         return super().resolve_operand(operand, type)
+
+    def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, msg: str, at_position: Span | int | None = None, end_position: int | None = None
+    ) -> NoReturn:
+        """Raise a ParseError; where a type is missing, it says what stands there and what that may mean."""
+        if msg in _NO_TYPE:
+            self._load_all()
+            msg = no_type(self._current_token.text, [t.name for t in self.ctx.loaded_types])
+        super().raise_error(msg, at_position, end_position)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    def _definition(self, name: str, values: Sequence[SSAValue]) -> Span:
+        """Where a value is defined: its name on the line of its op or block argument."""
+        first = values[0]
+        if isinstance(first, BlockArgument):
+            position = location_position(first.location)
+        else:
+            assert isinstance(first.owner, Operation)
+            position = location_position(first.owner.location)
+        start = self._source.offset(position.line, 1) if position is not None else 0
+        end = self._source.text.find("\n", start)
+        found = re.compile(rf"%{re.escape(name)}(?![\w$.-])").search(
+            self._source.text, start, len(self._source.text) if end < 0 else end
+        )
+        return Span(*(found.span() if found is not None else (start, start + 1)), self.lexer.input)
+
+    def _raise_with_note(self, message: str, span: Span, noted: Span, note: str) -> NoReturn:
+        raise MultipleSpansParseError(span, message, None, [(noted, note)])
 
     # ------------------------------------------------------------------------------------------- types and attributes
 

@@ -1,7 +1,8 @@
 """The verifier: every op by itself, values before their uses, terminators; a concise error at each place.
 
 xDSL's own ``op.verify()`` raises at the first violation with a dump of the module around it, and does not check
-dominance.  Here the first violation in each isolated op (each function) is reported, at the op, in one line.
+dominance.  Here each op whose types or properties are wrong is reported, at the op, in one line, but for those that use
+the results of wrong ones; in each isolated op (each function) up to the first violation of structure or dominance.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, limit_message, op_summary
 from cute_dialect.parsing import one_line, op_name
+
+MOST = 20
+"""How many errors are reported at most."""
 
 
 class Known:
@@ -102,10 +106,13 @@ class _Verifier:
         self._show_op = show_op
         self._visible: set[int] = set()
         self._dominance: dict[Region, dict[Block, set[Block]]] = {}
+        self._doubtful: set[int] = set()
+        """Results of ops that are wrong: what uses them is not asked, it may be right."""
         self._known = known
 
-    def op(self, op: Operation) -> bool:
-        """Check an op and its regions; False (and reported) at the first violation, unless an isolated op bounds it."""
+    def op(self, op: Operation) -> bool | None:
+        """Check an op and its regions; False (and reported) if types or properties are wrong, of it or of an op in it;
+        None if the structure is, so that what follows cannot be judged."""
         kind = _kind(type(op))
         operands = tuple(op.operands)
         message = None
@@ -114,21 +121,24 @@ class _Verifier:
         if message is None and (op.successor_uses or (op.next_op is None) != kind.terminates):
             message = _structure(op, kind)
         if message is not None:
-            return self._fail(op, message)
+            self._fail(op, message)
+            return None
         regions, form = op.regions, None
         if regions:
             message = _itself(op)
             if message is not None:
-                return self._fail(op, message)
+                self._fail(op, message)
+                return None
             whole = True
             for region in regions:
                 for block in region.blocks:
                     message = _block(block)
                     if message is not None:
-                        return self._fail(op, message)
+                        self._fail(op, message)
+                        return None
                     inside = self._ops(block)
                     if inside is None:
-                        return False
+                        return None
                     whole = whole and inside
             if not whole:
                 return False
@@ -145,17 +155,23 @@ class _Verifier:
         return True
 
     def _ops(self, block: Block) -> bool | None:
-        """Check the ops of a block: whether all are sound; None if one outside an isolated op is not."""
+        """Check the ops of a block, but those that use results of wrong ones: whether all are sound; None if the
+        structure is not, or :data:`MOST` errors were found."""
         visible = self._visible
         here = [id(a) for a in block.args]
         visible.update(here)
         whole = True
         try:
             for child in block.ops:
-                if not self.op(child):
-                    if not _kind(type(child)).isolated:
-                        return None
-                    whole = False
+                if self._doubtful and not self._doubtful.isdisjoint(map(id, child.operands)):
+                    self._doubtful.update(map(id, child.results))
+                else:
+                    sound = self.op(child)
+                    if not sound:
+                        if (sound is None and not _kind(type(child)).isolated) or self._engine.errors >= MOST:
+                            return None
+                        self._doubtful.update(map(id, child.results))
+                        whole = False
                 defined = [id(r) for r in child.results]
                 visible.update(defined)
                 here += defined

@@ -125,9 +125,13 @@ class CuteOp(IRDLOperation):
         actual = self.result_types
         if len(inferred) != len(actual):
             raise AlgebraError(f"expected {plural(len(inferred), 'result')}, got {len(actual)}")
-        for i, (want, got) in enumerate(zip(inferred, actual)):
-            if not type_weaker_or_equal(got, want):
-                raise AlgebraError(f"result #{i}: expected {want}, got {got}")
+        wrong = [
+            f"result #{i}: expected {want}, got {got}"
+            for i, (want, got) in enumerate(zip(inferred, actual))
+            if not type_weaker_or_equal(got, want)
+        ]
+        if wrong:
+            raise AlgebraError("; ".join(wrong))
 
     def verify_(self) -> None:
         try:

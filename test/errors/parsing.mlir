@@ -50,6 +50,7 @@ func.func private @f(i99999999999)
 // -----
 
 func.func @f(%a: i32) {
+  // expected-note @below {{previously defined here}}
   %b = arith.addi %a, %a : i32
   // expected-error @below {{redefinition of SSA value '%b'}}
   %b = arith.addi %a, %a : i32
@@ -135,7 +136,7 @@ func.func @f(%a: i32) attributes {a = dense<[1, 2]> : tensor<3xi32>} {
 
 // -----
 
-// expected-error @below {{Expected vector element type}}
+// expected-error @below {{type expected, got '?' (types are written i32, }}
 func.func @f(%a: vector<0x?xi32>) {
 //                        ^
   return
@@ -278,5 +279,155 @@ func.func @f(%a: i32) {
   // expected-error @below {{Expected integer as SSA value tuple index}}
   %x = arith.addi %a#b, %a : i32
 //                  ^
+  return
+}
+
+// -----
+
+// expected-note @below {{prior use here}}
+func.func @f(%a: i32, %b: f32) {
+  // expected-error @below {{use of value '%b' expects different type than prior uses: 'i32' vs 'f32'}}
+  %0 = arith.addi %a, %b : i32
+//                    ^
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-note @below {{prior use here}}
+  %r:2 = func.call @g() : () -> (i32, f32)
+  // expected-error @below {{use of value '%r' expects different type than prior uses: 'i32' vs 'f32'}}
+  %0 = arith.addi %r#0, %r#1 : i32
+//                      ^
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-note @below {{defined here}}
+  %r:2 = func.call @g() : () -> (i32, i32)
+  // expected-error @below {{reference to invalid result number: '%r' has 2 results, there is no #2}}
+  %0 = arith.addi %r#0, %r#2 : i32
+//                      ^
+  return
+}
+
+// -----
+
+func.func @f() {
+  cf.br ^b
+^a:
+  // expected-note @below {{prior use here}}
+  %0 = arith.addi %x, %x : i32
+  // expected-error @below {{use of value '%x' expects different type than prior uses: 'f32' vs 'i32'}}
+  %1 = arith.addf %x, %x : f32
+//                ^
+  return
+^b:
+  %x = arith.constant 1 : i32
+  cf.br ^a
+}
+
+// -----
+
+func.func @f() {
+  cf.br ^b
+^a:
+  // expected-note @below {{previously used here with type 'i32'}}
+  %0 = arith.addi %x, %x : i32
+  return
+^b:
+  // expected-error @below {{definition of SSA value '%x#0' has type 'f32'}}
+  %x = arith.constant 1.0 : f32
+//^
+  cf.br ^a
+}
+
+// -----
+
+func.func @f() {
+  cf.br ^b
+^a:
+  // expected-note @below {{previously used here}}
+  %0 = arith.negf %x#1 : f32
+  return
+^b:
+  // expected-error @below {{'%x' is used with result number 1, but has 1 here}}
+  %x = arith.constant 1.0 : f32
+//^
+  cf.br ^a
+}
+
+// -----
+
+// expected-error @below {{type expected, got 'float32'; did you mean 'f32'?}}
+func.func private @f(float32)
+//                   ^
+
+// -----
+
+// expected-error @below {{type expected, got 'Half'; did you mean 'f16'?}}
+func.func private @f(i32, Half)
+//                        ^
+
+// -----
+
+// expected-error @below {{type expected, got 'double'; did you mean 'f64'?}}
+func.func private @f(vector<4xdouble>)
+//                            ^
+
+// -----
+
+// expected-error @below {{type expected, got 'uint8_t'; did you mean 'i8'?}}
+func.func private @f(memref<?xuint8_t>)
+//                            ^
+
+// -----
+
+// expected-error @below {{type expected, got 'cute.layout'; did you mean '!cute.layout'?}}
+func.func private @f(cute.layout<"4:1">)
+//                   ^
+
+// -----
+
+// expected-error @below {{type expected, got ')' (types are written i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr, !cute.layout<"4:1">, (i32) -> f32)}}
+func.func private @f(i32, )
+//                        ^
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{unregistered operation 'cute.addi'; did you mean 'arith.addi'?}}
+  %0 = cute.addi %a, %a : i32
+//     ^
+  return
+}
+
+// -----
+
+func.func @f(%a: i32) {
+  // expected-error @below {{custom operation 'addi' is unknown; did you mean 'arith.addi'?}}
+  %0 = addi %a, %a : i32
+//     ^
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{unregistered operation 'cute.barrier'; did you mean 'gpu.barrier'?}}
+  cute.barrier
+//^
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{unregistered operation 'barrier'; did you mean 'gpu.barrier'?}}
+  "barrier"() : () -> ()
+//^
   return
 }

@@ -505,8 +505,9 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
+// expected-note @below {{prior use here}}
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{operand is used with type f32, but has been previously used or defined with type i32}}
+  // expected-error @below {{use of value '%a' expects different type than prior uses: 'f32' vs 'i32'}}
   %0 = llvm.insertvalue %a, %s[1] : !llvm.struct<(i32, f32)>
 //                      ^
   llvm.return
@@ -514,8 +515,9 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
+// expected-note @below {{prior use here}}
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{operand is used with type memref<4xf32>, but has been previously used or defined with type memref<f32>}}
+  // expected-error @below {{use of value '%m' expects different type than prior uses: 'memref<4xf32>' vs 'memref<f32>'}}
   %0 = memref.load %m[%a] : memref<4xf32>
 //                 ^
   llvm.return
@@ -712,8 +714,9 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 
 // -----
 
+// expected-note @below {{prior use here}}
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{operand is used with type index, but has been previously used or defined with type i32}}
+  // expected-error @below {{use of value '%a' expects different type than prior uses: 'index' vs 'i32'}}
   %0 = index.add %a, %a
 //               ^
   llvm.return

@@ -239,3 +239,26 @@ func.func @f(%c: i1, %a: i32) {
   }
   return
 }
+
+// -----
+
+// All results that are wrong, of all ops; what uses one of them may be right.
+func.func @f(%s: !cute.shape<"(?,6)">, %n: i32) -> i32 {
+  // expected-error @below {{'cute.size' op result #0: expected !cute.int_tuple<"?">, got !cute.int_tuple<"7">}}
+  %z = "cute.size"(%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"7">
+//     ^
+  // expected-error @below {{'cute.get_scalars' op result #0: expected i32, got f32; result #1: expected i32, got i64}}
+  %a, %b = "cute.get_scalars"(%s) : (!cute.shape<"(?,6)">) -> (f32, i64)
+//         ^
+  %q = "cute.get_scalars"(%z) : (!cute.int_tuple<"7">) -> f32
+  %c = arith.constant true
+  scf.if %c {
+    // expected-error @below {{'cute.size' op result #0: expected !cute.int_tuple<"?">, got !cute.int_tuple<"8">}}
+    %y = "cute.size"(%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"8">
+//       ^
+  }
+  // expected-error @below {{'cute.size' op result #0: expected !cute.int_tuple<"?">, got !cute.int_tuple<"9">}}
+  %r = "cute.size"(%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"9">
+//     ^
+  return %n : i32
+}

@@ -65,6 +65,7 @@ func.func @order(%a: i32) {
 
 // -----
 
+// expected-note@+1 {{previously defined here}}
 func.func @twice(%a: i32) {
   // CHECK: errors.mlir:[[# @LINE + 2]]:3: error: redefinition of SSA value '%a'
   // expected-error@+1 {{redefinition}}
