@@ -165,8 +165,6 @@ def _write_json(path: str, result: Mapping[str, object]) -> None:
 
 def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
     """What is not here that will be needed, the folder ``made`` too; asked before anything is compiled."""
-    if made is not None and not os.path.isdir(made):
-        return f"--run: expected a folder that --build made, got '{made}', which is not there"
     if compiles:
         from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
 
@@ -180,6 +178,8 @@ def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str 
         return "measuring needs torch (pip install torch); --build alone does not"
     if not torch.cuda.is_available():
         return "no GPU that torch can use; --build compiles without one"
+    if made is not None and not os.path.isdir(made):
+        return f"--run: expected a folder that --build made, got '{made}', which is not there"
     return None
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,6 +113,8 @@ def test_benchmarks_that_need_torch_say_so_first(
 def test_a_folder_of_benchmarks_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True))
+    monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
     assert cute_bench(["gemm", "--run", "/nowhere/x"]) == 1
     said = "cute-bench: error: --run: expected a folder that --build made, got '/nowhere/x', which is not there\n"
     assert capsys.readouterr().err == said
