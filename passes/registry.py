@@ -64,6 +64,13 @@ _ROWS: tuple[PassInfo, ...] = (
         "AlgoToArchPass",
     ),
     PassInfo(
+        "cute-check-target",
+        "refuse what the chip or its version of PTX does not have",
+        "base",
+        ".check_target",
+        "CheckTargetPass",
+    ),
+    PassInfo(
         "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", ".to_base", "ToBasePass"
     ),
     PassInfo("convert-nvgpu-to-nvvm", "nvgpu ops, as cute-to-base{arch-dialect=nvgpu} leaves, to nvvm", "base"),

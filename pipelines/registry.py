@@ -60,6 +60,8 @@ class NamedPipeline(NamedTuple):
                     f"option '{key}' of pipeline '{self.name}': expected {' or '.join(choices)}, got '{value}'"
                 )
             values[key] = value
+        if "chip" in values:
+            _check_target(self.name, values, "features" in (options or {}))
         text = re.sub(r"<([\w-]+)=([\w-]+)\?([^<>]*)>", lambda m: m[3] if values[m[1]] == m[2] else "", self.template)
         return re.sub(r"<([\w-]+)>", lambda m: values[m.group(1)], text)
 
@@ -68,18 +70,34 @@ class NamedPipeline(NamedTuple):
         return parse_pipeline(self.text(options))
 
 
-_CUTE = "cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base"
+def _check_target(name: str, values: dict[str, str], given: bool) -> None:
+    """Refuse a chip or features that there are not; the features that go with the chip where none are ``given``."""
+    from cute_dialect.arch.errors import ArchError
+    from cute_dialect.arch.targets import default_features, find_target
+
+    if not given:
+        values["features"] = default_features(values["chip"])
+    try:
+        find_target(values["chip"], values["features"])
+    except ArchError as e:
+        option, _, message = str(e).partition(": ")
+        raise PipelineError(f"option '{option}' of pipeline '{name}': {message}") from e
+
+
+_ARCH = "cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch"
+_CUTE = f"{_ARCH},cute-to-base"
 _ROWS = (
     NamedPipeline(
         "nvptx",
         "cute to PTX for a GPU (the default)",
-        f"builtin.module({_CUTE}<arch-dialect=nvgpu?{{arch-dialect=nvgpu}},convert-nvgpu-to-nvvm>,"
+        f"builtin.module({_ARCH},cute-check-target{{chip=<chip> features=<features>}},"
+        "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu},convert-nvgpu-to-nvvm>,"
         "base-prepare,one-shot-convert-to-llvm,"
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
         "emit-gpu-binary{compilation-target=<compilation-target>})",
         {
             "chip": PipelineOption("sm_90a", "architecture"),
-            "features": PipelineOption("+ptx83", "PTX version; +ptx86 where an instruction needs it"),
+            "features": PipelineOption("+ptx83", "PTX version; the chip's first one where that is newer"),
             "O": PipelineOption("3", "optimisation level of LLVM, 0 to 3"),
             "arch-dialect": PipelineOption(
                 "nvvm", "nvgpu: by way of upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu")

@@ -276,7 +276,7 @@ def _compile(
     module, text = work.read(source, filename)
     if stages is not None:
         stages.append(Stage("input", text if text is not None else _text(module)))
-    module = work.run_cute(module, stages)
+    module = work.run_cute(module, stages, for_chip=emit != "base" or bool(options))
     try:
         manifest = build_manifest(
             module,
@@ -436,15 +436,19 @@ class _Work:
 
     # ------------------------------------------------------------------------------------------------------- passes
 
-    def run_cute(self, module: ModuleOp, stages: list[Stage] | None) -> ModuleOp:
-        """Run the passes of ours, in place; base IR has nothing for them to do."""
+    def run_cute(self, module: ModuleOp, stages: list[Stage] | None, *, for_chip: bool = False) -> ModuleOp:
+        """Run the passes of ours, in place; base IR has nothing for them to do.
+
+        ``for_chip``: whether a chip must have all instructions; the CPU has them all.
+        """
         from cute_dialect.pipelines.runner import IR
 
         if not _has_cute(module):
             if stages is not None:
                 stages.append(Stage("cute-to-base", _text(module, generic=True)))
             return module
-        self._run(IR(module), self._steps(upstream=False), stages)
+        steps = self._steps(upstream=False)
+        self._run(IR(module), [step for step in steps if for_chip or step.name != "cute-check-target"], stages)
         return module
 
     def to_code(

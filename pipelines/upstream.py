@@ -43,6 +43,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.arch.errors import ArchError
+from cute_dialect.arch.targets import find_target
 from cute_dialect.pipelines.child import can_fork, in_child
 from cute_dialect.pipelines.gpu_objects import GpuObject, parse_objects
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
@@ -98,8 +100,10 @@ def _attach(options: Mapping[str, str]) -> str:
     level = options.get("opt-level", "2")
     if level not in ("0", "1", "2", "3"):
         raise UpstreamError(f"attach-nvvm-target: opt-level expected 0, 1, 2 or 3, got {level!r}")
-    if not re.fullmatch(r"sm_\d+[af]?", chip):
-        raise UpstreamError(f"attach-nvvm-target: chip expected sm_<number>, e.g. sm_90a, got {chip!r}")
+    try:
+        find_target(chip, features)
+    except ArchError as e:
+        raise UpstreamError(f"attach-nvvm-target: {e}") from e
     return f"builtin.module(nvvm-attach-target{{chip={chip} features={features} O={level}}})"
 
 

@@ -185,7 +185,7 @@ class Row(NamedTuple):
     operands: tuple[str, ...] = ()
     result: str | Inference = ""
     properties: tuple[PropertyRow, ...] = ()
-    sm: int = 70
+    sm: int = 50
     pure: bool = False
     check: Callable[[Sequence[Attribute]], None] | None = None
     example: str = ""

@@ -102,6 +102,7 @@ def _atomic(
         (f"ptr:{'int_ptr' if ints else 'ptr'}", *(f"{v}:{element}" for v in values)),
         "*",
         _ATOMIC,
+        sm=60,  # what ".scope" needs
         check=_same_element(allowed),
         example=f"(%ptr, {listed}) : ({p}{f', {example}' * len(values)}) -> {example}",
     )
@@ -221,10 +222,11 @@ ROWS: tuple[Row, ...] = (
     _atomic("cas", "``*ptr = value`` if ``*ptr == expected``, as ``atomic_add``.", INTEGERS, ("expected",),
             element="int_element"),
     Row("load_acquire", "Reads a flag; later accesses of the thread see what was written before the flag was released.",
-        '"ld"', ("ptr:int_ptr",), "*", (_SCOPE,),
+        '"ld"', ("ptr:int_ptr",), "*", (_SCOPE,), sm=70,
         example="(%flag) : (!cute.ptr<i32, gmem>) -> i32"),
     Row("store_release", "Writes a flag after everything that the thread has written before.",
-        '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), check=_same_element(INTEGERS),
+        '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), sm=70,
+        check=_same_element(INTEGERS),
         example="(%flag, %value) : (!cute.ptr<i32, gmem>, i32) -> ()"),
     Row("opaque",
         "The same value, of which the optimiser does not know where it comes from.  What is made of it, the conversion "

@@ -230,7 +230,38 @@ def _result_of_none() -> None:
     nvvm.OPS["barrier0"](result_types=[]).result  # noqa: B018
 
 
+def _target(chip: str, features: str) -> Callable[[], object]:
+    def call() -> None:
+        from cute_dialect.arch.targets import find_target
+
+        find_target(chip, features)
+
+    return call
+
+
+def _pass_target() -> None:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.passes.base import PassContext
+    from cute_dialect.passes.check_target import CheckTargetPass
+
+    CheckTargetPass.from_text({"chip": "sm_1"}).run(ModuleOp([]), PassContext(Context()))
+
+
+_CHIPS = (
+    "chip: expected one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, "
+    "sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, "
+    "sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'"
+)
+
+
 CALLS: Sequence[tuple[Callable[[], object], str]] = (
+    (_target("sm_1", ""), _CHIPS),
+    (_pass_target, _CHIPS),
+    (_target("sm_120", "+ptx83"), "features: expected +ptx87 or later, which knows sm_120, got '+ptx83'"),
+    (_target("sm_90", "-ptx83"), "features: expected one of +ptx40, +ptx41, "),
+    (_target("sm_90", "+ptx83,+real"), "+ptx86, +ptx87, +ptx88, +ptx90, got '+real'"),
     (_memref, "expected integer strides in a memref (basis strides make a cute.coord_tensor), got 4:1@0"),
     (_coord_tensor, "the iterator 5 does not fit the layout (4,8):(1@0,1@1)"),
     (_tma_atom, "dimension 0: expected 1 to 256 elements in the box, got 264"),

@@ -19,6 +19,7 @@ import contextlib
 import io
 import json
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -222,7 +223,7 @@ def files() -> Iterator[tuple[Path, list[str]]]:
         text = path.read_text(encoding="utf-8")
         if "expected-error" in text and "REQUIRES:" not in text:
             for found in _RUN.finditer(text):
-                yield path, found.group(1).split()
+                yield path, shlex.split(found.group(1))
 
 
 def run_corpus(note: Callable[[str, str, str], None]) -> list[str]:

@@ -24,7 +24,7 @@ CORE_LOWERING = {
 }  # fmt: skip
 NOT_NEEDED = (
     "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",
-    "cute_dialect.kernels", "cute_dialect.arch", "cute_dialect.nvgpu_mma_types", "cute_dialect.nvgpu_copy_types",
+    "cute_dialect.kernels", "cute_dialect.arch.table", "cute_dialect.nvgpu_mma_types", "cute_dialect.nvgpu_copy_types",
     "cute_dialect.nvgpu_tma_types", "xdsl.dialects.llvm", "xdsl.dialects.gpu", "xdsl.dialects.memref",
     "xdsl.dialects.vector", "xdsl.dialects.linalg", "mlir.dialects.gpu", "mlir.dialects.llvm",
 )  # fmt: skip

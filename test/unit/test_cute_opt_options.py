@@ -166,11 +166,11 @@ def test_dump_pass_pipeline(opt: Tool):
 
 def test_what_it_dumps_it_runs(opt: Tool):
     pytest.importorskip("mlir.ir")
-    words = ["--attach-nvvm-target=chip=sm_90 features=+ptx83,+real", "--inline=inlining-threshold=3", "--cse"]
+    words = ["--attach-nvvm-target=chip=sm_90 features=+ptx83,+ptx86", "--inline=inlining-threshold=3", "--cse"]
     assert opt("in.mlir", *words, "--dump-pass-pipeline") == 0
     out, text = opt.out, opt.err.splitlines()[1]
     assert text == (
-        'builtin.module(attach-nvvm-target{chip=sm_90 features="+ptx83,+real"},inline{inlining-threshold=3},cse)'
+        'builtin.module(attach-nvvm-target{chip=sm_90 features="+ptx83,+ptx86"},inline{inlining-threshold=3},cse)'
     )
     assert opt("in.mlir", f"--pass-pipeline={text}", "--dump-pass-pipeline") == 0
     assert opt.out == out and opt.err.splitlines()[1] == text

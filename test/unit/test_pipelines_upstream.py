@@ -143,7 +143,8 @@ def test_pass_errors() -> None:
     for name, options, said in (
         ("no-such-pass", {}, "unknown pass 'no-such-pass'"),
         ("base-prepare", {"level": "2"}, "base-prepare has no option 'level' \\(its options: none\\)"),
-        ("attach-nvvm-target", {"chip": "sm90"}, "chip expected sm_<number>, e.g. sm_90a, got 'sm90'"),
+        ("attach-nvvm-target", {"chip": "sm90"}, "chip: expected one of sm_50, .*, sm_121f, got 'sm90'"),
+        ("attach-nvvm-target", {"features": "+foo"}, "features: expected one of .ptx40, .*, .ptx90, got '.foo'"),
         ("attach-nvvm-target", {"opt-level": "4"}, "opt-level expected 0, 1, 2 or 3, got '4'"),
         ("attach-nvvm-target", {"features": "+ptx83}, evil{"}, "character that is not allowed"),
         ("emit-gpu-binary", {"compilation-target": "exe"}, "expected isa, bin, fatbin or llvm, got 'exe'"),

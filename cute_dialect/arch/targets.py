@@ -1,0 +1,203 @@
+"""GPUs and versions of PTX: which there are, and which instruction needs which.
+
+A *target* is a chip and a version of PTX.  A chip ``sm_90`` has what chips of smaller numbers have; ``sm_90a`` has,
+besides, what no other chip has (PTX ISA, ".target": architecture-specific features), and ``sm_100f`` what its family
+has.  An instruction that the chip lacks makes LLVM abort, so ``cute-check-target`` asks these tables before.
+
+>>> target = find_target("sm_75", "+ptx83")
+>>> lacking(target, "cp.async", Needs("sm_80", "7.0"))
+'sm_75 has no cp.async, which needs sm_80'
+>>> lacking(target, "ldmatrix", Needs("sm_75", "6.5")) is None
+True
+
+Source: PTX ISA 9.0, the sections "Target ISA Notes" and "PTX ISA Notes" of each instruction; LLVM 22, NVPTX.td.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cute_dialect.arch.errors import ArchError
+
+CHIPS: Mapping[str, int] = {
+    "sm_50": 40, "sm_52": 41, "sm_53": 42, "sm_60": 50, "sm_61": 50, "sm_62": 50, "sm_70": 60, "sm_72": 61,
+    "sm_75": 63, "sm_80": 70, "sm_86": 71, "sm_87": 74, "sm_88": 90, "sm_89": 78, "sm_90": 78, "sm_90a": 80,
+    "sm_100": 86, "sm_100a": 86, "sm_100f": 88, "sm_101": 86, "sm_101a": 86, "sm_101f": 88,
+    "sm_103": 88, "sm_103a": 88, "sm_103f": 88, "sm_110": 90, "sm_110a": 90, "sm_110f": 90,
+    "sm_120": 87, "sm_120a": 87, "sm_120f": 88, "sm_121": 88, "sm_121a": 88, "sm_121f": 88,
+}  # fmt: skip
+"""Chip -> the first version of PTX that knows it, times ten."""
+
+PTX_VERSIONS = (
+    40, 41, 42, 43, 50, 60, 61, 62, 63, 65, 70, 71, 72, 73, 74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90,
+)  # fmt: skip
+"""The versions of PTX that LLVM 22 writes, times ten."""
+
+DEFAULT_PTX = 83
+"""The version of PTX that kernels are written in where the chip needs none that is newer."""
+
+
+class Target(NamedTuple):
+    """A chip and a version of PTX, times ten."""
+
+    chip: str
+    ptx: int
+
+    @property
+    def number(self) -> int:
+        """The number of the chip: 90 of ``sm_90a``."""
+        return _number(self.chip)
+
+
+class Needs(NamedTuple):
+    """The first chip that has an instruction (``sm_90a``: that one only) and the first version of PTX, as ``8.0``."""
+
+    arch: str
+    ptx: str
+
+
+def _number(chip: str) -> int:
+    return int(re.sub(r"\D", "", chip))
+
+
+def default_features(chip: str) -> str:
+    """The features that go with a chip where none are given: ``+ptx83``, or the first version that knows it.
+
+    >>> default_features("sm_90a"), default_features("sm_120")
+    ('+ptx83', '+ptx87')
+    """
+    return f"+ptx{max(DEFAULT_PTX, CHIPS.get(chip, 0))}"
+
+
+def find_target(chip: str, features: str = "") -> Target:
+    """The target of that name; ``features``: ``+ptx83`` (of several the last version counts), or nothing, which is the
+    chip's first version.
+
+    Raises ArchError for what there is not, with the list, and for a version that does not know the chip.
+    """
+    if chip not in CHIPS:
+        raise ArchError(f"expected one of {', '.join(CHIPS)}, got {chip!r}", "chip")
+    if not features:
+        return Target(chip, CHIPS[chip])
+    version = 0
+    for feature in features.split(","):
+        found = re.fullmatch(r"\+ptx(\d{2})", feature)
+        if found is None or int(found[1]) not in PTX_VERSIONS:
+            known = ", ".join(f"+ptx{known}" for known in PTX_VERSIONS)
+            raise ArchError(f"expected one of {known}, got {feature!r}", "features")
+        version = max(version, int(found[1]))
+    if version < CHIPS[chip]:
+        raise ArchError(f"expected +ptx{CHIPS[chip]} or later, which knows {chip}, got {features!r}", "features")
+    return Target(chip, version)
+
+
+def lacking(target: Target, what: str, needs: Needs) -> str | None:
+    """Why a target does not have an instruction; None if it does.
+
+    >>> lacking(find_target("sm_100"), "wgmma", Needs("sm_90a", "8.0"))
+    'sm_100 has no wgmma, which needs sm_90a'
+    >>> lacking(find_target("sm_90", "+ptx78"), "elect.sync", Needs("sm_90", "8.0"))
+    'PTX 7.8 has no elect.sync, which needs 8.0: features=+ptx80 or later'
+    """
+    if target.chip != needs.arch and (needs.arch[-1] in "af" or target.number < _number(needs.arch)):
+        return f"{target.chip} has no {what}, which needs {needs.arch}"
+    version = int(needs.ptx.replace(".", ""))
+    if target.ptx < version:
+        return (
+            f"PTX {target.ptx // 10}.{target.ptx % 10} has no {what}, which needs {needs.ptx}: "
+            f"features=+ptx{version} or later"
+        )
+    return None
+
+
+INSTRUCTIONS: Mapping[str, Needs] = {
+    "barrier.cluster": Needs("sm_90", "7.8"),
+    "bulk": Needs("sm_90", "8.0"),
+    "cluster": Needs("sm_90", "7.8"),
+    "clusterlaunchcontrol": Needs("sm_100", "8.6"),
+    "cp.async": Needs("sm_80", "7.0"),
+    "cp.async.bulk": Needs("sm_90", "8.0"),
+    "cp.reduce.async.bulk": Needs("sm_90", "8.0"),
+    "createpolicy": Needs("sm_80", "7.4"),
+    "dot.accumulate": Needs("sm_61", "5.0"),
+    "dp2a": Needs("sm_61", "5.0"),
+    "dp4a": Needs("sm_61", "5.0"),
+    "elect": Needs("sm_90", "8.0"),
+    "fence.mbarrier": Needs("sm_90", "8.0"),
+    "fence.proxy.async": Needs("sm_90", "8.0"),
+    "griddepcontrol": Needs("sm_90", "7.8"),
+    "ldmatrix": Needs("sm_75", "6.5"),
+    "map.cluster": Needs("sm_90", "7.8"),
+    "mapa": Needs("sm_90", "7.8"),
+    "mbarrier": Needs("sm_80", "7.0"),
+    "mbarrier.arrive.cluster": Needs("sm_90", "8.0"),
+    "mbarrier.arrive.expect": Needs("sm_90", "8.0"),
+    "mbarrier.arrive.shared::cluster": Needs("sm_90", "8.0"),
+    "mbarrier.expect": Needs("sm_90", "8.0"),
+    "mbarrier.try.wait": Needs("sm_90", "7.8"),
+    "mbarrier.wait": Needs("sm_90", "7.8"),
+    "mma": Needs("sm_70", "6.4"),
+    "mma.sp": Needs("sm_80", "7.1"),
+    "movmatrix": Needs("sm_75", "7.8"),
+    "multimem": Needs("sm_90", "8.1"),
+    "prefetch.tensormap": Needs("sm_90", "8.0"),
+    "read.ptx.sreg.cluster": Needs("sm_90", "7.8"),
+    "redux.sync": Needs("sm_80", "7.0"),
+    "setmaxnreg": Needs("sm_90a", "8.0"),
+    "setmaxregister": Needs("sm_90a", "8.0"),
+    "st.async": Needs("sm_90", "8.1"),
+    "stmatrix": Needs("sm_90", "7.8"),
+    "store.async": Needs("sm_90", "8.1"),
+    "tanh.approx": Needs("sm_75", "7.0"),
+    "tcgen05": Needs("sm_100a", "8.6"),
+    "tma": Needs("sm_90", "8.0"),
+    "wgmma": Needs("sm_90a", "8.0"),
+}
+"""Instructions by how their names begin in PTX, in the nvvm dialect and in ``cute_nvgpu.arch`` (``_`` is ``.`` here);
+the longest beginning counts.
+"""
+
+_LONGEST = max(name.count(".") for name in INSTRUCTIONS) + 1
+
+
+def instruction_needs(name: str) -> Needs | None:
+    """What an instruction or an op needs, its name without dialect; None for what every chip has.
+
+    >>> instruction_needs("mbarrier.try_wait.parity"), instruction_needs("bar.sync")
+    (Needs(arch='sm_90', ptx='7.8'), None)
+    """
+    words = name.replace("_", ".").split(".")
+    for n in range(min(_LONGEST, len(words)), 0, -1):
+        found = INSTRUCTIONS.get(".".join(words[:n]))
+        if found is not None:
+            return found
+    return None
+
+
+_MNEMONIC = re.compile(r"(?:^|[;{\n])\s*(?:@!?[%$\w]+\s+)?([a-z][\w.:]*)")
+
+
+def mnemonics(ptx: str) -> list[str]:
+    """The instructions of a piece of PTX.
+
+    >>> mnemonics("{ .reg .pred p; @p mbarrier.try_wait.b64 p, [$0]; }")
+    ['mbarrier.try_wait.b64']
+    """
+    return _MNEMONIC.findall(ptx)
+
+
+__all__ = [
+    "CHIPS",
+    "DEFAULT_PTX",
+    "INSTRUCTIONS",
+    "PTX_VERSIONS",
+    "Needs",
+    "Target",
+    "default_features",
+    "find_target",
+    "instruction_needs",
+    "lacking",
+    "mnemonics",
+]

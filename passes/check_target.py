@@ -1,0 +1,95 @@
+"""``cute-check-target``: what the chip or its version of PTX lacks is an error at the op, before LLVM is asked.
+
+LLVM's back end aborts on an instruction that it cannot select, and cannot say where it comes from.  After
+``convert-cute-algo-to-arch`` each instruction is an op: an atom knows the first chip and version that have it, other
+ops of ``cute_nvgpu.arch``, ops of nvvm, intrinsics and inline PTX are looked up in :mod:`cute_dialect.arch.targets`.
+Only ``gpu.module`` is looked at, and nothing is changed.
+
+    cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : …
+    // with chip=sm_75: sm_75 has no mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32, which needs sm_80
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Operation
+
+from cute_dialect.arch.errors import ArchError
+from cute_dialect.arch.targets import Needs, Target, find_target, instruction_needs, lacking, mnemonics
+from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
+
+if TYPE_CHECKING:
+    from cute_dialect.arch.atom import CopyAtom, MmaAtom
+
+_ARCH = "cute_nvgpu.arch."
+_TEXTS = {"nvvm.inline_ptx": "ptxCode", "llvm.inline_asm": "asm_string"}
+"""Op -> the attribute that holds its PTX."""
+
+
+class CheckTargetPass(Pass):
+    """Refuse instructions that the chip or its version of PTX does not have."""
+
+    name = "cute-check-target"
+    summary = "refuse what the chip or its version of PTX does not have"
+    description = __doc__ or ""
+    anchor = ("gpu.module",)
+
+    @dataclass(frozen=True)
+    class Options(PassOptions):
+        chip: str = "sm_90a"
+        features: str = ""
+
+    def run(self, op: Operation, ctx: PassContext) -> None:
+        options = self.options_as(self.Options)
+        try:
+            target = find_target(options.chip, options.features)
+        except ArchError as e:
+            raise PassError(str(e)) from e
+        said: set[str] = set()
+        known: dict[tuple[str, Attribute | None], str | None] = {}
+        for inner in op.walk():
+            if not inner.name.startswith((_ARCH, "nvvm.", "llvm.inline_asm", "llvm.call_intrinsic")):
+                continue
+            key = (inner.name, _deciding(inner))
+            if key not in known:
+                known[key] = _wrong(target, *key, inner)
+            message = known[key]
+            if message is not None and message not in said:
+                said.add(message)
+                ctx.error(message, inner)
+
+
+def _deciding(op: Operation) -> Attribute | None:
+    """The attribute or type that says, beside the name, which instructions an op is."""
+    if op.name.startswith(_ARCH):
+        return op.properties.get("atom") or next((t for t in op.operand_types if hasattr(t, "row")), None)
+    return op.properties.get("intrin" if op.name == "llvm.call_intrinsic" else _TEXTS.get(op.name, ""))
+
+
+def _wrong(target: Target, name: str, deciding: Attribute | None, op: Operation) -> str | None:
+    for what, needs in _needs(name, deciding, op):
+        message = lacking(target, what, needs)
+        if message is not None:
+            return message
+    return None
+
+
+def _needs(name: str, deciding: Attribute | None, op: Operation) -> list[tuple[str, Needs]]:
+    """The instructions of an op and what each needs."""
+    if name in _TEXTS or name == "llvm.call_intrinsic":
+        text = deciding.data if isinstance(deciding, StringAttr) else ""
+        names = [text.removeprefix("llvm.nvvm.")] if name == "llvm.call_intrinsic" else mnemonics(text)
+        return [(what, needs) for what in names if (needs := instruction_needs(what)) is not None]
+    found: list[tuple[str, Needs]] = []
+    row = getattr(deciding, "row", None)
+    if row is not None:
+        atom = cast("CopyAtom | MmaAtom", row() if callable(row) else row)
+        found.append((atom.emit.mnemonic or name, Needs(atom.arch, atom.ptx_version)))
+    sync = getattr(op, "ROW", None)
+    if sync is not None:
+        found.append((name, Needs(f"sm_{sync.sm}", "0")))
+    needs = instruction_needs(name.removeprefix(_ARCH).removeprefix("nvvm."))
+    return [*found, (name, needs)] if needs is not None else found

@@ -1,0 +1,40 @@
+// cute-check-target: what the chip or its version of PTX does not have.
+// RUN: cute-opt %s --convert-cute-algo-to-arch --cute-check-target="chip=sm_90 features=+ptx78" --split-input-file --verify-diagnostics
+
+gpu.module @m {
+  gpu.func @k(%d: !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, %a: !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, %b: !cute.memref<f16, rmem, align<8>, "(2,2):(1,2)">) kernel {
+    // The first chip that has it is older.
+    cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<8>, "(2,2):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">) -> ()
+    cute_nvgpu.arch.cluster_wait() : () -> ()
+    // expected-error @below {{sm_90 has no cute_nvgpu.arch.setmaxnreg, which needs sm_90a}}
+    cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
+//  ^
+    // The same once more: said once.
+    cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
+    // expected-error @below {{PTX 7.8 has no cute_nvgpu.arch.elect_one, which needs 8.0: features=+ptx80 or later}}
+    %0 = cute_nvgpu.arch.elect_one() : () -> i1
+//       ^
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @k(%x: i32) kernel {
+    // expected-error @below {{sm_90 has no nvvm.wgmma.fence.aligned, which needs sm_90a}}
+    nvvm.wgmma.fence.aligned
+//  ^
+    // expected-error @below {{sm_90 has no setmaxnreg.dec.sync.aligned.u32, which needs sm_90a}}
+    nvvm.inline_ptx "setmaxnreg.dec.sync.aligned.u32 40;"
+//  ^
+    // expected-error @below {{sm_90 has no wgmma.commit_group.sync.aligned, which needs sm_90a}}
+    llvm.inline_asm has_side_effects "{ .reg .pred p; @p wgmma.commit_group.sync.aligned; }", "" : () -> ()
+//  ^
+    // expected-error @below {{sm_90 has no tcgen05.wait.ld, which needs sm_100a}}
+    llvm.call_intrinsic "llvm.nvvm.tcgen05.wait.ld"() : () -> ()
+//  ^
+    llvm.inline_asm has_side_effects "bar.sync 0;", "" : () -> ()
+    gpu.return
+  }
+}
