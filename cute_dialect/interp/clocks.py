@@ -107,7 +107,7 @@ class WarpClocks:
         self.table = cluster.table()
         self.extras: dict[int, Array] = {}
         self.inits: list[tuple[int, MBarrier]] = []
-        self.fenced: dict[int, Snapshot] = {}  # a lane's last fence
+        self.fenced: dict[int, list[Snapshot]] = {}  # a lane's last fence of each scope, but for narrower ones before
         self.pending: dict[int, list[tuple[Known, int]]] = {}  # what a lane has observed and not yet acquired
         self.observed: dict[tuple[int, int], int] = {}  # version of each flag that a lane has seen last
 

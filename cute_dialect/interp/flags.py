@@ -122,7 +122,8 @@ class Flags:
         snapshot = Snapshot(clocks, scope)
         clocks.clock += 1
         for lane in lanes:
-            clocks.fenced[lane] = snapshot
+            wider = [s for s in clocks.fenced.get(lane, ()) if s.scope > scope]
+            clocks.fenced[lane] = [*wider, snapshot]
 
     def fence_proxy(self, g: Group, lanes: Sequence[int]) -> None:
         """`fence.proxy.async` of global memory: what these lanes know of other clusters is visible to the asynchronous
@@ -154,8 +155,8 @@ class Flags:
                 self._read(g, lane, at, flag, site)
             if not site.store:
                 continue
-            passed = self._passed_on(g, clocks, lane, site)
-            if passed is None and flag is None:
+            passed = self._passed_on(clocks, lane, site)
+            if not passed and flag is None:
                 continue
             if known is None:
                 known = self._flags[id(buf)] = {}
@@ -166,19 +167,19 @@ class Flags:
                 flag.messages = {k: m for k, m in flag.messages.items() if self._reaches(g, lane, k, site.scope)}
             else:
                 flag.messages = {}
-            if passed is not None:
-                scope, message = passed
+            for scope, message in passed:
                 key = (scope, g.block_of(lane), clocks.cluster.number)
                 old = flag.messages.get(key)
                 flag.messages[key] = message if old is None else join([old, message])
 
-    def _passed_on(self, g: Group, clocks: WarpClocks, lane: int, site: Site) -> tuple[int, Known] | None:
+    @staticmethod
+    def _passed_on(clocks: WarpClocks, lane: int, site: Site) -> list[tuple[int, Known]]:
+        """What a strong write passes on, by scope: with a release what is known now, and what was at fences before."""
+        out = [(min(s.scope, site.scope), s.message(clocks, lane)) for s in clocks.fenced.get(lane, ())]
         if site.order in RELEASES:
-            now = Snapshot(clocks, site.scope)
+            out.append((site.scope, Snapshot(clocks, site.scope).message(clocks, lane)))
             clocks.clock += 1
-            return site.scope, now.message(clocks, lane)
-        snapshot = clocks.fenced.get(lane)
-        return None if snapshot is None else (min(snapshot.scope, site.scope), snapshot.message(clocks, lane))
+        return out
 
     def _read(self, g: Group, lane: int, at: int, flag: _Flag, site: Site) -> None:
         clocks = g.clocks

@@ -300,7 +300,11 @@ class Monitor(Accesses):
         if s.more[idx].any():
             self._check_past(g, s, at, lanes, store, reduces=reduces, copies=True)
         if s.has_strong[idx].any():
-            self._check_strong(g, s, at, lanes, store)
+            own = None if block is None else _of_block(g, block)
+            self._check_strong(
+                g, s, at, lanes, store,
+                proxy=lambda actor: PROXY_GLOBAL if own is None else PROXY if own[actor] else PROXY_CLUSTER,
+            )  # fmt: skip
         if store:
             self._check_reads(g, s, at, lanes)
             self._check_constant(g, s, at, lanes)
@@ -332,14 +336,8 @@ class Monitor(Accesses):
             self._report(g, s, idx[None, :], ordered[None, :], lanes, word, s.w_actor, s.w_clock, s.w_site)
         if not fenced.all():
             first = int(np.flatnonzero(~fenced)[0])
-            where = int(cluster[first]) if foreign[first] else -1
-            raise Fault(
-                "race",
-                f"{'overwrites' if store else 'reads'} through the asynchronous proxy what was written through the "
-                f"generic proxy without a fence.proxy.async between: {s.buf.place(int(idx[first]) << s.shift)}",
-                lane,
-                notes=(self._note(g, int(actor[first]), int(s.w_site[idx[first]]), where),),
-            )
+            at = int(idx[first])
+            self._unfenced(g, s, at, lane, store, int(actor[first]), int(s.w_site[at]), int(cluster[first]))
 
     def _bulk(self, g: Group, lane: int, kind: str) -> int:
         x, y, z = g.thread_coord(lane)

@@ -26,6 +26,8 @@ from cute_dialect.interp.strong import By, Sort, Strong
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from cute_dialect.interp.group import Group
     from cute_dialect.interp.memory import Buffer, Part, Site
     from cute_dialect.interp.state import Launch
@@ -138,8 +140,9 @@ class Accesses(Reporter):
         when = np.broadcast_to(clock[:, None], actors.shape)
         own = (clocks.first + lanes)[:, None]
         near = when <= clocks.known(row, actors, lanes)
-        near |= actors == own
-        near |= (actors == own + mine.threads) & (when <= mine.copied[own])
+        if row == MEMORY:
+            near |= actors == own
+            near |= (actors == own + mine.threads) & (when <= mine.copied[own])
         foreign = cluster != mine.number
         if foreign.any():
             others = np.broadcast_to(cluster[:, None], actors.shape)
@@ -231,9 +234,17 @@ class Accesses(Reporter):
         return [[Sort(store, site.scope, at, size) for at in row] for row in start.tolist()]
 
     def _check_strong(
-        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, sorts: list[list[Sort]] | None = None
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        lanes: Array,
+        store: bool,
+        sorts: list[list[Sort]] | None = None,
+        proxy: Callable[[int], int] | None = None,
     ) -> None:
-        """Strong accesses that may not meet those of lanes are ordered before."""
+        """Strong accesses that may not meet those of lanes are ordered before. `proxy`: of an access by the
+        asynchronous proxy, the row that tells which writes of an actor it sees."""
         cluster = g.clocks.cluster.number
         for i, j in np.argwhere(s.has_strong[idx]).tolist():
             at, lane = int(idx[i, j]), int(lanes[i])
@@ -245,12 +256,36 @@ class Accesses(Reporter):
                     g, np.full(n, lane), every[:, 0], every[:, 2], np.ones(n, np.uint32), every[:, 3]
                 ).all(axis=1)
                 if known.all():
+                    if proxy is not None and other.store:
+                        self._check_seen(g, s, at, lane, store, by, proxy)
                     continue
                 one = by[int(np.flatnonzero(~known)[0])]
                 word = "overwrite" if not other.store else "write" if store else "read"
                 where = -1 if s.w_cluster is None else one.cluster
                 why = _apart(sort, other) if sort is not None else ""
                 self._raise(g, s, at, lane, word, where, one.actor, one.time, one.site, why)
+
+    def _check_seen(
+        self, g: Group, s: Shadow, at: int, lane: int, store: bool, by: Iterable[By], proxy: Callable[[int], int]
+    ) -> None:
+        """Strong writes are visible to an access by the asynchronous proxy."""
+        for one in by:
+            entry = (np.array([x]) for x in (lane, one.cluster, one.actor, 1, one.time))
+            if not self._known(g, *entry, row=proxy(one.actor)).all():
+                self._unfenced(g, s, at, lane, store, one.actor, one.site, one.cluster)
+
+    def _unfenced(
+        self, g: Group, s: Shadow, at: int, lane: int, store: bool, actor: int, site: int, cluster: int
+    ) -> None:
+        """Raise the error for a copy that may not see what was written before it."""
+        other = -1 if s.w_cluster is None or cluster == g.clocks.cluster.number else cluster
+        raise Fault(
+            "race",
+            f"{'overwrites' if store else 'reads'} through the asynchronous proxy what was written through the "
+            f"generic proxy without a fence.proxy.async between: {s.buf.place(at << s.shift)}",
+            lane,
+            notes=(self._note(g, actor, site, other),),
+        )
 
     def _remember_strong(
         self, g: Group, s: Shadow, idx: Array, lanes: Array, sorts: list[list[Sort]], number: int

@@ -1,0 +1,168 @@
+"""What the race detectors hold of the PTX memory model: scopes, widths, all readers, invariant loads; warp and wide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interp_support import DSMEM, kernel
+
+from cute_dialect.interp import InterpError, Pointer, run_kernel
+
+P = "!llvm.ptr<1>"
+HEAD = """
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %w1 = arith.constant 1 : i64
+    %lead = arith.cmpi eq, %tid, %c0 : i32
+    %first = arith.cmpi eq, %cta, %c0 : i32
+    %mine = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+"""
+
+
+def run(body: str, blocks: int = 2, width: str = "auto", threads: int = 32) -> str:
+    """Run a kernel; the first line of what was reported, empty if nothing was."""
+    module = kernel(f"{HEAD}{body}\nllvm.return", f"%a: {P}, %b: {P}", DSMEM)
+    arrays = [Pointer(np.zeros(64, np.int64)) for _ in range(2)]
+    try:
+        run_kernel(module, "k", arrays, blocks, threads, dynamic_smem=64, checks=["race"], width=width)
+    except InterpError as e:
+        assert e.kind == "race", e
+        return e.message
+    return ""
+
+
+def red(scope: str, kind: str = "i32") -> str:
+    value = "%c1" if kind == "i32" else "%w1"
+    return f'%r = llvm.atomicrmw add %a, {value} syncscope("{scope}") monotonic : {P}, {kind}'
+
+
+BOTH = pytest.mark.parametrize("width", ["auto", "warp"])
+
+
+@BOTH
+def test_atomics_of_two_blocks_need_a_scope_that_holds_both(width: str) -> None:
+    assert run(red("device"), width=width) == ""
+    assert run(red("block"), blocks=1, width=width, threads=64) == ""
+    assert run(red("block"), width=width) == (
+        "write-after-write race on argument 0 at byte offset 0, element (0): both are strong, but their scopes are "
+        ".cta and .cta: expected scopes that hold both threads, or order between them"
+    )
+
+
+@BOTH
+def test_atomics_of_two_widths(width: str) -> None:
+    mixed = f"scf.if %first {{ {red('device')} }} else {{ {red('device', 'i64').replace('%r', '%s')} }}"
+    assert ("expected the same bytes, or order between them") in run(mixed, width=width)
+    apart = "%h = llvm.getelementptr %a[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32\n" + mixed.replace(
+        "add %a, %w1", "add %h, %w1"
+    )
+    assert run(apart, width=width) == ""
+
+
+@BOTH
+def test_what_several_blocks_have_added_is_read_after_all_of_them(width: str) -> None:
+    """The last to add is of the reader's own block and ordered before it; another block's is not."""
+    read = f"{red('device')}\nnvvm.barrier0\n%other = arith.cmpi ne, %cta, %c0 : i32\nscf.if %other {{ READ }}"
+    assert "nothing orders this access after that of another block" in run(
+        read.replace("READ", f"%v = llvm.load %a : {P} -> i32"), width=width
+    )
+    assert run(read.replace("READ", f"%v = llvm.load %b : {P} -> i32"), width=width) == ""
+
+
+READERS = """
+    %v = llvm.load %a : !llvm.ptr<1> -> i32
+    BARRIER
+    %second = arith.cmpi eq, %tid, %c1 : i32
+    scf.if %second {
+      llvm.store %c1, %a : i32, !llvm.ptr<1>
+    }
+"""
+
+
+@BOTH
+def test_a_write_is_ordered_after_every_reader(width: str) -> None:
+    assert "write-after-read" in run(READERS.replace("BARRIER", ""), 1, width)
+    assert "write-after-read" in run(READERS.replace("BARRIER", ""), 1, width, 64)
+    assert run(READERS.replace("BARRIER", "nvvm.barrier0"), 1, width, 64) == ""
+
+
+def test_readers_of_which_one_does_not_meet_the_writer() -> None:
+    """Two warps read; the writer waits at a barrier with one of them only."""
+    body = """
+        %v = llvm.load %a : !llvm.ptr<1> -> i32
+        %n64 = arith.constant 64 : i32
+        %few = arith.cmpi ult, %tid, %n64 : i32
+        scf.if %few {
+          "nvvm.barrier"(%c1, %n64) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> ()
+          scf.if %lead {
+            llvm.store %c1, %a : i32, !llvm.ptr<1>
+          }
+        }
+    """
+    assert "write-after-read" in run(body, 1, threads=96)
+    assert run(body, 1, threads=64) == ""
+
+
+@pytest.mark.parametrize("read", ["llvm.load volatile %a", "strong"])
+def test_a_weak_write_after_a_strong_read(read: str) -> None:
+    load = f"%v = {read} : {P} -> i32"
+    if read == "strong":
+        load = f'%v = nvvm.inline_ptx "ld.relaxed.gpu.global.b32 $0, [$1];" ro(%a : {P}) -> i32'
+    body = f"scf.if %first {{ {load} }} else {{ scf.if %lead {{ llvm.store %c1, %a : i32, {P} }} }}"
+    assert run(body, threads=1) != ""
+    assert run(body.replace("llvm.store %c1", "llvm.store volatile %c1"), threads=1) == ""
+
+
+def test_lanes_that_do_not_share_what_one_has_acquired() -> None:
+    """Lane 0 takes the flag; all lanes read one word of what it stands for."""
+    body = f"""
+        %flag = llvm.getelementptr %b[8] : ({P}) -> {P}, i32
+        scf.if %first {{
+          scf.if %lead {{
+            llvm.store %c1, %a : i32, {P}
+            nvvm.inline_ptx "st.release.gpu.global.b32 [$0], $1;" ro(%flag, %c1 : {P}, i32)
+          }}
+        }} else {{
+          scf.if %lead {{
+            scf.while : () -> () {{
+              %f = nvvm.inline_ptx "ld.acquire.gpu.global.b32 $0, [$1];" ro(%flag : {P}) -> i32
+              %wait = arith.cmpi eq, %f, %c0 : i32
+              scf.condition(%wait)
+            }} do {{ scf.yield }}
+          }}
+          SYNC
+          %v = llvm.load %a : {P} -> i32
+        }}
+    """
+    assert "read-after-write" in run(body.replace("SYNC", ""))
+    full = "%full = arith.constant -1 : i32\nnvvm.bar.warp.sync %full : i32"
+    assert run(body.replace("SYNC", full)) == ""
+
+
+NC = {
+    "ld.global.nc": f'%v = nvvm.inline_ptx "ld.global.nc.b32 $0, [$1];" ro(%mine : {P}) -> i32',
+    "ld.global.nc with hints": f'%v = nvvm.inline_ptx "ld.global.nc.L1::no_allocate.b32 $0, [$1];" ro(%mine : {P})'
+    " -> i32",
+    "llvm.load invariant": f"%v = llvm.load %mine invariant : {P} -> i32",
+}
+STORE = f"llvm.store %tid, %mine : i32, {P}"
+
+
+@BOTH
+@pytest.mark.parametrize("name", NC)
+def test_invariant_loads_of_what_the_kernel_writes(name: str, width: str) -> None:
+    load = NC[name]
+    assert run(load, 1, width) == ""
+    assert run(f"{load}\nllvm.store %v, %b : i32, {P}".replace("%v, %b", "%c0, %b"), 1, width) == ""
+    after = run(f"{STORE}\nnvvm.barrier0\n{load}", 1, width)
+    assert after == (
+        "invariant load of argument 0 at byte offset 0, which the kernel writes: expected memory that nothing writes "
+        "while the kernel runs (ld.global.nc, llvm.load invariant)"
+    ).replace("offset 0,", "offset 0, element (0),")
+    before = run(f"{load}\nnvvm.barrier0\n{STORE}", 1, width)
+    assert before == (
+        "write to argument 0 at byte offset 0, element (0), which an invariant load has read: expected memory that "
+        "nothing writes while the kernel runs (ld.global.nc, llvm.load invariant)"
+    )
+    added = run(f"{load}\n{red('device')}", 1, width)
+    assert added.startswith("write to argument 0 at byte offset 0, element (0), which an invariant load has read")
