@@ -31,8 +31,9 @@ if TYPE_CHECKING:  # pragma: no cover
 
 from cute_dialect.diagnostics import limit_message
 from cute_dialect.tools.quick_start import leave
-from cute_dialect.tools.run_call import Call, Wanted, make_call, read_wanted, values_of
+from cute_dialect.tools.run_call import SANITIZERS, Call, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_errors import RunError
+from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
 from cute_dialect.tools.run_start import Start
 
 __all__ = ["main"]
@@ -46,7 +47,31 @@ argument texts (--in, in the order of the parameters or as NAME=TEXT):
   data.npy         a file          42 or (3,4)    for a parameter that is no tensor
 The letters a, b, c … stand for the parameters in order, in --in, --out and --check, beside their own names.
 Arrays that are not given take the shape of the last one and hold poison (NaN).
+
+checks (--check EXPR, may be repeated; wrong ones are found before anything runs):
+  'c == a + b'                          every element, bit by bit (NaN equals NaN)
+  'allclose(c, a @ b.T, rtol=1e-3)'     floats that were rounded in another order
+  names      the parameters, their letters, and in_NAME: what an array held before the run
+  operators  + - * / // % @ & | ^ == != < <= > >= and not, .T, [slices]
+  functions  {functions}
+  keywords   {keywords}
+  instead of an expression, over the arrays in order: {references}
+  on the CPU, what the interpreter looks for: {sanitizers}
 """
+
+
+def _epilog() -> str:
+    functions = ", ".join(FUNCTIONS)
+    at = functions.index(" ", 66)
+    return _EPILOG.format(
+        functions=f"{functions[:at]}\n             {functions[at + 1 :]}",
+        keywords=", ".join(KEYWORDS),
+        references=", ".join(
+            f"{name} ({text.format(*'abc')})" for name, (_, text) in REFERENCES.items() if name != "gemm"
+        )
+        + ", gemm",
+        sanitizers=",".join(SANITIZERS),
+    )
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -54,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="cute-run",
         description="Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
-        epilog=_EPILOG,
+        epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("file", nargs="?", help="a .mlir file, or a folder that was compiled before")

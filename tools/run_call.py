@@ -19,6 +19,10 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Call", "Wanted", "make_call", "read_wanted", "values_of"]
 
 
+SANITIZERS = ("race", "oob", "uninit", "sync")
+"""What the interpreter can look for."""
+
+
 class Wanted(NamedTuple):
     """What the command line says of the launch: its form, and what is to be told of it."""
 
@@ -46,7 +50,10 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
         raise RunError(f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}")
     shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
     reports = [n for text in options.report for n in text.split(",") if n]
-    return Wanted(*shape, *_split_checks(options.check), reports)
+    sanitizers, expressions = _split_checks(options.check)
+    for expression in expressions:
+        _read(expression)
+    return Wanted(*shape, sanitizers, expressions, reports)
 
 
 def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace, start: Start) -> Call:
@@ -56,9 +63,23 @@ def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespac
     began = time.perf_counter()
     kernel = module.kernel(options.kernel or _only_kernel(module))
     arguments = _arguments(kernel, options, start)
-    outs = _outs(options.out, kernel.target.names, [a.name for a in arguments if isinstance(a, Tensor)])
+    tensors = [a.name for a in arguments if isinstance(a, Tensor)]
+    for expression in wanted.expressions:
+        _read(expression, kernel.target.names, tensors)
+    outs = _outs(options.out, kernel.target.names, tensors)
     plan = kernel.plan(*values_of(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
     return Call(kernel, arguments, outs, plan, time.perf_counter() - began)
+
+
+def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence[str] = ()) -> None:
+    """Raise :class:`RunError` for a check that cannot be read."""
+    from cute_dialect.tools.run_expression import CheckError, read_expression
+    from cute_dialect.tools.run_inputs import letters
+
+    try:
+        read_expression(expression, names, tensors, letters(names) if names is not None else ())
+    except CheckError as e:
+        raise RunError(f"--check: {e}") from e
 
 
 def values_of(arguments: Sequence[Argument]) -> list[object]:
@@ -112,12 +133,11 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
 
 def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """The checks of the interpreter, and the expressions."""
-    known = ("race", "oob", "uninit", "sync")
     names: list[str] = []
     expressions: list[str] = []
     for text in texts:
         parts = [p.strip() for p in text.split(",")]
-        if all(p in known for p in parts):
+        if all(p in SANITIZERS for p in parts):
             names += parts
         else:
             expressions.append(text)

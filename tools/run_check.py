@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from cute_dialect.tools.run_expression import ELEMENTWISE, KEYWORDS, CheckError, read_expression, spelled
+
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
-__all__ = ["CheckError", "CheckResult", "check", "references"]
+__all__ = ["CheckError", "CheckResult", "check"]
 
 Number: TypeAlias = "NDArray[np.generic] | np.generic | int | float | bool"
-
-
-class CheckError(ValueError):
-    """The expression cannot be read or evaluated."""
 
 
 class CheckResult(NamedTuple):
@@ -78,22 +76,6 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "f64": lambda x: np.asarray(x).astype(np.float64),
     "like": lambda x, y: np.asarray(x).astype(np.asarray(y).dtype),
 }
-_ELEMENTWISE = {
-    *("abs", "sqrt", "exp", "log", "tanh", "maximum", "minimum", "where", "isnan", "f32", "f64", "like"),
-}
-_KEYWORDS = {"rtol", "atol", "axis", "equal_nan"}
-_REFERENCES: Mapping[str, tuple[int, str]] = {
-    "copy": (2, "{1} == {0}"),
-    "add": (3, "{2} == {0} + {1}"),
-    "sub": (3, "{2} == {0} - {1}"),
-    "mul": (3, "{2} == {0} * {1}"),
-    "gemm": (3, "allclose(f32({2}), f32({0}) @ transpose(f32({1})), rtol=1e-2, atol=1e-2)"),
-}
-
-
-def references() -> Sequence[str]:
-    """Names that may stand for an expression: ``add`` is ``c == a + b`` over the tensors in order."""
-    return tuple(_REFERENCES)
 
 
 def check(
@@ -111,20 +93,18 @@ def check(
     >>> check("c == a + 1", {"a": np.arange(3), "c": np.array([1, 2, 4])}, ["a", "c"])
     CheckResult(ok=False, detail='1 of 3 elements differ, the first at (2,): got 4, expected 3')
     """
-    if expression in _REFERENCES:
-        count, template = _REFERENCES[expression]
-        if len(tensors) < count:
-            raise CheckError(f"reference {expression!r} needs {count} tensors, the kernel has {len(tensors)}")
-        expression = template.format(*tensors)
-    if len(expression) > 2000:
-        raise CheckError("the expression is too long")
-    try:
-        tree = ast.parse(expression, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        raise CheckError(f"cannot read the expression {expression!r}: {getattr(e, 'msg', e)}") from e
+    marks = spelled(values)
+    tree = read_expression(expression, list(values), tensors)
+    values = {**values, **{mark: values[name] for name, mark in marks.items() if name in values}}
+    if written is not None:
+        written = {**written, **{mark: written[name] for name, mark in marks.items() if name in written}}
     try:
         with np.errstate(all="ignore"):
-            return _verdict(tree, values, None if written is None else Written(written, values))
+            result = _verdict(tree, values, None if written is None else Written(written, values))
+        detail = result.detail
+        for name, mark in marks.items():
+            detail = detail.replace(mark, name)
+        return CheckResult(result.ok, detail)
     except CheckError:
         raise
     except RecursionError as e:
@@ -142,7 +122,13 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
         return _partial(tree, values, written)
     if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq):
         got, want = np.asarray(_value(tree.left, values)), np.asarray(_value(tree.comparators[0], values))
-        return _equal(got, want)
+        result = _equal(got, want)
+        if not result.ok and got.shape == want.shape and "f" in (_kind(got), _kind(want)):
+            left, right = (ast.unparse(t) for t in (tree.left, tree.comparators[0]))
+            close = f"allclose({left}, {right}, rtol=1e-3)"
+            detail = f"{result.detail}; == compares bit by bit, to allow for rounding: {close}"
+            return CheckResult(False, detail)
+        return result
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "allclose":
         return _close(tree, values)
     value = np.asarray(_value(tree, values))
@@ -153,6 +139,11 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
         first = tuple(int(i) for i in np.argwhere(~value)[0])
         return CheckResult(False, f"fails for {bad_count} of {value.size} elements, the first at {first}")
     return CheckResult(True, f"holds for {value.size} element{'s' if value.size != 1 else ''}")
+
+
+def _kind(array: NDArray[np.generic]) -> str:
+    """The kind of elements, ``f`` for the small floats that numpy does not know too."""
+    return "f" if array.dtype.kind == "V" else array.dtype.kind
 
 
 def _close(tree: ast.Call, values: Mapping[str, object]) -> CheckResult:
@@ -177,7 +168,7 @@ def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> 
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("allclose", "array_equal"):
         known = written.both(*tree.args[:2])
         close = tree.func.id == "allclose"
-        keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords if k.arg in _KEYWORDS}
+        keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords if k.arg in KEYWORDS}
         function = cast("Callable[..., NDArray[np.bool_]]", np.isclose if close else np.equal)
         good = function(*(np.asarray(_value(a, values)) for a in tree.args), **keywords)
     elif isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.Eq):
@@ -230,7 +221,7 @@ class Written:
             return self.of(tree.operand)
         if isinstance(tree, ast.Compare):
             return self.both(tree.left, *tree.comparators)
-        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _ELEMENTWISE:
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ELEMENTWISE:
             return self.both(*tree.args[: 1 if tree.func.id == "like" else None])
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "transpose":
             known = self.of(tree.args[0])
@@ -269,13 +260,9 @@ def _equal(got: NDArray[np.generic], want: NDArray[np.generic]) -> CheckResult:
 
 def _value(tree: ast.expr, values: Mapping[str, object]) -> object:
     if isinstance(tree, ast.Name):
-        if tree.id not in values:
-            raise CheckError(f"no argument is called {tree.id!r} (there are: {', '.join(values)})")
         return values[tree.id]
     if isinstance(tree, ast.Constant):
-        if isinstance(tree.value, (bool, int, float)) and abs(tree.value) < 2**63:
-            return tree.value
-        raise CheckError(f"{tree.value!r} is not allowed in an expression")
+        return tree.value
     if isinstance(tree, ast.BinOp) and type(tree.op) in _BINARY:
         return _BINARY[type(tree.op)](_value(tree.left, values), _value(tree.right, values))
     if isinstance(tree, ast.UnaryOp):
@@ -287,14 +274,8 @@ def _value(tree: ast.expr, values: Mapping[str, object]) -> object:
     if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and type(tree.ops[0]) in _COMPARE:
         return _COMPARE[type(tree.ops[0])](_value(tree.left, values), _value(tree.comparators[0], values))
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
-        function = _FUNCTIONS.get(tree.func.id)
-        if function is None:
-            raise CheckError(f"unknown function {tree.func.id!r} (known: {', '.join(_FUNCTIONS)})")
-        keywords: dict[str, object] = {}
-        for k in tree.keywords:
-            if k.arg not in _KEYWORDS:
-                raise CheckError(f"unknown keyword {k.arg!r} of {tree.func.id} (known: {', '.join(sorted(_KEYWORDS))})")
-            keywords[k.arg] = _value(k.value, values)
+        function = _FUNCTIONS[tree.func.id]
+        keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords}
         return function(*[_value(a, values) for a in tree.args], **keywords)
     if isinstance(tree, ast.Attribute) and tree.attr == "T":
         return np.transpose(cast("NDArray[np.generic]", _value(tree.value, values)))

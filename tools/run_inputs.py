@@ -143,8 +143,9 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
     for text in given:
         found = re.match(r"([A-Za-z_]\w*)=(?!$)", text)
         known = letters(names)
-        if found and found.group(1) in known:
-            index, text = known[found.group(1)], text[found.end() :]
+        name, equals, rest = text.partition("=")
+        if equals and rest and name in known:
+            index, text = known[name], rest
         elif found and found.group(1) not in _INITS:
             raise SpecError(f"no parameter is called {found.group(1)!r} (they are: {', '.join(names) or 'none'})")
         else:

@@ -118,6 +118,7 @@ class Report:
 
         With ``written`` (elements by parameter name) only those elements of the arrays named there count."""
         values: dict[str, object] = {}
+        before: dict[str, object] = {}
         known: dict[str, NDArray[np.bool_]] = {}
         for name, index in letters(names).items():
             a = arguments[index]
@@ -125,9 +126,10 @@ class Report:
                 known[name] = written[names[index]]
             if isinstance(a, Tensor):
                 values[name] = a.array
-                values[f"in_{name}"] = a.before
+                before[f"in_{name}"] = a.before
             elif isinstance(a, (int, float)):
                 values[name] = a
+        values = {**before, **values}  # a parameter that is called in_x is that parameter
         tensors = [n for n, a in zip(names, arguments) if isinstance(a, Tensor)]
         ok = True
         for expression in expressions:
