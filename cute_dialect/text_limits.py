@@ -22,11 +22,10 @@ _STRING_OR_NUMBER = re.compile(
     r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+|(?!x[0-9])[A-Za-z_$#!%@^][\w$.-]*+|0x[0-9A-Fa-f]++'
     rf"|([0-9]{{{MAX_DIGITS + 1},}}+)(?![.])"
 )
-_DEFINES = re.compile(r"^[ \t]*[#!][\w$.-]+[ \t]*=[^=].*[#!][A-Za-z_]", re.MULTILINE)
+_DEFINES = re.compile(r"[#!][\w$.-]+[ \t]*=(?!=)")
 _TOKEN = re.compile(
-    r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+|->|(?:^[ \t]*([#!][\w$.-]+)[ \t]*=(?!=))|([#!][A-Za-z_$][\w$.-]*)'
-    r"|([<(\[{])|([>)\]}])|(\n)",
-    re.MULTILINE,
+    r'"(?:[^"\\\n]++|\\.)*+"|//[^\n]*+|->|([#!][\w$.-]+)[ \t]*=(?!=)|([#!][A-Za-z_$][\w$.-]*)'
+    r"|([<(\[{])|([>)\]}])|(\n)"
 )
 
 
@@ -76,7 +75,7 @@ def text_overflow(text: str) -> Overflow | None:
 
 
 def _alias_overflow(text: str) -> Overflow | None:
-    if _DEFINES.search(text) is None:  # no alias is made of others
+    if _DEFINES.search(text) is None:
         return None
     definitions = _definitions(text)
     sizes: dict[str, int] = {}
@@ -111,6 +110,8 @@ def _definitions(text: str) -> dict[str, _Definition]:
     for found in _TOKEN.finditer(text):
         name, use, opening, closing, newline = found.groups()
         if name is not None and (here is None or depth <= 0):
+            if here is not None:
+                here.own = found.start() - here.start
             here = definitions.setdefault(name, _Definition(found.start(1), found.end(1)))
             depth = 0
         elif here is None:

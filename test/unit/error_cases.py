@@ -176,6 +176,38 @@ def _nested_deep() -> None:
     raise ValueError(engine.seen[0].message)
 
 
+def _limit_of(error: Exception) -> None:
+    from cute_dialect.diagnostics import limit_message
+
+    raise ValueError(limit_message(error))
+
+
+def _no_memory() -> None:
+    _limit_of(MemoryError())
+
+
+def _many_digits() -> None:
+    _limit_of(ValueError("Exceeds the limit (4300 digits) for integer string conversion"))
+
+
+def _many_elements() -> None:
+    _limit_of(OverflowError("cannot fit 'int' into an index-sized integer"))
+
+
+def _verified_nested_deep() -> None:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.diagnostics import DiagnosticEngine
+    from cute_dialect.verifier import verify
+
+    module = ModuleOp([])
+    for _ in range(2000):
+        module = ModuleOp([module])
+    engine = DiagnosticEngine()
+    verify(module, engine)
+    raise ValueError(engine.seen[0].message)
+
+
 def _option_of_another_type() -> None:
     from dataclasses import dataclass
 
@@ -279,6 +311,10 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_operand_of_another_region, "operand #0 is defined in a region that does not hold this use"),
     (_branch_to_another_region, "branches to a block of another region"),
     (_nested_deep, "the IR is nested too deeply, while parsing"),
+    (_verified_nested_deep, "the IR is nested too deeply, while verifying"),
+    (_no_memory, "the IR needs more memory than there is"),
+    (_many_digits, "the IR holds an integer of too many digits"),
+    (_many_elements, "the IR asks for more elements than memory has"),
     (_option_of_another_type, "option 'deep' of pass 'a-pass': expected bool, got 'maybe'"),
     (_pass_in_xdsl, "'cute.size' cannot be lowered here; run the earlier cute passes first"),
     (_pass_that_reports, "expected an empty module"),
