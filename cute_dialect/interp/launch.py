@@ -174,11 +174,13 @@ def run_kernel(
     plain = launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
     wide = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
+        from cute_dialect.interp.dependent import PrecedingGrids
         from cute_dialect.interp.race import Monitor
         from cute_dialect.interp.race_wide import WideMonitor
 
         wide = wide and not _needs_clocks(fn)
         launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
+        launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory)
         launch.observe = launch.monitor.observe
     if reports:
         from cute_dialect.interp.profile import Profile

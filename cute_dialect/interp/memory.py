@@ -194,8 +194,8 @@ class Site:
     """One load or store in the program: what it moves, and the buffer it last touched."""
 
     __slots__ = (
-        "align", "atomic", "buf", "constant", "hi", "leaf", "lo", "local", "nbytes", "number", "observes", "op",
-        "order", "owner", "quiet", "scope", "space", "store", "verb",
+        "align", "atomic", "buf", "constant", "copies", "hi", "leaf", "lo", "local", "nbytes", "number", "observes",
+        "op", "order", "owner", "quiet", "scope", "space", "store", "verb",
     )  # fmt: skip
 
     def __init__(
@@ -206,6 +206,7 @@ class Site:
         self.order = 0  # of `flags`: WEAK, RELAXED (volatile too), ACQUIRE, RELEASE or ACQ_REL
         self.scope = 2  # of `flags`: CTA, CLUSTER or GPU
         self.constant = False  # an invariant or non-coherent load: of what no thread writes while the kernel runs
+        self.copies = False  # read by a cp.async: at any time until that is waited for
         self.observes = not store  # whether the value read can be acted on
         self.quiet = False  # not to be reported to observers
         self.number = -1  # of a race monitor

@@ -242,6 +242,8 @@ class Monitor(Accesses):
         """A copy out of global memory is issued by a lane; `bar`: what it signals."""
         s = self._shadow(buf)
         if len(offsets):
+            if self.preceding is not None:
+                self.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy out")
             idx = np.unique(offsets >> s.shift)
             self._async_access(g, lane, None, s, idx, False)
             self._copy_reads(g, lane, s, idx, info, bar)
@@ -262,6 +264,8 @@ class Monitor(Accesses):
         s = self._shadow(buf)
         if len(offsets) == 0:
             return
+        if self.preceding is not None:
+            self.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy into")
         step = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 4
         if 0 < step < 1 << s.shift:
             s.refine((step & -step).bit_length() - 1)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.clocks import MEMORY, PROXY_GLOBAL
+from cute_dialect.interp.dependent import PrecedingGrids
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.lifetime import Lifetimes
 from cute_dialect.interp.race_report import Reporter
@@ -44,6 +45,7 @@ class Accesses(Reporter):
         self.shadows: dict[int, Shadow] = {}
         self.kept: list[object] = []
         self.lifetimes = Lifetimes(self)
+        self.preceding: PrecedingGrids | None = None
 
     def _shadow(self, buf: Buffer) -> Shadow:
         s = self.shadows.get(id(buf))
@@ -64,6 +66,8 @@ class Accesses(Reporter):
                 self.lifetimes.touches(g, buf, lanes)
             if isinstance(off, int):
                 off = np.full(len(lanes), off)
+            if self.preceding is not None:
+                self.preceding.access(g, buf, int(off[0]), lanes, site.verb)
             if site.store and not site.atomic and len(lanes) > 1:
                 self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)
@@ -71,8 +75,17 @@ class Accesses(Reporter):
             if site.constant:
                 self._read_constant(g, shadow, idx, lanes, site)
                 continue
+            if site.copies:
+                self._copy_sources(g, shadow, idx, lanes, self._number(site))
+                continue
             self._access(g, shadow, idx, lanes, site.store, self._number(site), off=off, strong=site)
             self.flags.access(g, site, buf, off, lanes)
+
+    def _copy_sources(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
+        """What a cp.async reads, at any time until its group has been waited for."""
+        for time in np.unique(g.copy_seq[lanes]).tolist():
+            now = g.copy_seq[lanes] == time
+            self._access(g, s, idx[now], lanes[now], False, number, time=time + 1)
 
     def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
         """Lanes of one store that write different values to the same place."""
@@ -125,7 +138,7 @@ class Accesses(Reporter):
             own = (clocks.first + lanes).astype(np.int32)[:, None]
             self._remember_write(g, s, idx, own + (clocks.cluster.threads if time else 0), time or clocks.clock, number)
         else:
-            self._remember_read(g, s, idx, lanes, number)
+            self._remember_read(g, s, idx, lanes, number, time)
 
     # -- order --------------------------------------------------------------------------------------------------------
 
@@ -320,12 +333,13 @@ class Accesses(Reporter):
             for at in held.tolist():
                 s.strong.pop(at, None)
 
-    def _remember_read(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
-        """A weak read by threads of a warp."""
+    def _remember_read(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int, time: int = 0) -> None:
+        """A weak read by threads of a warp; `time`: by their cp.async."""
         clocks = g.clocks
         bits = np.broadcast_to(BITS[lanes][:, None], idx.shape)
         row = 0 if s.r_cluster is not None else s.row(clocks.slot)
-        self._mark_read(g, s, row, idx, clocks.first, bits, clocks.clock, number)
+        base = clocks.first + (clocks.cluster.threads if time else 0)
+        self._mark_read(g, s, row, idx, base, bits, time or clocks.clock, number)
 
     def _mark_read(
         self, g: Group, s: Shadow, row: int, idx: Array, base: int, bits: Array, time: int, number: int

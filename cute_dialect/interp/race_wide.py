@@ -44,6 +44,7 @@ class WideMonitor(Monitor):
         self.group: Group | None = None
         self.thread: Array = np.zeros(0, np.int32)  # of each lane, counted through the grid
         self.time: Array = np.zeros(0, np.int32)  # of each lane: barriers passed
+        self.sources: list[tuple[Shadow, Array, Array, Array, Site]] = []  # what they still read
         self.copies: list[tuple[Shadow, Array, Array, Array]] = []  # pending: granules, lanes, their commit groups
 
     def _enter(self, g: Group) -> None:
@@ -51,7 +52,7 @@ class WideMonitor(Monitor):
         self.group = g
         self.thread = np.asarray(np.asarray(g.lane_block) * self.per_block + g.lane_tid, np.int32)
         self.time = np.zeros(g.lanes, np.int32)
-        self.copies = []
+        self.copies, self.sources = [], []
         self.shadows = {k: s for k, s in self.shadows.items() if s.r_cluster is not None}
 
     def exits(self, g: Group) -> None:
@@ -82,6 +83,9 @@ class WideMonitor(Monitor):
             idx = self._granules(s, offs, site)
             if site.constant:
                 self._read_constant(g, s, idx, lanes, site)
+            elif site.copies:
+                self._read(g, s, idx, lanes, site)
+                self.sources.append((s, idx, lanes, g.copy_seq[lanes].copy(), site))
             elif site.atomic:
                 self._add(g, s, idx, lanes, site)
             elif site.store:
@@ -151,6 +155,20 @@ class WideMonitor(Monitor):
         if bad.any():
             self._fail(g, s, idx, bad, lanes, "overwrite", s.r_actor[0], held, s.r_site[0])
         self._check_constant(g, s, idx, lanes)
+        for t, source, mine, _, copy in self.sources:
+            if t is s and (hit := np.isin(source, idx)).any():
+                i, j = (int(x[0]) for x in np.nonzero(hit))
+                x, y, z = g.thread_coord(int(mine[i]))
+                at = int(source[i, j])
+                where = self._place(self._number(copy))
+                raise Fault(
+                    "race",
+                    f"{WORD['overwrite']} race on {s.buf.place(at << s.shift)}: expected cp.async.wait_group by the "
+                    "thread that issued it, then a barrier",
+                    int(lanes[int(np.nonzero(idx == at)[0][0])]),
+                    (at << s.shift) + s.buf.base,
+                    (f"the earlier {copy.verb} is by a cp.async of thread ({x}, {y}, {z}){where}",),
+                )
 
     def _add(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
         """Relaxed atomics, of the scope of the GPU, whose results are not used."""
@@ -220,6 +238,10 @@ class WideMonitor(Monitor):
     def _refined(self, s: Shadow, before: int) -> None:
         """The granules of a buffer have become smaller."""
         k = 1 << (before - s.shift)
+        self.sources = [
+            (t, (i[:, :, None] * k + np.arange(k)).reshape(len(i), -1) if t is s else i, lanes, seq, site)
+            for t, i, lanes, seq, site in self.sources
+        ]
         fine = [(i[:, :, None] * k + np.arange(k)).reshape(len(i), -1) if t is s else i for t, i, _, _ in self.copies]
         self.copies = [(t, i, lanes, seq) for i, (t, _, lanes, seq) in zip(fine, self.copies)]
 
@@ -235,6 +257,14 @@ class WideMonitor(Monitor):
             if not ready.all():
                 left.append((s, idx[~ready], mine[~ready], seq[~ready]))
         self.copies = left
+        unread: list[tuple[Shadow, Array, Array, Array, Site]] = []
+        for s, idx, mine, seq, site in self.sources:
+            ready = seq < done[mine]
+            if ready.any():
+                self._read(g, s, idx[ready], mine[ready], site)
+            if not ready.all():
+                unread.append((s, idx[~ready], mine[~ready], seq[~ready], site))
+        self.sources = unread
 
     def _granules(self, s: Shadow, off: Array, site: Site) -> Array:
         before = s.shift

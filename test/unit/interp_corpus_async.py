@@ -98,6 +98,62 @@ def _exchange_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b.reshape(3, 2, 64), a.reshape(3, 2, 64)[:, ::-1])
 
 
+# -- a cp.async whose source is written when it has been read ---------------------------------------------------------
+
+SOURCE = (
+    CONSTANTS
+    + FULL
+    + """
+    %tb = arith.muli %tid, %c4 : i32
+    %src = llvm.getelementptr %a[%tb] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
+    %dst = llvm.getelementptr %d[%tb] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+    nvvm.cp.async.shared.global %dst, %src, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0 // wait
+    llvm.store %c0, %src : i32, !llvm.ptr<1> // clear
+    nvvm.bar.warp.sync %full : i32 // meet
+    %other = arith.xori %tid, %c1 : i32
+    %s = llvm.getelementptr %d[%other] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %v = llvm.load %s : !llvm.ptr<3> -> i32
+    %q = llvm.getelementptr %b[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %v, %q : i32, !llvm.ptr<1>
+    llvm.return
+    """
+)
+
+
+def _source_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, np.arange(64) ^ 1) and not a.any()
+
+
+# -- a kernel that is launched while the one before it runs -----------------------------------------------------------
+
+DEPENDENT = (
+    CONSTANTS
+    + """
+    %p = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %q = llvm.getelementptr %b[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %r = llvm.getelementptr %w[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %weight = llvm.load %r : !llvm.ptr<1> -> i32
+    %first = arith.cmpi eq, %tid, %c0 : i32
+    scf.if %first {
+      nvvm.griddepcontrol wait // wait
+    }
+    nvvm.barrier0 // all
+    %v = llvm.load %p : !llvm.ptr<1> -> i32
+    %x = arith.muli %v, %weight : i32
+    llvm.store %x, %q : i32, !llvm.ptr<1>
+    llvm.return
+    """
+)
+
+
+def _dependent_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, w, b = np.arange(64, dtype=np.int32), np.arange(64, dtype=np.int32) + 2, np.zeros(64, np.int32)
+    return [Pointer(a), Pointer(w), Pointer(b)], lambda: np.array_equal(b, a * w)
+
+
 # -- two pairs of warps, each with a barrier of its own, turn a row round ----------------------------------------------
 
 GROUPS = (
@@ -227,6 +283,10 @@ MAPPED = f"%ta: {MAP}, %b: !llvm.ptr<1>"
 ASYNC_KERNELS = {
     "load": Kernel(LOAD, MAPPED, _load_args, 64, 2056),
     "bulk": Kernel(BULK, PAIR, _bulk_args, 64, 2056),
+    "source": Kernel(SOURCE, PAIR, _source_args, 64, 256),
+    "dependent": Kernel(
+        DEPENDENT, "%a: !llvm.ptr<1>, %w: !llvm.ptr<1> {cute.independent}, %b: !llvm.ptr<1>", _dependent_args, 64
+    ),
     "groups": Kernel(GROUPS, "%b: !llvm.ptr<1>", _groups_args, 128, 512),
     "registers": Kernel(REGISTERS, "", lambda: ([], lambda: True), 256),
     "exchange": Kernel(EXCHANGE, PAIR, _exchange_args, 64, 256, 2, 2),

@@ -25,7 +25,81 @@ SECOND = "nvvm.setmaxregister decrease 40 // second"
 BETWEEN = "nvvm.barrier id = %c1 number_of_threads = %c128 // between"
 IN_USE = "barrier 1 is still in use|nothing has written them"
 
+CP_WAIT = "nvvm.cp.async.wait.group 0 // wait"
+CLEAR = "llvm.store %c0, %src : i32, !llvm.ptr<1> // clear"
+SYNC = "nvvm.bar.warp.sync %full : i32 // meet"
+GRIDS = "nvvm.griddepcontrol wait // wait"
+EARLY = "of argument [012] at byte offset .* before griddepcontrol.wait"
+LATE = "write-after-read race on argument 0 .*: expected cp.async.wait_group"
+
 CORPUS = [
+    # -- cp.async
+    Broken(
+        "source", "source overwritten before the wait", ((CLEAR, ""), (CP_WAIT, f"{CLEAR}\n{CP_WAIT}")), "race", LATE
+    ),
+    Broken(
+        "source",
+        "source overwritten behind a barrier",
+        ((CLEAR, ""), (CP_WAIT, f"nvvm.barrier0\n{CLEAR}\n{CP_WAIT}")),
+        "race",
+        LATE,
+    ),
+    Broken(
+        "source", "read by another thread of the warp", ((SYNC, ""),), "race", "read-after-write race on shared memory"
+    ),
+    Broken(
+        "source",
+        "waits after the warp has met",
+        ((CP_WAIT, ""), (SYNC, f"{SYNC}\n{CP_WAIT}")),
+        "race",
+        "cp.async.wait_group",
+    ),
+    Broken(
+        "source",
+        "one lane waits",
+        ((CP_WAIT, f"%one = arith.cmpi eq, %tid, %c0 : i32\nscf.if %one {{\n{CP_WAIT}\n}}"),),
+        "race",
+        "cp.async.wait_group",
+    ),
+    Broken(
+        "source",
+        "never waits",
+        ((CP_WAIT, ""), (CLEAR, ""), ("%v = llvm.load %s : !llvm.ptr<3> -> i32", "%v = arith.addi %tid, %c0 : i32")),
+        "race",
+        r"may write shared memory .* after the end of block \(0, 0, 0\).*expected cp.async.wait_group before",
+    ),
+    # -- programmatic dependent launch
+    Broken(
+        "dependent",
+        "reads before the wait",
+        (("nvvm.barrier0 // all", ""), ("%x = arith", "nvvm.barrier0\n%x = arith")),
+        "race",
+        EARLY,
+    ),
+    Broken(
+        "dependent",
+        "only one warp knows",
+        (
+            ("nvvm.barrier0 // all", "nvvm.bar.warp.sync %full : i32"),
+            ("%p = llvm", "%full = arith.constant -1 : i32\n%p = llvm"),
+        ),
+        "race",
+        EARLY,
+    ),
+    Broken(
+        "dependent",
+        "writes before the wait",
+        (("%weight = ", "llvm.store %c0, %q : i32, !llvm.ptr<1>\n%weight = "),),
+        "race",
+        EARLY,
+    ),
+    Broken(
+        "dependent",
+        "atomic before the wait",
+        (("%weight = ", "%z = llvm.atomicrmw add %q, %c1 monotonic : !llvm.ptr<1>, i32\n%weight = "),),
+        "race",
+        EARLY,
+    ),
     # -- named barriers
     Broken("groups", "one barrier for two groups", (("id = %c2", "id = %c1"),), "race|uninit", IN_USE),
     Broken(

@@ -59,6 +59,8 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
         n: Site(Leaf("i", 8, np.dtype(np.int8), "i8", (n,)), 1, source_space, False, "cp.async read", op)
         for n in range(1, size)
     }
+    for s in (whole, *parts.values()):
+        s.copies = True
     late = {n: Site(s.leaf, s.align, s.space, False, s.verb, op) for n, s in ((size, whole), *parts.items())}
     for s in late.values():
         s.quiet = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.cfg import segments
+from cute_dialect.interp.dependent import WAIT
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, op_name
 from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.group import Group, Wait
@@ -302,6 +303,23 @@ def _hint(c: FnCompiler, op: Operation) -> None:
     c.emit(op, fence_step(c, Fence()), pure=False)
 
 
+def emit_grid_control(c: FnCompiler, op: Operation, waits: bool) -> None:
+    """griddepcontrol: grids run one after the other here, so only the race detector is told of a wait."""
+    if waits:
+        c.fn.needs_clocks.append(WAIT)
+
+    def step(R: Regs, g: Group) -> None:
+        monitor = g.launch.monitor
+        if waits and g.mask.n and monitor is not None and monitor.preceding is not None:
+            monitor.preceding.waited(g)
+
+    c.emit(op, step, pure=False)
+
+
+def _grid_control(c: FnCompiler, op: Operation) -> None:
+    emit_grid_control(c, op, op_name(op).endswith(".wait") or enum_word(attr_of(op, "kind")) == "wait")
+
+
 def _exit(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         g.kill()
@@ -422,9 +440,9 @@ OPS: dict[str, Builder] = {
     "nvvm.mapa": _mapa,
     "nvvm.memory.barrier": _fence,
     "nvvm.prefetch": _hint,
-    "nvvm.griddepcontrol": _hint,
-    "nvvm.griddepcontrol.wait": _hint,
-    "nvvm.griddepcontrol.launch.dependents": _hint,
+    "nvvm.griddepcontrol": _grid_control,
+    "nvvm.griddepcontrol.wait": _grid_control,
+    "nvvm.griddepcontrol.launch.dependents": _grid_control,
     "llvm.fence": _fence,
     "nvvm.exit": _exit,
     "llvm.intr.trap": _trap,
@@ -435,4 +453,4 @@ OPS: dict[str, Builder] = {
 
 PREFIXES: tuple[tuple[str, Builder], ...] = ((_SREG, _read_sreg), ("nvvm.fence.", _fence))
 
-__all__ = ["OPS", "PREFIXES", "OpInfo", "Value", "emit_barrier", "emit_sreg", "type_of"]
+__all__ = ["OPS", "PREFIXES", "OpInfo", "Value", "emit_barrier", "emit_grid_control", "emit_sreg", "type_of"]

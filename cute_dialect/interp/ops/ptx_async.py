@@ -264,6 +264,10 @@ def _fence(text: Text, s: Statement) -> None:
     text.emit(s, gpu.fence_step(text.c, fence_of_ptx(s.opcode)))
 
 
+def _grid_control(text: Text, s: Statement) -> None:
+    gpu.emit_grid_control(text.c, text.op, s.opcode.endswith(".wait"))
+
+
 def _nothing(text: Text, s: Statement) -> None:
     text.emit(s, lambda R, g: None)
 
@@ -299,9 +303,10 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.async\.wait_(group|all)", _cp_wait),
     (r"(bar|barrier)(\.cta)?\.(sync|arrive).*", _barrier),
     (r"barrier\.cluster.*", _cluster),
+    (r"griddepcontrol\.(wait|launch_dependents)", _grid_control),
     (r"(fence|membar).*", _fence),
     (r"setmaxnreg.*", _setmaxnreg),
-    (r"prefetch.*|griddepcontrol.*|applypriority.*|discard.*|nanosleep.*", _nothing),
+    (r"prefetch.*|applypriority.*|discard.*|nanosleep.*", _nothing),
 )
 
 __all__ = ["TABLE", "wait"]
