@@ -63,6 +63,7 @@ slow: $(VENV)/.test  ## millions of random cases against independent oracles, fu
 	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000
 	$(BIN)/python test/oracle/file_fuzz.py --count 1000000
 	$(BIN)/python test/oracle/artifact_fuzz.py --count 100000
+	$(BIN)/python test/oracle/cache_fuzz.py --count 20000
 	$(BIN)/python test/oracle/value_fuzz.py --count 2000
 	$(BIN)/python test/oracle/target_grid.py
 	$(BIN)/python test/oracle/sync_fuzz.py --count 100000

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines.arrays import ArrayView, stream_of
-from cute_dialect.pipelines.artifact import Artifact, CodeObject, load_artifact, save_artifact
+from cute_dialect.pipelines.artifact import Artifact, ArtifactError, CodeObject, load_artifact, save_artifact
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
 from cute_dialect.pipelines.call_options import check_options, device_number, dim3, shared_bytes
 from cute_dialect.pipelines.manifest import Manifest, required_alignment
@@ -126,6 +126,8 @@ class CompiledModule:
 
         Raises :class:`LaunchError` for an unknown name.
         """
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise LaunchError(f"expected the name of a kernel, got {name!r}")
         return Kernel(self, find_target(self.manifest, name))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
@@ -163,7 +165,12 @@ class CompiledModule:
             gpu = cuda.driver()
             where = (device, plan.module)
             if where not in self._modules:
-                code = next(c for c in self.artifact.code if c.module == plan.module)
+                code = next((c for c in self.artifact.code if c.module == plan.module), None)
+                if code is None:
+                    raise LaunchError(
+                        f"@{plan.kernel} has no machine code (it was compiled with emit='base'); compile it with "
+                        "emit='auto', or run it on the CPU: device='cpu'"
+                    )
                 self._modules[where] = _load_code(gpu, code, self.manifest["chip"], device)
             function = gpu.get_function(self._modules[where], plan.kernel)
             entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
@@ -176,6 +183,8 @@ class CompiledModule:
 
 def load(folder: str | os.PathLike[str]) -> CompiledModule:
     """Read a compiled module from a folder.  Raises :class:`ArtifactError`."""
+    if not isinstance(folder, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArtifactError(f"expected the path of a folder, got {folder!r}")
     return CompiledModule(load_artifact(folder))
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from oracle import cache_fuzz
 
 from cute_dialect.pipelines import entries
 from cute_dialect.pipelines.artifact import Artifact, CodeObject, artifact_files
@@ -505,3 +506,8 @@ def test_random_damage(cache: Cache) -> None:
         else:
             assert len(said(cache)) == 1
             assert cache.put(KEY, artifact())
+
+
+def test_random_faults() -> None:
+    """Some of what ``test/oracle/cache_fuzz.py`` tries."""
+    cache_fuzz.run(30, seed=4)

@@ -15,10 +15,10 @@ from cute_dialect.interp import launch as interp_launch
 from cute_dialect.pipelines import call_options
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.artifact import Artifact
+from cute_dialect.pipelines.artifact import Artifact, ArtifactError
 from cute_dialect.pipelines.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
 from cute_dialect.pipelines.call_options import OptionError
-from cute_dialect.pipelines.launch import CompiledModule, Kernel
+from cute_dialect.pipelines.launch import CompiledModule, Kernel, load
 from cute_dialect.pipelines.stages import CompileError
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -417,3 +417,19 @@ def test_memory_is_given_back_when_there_is_not_enough(gpu: FakeDriver, monkeypa
 
 def test_errors_are_launch_errors() -> None:
     assert issubclass(OptionError, LaunchError) and issubclass(ReadOnlyError, LaunchError)
+
+
+def test_what_is_asked_for_is_there(gpu: FakeDriver) -> None:
+    for name, said in ((5, "expected the name of a kernel, got 5"), (None, "expected the name of a kernel, got None")):
+        with pytest.raises(LaunchError, match=f"^{said}$"):
+            CompiledModule(artifact()).kernel(name)  # type: ignore[arg-type]
+    for folder in (5, None, b"x"):
+        with pytest.raises(ArtifactError, match=f"^expected the path of a folder, got {folder!r}$"):
+            load(folder)  # type: ignore[arg-type]
+    with pytest.raises(LaunchError) as e:
+        CompiledModule(artifact()._replace(code=())).kernel("add")(*matrices())
+    assert str(e.value) == (
+        "@add has no machine code (it was compiled with emit='base'); compile it with emit='auto', or run it on the "
+        "CPU: device='cpu'"
+    )
+    assert gpu.memory == {}
