@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from interp_corpus import KERNELS
 from interp_corpus_async import ASYNC_KERNELS, MEET, REMOTE, remote
 from test_interp_broken import Broken, mutated
 
@@ -32,7 +33,86 @@ GRIDS = "nvvm.griddepcontrol wait // wait"
 EARLY = "of argument [012] at byte offset .* before griddepcontrol.wait"
 LATE = "write-after-read race on argument 0 .*: expected cp.async.wait_group"
 
+ONE = ("%kt = arith.constant 4", "%kt = arith.constant 1")
+NEXT = "nvvm.mbarrier.try_wait.parity %next1, %c0, %tk : !llvm.ptr<3>, i32, i32"
+ALL = {**KERNELS, **ASYNC_KERNELS}
+
 CORPUS = [
+    # -- bugs that other compilers have shipped
+    Broken(
+        "gemm",
+        "one iteration, a wait for the second",
+        (
+            ONE,
+            (
+                "      %warp = arith.divui %ct, %c32",
+                f"      %next1 = llvm.getelementptr %barriers[1] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i64\n      {NEXT}\n"
+                "      %warp = arith.divui %ct, %c32",
+            ),
+        ),
+        "deadlock",
+        "waits at the mbarrier at shared memory byte offset 40968 for phase parity 0: it is in phase 0, 1 of 1 "
+        "arrivals missing",
+    ),
+    Broken(
+        "gemm",
+        "one iteration, the parity of the second",
+        (
+            ONE,
+            (
+                "nvvm.mbarrier.try_wait.parity %f, %ph, %tk",
+                "%late = arith.xori %ph, %c1 : i32\nnvvm.mbarrier.try_wait.parity %f, %late, %tk",
+            ),
+        ),
+        "deadlock|race",
+        "waits at the mbarrier|race on shared memory",
+    ),
+    Broken(
+        "gemm",
+        "loads more than it expects",
+        (("%bytes = arith.constant 16384", "%bytes = arith.constant 8192"),),
+        "sync",
+        "on their way: expected expect_tx of at least 16384 bytes, got 8192",
+    ),
+    Broken(
+        "gemm",
+        "loads less than it expects",
+        (("%bytes = arith.constant 16384", "%bytes = arith.constant 16400"),),
+        "deadlock",
+        "16 bytes missing: 16400 expected, 16384 delivered",
+    ),
+    Broken("pipeline", "no barrier on the back edge", (("nvvm.barrier0 // released", ""),), "race", "write-after-read"),
+    Broken("transpose", "no barrier on the back edge", (("nvvm.barrier0 // read", ""),), "race", "write-after-read"),
+    Broken(
+        "named",
+        "no barriers on the back edge",
+        (
+            ("nvvm.barrier id = %c2 number_of_threads = %c64 // empty", ""),
+            ("nvvm.barrier.arrive id = %c2 number_of_threads = %c64 // free", ""),
+        ),
+        "race",
+        f"{IN_USE}|write-after-read",
+    ),
+    Broken(
+        "pipeline",
+        "the first copy into the wrong stage",
+        (
+            (
+                "nvvm.cp.async.shared.global %dst0, %src0",
+                "%wrong = llvm.getelementptr %dst0[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n"
+                "    nvvm.cp.async.shared.global %wrong, %src0",
+            ),
+        ),
+        "race",
+        "write-after-write race on shared memory .*: expected cp.async.wait_group",
+    ),
+    Broken(
+        "pipeline",
+        "the next copy into the stage that is read",
+        (("%stage = arith.andi %j, %c1", "%stage = arith.andi %i, %c1"),),
+        "race",
+        "race on shared memory .*: expected cp.async.wait_group",
+    ),
     # -- cp.async
     Broken(
         "source", "source overwritten before the wait", ((CLEAR, ""), (CP_WAIT, f"{CLEAR}\n{CP_WAIT}")), "race", LATE
@@ -183,7 +263,7 @@ CORPUS = [
 
 
 def error_of(b: Broken, schedule: str) -> InterpError:
-    kernel = ASYNC_KERNELS[b.kernel]
+    kernel = ALL[b.kernel]
     with pytest.raises(InterpError) as e:
         kernel.run(mutated(kernel.body, b), schedule)
     return e.value
@@ -204,6 +284,36 @@ def test_right(name: str, schedule: str) -> None:
     report, right = ASYNC_KERNELS[name].run(schedule=schedule)
     assert right
     assert report.warnings == []
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_one_iteration_is_right(schedule: str) -> None:
+    kernel = ALL["gemm"]
+    assert ONE[0] in kernel.body
+    kernel.run(kernel.body.replace(*ONE), schedule)
+
+
+def test_inline_wait_for_grids() -> None:
+    kernel = ALL["dependent"]
+    kernel.run(kernel.body.replace(GRIDS, 'nvvm.inline_ptx "griddepcontrol.wait;"'))
+    body = kernel.body.replace(GRIDS, 'nvvm.inline_ptx "griddepcontrol.launch_dependents;"')
+    with pytest.raises(InterpError, match=EARLY):
+        kernel.run(body.replace("llvm.return", f"{GRIDS}\nllvm.return"))
+
+
+def test_who_may_write_after_the_end() -> None:
+    """The report names the copy, its place in the kernel, the block and what is missing."""
+    kernel = ALL["bulk"]
+    with pytest.raises(InterpError) as e:
+        kernel.run(kernel.body.replace(WAIT, "").replace(READ, NOTHING))
+    assert str(e.value) == (
+        "error: this may write shared memory at byte offset 0 after the end of block (0, 0, 0), whose shared memory it "
+        "is: expected a wait for that phase of the mbarrier before the end\n"
+        '  op: "nvvm.cp.async.bulk.shared.cluster.global"(%to, %a, %full1, %bytes) '
+        "<{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> : "
+        "(!llvm.ptr<7>, !llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()\n"
+        "  note: it signals the mbarrier at shared memory byte offset 2048"
+    )
 
 
 @pytest.mark.parametrize("access", REMOTE)
