@@ -29,7 +29,8 @@ Written: TypeAlias = "Mapping[str, NDArray[np.bool_]]"
 
 
 class Result(NamedTuple):
-    """Where it ran (a GPU's name, empty for the CPU), and microseconds: of the launch, or the median of ``repeats``."""
+    """Where it ran (a GPU's name, empty for the CPU), and microseconds of the kernel alone: of interpreting it, or the
+    median of ``repeats`` launches."""
 
     gpu: str
     microseconds: float
@@ -79,7 +80,7 @@ class Report:
         if plan.empty:
             self.line("  time    nothing to do: no elements")
             return
-        what = f"median of {result.repeats} launches" if result.repeats else "one launch"
+        what = f"median of {result.repeats} launches" if result.repeats else "interpreting one launch"
         us = result.microseconds
         took = f"{us:.1f} us" if us < 1e5 else f"{us / 1e6:.2f} s"
         self.line(f"  time    {took} ({what}); {'loaded' if os.path.isdir(file) else 'compiled'} in {seconds:.2f} s")

@@ -88,6 +88,7 @@ def test_a_run_says_what_happened(
     )
     assert (status, err) == (0, "")
     assert f"@add_v of {compiled} for sm_90a on fake GPU" in out
+    assert len(gpu.launches) == 1 + 5  # one whose results count, then those that are timed, in one queue
     assert "grid    (2, 1, 1), block (128, 1, 1)" in out and "12.5 us (median of 5 launches)" in out
     assert re.search(r"a +\(17, 128\):\(132, 1\) float32, read; min -", out)
     assert re.search(r"c +\(17, 128\):\(128, 1\) float32, written", out)

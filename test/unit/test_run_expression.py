@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,16 @@ def test_floats_that_differ_are_told_of_allclose() -> None:
     )
     n = np.ones(2, dtype=np.int32)
     assert "allclose" not in check("c == a", {"a": n, "c": n + 1}, ["a", "c"]).detail
+
+
+def test_the_time_on_the_cpu_is_that_of_the_interpreter_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what the speed that the interpreter tells is made of, and says so."""
+    words = (str(EXAMPLE), "--kernel", "add", "--device=cpu", "--no-cache", "--in", "64x256")
+    _, out, _ = run(capsys, *words)
+    time = re.search(r"  time    ([\d.]+) (us|s) \(interpreting one launch\); compiled in [\d.]+ s\n", out)
+    speed = re.search(r"  cpu     \d+ blocks, ([\d.]+) ([kMG]?) ?lane-ops, ([\d.]+) ([kMG]?) ?lane-ops/s\n", out)
+    assert time is not None and speed is not None, out
+    unit = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+    seconds = float(time[1]) * (1e-6 if time[2] == "us" else 1.0)
+    ops, rate = float(speed[1]) * unit[speed[2]], float(speed[3]) * unit[speed[4]]
+    assert seconds * rate == pytest.approx(ops, rel=0.1)
