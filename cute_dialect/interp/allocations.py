@@ -150,6 +150,20 @@ def _field(entry: object, key: str, what: str) -> object:
     return getattr(held, what, None)
 
 
+def unwritten_cell(attribute: object, number: int) -> str:
+    """`element (3, 0) of %acc`: what register `number` of a `cute.unwritten` stands for; empty when it is none."""
+    name, text = _field(attribute, "name", "data"), _field(attribute, "type", "data")
+    values = _field(attribute, "cells", "get_values")
+    cells = list(cast("Sequence[int]", values())) if callable(values) else []
+    if not isinstance(name, str) or not isinstance(text, str) or not number < len(cells):
+        return ""
+    found = _TYPE.fullmatch(text)
+    bits = re.fullmatch(r"[a-z]+(\d+)\w*", found[1]) if found is not None else None
+    shown = f"%{name}" if name else "a register tensor"
+    element = Allocation(shown, 0, 0, text).element(cells[number] * int(bits[1]) // 8) if bits is not None else ""
+    return f"{element or f'register {cells[number]}'} of {shown}"
+
+
 def local_allocation(op: Operation, start: int, size: int) -> Allocation:
     """What an `llvm.alloca` holds."""
     assert op_name(op) == "llvm.alloca"
@@ -158,4 +172,4 @@ def local_allocation(op: Operation, start: int, size: int) -> Allocation:
     return Allocation(f"%{hint}" if hint else "an alloca", start, size, text if isinstance(text, str) else "")
 
 
-__all__ = ["Allocation", "Allocations", "local_allocation", "shared_allocations"]
+__all__ = ["Allocation", "Allocations", "local_allocation", "shared_allocations", "unwritten_cell"]

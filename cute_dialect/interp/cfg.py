@@ -18,7 +18,7 @@ from cute_dialect.interp.errors import Fault, InterpError, op_name
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.program import FnCompiler, RegionCode, Run, attr_of, recover, result_types
 from cute_dialect.interp.types import Leaf, type_of
-from cute_dialect.interp.values import POISON, Mask, Regs, merge, normalise, truth
+from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, merge, normalise, truth
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, Region, SSAValue
@@ -194,7 +194,7 @@ def _terminator(
         on_false = edge(op.successors[1], op.operands[1 + n_true :])
 
         def cond_br(R: Regs, g: Group, f: _Frame) -> None:
-            k = truth(R[cond])
+            k = truth(R[cond], g.mask)
             if isinstance(k, bool):
                 f.take(R, on_true if k else on_false, g.mask)
                 return
@@ -221,6 +221,8 @@ def _terminator(
 
         def switch(R: Regs, g: Group, f: _Frame) -> None:
             v = R[flag]
+            if isinstance(v, Undefined):
+                v = v.used(g.mask, "a branch")
             if v is POISON:
                 raise Fault("poison", "switch on poison (an undefined value)")
             if not isinstance(v, np.ndarray):

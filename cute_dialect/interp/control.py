@@ -15,7 +15,7 @@ import numpy as np
 from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.program import FnCompiler, RegionCode, attr_of
-from cute_dialect.interp.values import POISON, Mask, Regs, Value, merge, normalise, truth, unsigned
+from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, Value, merge, normalise, truth, unsigned
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -33,7 +33,7 @@ def compile_if(c: FnCompiler, op: Operation) -> None:
     leaves = tuple(c.leaf_of(s) for s in outs)
 
     def run(R: Regs, g: Group) -> Gen:
-        k = truth(R[cond])
+        k = truth(R[cond], g.mask)
         m = g.mask
         if isinstance(k, bool):
             side = then if k else other
@@ -89,7 +89,7 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
     info = c.info(op)
 
     def run(R: Regs, g: Group) -> Gen:
-        lo, hi, by = R[lb], R[ub], R[st]
+        lo, hi, by = (v.used(g.mask, "a loop bound") if isinstance(v := R[s], Undefined) else v for s in (lb, ub, st))
         vals: list[Value] = [R[s] for s in init]
         if POISON is lo or POISON is hi or POISON is by:
             raise Fault("poison", "loop bound is poison (an undefined value)")
@@ -188,7 +188,7 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
                 g.mask = now
                 if now.n == 0:
                     break
-            flag = truth(R[cond])
+            flag = truth(R[cond], g.mask)
             sent = [R[s] for s in passed]
             if isinstance(flag, bool):
                 stay, leave = (now, None) if flag else (None, now)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.interp.addresses import LOCAL_WINDOW, place
 from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
-from cute_dialect.interp.memory import LOCAL_WINDOW, Buffer, GlobalMemory, Site, place
+from cute_dialect.interp.memory import Buffer, GlobalMemory, Site
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 
@@ -103,6 +104,8 @@ class Group:
         self.local_size = launch.local_size
         self.local_valid = launch.local_valid
         self.local = Buffer(0, np.full(self.lanes * self.local_size, 0xFF, np.uint8), "local memory")
+        if launch.program.tracks:
+            self.local.watch()
         self.local_lane = np.arange(self.lanes, dtype=np.int64) * self.local_size
         self.frame = 0
         self.depth = 0

@@ -126,8 +126,8 @@ def run_kernel(
     - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
       are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
     - progress: called now and then with a `Progress`
-    - checks: "race" looks for races, "uninit" makes a read of shared memory that nothing has written an error; "oob"
-      and "sync" are always on
+    - checks: "race" looks for races, "uninit" makes a use of shared memory or registers that nothing has written an
+      error; "oob" and "sync" are always on
     - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`
     - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
 
@@ -158,6 +158,7 @@ def run_kernel(
         raise InterpError(
             "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
         )
+    program.tracks = "uninit" in checks
     lay_out_shared(launch, func, dynamic_smem)
     fn = program.function(func)
     values = _bind_all(launch.memory, fn, args, kernel)

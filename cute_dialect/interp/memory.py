@@ -1,29 +1,32 @@
-"""Memory: buffers in one 64-bit address space, and checked loads and stores by lanes.
+"""Memory: buffers in one 64-bit address space (see `addresses`), and checked loads and stores by lanes.
 
 Every allocation lies at an address of its own, with a guard around it, so that pointer arithmetic, casts and swizzles
 are honest and an access outside is always seen.
-
-| where | pointer type | address |
-|---|---|---|
-| global argument, constant | `ptr<1>`, `ptr` | `GLOBAL_BASE` and up, each base a multiple of 256, guards of 16 GiB |
-| shared, own block | `ptr<3>` | `SMEM_ORIGIN` + offset: the same number in each block, as on the device |
-| shared, cluster | `ptr<7>` | own block: as `ptr<3>`; rank r of the cluster: (r + 1) · 2^24 + that |
-| shared, generic | `ptr` | `SHARED_WINDOW` + block · 2^24 + that |
-| local (alloca) | `ptr`, `ptr<5>` | `LOCAL_WINDOW` + offset: the same number in each thread, as on the device |
-
-The first kilobyte of shared memory is not handed out (sm_90 reserves it), so that address 0 is never valid.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cute_dialect.interp.contents import Contents
+from cute_dialect.interp.addresses import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    SMEM_ORIGIN,
+    WINDOW_BITS,
+    misaligned,
+    oob_global,
+    oob_local,
+    oob_shared,
+    padding,
+    readonly,
+)
+from cute_dialect.interp.contents import UNWRITTEN, WRITTEN, Contents
 from cute_dialect.interp.errors import Fault, PoisonUse
 from cute_dialect.interp.types import Leaf
-from cute_dialect.interp.values import POISON, Array, Value, to_lanes
+from cute_dialect.interp.values import POISON, Array, Poison, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -31,11 +34,6 @@ if TYPE_CHECKING:
     from cute_dialect.interp.allocations import Allocation, Allocations
     from cute_dialect.interp.group import Group
 
-GLOBAL_BASE = 0x7F00_0000_0000
-SHARED_WINDOW = 0x7E00_0000_0000
-LOCAL_WINDOW = 0x7D00_0000_0000
-WINDOW_BITS = 24
-SMEM_ORIGIN = 1024
 GUARD = 1 << 34
 UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an integer
 
@@ -235,7 +233,7 @@ def locate(site: Site, g: Group, addr: Value) -> list[Part]:
     """Check an access of the active lanes and find its memory. Raises Fault: oob, misaligned, readonly, poison."""
     if type(addr) is int:
         if site.align > 1 and addr & (site.align - 1) and g.mask.n:
-            _misaligned(site, g, addr, int(g.mask.idx[0]))
+            misaligned(site, g, addr, int(g.mask.idx[0]))
         return [_locate_one(site, g, addr)] if g.mask.n else []
     if addr is POISON:
         raise Fault("poison", f"{site.verb} through a poison (undefined) pointer")
@@ -247,7 +245,7 @@ def locate(site: Site, g: Group, addr: Value) -> list[Part]:
     a = addr if m.bits is None else addr[m.idx]
     if site.align > 1 and int(_OR(a)) & (site.align - 1):
         at = int(np.flatnonzero(a & (site.align - 1))[0])
-        _misaligned(site, g, int(a[at]), int(m.idx[at]))
+        misaligned(site, g, int(a[at]), int(m.idx[at]))
     return _locate_many(site, g, a)
 
 
@@ -256,7 +254,7 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
     if space in (3, 7) and addr < 1 << WINDOW_BITS:
         off = addr - SMEM_ORIGIN
         if off < site.lo or off + site.nbytes > g.smem_size or off + site.nbytes > site.hi:
-            _oob_shared(site, g, addr, int(g.mask.idx[0]))
+            oob_shared(site, g, addr, int(g.mask.idx[0]))
         if g.smem_lane is None:
             return g.smem, off + g.smem_offset, None
         base = g.smem_lane if g.mask.bits is None else g.smem_lane[g.mask.idx]
@@ -264,7 +262,7 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
     if LOCAL_WINDOW <= addr < SHARED_WINDOW and space in (0, 5):
         off = addr - LOCAL_WINDOW
         if off + site.nbytes > g.local_size or not _local_inside(site, g, off):
-            _oob_local(site, g, addr, int(g.mask.idx[0]))
+            oob_local(site, g, addr, int(g.mask.idx[0]))
         base = g.local_lane if g.mask.bits is None else g.local_lane[g.mask.idx]
         return g.local, base + off, None
     if space == 7 or (SHARED_WINDOW <= addr < GLOBAL_BASE and space == 0):
@@ -275,16 +273,16 @@ def _locate_one(site: Site, g: Group, addr: int) -> Part:
         if buf is None or addr < buf.base or addr + site.nbytes > buf.base + buf.size:
             found = g.memory.find(addr)
             if found is None or addr + site.nbytes > found.base + found.size:
-                _oob_global(site, g, addr, int(g.mask.idx[0]))
+                oob_global(site, g, addr, int(g.mask.idx[0]))
             buf = site.buf = found
         assert buf is not None
         off = addr - buf.base
         if site.store and not buf.writable:
-            _readonly(site, buf, addr, int(g.mask.idx[0]))
+            readonly(site, buf, addr, int(g.mask.idx[0]))
         if buf.valid is not None and not buf.valid[off : off + site.nbytes].all():
-            _padding(site, buf, addr, int(g.mask.idx[0]))
+            padding(site, buf, addr, int(g.mask.idx[0]))
         return buf, off, None
-    _oob_global(site, g, addr, int(g.mask.idx[0]))
+    oob_global(site, g, addr, int(g.mask.idx[0]))
     raise AssertionError("unreachable")
 
 
@@ -310,7 +308,7 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
         bad |= (off - g.frame < site.lo) | (off - g.frame + n > site.hi)
         if bad.any():
             at = int(np.flatnonzero(bad)[0])
-            _oob_local(site, g, int(a[at]), int(m.idx[at]))
+            oob_local(site, g, int(a[at]), int(m.idx[at]))
         return [(g.local, (g.local_lane if m.bits is None else g.local_lane[m.idx]) + off, None)]
     if space == 7 and hi < 1 << WINDOW_BITS:
         return [_shared_many(site, g, a)]
@@ -321,20 +319,20 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
         lane = int(lanes[k])
         if space == 0 and LOCAL_WINDOW <= address < SHARED_WINDOW:
             if address - LOCAL_WINDOW + n > g.local_size or not _local_inside(site, g, address - LOCAL_WINDOW):
-                _oob_local(site, g, address, lane)
+                oob_local(site, g, address, lane)
             b, off1 = g.local, int(g.local_lane[lane]) + address - LOCAL_WINDOW
         elif space == 7 or (space == 0 and SHARED_WINDOW <= address < GLOBAL_BASE):
             b, off1 = _window(site, g, address, lane)
         else:
             found = g.memory.find(address)
             if found is None or address + n > found.base + found.size:
-                _oob_global(site, g, address, lane)
+                oob_global(site, g, address, lane)
             assert found is not None
             b, off1 = found, address - found.base
             if site.store and not b.writable:
-                _readonly(site, b, address, lane)
+                readonly(site, b, address, lane)
             if b.valid is not None and not b.valid[off1 : off1 + n].all():
-                _padding(site, b, address, lane)
+                padding(site, b, address, lane)
         entry = parts.setdefault(id(b), (b, [], []))
         entry[1].append(off1)
         entry[2].append(k)
@@ -346,7 +344,7 @@ def _shared_many(site: Site, g: Group, a: Array) -> Part:
     end = min(g.smem_size, site.hi)
     if _MAX(off.view(np.uint64)) + site.nbytes > end or (site.lo and _MIN(off) < site.lo):
         at = int(np.flatnonzero((off < site.lo) | (off + site.nbytes > end))[0])
-        _oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
+        oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
     if g.smem_lane is None:
         return g.smem, (off + g.smem_offset if g.smem_offset else off), None
     return g.smem, off + (g.smem_lane if g.mask.bits is None else g.smem_lane[g.mask.idx]), None
@@ -354,14 +352,14 @@ def _shared_many(site: Site, g: Group, a: Array) -> Part:
 
 def _global_many(site: Site, g: Group, buf: Buffer, off: Array) -> Part:
     if site.store and not buf.writable:
-        _readonly(site, buf, int(off[0]) + buf.base, int(g.mask.idx[0]))
+        readonly(site, buf, int(off[0]) + buf.base, int(g.mask.idx[0]))
     if buf.valid is not None:
         ok = buf.valid[off]
         if site.nbytes > 1:
             ok = ok & buf.valid[off + (site.nbytes - 1)]
         if not ok.all():
             at = int(np.flatnonzero(~ok)[0])
-            _padding(site, buf, int(off[at]) + buf.base, int(g.mask.idx[at]))
+            padding(site, buf, int(off[at]) + buf.base, int(g.mask.idx[at]))
     return buf, off, None
 
 
@@ -376,7 +374,7 @@ def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
         block = g.block_of(lane) if rank == 0 else g.cluster_peer(lane, rank - 1)
     found = g.shared_of(block, lane, addr)
     if found is None or off < site.lo or off + site.nbytes > min(g.smem_size, site.hi):
-        _oob_shared(site, g, addr, lane)
+        oob_shared(site, g, addr, lane)
     assert found is not None
     return found[0], found[1] + off
 
@@ -386,7 +384,8 @@ def load(site: Site, g: Group, addr: Value) -> Value:
     m = g.mask
     g.loads += m.n
     leaf = site.leaf
-    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5):
+    follow = g.local.contents is not None
+    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5) and not follow:
         fast = _local_columns(site, g, addr)
         if fast is not None:
             out = fast.copy()
@@ -396,6 +395,12 @@ def load(site: Site, g: Group, addr: Value) -> Value:
         return np.zeros((m.lanes, *leaf.shape), leaf.dtype)
     if g.observe is not None and not site.quiet:
         g.observe(g, site, parts, None)
+    got = _load_parts(site, g, parts)
+    return _unwritten_local(site, g, parts, got) if follow else got
+
+
+def _load_parts(site: Site, g: Group, parts: list[Part]) -> Value:
+    m, leaf = g.mask, site.leaf
     buf, off, sel = parts[0]
     if isinstance(off, int):
         check_written(site, g, buf, np.array([off]), m.idx)
@@ -428,10 +433,15 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
     leaf = site.leaf
     if m.n == 0:
         return
-    if value is POISON:
+    if isinstance(value, Poison):
+        if isinstance(value, Undefined):
+            _store_undefined(site, g, addr, value)
+            return
+        if value is not POISON:
+            raise PoisonUse
         value = np.zeros(leaf.shape, leaf.dtype) if leaf.shape else (0.0 if leaf.kind == "f" else 0)
         g.note_poison_store()
-    if type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5):
+    if g.local.contents is None and type(addr) is int and LOCAL_WINDOW <= addr < SHARED_WINDOW and site.space in (0, 5):
         cols = _local_columns(site, g, addr)
         if cols is not None:
             if m.bits is None:
@@ -458,17 +468,62 @@ def store(site: Site, g: Group, addr: Value, value: Value) -> None:
         _scatter(buf, off, site, v, lanes)
 
 
+def _store_undefined(site: Site, g: Group, addr: Value, value: Undefined) -> None:
+    """Store what nothing has written: into local memory it is moved, elsewhere that is an error."""
+    parts = locate(site, g, addr)
+    contents = g.local.contents
+    if contents is None or any(buf is not g.local for buf, _, _ in parts):
+        value.used(g.mask, f"{site.verb} of {site.nbytes} bytes")
+    store(site, g, addr, value.value)
+    if contents is None:
+        return
+    m = g.mask
+    raw = np.broadcast_to(value.bits, (m.lanes, *site.leaf.shape)).reshape(m.lanes, -1)
+    missing = np.ascontiguousarray(raw).view(np.uint8).reshape(m.lanes, -1) != 0
+    if missing.shape[1] != site.nbytes:  # elements below a byte
+        missing = np.broadcast_to(missing.any(axis=1)[:, None], (m.lanes, site.nbytes))
+    for buf, off, sel in parts:
+        if buf is g.local:
+            lanes = m.idx if sel is None else m.idx[sel]
+            at = (np.asarray(off).reshape(-1, 1) + np.arange(site.nbytes))[missing[lanes]]
+            contents.state[at] = UNWRITTEN
+
+
+def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Value:
+    """What was loaded, with the bits that nothing has written where it comes from local memory."""
+    contents, m, leaf = g.local.contents, g.mask, site.leaf
+    assert contents is not None
+    missing = np.zeros((m.lanes, site.nbytes), np.bool_)
+    first = -1
+    for buf, off, sel in parts:
+        if buf is g.local:
+            lanes = m.idx if sel is None else m.idx[sel]
+            at = np.asarray(off).reshape(-1, 1) + np.arange(site.nbytes)
+            missing[lanes] = contents.state[at] != WRITTEN
+            if first < 0 and missing[lanes].any():
+                first = int(at[missing[lanes]][0])
+    if first < 0:
+        return got
+    if leaf.dtype.itemsize * leaf.count != site.nbytes or leaf.width == 1:  # elements below a byte
+        bad = np.broadcast_to(missing.any(axis=1).reshape((-1,) + (1,) * len(leaf.shape)), (m.lanes, *leaf.shape))
+        bits = bad if leaf.dtype == np.bool_ else np.where(bad, -1, 0).astype(leaf.dtype)
+    else:
+        bits = np.where(missing, np.uint8(255), np.uint8(0)).view(f"u{leaf.dtype.itemsize}")
+    where = g.place_in(g.local, first)
+    return Undefined(got, bits.reshape(m.lanes, *leaf.shape), lambda: where)
+
+
 def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
     """Local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or packed."""
     leaf = site.leaf
     off = addr - LOCAL_WINDOW
     if off != site.local and (off + site.nbytes > g.local_size or not _local_inside(site, g, off)):
         if g.mask.n:
-            _oob_local(site, g, addr, int(g.mask.idx[0]))
+            oob_local(site, g, addr, int(g.mask.idx[0]))
         return None
     site.local = off
     if site.align > 1 and off & (site.align - 1):
-        _misaligned(site, g, addr, int(g.mask.idx[0]) if g.mask.n else 0)
+        misaligned(site, g, addr, int(g.mask.idx[0]) if g.mask.n else 0)
     item = leaf.dtype.itemsize
     if off % item or len(leaf.shape) > 1 or (leaf.shape and leaf.kind == "i" and leaf.width == 1):
         return None
@@ -527,90 +582,7 @@ def _scatter(buf: Buffer, off: Array, site: Site, value: Value, lanes: Array) ->
 
 
 def check_written(site: Site, g: Group, buf: Buffer, off: Array, lanes: Array) -> None:
-    if buf.contents is not None:
+    if buf.contents is not None and buf is not g.local:
         row = buf.contents.read(off, site.nbytes, site.align, site.verb, lanes)
         if row >= 0:
             g.warn_uninit(id(site), site.verb, buf, int(off[row]), site.nbytes, int(lanes[row]))
-
-
-def _misaligned(site: Site, g: Group, addr: int, lane: int) -> None:
-    raise Fault(
-        "misaligned",
-        f"misaligned {site.verb} of {site.nbytes} bytes: expected an address that is a multiple of {site.align}, "
-        f"got {addr:#x} = {addr // site.align * site.align:#x} + {addr % site.align}",
-        lane,
-        addr,
-        (place(g, site, addr),),
-    )
-
-
-def place(g: Group, site: Site, addr: int) -> str:
-    """Where an address lies, in words."""
-    if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
-        at = addr - SMEM_ORIGIN
-        return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.launch.shared_names.place(at)}"
-    if LOCAL_WINDOW <= addr < SHARED_WINDOW:
-        at = addr - LOCAL_WINDOW
-        return f"local memory of the thread ({g.local_size} bytes) at byte offset {at}{g.launch.local_names.place(at)}"
-    if SHARED_WINDOW <= addr < GLOBAL_BASE:
-        at = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
-        return f"shared memory at byte offset {at}{g.launch.shared_names.place(at)}"
-    return g.memory.describe(addr, site.nbytes)
-
-
-def _oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
-    off = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
-    if site.owner is not None and 0 <= off <= g.smem_size - site.nbytes:
-        outside(f"{site.verb} of {site.nbytes} bytes", site.owner, off, g.launch.shared_names, lane, addr)
-    raise Fault(
-        "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes in shared memory: "
-        f"expected a byte offset in [0, {max(g.smem_size - site.nbytes + 1, 0)}), got "
-        f"{off}{g.launch.shared_names.place(off)}",
-        lane,
-        addr,
-    )
-
-
-def outside(verb: str, owner: Allocation, off: int, names: Allocations, lane: int, addr: int) -> NoReturn:
-    """Raise Fault: an access leaves the allocation of shared memory that its pointer was derived from."""
-    raise Fault(
-        "oob",
-        f"out-of-bounds {verb} through a pointer into {owner.name}: expected bytes {owner.start} to "
-        f"{owner.start + owner.size} of shared memory, got byte offset {off}{names.place(off)}",
-        lane,
-        addr,
-    )
-
-
-def _oob_local(site: Site, g: Group, addr: int, lane: int) -> None:
-    raise Fault(
-        "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes in local memory ({g.local_size} bytes) at byte offset "
-        f"{addr - LOCAL_WINDOW}{g.launch.local_names.place(addr - LOCAL_WINDOW)}",
-        lane,
-        addr,
-    )
-
-
-def _oob_global(site: Site, g: Group, addr: int, lane: int) -> None:
-    raise Fault(
-        "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {g.memory.describe(addr, site.nbytes)}",
-        lane,
-        addr,
-    )
-
-
-def _readonly(site: Site, buf: Buffer, addr: int, lane: int) -> None:
-    raise Fault("readonly", f"{site.verb} to {buf.place(addr - buf.base)}, which is read-only", lane, addr)
-
-
-def _padding(site: Site, buf: Buffer, addr: int, lane: int) -> None:
-    raise Fault(
-        "oob",
-        f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.name} at byte offset {addr - buf.base} "
-        f"lies in padding, outside the tensor's elements",
-        lane,
-        addr,
-    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from cute_dialect.interp import undefined
 from cute_dialect.interp.errors import (
     Fault,
     InterpError,
@@ -24,7 +25,7 @@ from cute_dialect.interp.errors import (
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.pieces import Pieces, Segment
 from cute_dialect.interp.types import Leaf, Type, type_of
-from cute_dialect.interp.values import POISON, Pending, Regs, Value
+from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -115,7 +116,8 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
                 raise
             except Exception as e:
                 at: int = n - 1 - it.__length_hint__()  # type: ignore[attr-defined]
-                if isinstance(e, Fault) or not settle(infos[at], R, g):
+                held = None if isinstance(e, Fault) else settle(infos[at], R, g)
+                if held is None:
                     recover(e, infos[at], R, g)
                     continue
                 try:
@@ -124,6 +126,8 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
                     raise
                 except Exception as e2:
                     recover(e2, infos[at], R, g)
+                for s, v in held.items():
+                    R[s] = v
 
     return run
 
@@ -145,24 +149,39 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
     return run
 
 
-def settle(info: OpInfo, R: Regs, g: Group) -> bool:
-    """Put values in the place of operands whose asynchronous writer has been waited for; whether there were any."""
+def settle(info: OpInfo, R: Regs, g: Group) -> dict[int, Value] | None:
+    """Put values in the place of operands that the op acts on; None where there were none.
+
+    Those whose asynchronous writer has been waited for keep them, those that are undefined in other lanes only are
+    given back, to be put in place again after the op.
+    """
     found = False
+    held: dict[int, Value] = {}
     for s in info.operands:
         v = R[s]
-        if isinstance(v, Pending):
-            try:
-                R[s] = v.result()
-            except Fault as f:
-                raise g.fail(f, info) from None
-            found = True
-    return found
+        if not isinstance(v, (Pending, Undefined)):
+            continue
+        try:
+            R[s] = v.result() if isinstance(v, Pending) else v.used(g.mask, info.name)
+        except Fault as f:
+            raise g.fail(f, info) from None
+        found = True
+        if isinstance(v, Undefined):
+            held[s] = v
+    return held if found else None
 
 
 def recover(e: Exception, info: OpInfo, R: Regs, g: Group) -> None:
     """After an exception in an op: make its results poison when an operand was, else raise the user's error."""
     if isinstance(e, Fault):
         raise g.fail(e, info) from None
+    for s in info.operands:
+        v = R[s]
+        if isinstance(v, Undefined):
+            try:
+                v.used(g.mask, info.name)
+            except Fault as f:
+                raise g.fail(f, info) from None
     poisoned = any(R[s] is POISON for s in info.operands)
     if poisoned and info.pure:
         for s in info.results:
@@ -317,17 +336,23 @@ class FnCompiler:
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
-    def emit(self, op: Operation, step: Step, *, pure: bool = True, keep: bool = False) -> None:
-        """`pure`: poison operands give poison results; the step is left out if nobody reads them, unless `keep`."""
+    def emit(self, op: Operation, step: Step, *, pure: bool = True, keep: bool = False, track: bool = True) -> None:
+        """`pure`: poison operands give poison results; the step is left out if nobody reads them, unless `keep`.
+
+        `track`: what is undefined is followed for the step, where that is checked; else it does so itself.
+        """
         info = self._info(op, pure)
         info.removable = pure and not keep
+        if track and self.program.tracks:
+            step = undefined.track(self, op, step, info)
         self.code.add(step, info)
         if not info.removable:
             self.roots.update(self._ins)
 
     def emit_blocking(self, op: Operation, gen: GenStep, info: OpInfo | None = None) -> None:
         self.roots.update(self._ins)
-        self.code.add_blocking(gen, info or self._info(op, False))
+        info = info or self._info(op, False)
+        self.code.add_blocking(undefined.track_waiting(gen, info) if self.program.tracks else gen, info)
 
     def info(self, op: Operation) -> OpInfo:
         """The op's entry for diagnostics, for ops that need it themselves."""
@@ -494,6 +519,7 @@ class Program:
             raise InterpError("argument", f'expected overflow="error" or "wrap", got {overflow!r}')
         self.module = module
         self.overflow = overflow
+        self.tracks = False  # whether registers that nothing has written are followed
         self.segments: dict[str, Segment] = {}  # of shared memory, known before anything is compiled
         self._ops = OPS
         self._prefixes = PREFIXES
@@ -568,5 +594,6 @@ __all__ = [
     "attr_of",
     "recover",
     "result_types",
+    "settle",
     "symbol_name",
 ]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.clocks import ClusterClocks
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_name, op_text
 from cute_dialect.interp.flags import Flags
-from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.shadow import Shadow
 from cute_dialect.interp.values import Array
 

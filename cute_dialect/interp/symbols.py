@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.allocations import Allocations, shared_allocations
 from cute_dialect.interp.errors import InterpError, op_name
-from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.ops.data import literal
 from cute_dialect.interp.pieces import Segment
 from cute_dialect.interp.program import Program, attr_of, symbol_name

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cute_dialect.interp.addresses import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 from cute_dialect.interp.errors import Fault
-from cute_dialect.interp.memory import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 
 if TYPE_CHECKING:
     from cute_dialect.interp.allocations import Allocation

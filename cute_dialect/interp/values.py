@@ -7,6 +7,7 @@ are held signed, normalised to their width.  Numpy broadcasting then makes most 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -69,6 +70,38 @@ class Pending(Poison):
 
     def __repr__(self) -> str:
         return f"pending register {self.index}"
+
+
+class Undefined(Poison):
+    """A register some bits of which nothing has written (see `undefined`).
+
+    `value` is what it holds meanwhile, `bits` has the unwritten ones of each element, uniform or by lanes; `origin`
+    says what was not written.
+    """
+
+    __slots__ = ("bits", "origin", "value")
+
+    def __init__(self, value: Value, bits: Array, origin: Callable[[], str]) -> None:
+        self.value = value
+        self.bits = bits
+        self.origin = origin
+
+    def used(self, mask: Mask, by: str) -> Value:
+        """The value, to be acted on. Raises Fault where an active lane has bits that nothing has written."""
+        bad = self.bits != 0
+        if bad.ndim and len(bad) == mask.lanes:
+            bad = bad.reshape(len(bad), -1).any(axis=1) & mask.array
+        else:
+            bad = mask.array & bool(bad.any())
+        if bad.any():
+            raise Fault("uninit", f"{by} depends on {self.origin()}, which nothing has written", int(bad.argmax()))
+        return self.value
+
+    def __array__(self, *_: object) -> Array:
+        raise PoisonUse
+
+    def __repr__(self) -> str:
+        return f"undefined, from {self.origin()}"
 
 
 class PendingSource(Protocol):
@@ -174,6 +207,8 @@ def merge(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
         return old if mask.n < mask.lanes else new
     if mask.n == 0:
         return old
+    if isinstance(new, Undefined) or isinstance(old, Undefined):
+        return _merge_undefined(mask, new, old, leaf)
     scalar = not leaf.shape
     if scalar and type(new) is type(old) and not isinstance(new, np.ndarray) and new == old:
         return new
@@ -181,6 +216,18 @@ def merge(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
     if not scalar:
         bits = bits.reshape((-1,) + (1,) * len(leaf.shape))
     return np.where(bits, np.asarray(new, leaf.dtype), np.asarray(old, leaf.dtype))
+
+
+def _merge_undefined(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
+    one = new if isinstance(new, Undefined) else old
+    assert isinstance(one, Undefined)
+    parts = [v.value if isinstance(v, Undefined) else v for v in (new, old)]
+    none = np.zeros((), one.bits.dtype)
+    bits = [v.bits if isinstance(v, Undefined) else none for v in (new, old)]
+    active = mask.array.reshape((-1,) + (1,) * len(leaf.shape))
+    both = np.where(active, *bits)
+    value = merge(mask, parts[0], parts[1], leaf)
+    return Undefined(value, both, one.origin) if both.any() else value
 
 
 def wrap_int(v: int, width: int) -> int:
@@ -233,13 +280,17 @@ def uniform_int(v: Value, what: str) -> int:
 
 def active_uniform(v: Value, mask: Mask, what: str) -> int:
     """Like `uniform_int`, over the active lanes only."""
+    if isinstance(v, Undefined):
+        v = v.used(mask, what)
     if isinstance(v, np.ndarray) and v.ndim == 1 and mask.bits is not None:
         v = v[mask.bits]
     return uniform_int(v, what)
 
 
-def truth(v: Value) -> bool | Array:
-    """A condition: a Python bool or an array of bools."""
+def truth(v: Value, mask: Mask) -> bool | Array:
+    """A condition of the active lanes: a Python bool or an array of bools."""
+    if isinstance(v, Undefined):
+        v = v.used(mask, "a branch")
     if v is POISON:
         raise Fault("poison", "branch on poison (an undefined value)")
     if isinstance(v, np.ndarray):

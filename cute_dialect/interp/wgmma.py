@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.memory import SMEM_ORIGIN
 from cute_dialect.interp.sparse import expand_warpgroup
 from cute_dialect.interp.types import float_leaf, int_leaf
-from cute_dialect.interp.values import Array, Pending, Value, to_lanes
+from cute_dialect.interp.values import Array, Pending, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
     from cute_dialect.interp.group import Group
@@ -190,7 +190,7 @@ def issue(
         )
     if not isinstance(a, int):
         assert isinstance(i.a, list)
-        values = [v.result() if isinstance(v, Pending) else v for v in a]
+        values = [v.result() if isinstance(v, Pending) else _written(v, g, "A") for v in a]
         i.a[at] = [np.array(to_lanes(v, _I32, 32)) for v in values]
     if shape.selector >= 0:
         i.metadata[at] = np.array(to_lanes(metadata, _I32, 32))
@@ -205,7 +205,7 @@ def issue(
         if chained is not None:
             i.chained = chained
         else:
-            i.inputs[at] = [v.result() if isinstance(v, Pending) else v for v in acc]
+            i.inputs[at] = [v.result() if isinstance(v, Pending) else _written(v, g, "the accumulator") for v in acc]
     i.issued += 1
     g.count.progress += 1
     monitor = g.launch.monitor
@@ -216,6 +216,11 @@ def issue(
     out = Accumulator(i, at)
     lane.accumulators.append(out)
     return [Pending(out, r) for r in range(shape.registers)]
+
+
+def _written(v: Value, g: Group, what: str) -> Value:
+    """A register that a wgmma reads. Raises Fault when nothing has written it."""
+    return v.used(g.mask, f"{what} of a wgmma") if isinstance(v, Undefined) else v
 
 
 def _chain(acc: list[Value], warp: int) -> Instruction | None:

@@ -11,11 +11,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
+    DictionaryAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     LocationAttr,
+    StringAttr,
     UnknownLoc,
     VectorType,
     i32,
@@ -29,6 +31,17 @@ from cute_dialect.passes.emitter import integer_attr
 from cute_dialect.passes.lowering.types import Path, is_empty, vector
 from cute_dialect.upstream import llvm
 from cute_dialect.upstream.typed import width
+
+UNWRITTEN = "cute.unwritten"
+
+
+def unwritten_cells(tensor: Operation, cells: Sequence[int]) -> DictionaryAttr:
+    """For diagnostics: which cells of a register tensor, by the op that made it, registers stand for."""
+    result = tensor.results[0]
+    held = DenseArrayBase.from_list(i64, list(cells))
+    return DictionaryAttr(
+        {"name": StringAttr(result.name_hint or ""), "type": StringAttr(str(result.type)), "cells": held}
+    )
 
 
 class BaseBuilder:
@@ -106,6 +119,16 @@ class BaseBuilder:
     def poison(self, type: Attribute) -> SSAValue:
         """``ub.poison``, one a type where it can be seen."""
         return self.once(("poison", self.type_key(type)), lambda: make_op(PoisonOp, (), [type]))
+
+    def unwritten(self, type: Attribute, tensor: Operation, cells: Sequence[int]) -> SSAValue:
+        """``ub.poison`` of a register for cells of the tensor that ``tensor`` made, which nothing has written."""
+
+        def make() -> Operation:
+            op = make_op(PoisonOp, (), [type])
+            op.attributes[UNWRITTEN] = unwritten_cells(tensor, cells)
+            return op
+
+        return self.once(("unwritten", self.type_key(type), tensor, tuple(cells)), make)
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
         """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself.  What

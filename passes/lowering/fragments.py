@@ -88,14 +88,14 @@ class Registers:
         cell = cells[at]
         if cell is not None and not isinstance(cell, Lane | Member):
             return cell
-        value = self._made(build, view.fragment, cell)
+        value = self._made(build, view.fragment, cell, at)
         self.made[value] = cell
         cells[at] = value
         return value
 
-    def _made(self, build: BaseBuilder, fragment: Fragment, cell: Lane | Member | None) -> SSAValue:
+    def _made(self, build: BaseBuilder, fragment: Fragment, cell: Lane | Member | None, at: int) -> SSAValue:
         if cell is None:
-            return build.poison(lowered(fragment.element))
+            return build.unwritten(lowered(fragment.element), fragment.op, [at])
         if isinstance(cell, Lane):
             return build.lane(*cell)
         held = register_of(build, cell)

@@ -97,7 +97,7 @@ def _read_one(low: Lowering, tensor: SSAValue, t: MemRefType, offsets: Sequence[
     chosen = [cells[view.offset + o] for o in offsets]
     n = len(chosen)
     if all(c is None for c in chosen):
-        return build.poison(register)
+        return build.unwritten(register, view.fragment.op, [view.offset + offsets[0]])
     first = chosen[0]
     if isinstance(first, Lane):
         vector, start = first

@@ -86,7 +86,7 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
 
 def _start(block: Block, offset: int) -> tuple[int, int]:
     """Index in the buffer and shared address of a byte offset, when a copy reads or writes it."""
-    from cute_dialect.interp.memory import SMEM_ORIGIN
+    from cute_dialect.interp.addresses import SMEM_ORIGIN
 
     block.check_runs()
     return block.smem_start + offset, SMEM_ORIGIN + offset
@@ -145,7 +145,7 @@ def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
     """The mbarrier at the same place in another block of the cluster."""
-    from cute_dialect.interp.memory import SMEM_ORIGIN, WINDOW_BITS
+    from cute_dialect.interp.addresses import SMEM_ORIGIN, WINDOW_BITS
 
     offset = (_at(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     bar = block.mbarriers.get(offset)

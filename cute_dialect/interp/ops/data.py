@@ -16,6 +16,7 @@ from cute_dialect.interp.group import Group
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.promises import picked, promise
 from cute_dialect.interp.types import Leaf, Type, type_of
+from cute_dialect.interp.undefined import unwritten
 from cute_dialect.interp.values import (
     POISON,
     Array,
@@ -105,7 +106,9 @@ def _zero(c: FnCompiler, op: Operation) -> None:
 
 
 def _poison(c: FnCompiler, op: Operation) -> None:
-    c.constant(op.results[0], [POISON] * len(type_of(op.results[0].type).leaves))
+    leaves = type_of(op.results[0].type).leaves
+    tracked = c.program.tracks
+    c.constant(op.results[0], [unwritten(op, leaf, i) if tracked else POISON for i, leaf in enumerate(leaves)])
 
 
 def _span(t: Type, path: Sequence[int]) -> tuple[int, int]:
@@ -379,7 +382,10 @@ def enum_word(attr: Attribute | None) -> str:
 
 
 def _freeze(c: FnCompiler, op: Operation) -> None:
-    """A poison operand becomes zero."""
+    """A poison operand becomes zero; for the check of what was never written it stays what it is."""
+    if c.program.tracks:
+        _same(c, op)
+        return
     ins = c.uses(op.operands[0])
     outs = c.defines(op.results[0])
     rows = tuple((a, d, zero(c.leaf_of(d))) for a, d in zip(ins, outs))
@@ -396,7 +402,7 @@ def _assume(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
 
     def step(R: Regs, g: Group) -> None:
-        v = truth(R[a])
+        v = truth(R[a], g.mask)
         bad = ~v if isinstance(v, np.ndarray) else np.asarray(not v)
         if bad.any() and g.mask.n and g.mask.any(bad if bad.ndim else np.broadcast_to(bad, (g.lanes,))):
             lane = g.mask.first(bad if bad.ndim else np.broadcast_to(bad, (g.lanes,)))

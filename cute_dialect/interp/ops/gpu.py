@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.addresses import WINDOW_BITS
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.dependent import WAIT
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, op_name
 from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.group import Group, Wait
-from cute_dialect.interp.memory import WINDOW_BITS
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.order import fence_of_op
 from cute_dialect.interp.printf import format_c
@@ -341,7 +341,7 @@ def _assert(c: FnCompiler, op: Operation) -> None:
     text = getattr(msg, "data", "")
 
     def step(R: Regs, g: Group) -> None:
-        v = truth(R[cond])
+        v = truth(R[cond], g.mask)
         if isinstance(v, np.ndarray):
             if g.mask.any(~v):
                 raise Fault("assert", f"assertion failed: {text}", g.mask.first(~v))

@@ -32,7 +32,8 @@ from cute_dialect.interp.ops import quad_pairs
 from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
-from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes
+from cute_dialect.interp.undefined import some, whole
+from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -191,6 +192,8 @@ def run_mma(
     out: list[Leaf],
 ) -> list[Value]:
     """D = A·B + C on the fragments of each warp; the result registers."""
+    if any(isinstance(v, Undefined) for v in (*a, *b, *c)):
+        return _undefined_mma(mma, g, (a, b, c), leaves, out)
     la, lb, lc = leaves
     A = mma.gather([decode(v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
     B = mma.gather([decode(v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
@@ -198,9 +201,7 @@ def run_mma(
     acc = [to_lanes(v, leaf, g.lanes).reshape(warps, 32, -1) for v, leaf in zip(c, lc)]
     flat = np.concatenate(acc, axis=2)  # (warps, 32, elements)
     n = flat.shape[2]
-    i = np.arange(n)
-    rows = GID[:, None] + 8 * (i // 2)
-    cols = TIG[:, None] * 2 + i % 2
+    rows, cols = _places(n)
     exact = A @ B
     if mma.bit_op == "xor_popc":
         exact = A.sum(2)[:, :, None] + B.sum(1)[:, None, :] - 2 * exact
@@ -215,6 +216,48 @@ def run_mma(
     return [
         np.ascontiguousarray(result[:, :, k * per : (k + 1) * per]).reshape(g.lanes, *leaf.shape)
         for k, leaf in enumerate(out)
+    ]
+
+
+def _places(n: int) -> tuple[Array, Array]:
+    """Row and column of each of the `n` elements of D that a thread holds, `(32, n)`."""
+    i = np.arange(n)
+    return GID[:, None] + 8 * (i // 2), TIG[:, None] * 2 + i % 2
+
+
+def _undefined_mma(
+    mma: Mma,
+    g: Group,
+    values: tuple[list[Value], list[Value], list[Value]],
+    leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
+    out: list[Leaf],
+) -> list[Value]:
+    """The same where registers are undefined: so is D in the rows of A, the columns of B and the elements of C."""
+    first = next(v for part in values for v in part if isinstance(v, Undefined))
+    plain = [[v.value if isinstance(v, Undefined) else v for v in part] for part in values]
+    got = run_mma(mma, g, plain[0], plain[1], plain[2], leaves, out)
+    bits = [
+        [
+            some(v, leaf, g.lanes) if isinstance(v, Undefined) else np.zeros((g.lanes, *leaf.shape), np.bool_)
+            for v, leaf in zip(part, held)
+        ]
+        for part, held in zip(values, leaves)
+    ]
+    warps = g.lanes // 32
+    sides: list[Array] = []
+    for k, kind in ((0, mma.a), (1, mma.b)):
+        full = [np.where(v, leaf.dtype.type(-1), leaf.dtype.type(0)) for v, leaf in zip(bits[k], leaves[k])]
+        regs = [decode(v, leaf, kind, g) for v, leaf in zip(full, leaves[k])]
+        # A register of several elements is undefined as a whole where one of them is.
+        regs = [np.broadcast_to((r != 0).any(axis=2, keepdims=True), r.shape).astype(np.float64) for r in regs]
+        sides.append(mma.gather(regs, kind, k == 0).any(axis=2 if k == 0 else 1))
+    acc = np.concatenate([v.reshape(warps, 32, -1) for v in bits[2]], axis=2)
+    rows, cols = _places(acc.shape[2])
+    bad = acc | (sides[0][:, :, None] | sides[1][:, None, :])[:, rows, cols]
+    per = acc.shape[2] // len(out)
+    return [
+        whole(v, bad[:, :, k * per : (k + 1) * per].reshape(g.lanes, *leaf.shape), leaf, g, first)
+        for k, (v, leaf) in enumerate(zip(got, out))
     ]
 
 
@@ -237,7 +280,7 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
         for d, v in zip(outs, got):
             R[d] = v
 
-    c.emit(op, step, keep=True)
+    c.emit(op, step, keep=True, track=False)
 
 
 def _mma_sync(c: FnCompiler, op: Operation) -> None:

@@ -28,6 +28,7 @@ from cute_dialect.interp.ops import (
 from cute_dialect.interp.ops.ptx_rows import Row, table
 from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.undefined import emit_hidden
 from cute_dialect.interp.values import Regs
 
 if TYPE_CHECKING:
@@ -48,10 +49,23 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
 )
 
 
+_PLAIN = re.compile(  # what only computes
+    "|".join(f"(?:{pattern})" for pattern, _ in (*ptx_plain.TABLE, *table(SCALAR_ROWS)))
+)
+
+
 def compile_text(text: Text) -> None:
     """Compile all statements of a text."""
     if _wait_loop(text):
         return
+    if text.c.program.tracks and all(_PLAIN.fullmatch(s.opcode) and not s.guard for s in text.statements):
+        ins, outs = text.operands[text.outputs :], text.operands[: text.outputs]
+        emit_hidden(text.c, text.op, ins, outs, lambda: _compile_statements(text))
+        return
+    _compile_statements(text)
+
+
+def _compile_statements(text: Text) -> None:
     for s in text.statements:
         for pattern, handler in _TABLE:
             if pattern.fullmatch(s.opcode):
@@ -104,7 +118,7 @@ def _inline_asm(c: FnCompiler, op: Operation) -> None:
             for d, s in tied:
                 R[outs[d]] = R[s]
 
-        c.emit(op, moves, pure=False)
+        c.emit(op, moves, pure=False, track=False)
     if not code.strip():
         compile_nothing(c, op)
         return

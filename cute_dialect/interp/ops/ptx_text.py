@@ -7,9 +7,9 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.errors import InterpError, OpInfo, PoisonUse
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.program import FnCompiler, Step
+from cute_dialect.interp.program import FnCompiler, Step, settle
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.values import Mask, Regs, to_lanes, wrap_int
 
@@ -109,11 +109,27 @@ class Text:
             flags = to_lanes(R[slot], bit, g.lanes)
             m = g.mask
             g.mask = Mask.of(m.array & (~flags if negated else flags))
-            if g.mask.n:
-                step(R, g)
-            g.mask = m
+            try:
+                if g.mask.n:
+                    _settled(step, info, R, g)
+            finally:
+                g.mask = m
 
+        info = self.c.info(self.op)
         self.c.emit(self.op, guarded, pure=False)
+
+
+def _settled(step: Step, info: OpInfo, R: Regs, g: Group) -> None:
+    """A step under a guard: whether it may act on its operands is asked for the lanes where that holds."""
+    try:
+        step(R, g)
+    except PoisonUse:
+        held = settle(info, R, g)
+        if held is None:
+            raise
+        step(R, g)
+        for s, v in held.items():
+            R[s] = v
 
 
 def number(text: str) -> int | float | None:

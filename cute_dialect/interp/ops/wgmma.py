@@ -78,7 +78,7 @@ def emit_mma(
         for s, v in zip(outs, got):
             R[s] = v
 
-    c.emit(op, step, pure=False)
+    c.emit(op, step, pure=False, track=False)
 
 
 def emit_fence(c: FnCompiler, op: Operation) -> None:

@@ -1,0 +1,235 @@
+"""Registers that nothing has written, under the check `uninit`.
+
+As valgrind's memcheck does, definedness travels with the values: an `Undefined` holds a value and the bits of it that
+nothing has written.  Moving it, or computing with it, is right (a predicated tail holds such elements and never uses
+them); acting on it is an error: storing it outside local memory, an address, a branch, an operand of a `wgmma`.
+The steps of a function are wrapped when it is compiled for this check, and not touched otherwise.
+
+- What only moves bits (bit casts, vectors' elements, select, shifts, shuffles) is run once more on the bits themselves.
+- What computes gives an element that is undefined where an element of an operand is.
+- The instructions of inline PTX that only compute are one such step; others raise `PoisonUse` where they act on one.
+- `mma.sync` (in `ops/matrix`): where the row of A, the column of B or the element of C is.
+- Everything else acts on its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault, OpInfo, attr_of, location_text
+from cute_dialect.interp.values import Undefined, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.interp.group import Group, Wait
+    from cute_dialect.interp.program import FnCompiler, Step
+    from cute_dialect.interp.types import Leaf
+    from cute_dialect.interp.values import Array, Regs, Value
+
+_NOTHING: frozenset[int] = frozenset()
+_FROM_1, _FROM_2 = frozenset(range(1, 16)), frozenset(range(2, 16))
+MOVES: dict[str, frozenset[int]] = {  # ops that move bits: the operands that say where to
+    **dict.fromkeys(
+        (
+            "llvm.bitcast", "arith.bitcast", "vector.bitcast", "llvm.shufflevector", "vector.shuffle",
+            "vector.shape_cast", "vector.broadcast", "vector.splat", "vector.from_elements", "vector.to_elements",
+            "vector.extract_strided_slice", "vector.insert_strided_slice", "arith.trunci", "llvm.trunc", "arith.extsi",
+            "arith.extui", "llvm.sext", "llvm.zext", "arith.ori", "llvm.or", "arith.xori", "llvm.xor", "llvm.ptrtoint",
+            "llvm.inttoptr",
+        ),
+        _NOTHING,
+    ),
+    **dict.fromkeys(("arith.shli", "arith.shrui", "arith.shrsi", "llvm.shl", "llvm.lshr", "llvm.ashr"), _FROM_1),
+    **dict.fromkeys(("llvm.extractelement", "vector.extractelement", "vector.extract"), _FROM_1),
+    **dict.fromkeys(("llvm.insertelement", "vector.insertelement", "vector.insert"), _FROM_2),
+    **dict.fromkeys(("arith.select", "llvm.select"), frozenset({0})),
+    "nvvm.shfl.sync": frozenset({0, 2, 3}),
+}  # fmt: skip
+MASKS = ("arith.andi", "llvm.and")  # move the bits that the other operand lets through
+ACTS = ("nvvm.vote.sync", "nvvm.redux.sync", "nvvm.match.sync")  # give all threads what one of them has
+PASSES = {"llvm.store": frozenset({0})}  # operands that the op looks at itself
+INLINE = (
+    "llvm.inline_asm",
+    "nvvm.inline_ptx",
+)  # an instruction looks at those operands that it has, when it needs them
+
+
+def unwritten(op: Operation, leaf: Leaf, number: int) -> Undefined:
+    """Register `number` of an op that makes registers which nothing has written."""
+    from cute_dialect.interp.ops.data import zero
+
+    ones = np.ones(leaf.shape, np.bool_) if leaf.width == 1 else np.full(leaf.shape, -1, f"i{leaf.dtype.itemsize}")
+    return Undefined(zero(leaf), as_bits(ones, leaf), lambda: _origin(op, number))
+
+
+def _origin(op: Operation, number: int) -> str:
+    """What an op's register `number` stands for: `element (3, 0) of %acc`, or the op and its place."""
+    from cute_dialect.interp.allocations import unwritten_cell
+
+    found = unwritten_cell(attr_of(op, "cute.unwritten"), number)
+    where = location_text(op)
+    return found or f"register {number} of {op.name}" + (f" at {where}" if where else "")
+
+
+def as_bits(v: Array, leaf: Leaf) -> Array:
+    """The bits of elements, as unsigned numbers; of `i1` as they are."""
+    return v if leaf.dtype == np.bool_ else np.ascontiguousarray(v).reshape(v.shape).view(f"u{leaf.dtype.itemsize}")
+
+
+def _as_value(bits: Array, leaf: Leaf) -> Array:
+    return bits if leaf.dtype == np.bool_ else np.ascontiguousarray(bits).view(leaf.dtype)
+
+
+def some(u: Undefined, leaf: Leaf, lanes: int) -> Array:
+    """The elements of which some bit is undefined, `(lanes, *shape)`."""
+    return np.broadcast_to(u.bits != 0, (lanes, *leaf.shape))
+
+
+def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Undefined) -> Value:
+    """A value whose elements `where` are undefined in active lanes."""
+    where = where & g.mask.array.reshape((-1,) + (1,) * len(leaf.shape))
+    if not where.any():
+        return value
+    bits = where if leaf.dtype == np.bool_ else np.where(where, -1, 0).astype(f"i{leaf.dtype.itemsize}")
+    return Undefined(value, as_bits(bits, leaf), origin.origin)
+
+
+def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
+    """A step that carries what is undefined from operands to results, and reports what is acted on."""
+    if info.name in INLINE:
+        return step
+    ins, outs = tuple(dict.fromkeys(info.operands)), info.results
+    controls = _slots(c, op, MOVES.get(info.name, _NOTHING))
+    passes = _slots(c, op, PASSES.get(info.name, _NOTHING))
+    moves, masks = info.name in MOVES, info.name in MASKS
+    computes = (info.pure or moves) and info.name not in ACTS
+    leaves = {s: c.leaf_of(s) for s in (*ins, *outs)}
+
+    def run(R: Regs, g: Group) -> None:
+        held: dict[int, Undefined] = {}
+        for s in ins:
+            v = R[s]
+            if type(v) is Undefined:
+                held[s] = v
+        if not held:
+            step(R, g)
+            return
+        if not computes:
+            for s, u in held.items():
+                if s not in passes:
+                    R[s] = u.used(g.mask, info.name)
+            try:
+                step(R, g)
+            finally:
+                for s, u in held.items():
+                    R[s] = u
+            return
+        before = {s: R[s] for s in ins}
+        for s, u in held.items():
+            R[s] = u.value
+        try:
+            step(R, g)
+        except Fault:
+            for u in held.values():
+                u.used(g.mask, info.name)
+            raise
+        results = [R[d] for d in outs]
+        keep = controls if moves else tuple(s for s in ins if s not in held) if masks else None
+        first = next(iter(held.values()))
+        tainted = keep is not None and all(s not in held for s in keep) and bool(moves or keep)
+        if tainted:
+            assert keep is not None
+            for s in ins:
+                if s not in keep:
+                    leaf = leaves[s]
+                    u = held.get(s)
+                    bits = np.zeros((), as_bits(np.zeros(1, leaf.dtype), leaf).dtype) if u is None else u.bits
+                    R[s] = _as_value(np.array(np.broadcast_to(bits, (g.lanes, *leaf.shape))), leaf)
+            step(R, g)
+        for d, value in zip(outs, results):
+            leaf = leaves[d]
+            if tainted:
+                bits = as_bits(to_lanes(R[d], leaf, g.lanes), leaf)
+                active = g.mask.array.reshape((-1,) + (1,) * len(leaf.shape))
+                bits = np.where(active, bits, np.zeros((), bits.dtype))
+                R[d] = Undefined(value, bits, first.origin) if bits.any() else value
+            else:
+                R[d] = whole(value, _elements(held, leaves, leaf, g.lanes), leaf, g, first)
+        for s, v in before.items():
+            R[s] = v
+
+    return run
+
+
+def track_waiting(
+    gen: Callable[[Regs, Group], Generator[Wait, None, None]], info: OpInfo
+) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
+    """The same of an op that waits, which acts on all of its operands."""
+
+    if info.name in INLINE:
+        return gen
+
+    def run(R: Regs, g: Group) -> Generator[Wait, None, None]:
+        held = {s: v for s in info.operands if type(v := R[s]) is Undefined}
+        for s, u in held.items():
+            R[s] = u.used(g.mask, info.name)
+        yield from gen(R, g)
+        for s, u in held.items():
+            R[s] = u
+
+    return run
+
+
+def _slots(c: FnCompiler, op: Operation, numbers: frozenset[int]) -> tuple[int, ...]:
+    return tuple(s for i, v in enumerate(op.operands) if i in numbers for s in c.slots.get(v, ()))
+
+
+def _elements(held: dict[int, Undefined], leaves: dict[int, Leaf], leaf: Leaf, lanes: int) -> Array:
+    """Which elements of a result are undefined: element by element where the shapes agree, else by lane."""
+    out = np.zeros((lanes, *leaf.shape), np.bool_)
+    for s, u in held.items():
+        one = some(u, leaves[s], lanes)
+        if leaves[s].shape != leaf.shape:
+            one = one.reshape(lanes, -1).any(axis=1).reshape((lanes,) + (1,) * len(leaf.shape))
+        out |= one
+    return out
+
+
+def emit_hidden(
+    c: FnCompiler, op: Operation, ins: list[int], outs: list[int], compile_body: Callable[[], None]
+) -> None:
+    """Compile several steps that only compute: what is undefined in an operand makes the results so, lane by lane."""
+    held: dict[int, Undefined] = {}
+    leaves = {s: c.leaf_of(s) for s in (*ins, *outs)}
+
+    def hide(R: Regs, g: Group) -> None:
+        held.clear()
+        for s in ins:
+            v = R[s]
+            if type(v) is Undefined:
+                held[s] = v
+                R[s] = v.value
+
+    def show(R: Regs, g: Group) -> None:
+        for s, u in held.items():
+            R[s] = u
+        if held:
+            first = next(iter(held.values()))
+            lanes = np.zeros(g.lanes, np.bool_)
+            for s, u in held.items():
+                lanes |= some(u, leaves[s], g.lanes).reshape(g.lanes, -1).any(axis=1)
+            for d in outs:
+                shape = leaves[d].shape
+                where = np.broadcast_to(lanes.reshape((-1,) + (1,) * len(shape)), (g.lanes, *shape))
+                R[d] = whole(R[d], where, leaves[d], g, first)
+
+    c.emit(op, hide, pure=False, track=False)
+    compile_body()
+    c.emit(op, show, pure=False, track=False)
+
+
+__all__ = ["as_bits", "emit_hidden", "some", "track", "track_waiting", "unwritten", "whole"]
