@@ -44,9 +44,18 @@ def _cute_nvgpu() -> Dialect:
     return get_cute_nvgpu_dialect()
 
 
+def _nvvm() -> Dialect:
+    """``nvvm``, and the attributes that its ops take of ``llvm`` and xDSL's ``llvm`` lacks (``#llvm.constant_range``)."""
+    theirs = {attribute.name for attribute in XDSL_UNIVERSE.all_dialects["llvm"]().attributes}
+    lacking = [attribute for attribute in BASE_DIALECTS["llvm"]().attributes if attribute.name not in theirs]
+    nvvm = BASE_DIALECTS["nvvm"]()
+    return Dialect("nvvm", list(nvvm.operations), [*nvvm.attributes, *lacking])
+
+
 def _missing_upstream() -> dict[str, Callable[[], Dialect]]:
     """The dialects of upstream MLIR that this version of xDSL does not have."""
-    return {name: get for name, get in BASE_DIALECTS.items() if name not in XDSL_UNIVERSE.all_dialects}
+    missing = {name: get for name, get in BASE_DIALECTS.items() if name not in XDSL_UNIVERSE.all_dialects}
+    return {**missing, "nvvm": _nvvm}
 
 
 CUTE_UNIVERSE = Universe(

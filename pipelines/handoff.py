@@ -184,11 +184,11 @@ class _Writer:
         return self.values.setdefault(id(value), f"%{len(self.values)}")
 
     def region(self, region: Region) -> None:
-        """A region; every block has its label, but for an entry block that takes nothing."""
+        """A region; every block has its label, but for an entry block that takes nothing and is not empty."""
         out = self.parts.append
         out("{\n")
         for i, block in enumerate(region.blocks):
-            if i or block.args:
+            if i or block.args or block.first_op is None:
                 arguments = ", ".join(
                     [
                         f"{self.value_name(a)}: {self.attribute(a.type)}{self.argument_location(a)}"

@@ -105,6 +105,17 @@ def test_pipeline_of_both() -> None:
     assert "arith.muli" in names and not any(name.startswith("cute") for name in names)
 
 
+def test_attributes_of_llvm_that_nvvm_takes() -> None:
+    """xDSL's ``llvm`` has no ``#llvm.constant_range``."""
+    module = run(
+        '"func.func"() <{function_type = () -> i32, sym_name = "f"}> ({\n'
+        '  %0 = "nvvm.read.ptx.sreg.tid.x"() <{range = #llvm.constant_range<i32, 0, 128>}> : () -> i32\n'
+        '  "func.return"(%0) : (i32) -> ()\n}) : () -> ()\n',
+        "canonicalize",
+    )
+    assert "nvvm.read.ptx.sreg.tid.x range <i32, 0, 128>" in str(module)
+
+
 def test_options_cross() -> None:
     run(TEXT, "count-ops", {"count-ops": CountOps})
     run(TEXT, "count-ops{least=1 most=2,3}", {"count-ops": CountOps})
