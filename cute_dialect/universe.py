@@ -45,7 +45,7 @@ def _cute_nvgpu() -> Dialect:
 
 
 def _nvvm() -> Dialect:
-    """``nvvm``, and the attributes that its ops take of ``llvm`` and xDSL's ``llvm`` lacks (``#llvm.constant_range``)."""
+    """``nvvm``, with the attributes of ``llvm`` that its ops take and xDSL's ``llvm`` lacks (``constant_range``)."""
     theirs = {attribute.name for attribute in XDSL_UNIVERSE.all_dialects["llvm"]().attributes}
     lacking = [attribute for attribute in BASE_DIALECTS["llvm"]().attributes if attribute.name not in theirs]
     nvvm = BASE_DIALECTS["nvvm"]()

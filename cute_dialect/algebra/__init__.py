@@ -13,7 +13,8 @@ Layout("((4,5),(3,2)):((10,1),(40,5))")
 Modules, lowest first: ``leaf`` (integers known now or at run time), ``values`` (layouts, swizzles, …), ``int_tuple``
 (trees: ``trees`` and ``arithmetic``), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make``, ``layout``,
 ``complements``, ``inverses``, ``compose``, ``tiling``, ``swizzle``, ``vectors``, ``tiled_copy``, ``tiled_mma``,
-``tables``.  ``docs/layouts.md`` is a tutorial.
+``tables``.  The functions of the package check what they are given (``arguments``), those of the modules do not.
+``docs/layouts.md`` is a tutorial.
 """
 
 from __future__ import annotations
@@ -192,6 +193,10 @@ def __getattr__(name: str) -> object:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{module}"), _NAMES.get(name, name))
+    if not isinstance(value, type) and callable(value):
+        from cute_dialect.algebra.arguments import checked
+
+        value = checked(name, value)
     globals()[name] = value
     return value
 

@@ -45,7 +45,7 @@ _LOW, _HIGH = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 # --------------------------------------------------------------------------------------------------- composition
 
 
-def composition(a: AnyLayout, b: Layout | Tile | IntTuple) -> AnyLayout:
+def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
     """``c -> a(b(c))`` for a layout ``b``; mode by mode for a tile or shape.
 
     In a tile ``_`` keeps a mode and surplus modes of ``a`` are dropped; a shape ``n`` stands for ``n:1``, 1 for
@@ -54,10 +54,19 @@ def composition(a: AnyLayout, b: Layout | Tile | IntTuple) -> AnyLayout:
     ``b``, and when ranks do not fit.  As in CuTe, a step below an extent need not divide it: the count is rounded up,
     and the result is then ``a(b(c))`` only as long as ``b`` stays in that mode.
 
+    ``b`` may be ``inner o offset o outer`` with a layout ``inner``, which ``a`` is then composed with.
+
     >>> A = Layout("(12,8):(8,1)")
     >>> composition(A, (Layout("3:4"), UNDERSCORE)), composition(A, (3, 2))
     (Layout("(3,8):(32,1)"), Layout("(3,2):(8,1)"))
     """
+    if isinstance(b, ComposedLayout):
+        if not isinstance(a, Layout) or not isinstance(b.inner, Layout):
+            raise AlgebraError(
+                f"expected a layout, or a composed one whose inner part is a layout beside a plain left side, got "
+                f"{shown(b)}: no layout is what {shown(a)} makes of it"
+            )
+        return ComposedLayout(compose(a, b.inner), b.offset, b.outer)
     if isinstance(a, ComposedLayout):
         return ComposedLayout(a.inner, a.offset, composition(a.outer, b))  # type: ignore[arg-type]
     if type(b) is Layout:

@@ -288,29 +288,59 @@ def cosize(layout: AnyLayout) -> Leaf:
 # ------------------------------------------------------------------------------------------ indices, coordinates
 
 
-def crd2idx(coord: Coord, shape: IntTuple) -> Leaf:
+def crd2idx(coord: Coord, shape: IntTuple | AnyLayout) -> IntTuple:
     """Column-major index of a coordinate.  Extents 1 have stride 0, so coordinates in such modes are ignored.
 
-    Raises AlgebraError for a coordinate that is not weakly congruent with the shape.
+    With a layout in place of the shape the index that the layout gives: :func:`evaluate`.  Raises AlgebraError for a
+    coordinate that is not weakly congruent with the shape.
 
     >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 4), (2, (3, 4)))
     (15, 9)
     """
+    if isinstance(shape, Layout | ComposedLayout):
+        return evaluate(coord, shape)
     if not weakly_congruent(coord, shape):
         raise AlgebraError(f"expected a coordinate that fits the shape {shown(shape)}, got {shown(coord)}")
-    index = _evaluate(coord, shape, column_major(shape))
+    try:
+        index = _evaluate(coord, shape, column_major(shape))
+    except ZeroDivisionError:
+        raise AlgebraError(f"expected extents other than 0 for a linear coordinate, got {shown(shape)}") from None
     # The empty shape has one index, 0.
     return index if type(index) is not tuple else 0  # type: ignore[return-value]
 
 
-def idx2crd(index: IntTuple, shape: IntTuple) -> IntTuple:
+def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
+    """The coordinate at which a static layout has an index, by the largest strides first.  Raises AlgebraError."""
+    if not isinstance(layout, Layout) or not isinstance(index, int):
+        raise AlgebraError(f"expected an integer and a plain layout, got {shown(index)} and {shown(layout)}")
+    extents = [x for x in tree_leaves(layout.shape) if type(x) is int]
+    strides = [d for d in tree_leaves(layout.stride) if type(d) is int]
+    if len(extents) < len(tree_leaves(layout.shape)) or len(strides) < len(extents):
+        raise AlgebraError(f"expected a static layout of integer strides to find an index in, got {shown(layout)}")
+    rest, digits = index, [0] * len(extents)
+    for i in sorted(range(len(extents)), key=strides.__getitem__, reverse=True):
+        if strides[i] > 0:
+            digits[i] = max(0, min(rest // strides[i], extents[i] - 1))
+            rest -= digits[i] * strides[i]
+    found = _refill(layout.shape, iter(digits))
+    if evaluate(found, layout) != index:
+        raise AlgebraError(f"expected an index that {shown(layout)} has, at strides that do not overlap, got {index}")
+    return found
+
+
+def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
     """Coordinate of a column-major index: mixed-radix digits, the last mode keeps the overflow.
 
-    A tuple of indices is taken element by element.  Raises AlgebraError when its rank is not that of the shape.
+    A tuple of indices is taken element by element.  With a layout in place of the shape: where the layout has that
+    index, the inverse of :func:`crd2idx`.  Raises AlgebraError when ranks differ and for an index that a layout lacks.
 
     >>> idx2crd(13, (6, 3)), idx2crd(20, (6, 3)), idx2crd((1, 7), (2, (3, 4)))
     ((1, 2), (2, 3), (1, (1, 2)))
+    >>> idx2crd(11, Layout("(4,8):(8,1)"))
+    (1, 3)
     """
+    if isinstance(shape, Layout | ComposedLayout):
+        return _coordinate_in(index, shape)
     if type(index) is tuple:
         if type(shape) is not tuple or len(index) != len(shape):
             raise AlgebraError(f"expected an index of the rank of the shape {shown(shape)}, got {shown(index)}")

@@ -217,6 +217,12 @@ def local_tile(
     (Layout("(16,8,4):(32,1,8)"), 512)
     """
     if projection is not None:
+        for what in (tiler, coord):
+            if type(projection) is not tuple or type(what) is not tuple or len(what) != len(projection):
+                raise AlgebraError(
+                    f"expected a tiler and a coordinate of the rank of the projection {shown(projection)}, "
+                    f"got {shown(what)}"
+                )
         tiler, coord = tree_dice(projection, tiler), tree_dice(projection, coord)
     divided = zipped_divide(layout, tiler)
     tile, rest = _halves(divided)

@@ -188,6 +188,8 @@ class Swizzle(_Frozen):
     shift: int
 
     def __init__(self, bits: int, base: int, shift: int):
+        if not type(bits) is type(base) is type(shift) is int:
+            raise AlgebraError(f"expected three integers for a swizzle, got {bits!r}, {base!r}, {shift!r}")
         if bits < 0 or base < 0:
             raise AlgebraError(f"expected bits and base of a swizzle to be >= 0, got S<{bits},{base},{shift}>")
         if abs(shift) < bits:

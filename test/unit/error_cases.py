@@ -281,6 +281,15 @@ def _pass_target() -> None:
     CheckTargetPass.from_text({"chip": "sm_1"}).run(ModuleOp([]), PassContext(Context()))
 
 
+def _algebra(name: str, *arguments: object) -> Callable[[], object]:
+    def call() -> object:
+        from cute_dialect import algebra
+
+        return getattr(algebra, name)(*arguments)
+
+    return call
+
+
 _CHIPS = (
     "chip: expected one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, "
     "sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, "
@@ -289,6 +298,32 @@ _CHIPS = (
 
 
 CALLS: Sequence[tuple[Callable[[], object], str]] = (
+    (_algebra("size", None), "size: expected a layout, a tree of integers or a tile as argument 0, got None"),
+    (_algebra("size", 1, 2), "size: expected the arguments value, got (1, 2)"),
+    (_algebra("Swizzle", 1, 2, "3"), "expected three integers for a swizzle, got 1, 2, '3'"),
+    (
+        _algebra("composition", "8:1", "S<2,3,3> o 0 o (8,8):(8,1)"),
+        "expected a layout, or a composed one whose inner part is a layout beside a plain left side, got "
+        "S<2,3,3> o 0 o (8,8):(8,1): no layout is what 8:1 makes of it",
+    ),
+    (
+        _algebra("right_inverse", "S<2,3,3> o 0 o (8,8):(8,1)"),
+        "right_inverse: expected a layout as argument 0, got 'S<2,3,3> o 0 o (8,8):(8,1)'",
+    ),
+    (_algebra("idx2crd", (1, 2), "(4,8):(8,1)"), "expected an integer and a plain layout, got (1,2) and (4,8):(8,1)"),
+    (
+        _algebra("idx2crd", 3, "(4,?):(8,1)"),
+        "expected a static layout of integer strides to find an index in, got (4,?):(8,1)",
+    ),
+    (
+        _algebra("idx2crd", 9, "(4,8):(16,1)"),
+        "expected an index that (4,8):(16,1) has, at strides that do not overlap, got 9",
+    ),
+    (_algebra("crd2idx", 24, (0, 0)), "expected extents other than 0 for a linear coordinate, got (0,0)"),
+    (
+        _algebra("local_tile", "(8,8):(8,1)", (2, 2), 1, (1, 1)),
+        "expected a tiler and a coordinate of the rank of the projection (1,1), got 1",
+    ),
     (_target("sm_1", ""), _CHIPS),
     (_pass_target, _CHIPS),
     (_target("sm_120", "+ptx83"), "features: expected +ptx87 or later, which knows sm_120, got '+ptx83'"),

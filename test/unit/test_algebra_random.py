@@ -15,6 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
 import algebra_checks
 import algebra_peer
 import algebra_text_fuzz
+import argument_fuzz
+
+from cute_dialect import algebra
 
 CHECKS = {**algebra_checks.CHECKS, **algebra_text_fuzz.CHECKS, **algebra_peer.CHECKS}
 
@@ -55,3 +58,19 @@ def test_shrinking(name: str) -> None:
 @pytest.mark.parametrize(("name", "operands", "ours", "theirs", "reason"), algebra_peer.DISAGREEMENTS)
 def test_where_the_peer_differs(name, operands, ours, theirs, reason) -> None:
     assert algebra_peer.disagreement(name, operands) == (ours, theirs), reason
+
+
+def test_arguments_of_every_kind() -> None:
+    """``test/oracle/argument_fuzz.py`` has more."""
+    for seed in range(5000):
+        argument_fuzz.case(seed)
+
+
+@pytest.mark.parametrize(
+    "layout", ["(4,8):(8,1)", "(4,8):(1,4)", "((2,2),3):((1,12),4)", "(4,8):(1,5)", "8:0", "(4,1):(2,7)", "7"]
+)
+def test_idx2crd_finds_what_crd2idx_gives(layout: str) -> None:
+    value = algebra.Layout(layout)
+    for i in range(int(algebra.size(layout))):  # pyright: ignore[reportArgumentType]
+        at = algebra.crd2idx(i, value)
+        assert algebra.crd2idx(algebra.idx2crd(at, value), value) == at
