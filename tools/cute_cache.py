@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from cute_dialect.pipelines.cache import Cache, Entry, default_cache
 from cute_dialect.pipelines.settings import SettingError, parse_size
+from cute_dialect.tools.once import Once
 
 __all__ = ["main"]
 
@@ -30,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_parser("ls", help="list the entries: last use, size, kernels, key")
     sub.add_parser("clear", help="take all entries away")
     prune = sub.add_parser("prune", help="take entries away, longest unused first")
+    prune.register("action", None, Once)
     prune.add_argument("--size", metavar="BYTES", default="", help="what may stay, with K, M or G (default: the limit)")
     sub.add_parser("dir", help="print the folder")
     return p

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.diagnostics import limit_message
+from cute_dialect.tools.once import Once
 from cute_dialect.tools.quick_start import leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_errors import RunError
@@ -74,6 +75,13 @@ def _epilog() -> str:
     )
 
 
+def _count(text: str) -> int:
+    """A number that is not negative, for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number, 0 or more, got {text!r}")
+    return int(text)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
@@ -81,7 +89,9 @@ def build_parser() -> argparse.ArgumentParser:
         description="Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
         epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
+    p.register("action", None, Once)
     p.add_argument("file", nargs="?", help="a .mlir file, or a folder that was compiled before")
     p.add_argument("--kernel", metavar="NAME", help="kernel or host function; may be left out if there is one only")
     p.add_argument("--list", action="store_true", help="list the kernels and what they take")
@@ -120,15 +130,25 @@ def build_parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--grid", metavar="X,Y,Z", help="overrides the host function's rule")
     p.add_argument("--block", metavar="X,Y,Z")
-    p.add_argument("--smem", type=int, metavar="BYTES", help="dynamic shared memory")
-    p.add_argument("--seed", type=int, default=0, help="of the random inputs")
-    p.add_argument("--repeat", type=int, default=0, metavar="N", help="launch N more times and print the median time")
+    p.add_argument("--smem", type=_count, metavar="BYTES", help="dynamic shared memory")
+    p.add_argument("--seed", type=_count, default=0, help="of the random inputs")
+    p.add_argument(
+        "--repeat",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="launch N more times and print the median time",
+    )
     p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
     p.add_argument("--chip", help="GPU architecture (default: sm_90a)")
     p.add_argument("--no-cache", action="store_true", help="compile anew, whatever the compile cache holds")
     p.add_argument(
-        "--host", nargs="?", const="main", metavar="FUNC", help="run a host function (default: main) instead"
+        "--host",
+        nargs="?",
+        const="main",
+        metavar="FUNC",
+        help="run a host function (default: main) instead",
     )
     p.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     return p
@@ -151,6 +171,11 @@ def _main(argv: Sequence[str] | None, start: Start) -> int:
         options.file, options.host = options.host, "main"
     if options.file is None:
         parser.error("the following arguments are required: file")
+    for option, given in (("--kernel", options.kernel), ("--check", options.check), ("--in", options.inputs)):
+        if options.host is not None and given:
+            parser.error(f"--host runs a host function alone: {option} goes with kernels")
+    if options.report_json is not None and not options.report:
+        parser.error("--report-json needs --report: what is to be reported")
     try:
         return _run(options, start)
     except KeyboardInterrupt:
@@ -186,7 +211,7 @@ def user_message(error: Exception) -> str | None:
     if isinstance(error, known):
         return f"cute-run: error: {error}"
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
-        return f"cute-run: error: {error}"
+        return f"cute-run: error: {str(error).removeprefix('error: ')}"
     message = limit_message(error)
     return f"cute-run: error: {message}" if message is not None else None
 

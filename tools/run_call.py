@@ -125,6 +125,8 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
     for text in given:
         name, equals, path = text.partition("=")
         name = names[known[name]] if name in known else name
+        if name in out and path != out[name]:
+            raise RunError(f"--out: {name} is given twice: {out[name]!r} and {path!r}")
         if not equals or not path or name not in tensors:
             raise RunError(f"--out expects NAME=FILE.npy with a tensor of {', '.join(tensors) or 'none'}, got {text!r}")
         out[name] = path
@@ -139,6 +141,9 @@ def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
         parts = [p.strip() for p in text.split(",")]
         if all(p in SANITIZERS for p in parts):
             names += parts
+        elif any(p in SANITIZERS for p in parts) and all(p.isidentifier() for p in parts):
+            wrong = next(p for p in parts if p not in SANITIZERS)
+            raise RunError(f"--check: the interpreter looks for {', '.join(SANITIZERS)}, not for {wrong!r}")
         else:
             expressions.append(text)
     return names, expressions

@@ -134,3 +134,44 @@ def test_the_time_on_the_cpu_is_that_of_the_interpreter_alone(capsys: pytest.Cap
     seconds = float(time[1]) * (1e-6 if time[2] == "us" else 1.0)
     ops, rate = float(speed[1]) * unit[speed[2]], float(speed[3]) * unit[speed[4]]
     assert seconds * rate == pytest.approx(ops, rel=0.1)
+
+
+OPTIONS = [
+    (["--seed", "-1"], "cute-run: error: argument --seed: expected a number, 0 or more, got '-1'"),
+    (["--repeat=x"], "cute-run: error: argument --repeat: expected a number, 0 or more, got 'x'"),
+    (["--smem=-5"], "cute-run: error: argument --smem: expected a number, 0 or more, got '-5'"),
+    (["--kernel", "add", "--kernel", "add_v"], "cute-run: error: --kernel is given twice: 'add' and 'add_v'"),
+    (["--device=cpu", "--device", "gpu"], "cute-run: error: --device is given twice: 'cpu' and 'gpu'"),
+    (["--devic=cpu"], "cute-run: error: unrecognized arguments: --devic=cpu"),
+    (["--host=main", "--kernel", "add"],
+     "cute-run: error: --host runs a host function alone: --kernel goes with kernels"),
+    (["--report-json=x"], "cute-run: error: --report-json needs --report: what is to be reported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), OPTIONS, ids=[" ".join(w) for w, _ in OPTIONS])
+def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as e:
+        cute_run.main([str(EXAMPLE), *words])
+    assert e.value.code == 2 and capsys.readouterr().err.splitlines()[-1] == message
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--check", "race,foo"], "--check: the interpreter looks for race, oob, uninit, sync, not for 'foo'"),
+        (["--in", "4x8", "--out", "c=x.npy", "--out", "mC=y.npy"], "--out: mC is given twice: 'x.npy' and 'y.npy'"),
+        (["--in", "4x8", "--kernel", "ad"], "no kernel or host function @ad here (there are: add, add_v, launch)"),
+        (["--in", "4x8", "--blocks=foo"],
+         "expected blocks as numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]; got 'foo'"),
+    ],
+)  # fmt: skip
+def test_values_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = [] if "--kernel" in words else ["--kernel", "add"]
+    status, _, err = run(capsys, str(EXAMPLE), "--device=cpu", *kernel, *words)
+    assert status == 1 and err.splitlines()[-1] == f"cute-run: error: {message}"
+
+
+def test_a_value_that_is_said_twice_alike_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--kernel", "add", "--kernel=add", "--device=cpu", "--in", "4x8", "-q")
+    assert run(capsys, str(EXAMPLE), *words) == (0, "", "")
