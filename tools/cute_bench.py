@@ -20,11 +20,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import cast
+
+from cute_dialect.tools.once import Once
 
 __all__ = ["main"]
 
@@ -52,9 +55,19 @@ _CPU_CASES: Mapping[str, str] = {
 """Benchmark without a GPU → its module, with ``run(runs=, say=)`` and ``table(result)``."""
 
 
+_ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(prog="cute-bench", description="Measure kernels beside torch.")
+    p = argparse.ArgumentParser(
+        prog="cute-bench",
+        description="Measure kernels beside torch.",
+        epilog=(__doc__ or "").partition("\n\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    p.register("action", None, Once)
     p.add_argument("name", choices=sorted([*_CASES, *_CPU_CASES]), help="what to measure")
     p.add_argument("--build", metavar="DIR", help="only compile, into DIR")
     p.add_argument("--run", metavar="DIR", help="only check and measure what was compiled into DIR")
@@ -63,20 +76,38 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
-    p.add_argument("--element", default="f16", help="of --tune and gemm_tune: f16 (default), bf16, f8E4M3FN, tf32")
+    p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
     p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
     return p
 
 
 def _shape(text: str) -> tuple[int, int, int]:
     """``MxNxK``"""
-    m, n, k = map(int, text.split("x"))
+    parts = text.split("x")
+    if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"expected three sizes like 128x8192x8192, got {text!r}")
+    m, n, k = map(int, parts)
     return m, n, k
+
+
+def _contradiction(options: argparse.Namespace) -> str:
+    """What does not go together on the command line; empty if all does."""
+    if options.name in _CPU_CASES and (options.build or options.run):
+        return f"{options.name} measures what runs on the CPU: it takes neither --build nor --run"
+    if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
+        return "--shapes and --element are for --tune and gemm_tune"
+    if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
+        return f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
+    return ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     options = build_parser().parse_args(argv)
+    wrong = _contradiction(options)
+    if wrong:
+        print(f"cute-bench: error: {wrong}", file=sys.stderr)
+        return 1
     if options.runs < 1:
         print("cute-bench: error: --runs must be at least 1", file=sys.stderr)
         return 1
@@ -87,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     tuning = options.tune or options.name == "gemm_tune"
     case = import_module(_CASES["gemm_tune" if tuning else options.name])
-    more = {"shapes": options.shapes, "element": options.element} if tuning else {}
+    more = {"shapes": options.shapes, "element": options.element or "f16"} if tuning else {}
     measures = bool(options.run) or not options.build
     made = options.run if not options.build else None
     missing = _missing(compiles=made is None, measures=measures, made=made)

@@ -1,0 +1,43 @@
+"""``cute-bench``: options that are wrong or contradict each other are said before anything is compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from cute_dialect.tools.cute_bench import main
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["opt", "--run", "x"], "opt measures what runs on the CPU: it takes neither --build nor --run"),
+        (["rows", "--shapes", "1x2x3"], "--shapes and --element are for --tune and gemm_tune"),
+        (["rows", "--chip", "90a", "--build", "x"], "--chip expected sm_<number>, e.g. sm_90a, got '90a'"),
+        (["rows", "--tune"], "--tune is for gemm, got rows"),
+        (["rows", "--runs", "0"], "--runs must be at least 1"),
+    ],
+)
+def test_contradictions(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert capsys.readouterr() == ("", f"cute-bench: error: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gemm", "--tune", "--shapes", "128x8192"],
+         "argument --shapes: expected three sizes like 128x8192x8192, got '128x8192'"),
+        (["gemm", "--runs", "1", "--runs", "2"], "--runs is given twice: '1' and '2'"),
+        (["gemm", "--jso", "x"], "unrecognized arguments: --jso x"),
+    ],
+)  # fmt: skip
+def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as e:
+        main(words)
+    assert e.value.code == 2 and capsys.readouterr().err.splitlines()[-1] == f"cute-bench: error: {message}"
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "cute-bench elementwise_add --build DIR " in capsys.readouterr().out
