@@ -174,18 +174,19 @@ class LocatedParser(LocationReader):
 
     def _read_operation(self, name: QuickToken) -> tuple[Operation, LocationAttr | None]:
         """An op from its name on, token by token, and the location written after it."""
-        waiting = tuple(self.forward_ssa_references)
         stack = self._parser_state.dialect_stack
         try:
             if self._parse_optional_token(MLIRTokenKind.BARE_IDENT) is not None:
                 op_type = self._op_type(name, name.text, custom=True)
                 stack.append(op_type.dialect_name())
+                waiting = self._waiting(op_type)
                 op = op_type.parse(self)
                 location = self.parse_optional_location()
             else:
                 generic = self.expect(self.parse_optional_str_literal, "expected an operation")
                 op_type = self._op_type(name, generic, custom=False)
                 stack.append(op_type.dialect_name())
+                waiting = self._waiting(op_type)
                 op = self._parse_generic_operation(op_type)
                 location = None if isinstance(op.location, UnknownLoc) else op.location
         except VerifyException as e:
@@ -193,9 +194,15 @@ class LocatedParser(LocationReader):
         except UnregisteredConstructException as e:
             self.raise_error(one_line(str(e)), name.span)
         stack.pop()
-        if op.regions and op.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+        if op.regions and waiting is not None:
             self._check_all_defined(waiting)
         return op, location
+
+    def _waiting(self, op_type: type[Operation]) -> frozenset[str] | None:
+        """The values used so far and not defined, before an op that sees none of what is around it; None for others."""
+        if not op_type.has_trait(IsolatedFromAbove, value_if_unregistered=False):
+            return None
+        return frozenset(self.forward_ssa_references)
 
     # Most ops of a file are written as another one is, but for the names of their operands.  The rest of such a line
     # need not be read again.

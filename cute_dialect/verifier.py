@@ -7,7 +7,7 @@ the results of wrong ones; in each isolated op (each function) up to the first v
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -105,7 +105,7 @@ class _Verifier:
         self._engine = engine
         self._show_op = show_op
         self._visible: set[int] = set()
-        self._dominance: dict[Region, dict[Block, set[Block]]] = {}
+        self._dominance: dict[Region, dict[Block, tuple[int, int]]] = {}
         self._doubtful: set[int] = set()
         """Results of ops that are wrong: what uses them is not asked, it may be right."""
         self._known = known
@@ -224,8 +224,12 @@ class _Verifier:
         dominators = self._dominance.get(region)
         if dominators is None:
             dominators = self._dominance[region] = _dominators(region)
-        if block not in dominators or defined in dominators[block]:  # anything goes in a block that is never reached
+        if block not in dominators:  # anything goes in a block that is never reached
             return None
+        if isinstance(defined, Block) and defined in dominators:
+            first, last = dominators[defined]
+            if first <= dominators[block][0] <= last:
+                return None
         return "does not dominate this use"
 
 
@@ -237,31 +241,73 @@ def _form(op: Operation, kind: _Kind, operands: tuple[SSAValue, ...]) -> tuple[t
     return (type(op), len(results), around, *properties, *map(id, attributes)), attributes
 
 
-def _dominators(region: Region) -> dict[Block, set[Block]]:
-    """For each block of the region that can be reached: the blocks (itself among them) that dominate it."""
+def _dominators(region: Region) -> dict[Block, tuple[int, int]]:
+    """For each block of the region that can be reached: when a walk over the tree of dominators enters and leaves it.
+
+    A block dominates another if the walk is in it when it enters the other.  The tree is that of Cooper, Harvey and
+    Kennedy, "A Simple, Fast Dominance Algorithm": the immediate dominator of a block is the nearest common ancestor of
+    its predecessors, until nothing changes; in reverse post-order once is enough where no loop has two entries.
+    """
     entry = region.first_block
     assert entry is not None
-    order: list[Block] = []
-    predecessors: dict[Block, list[Block]] = {entry: []}
-    work = [entry]
-    while work:
-        block = work.pop()
-        order.append(block)
-        for successor in block.last_op.successors if block.last_op is not None else ():
-            if successor not in predecessors:
-                predecessors[successor] = []
-                work.append(successor)
-            predecessors[successor].append(block)
-    out = {block: set(order) for block in order}
-    out[entry] = {entry}
+    order, predecessors = _reverse_post_order(entry)
+    number = {block: i for i, block in enumerate(order)}
+    above = [0] + [-1] * (len(order) - 1)
     changed = True
     while changed:
         changed = False
-        for block in order[1:]:
-            new = set[Block].intersection(*(out[p] for p in predecessors[block])) | {block}
-            changed |= new != out[block]
-            out[block] = new
-    return out
+        for i, block in enumerate(order[1:], 1):
+            new = -1
+            for p in predecessors[block]:
+                other = number[p]
+                if above[other] < 0:
+                    continue
+                while new >= 0 and new != other:
+                    if new > other:
+                        new = above[new]
+                    else:
+                        other = above[other]
+                new = other
+            changed |= new != above[i]
+            above[i] = new
+    below: list[list[int]] = [[] for _ in order]
+    for i in range(1, len(order)):
+        below[above[i]].append(i)
+    entered, left = [0] * len(order), [0] * len(order)
+    clock, stack = 0, [(0, False)]
+    while stack:
+        i, done = stack.pop()
+        clock += 1
+        if done:
+            left[i] = clock
+            continue
+        entered[i] = clock
+        stack.append((i, True))
+        stack += [(inner, False) for inner in below[i]]
+    return {block: (entered[i], left[i]) for i, block in enumerate(order)}
+
+
+def _reverse_post_order(entry: Block) -> tuple[list[Block], dict[Block, list[Block]]]:
+    """The blocks that can be reached from one, each after what leads to it but for loops; and who leads to each."""
+    predecessors: dict[Block, list[Block]] = {entry: []}
+    order: list[Block] = []
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, rest = stack[-1]
+        successor = next(rest, None)
+        if successor is None:
+            order.append(block)
+            stack.pop()
+            continue
+        if successor not in predecessors:
+            predecessors[successor] = []
+            stack.append((successor, iter(_successors(successor))))
+        predecessors[successor].append(block)
+    return order[::-1], predecessors
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    return block.last_op.successors if block.last_op is not None else ()
 
 
 def _itself(op: Operation) -> str | None:
