@@ -183,11 +183,17 @@ class Monitor(Accesses):
             lane,
         )
 
-    def mbarrier_arrive(self, g: Group, lane: int, block: Block, bar: MBarrier, arrives: bool, info: OpInfo) -> None:
+    def mbarrier_arrive(
+        self, g: Group, lane: int, block: Block, bar: MBarrier, arrives: bool, info: OpInfo, copies: bool = False
+    ) -> None:
+        """A lane arrives at an mbarrier; `copies`: when its cp.async are complete."""
         self.mbarrier_check(g, lane, bar)
         self.lifetimes.arrives(g, lane, block, self._of_info(info))
         if arrives:
-            bar.clocks.add(g.clocks.release(g, [lane]))  # type: ignore[attr-defined]
+            message = g.clocks.release(g, [lane])
+            if copies:
+                message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_seq[lane] + 1
+            bar.clocks.add(message)  # type: ignore[attr-defined]
 
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier) -> None:
         meeting: Meeting = bar.clocks  # type: ignore[assignment]

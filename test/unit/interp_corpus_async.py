@@ -127,6 +127,37 @@ def _source_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, np.arange(64) ^ 1) and not a.any()
 
 
+# -- cp.async that an mbarrier tells of -------------------------------------------------------------------------------
+
+TOLD = (
+    CONSTANTS
+    + FULL
+    + """
+    %bar = llvm.getelementptr %d[256] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %first = arith.cmpi eq, %tid, %c0 : i32
+    scf.if %first {
+      nvvm.mbarrier.init %bar, %c64 : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    %tb = arith.muli %tid, %c4 : i32
+    %src = llvm.getelementptr %a[%tb] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
+    %dst = llvm.getelementptr %d[%tb] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+    nvvm.cp.async.shared.global %dst, %src, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.mbarrier.arrive %bar {noinc = true} : !llvm.ptr<3>
+    nvvm.mbarrier.try_wait.parity %bar, %c0, %tk : !llvm.ptr<3>, i32, i32
+    %v = llvm.load %dst : !llvm.ptr<3> -> i32
+    %q = llvm.getelementptr %b[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %v, %q : i32, !llvm.ptr<1>
+    llvm.return
+    """
+)
+
+
+def _told_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    return [Pointer(a), Pointer(b)], lambda: np.array_equal(b, a)
+
+
 # -- a kernel that is launched while the one before it runs -----------------------------------------------------------
 
 DEPENDENT = (
@@ -283,6 +314,7 @@ MAPPED = f"%ta: {MAP}, %b: !llvm.ptr<1>"
 ASYNC_KERNELS = {
     "load": Kernel(LOAD, MAPPED, _load_args, 64, 2056),
     "bulk": Kernel(BULK, PAIR, _bulk_args, 64, 2056),
+    "told": Kernel(TOLD, PAIR, _told_args, 64, 264),
     "source": Kernel(SOURCE, PAIR, _source_args, 64, 256),
     "dependent": Kernel(
         DEPENDENT, "%a: !llvm.ptr<1>, %w: !llvm.ptr<1> {cute.independent}, %b: !llvm.ptr<1>", _dependent_args, 64

@@ -148,6 +148,13 @@ CORPUS = [
         "race",
         r"may write shared memory .* after the end of block \(0, 0, 0\).*expected cp.async.wait_group before",
     ),
+    Broken(
+        "told",
+        "reads what it copied itself without the wait",
+        (("nvvm.mbarrier.try_wait.parity %bar, %c0, %tk : !llvm.ptr<3>, i32, i32", ""),),
+        "race",
+        "read-after-write race on shared memory .*: expected cp.async.wait_group",
+    ),
     # -- programmatic dependent launch
     Broken(
         "dependent",

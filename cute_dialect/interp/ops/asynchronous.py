@@ -115,8 +115,9 @@ def _cp_async(c: FnCompiler, op: Operation) -> None:
     c.emit(op, cp_async_step(c, dst, src, count, _int(op, "size")), pure=False)
 
 
-def finish_copies(g: Group, keep: int | None) -> None:
-    """Complete the cp.async of the active lanes but for the latest `keep` commit groups; None: all of them."""
+def finish_copies(g: Group, keep: int | None, waited: bool = True) -> None:
+    """Complete the cp.async of the active lanes but for the latest `keep` commit groups; None: all of them. `waited`:
+    the lanes know of it."""
     bits = g.mask.array
     left: list[AsyncCopy] = []
     for copy in g.copies:
@@ -128,7 +129,7 @@ def finish_copies(g: Group, keep: int | None) -> None:
         if not ready.all():
             left.append(AsyncCopy(copy.lanes[~ready], copy.seq[~ready], copy.apply))
     g.copies = left
-    if g.launch.monitor is not None:
+    if waited and g.launch.monitor is not None:
         g.launch.monitor.cp_async_waited(g, keep)
 
 
@@ -355,7 +356,8 @@ def _wait(blocking: bool) -> Builder:
 
 
 def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
-    """cp.async.mbarrier.arrive: completes the thread's earlier cp.async; `noinc` also arrives, else the count stays."""
+    """cp.async.mbarrier.arrive: arrives when the thread's earlier cp.async are complete, which only who waits for that
+    phase knows, the thread too; without `noinc` the count of arrivals is raised before, so that it stays."""
     _mbarrier(c)
     p = c.use(op.operands[0])
     noinc = _flag(op, "noinc")
@@ -363,11 +365,11 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
     info = c.info(op)
 
     def step(R: Regs, g: Group) -> None:
-        finish_copies(g, None)
+        finish_copies(g, None, waited=False)
         for lane, address in _lanes_of(g, R, p, -1):
             block, bar = find_mbarrier(g, address, space, lane)
             if g.launch.monitor is not None:
-                g.launch.monitor.mbarrier_arrive(g, lane, block, bar, True, info)
+                g.launch.monitor.mbarrier_arrive(g, lane, block, bar, True, info, copies=True)
             if noinc:
                 bar.arrive()
             g.count.progress += 1
