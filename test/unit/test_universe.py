@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from xdsl.context import Context
@@ -17,6 +19,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions, as_module_pass
 from cute_dialect.passes.registry import PASSES
+from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.printing import ir_text
 from cute_dialect.universe import CUTE_UNIVERSE
 
 TEXT = """
@@ -114,6 +118,17 @@ def test_attributes_of_llvm_that_nvvm_takes() -> None:
         "canonicalize",
     )
     assert "nvvm.read.ptx.sreg.tid.x range <i32, 0, 128>" in str(module)
+
+
+@pytest.mark.parametrize("example", ["elementwise_add", "sgemm_naive", "tma_copy"])
+def test_kernels_go_in_in_generic_form(example: str) -> None:
+    """As the README says: without host functions and the sizes that xDSL's ``gpu.func`` does not have."""
+    module = parse_module((Path(__file__).parents[1] / "examples" / f"{example}.mlir").read_text())
+    for op in [op for op in module.ops if op.name == "func.func"]:
+        op.detach()
+    text = re.sub(r",? known_(block|cluster)_size = array<i32: [0-9, ]*>", "", ir_text(module, generic=True))
+    lowered = run(text, "cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base")
+    assert not [op.name for op in lowered.walk() if op.name.startswith("cute")]
 
 
 def test_options_cross() -> None:
