@@ -17,8 +17,9 @@ from interp_support import parse
 from cute_dialect.interp import InterpError, run_function
 from cute_dialect.interp.ops.calls import ptx_name
 from cute_dialect.interp.ops.ptx import SCALAR_ROWS
-from cute_dialect.interp.ops.ptx_rows import expand
+from cute_dialect.interp.ops.ptx_rows import Words, expand
 from cute_dialect.interp.rounding import exact_f64, fma_f64
+from cute_dialect.pipelines.ptxas import assemble
 from cute_dialect.tools import gen_values
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "oracle"))
@@ -40,6 +41,21 @@ def test_rows_do_not_overlap() -> None:
     """An opcode is in one row, so that its documentation is what is computed."""
     opcodes = [o for row in SCALAR_ROWS for o in expand(row.syntax)]
     assert len(opcodes) == len(set(opcodes))
+
+
+def test_the_assembler_takes_every_opcode() -> None:
+    """All expansions of all rows, with the operands that the rows say, in one kernel for sm_90a."""
+    letter = {1: "p", 8: "r", 16: "h", 32: "r", 64: "d"}
+    lines: list[str] = []
+    for row, opcode in value_fuzz.opcodes():
+        results, sources = row.kinds(Words(opcode))
+        left = "|".join(f"%{letter[ref.SIZES[k]]}{i}" for i, k in enumerate(results))
+        right = [f"%{letter[ref.SIZES[k]]}{i + 2}" for i, k in enumerate(sources)]
+        right = [*right[:-1], "0xCA"] if opcode.startswith("lop3") else right
+        lines.append(f"{opcode} {left}, {', '.join(right)};")
+    registers = ".reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>;"
+    body = "\n".join(lines)
+    assemble(f".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k() {{ {registers}\n{body}\nret; }}\n")
 
 
 def test_approximate_rows_have_a_bound() -> None:
