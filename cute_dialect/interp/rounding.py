@@ -93,9 +93,10 @@ def _overflows(mode: str, x: Array) -> Array:
 
 def sticky(s: Array, error: Array) -> Array:
     """The exact sum `s + error`, where `s` is its nearest f64, rounded to odd."""
-    inexact = (error != 0) & np.isfinite(s)
-    if not np.any(inexact):
+    inexact = error != 0
+    if not inexact.any():
         return s
+    inexact &= np.isfinite(s)
     bits = np.ascontiguousarray(np.atleast_1d(s)).view(np.int64).reshape(np.shape(s))
     away = (error > 0) == (s > 0)
     moved = np.where(inexact & ((bits & 1) == 0), np.where(away, bits + 1, bits - 1), bits)
@@ -111,14 +112,12 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 def sticky_sum(a: Array, b: Array) -> Array:
     """`a + b` of two f64, rounded to odd."""
-    with np.errstate(all="ignore"):
-        return sticky(*two_sum(a, b))
+    return sticky(*two_sum(a, b))
 
 
 def sticky_fma(a: Array, b: Array, c: Array) -> Array:
     """`a·b + c` of numbers of at most 24 bits as f64, rounded to odd: the product is exact."""
-    with np.errstate(all="ignore"):
-        return sticky(*two_sum(a * b, c))
+    return sticky(*two_sum(a * b, c))
 
 
 def narrow(x: Array, name: str, mode: str = "rn") -> Array:
@@ -127,8 +126,7 @@ def narrow(x: Array, name: str, mode: str = "rn") -> Array:
     if form.precision == 53:
         return np.asarray(x)
     if mode == "rn" and name in ("f32", "f16"):
-        with np.errstate(all="ignore"):
-            return np.asarray(x).astype(form.dtype)  # numpy rounds f64 to these once
+        return np.asarray(x).astype(form.dtype)  # numpy rounds f64 to these once
     # ml_dtypes goes from f64 through f32; what is rounded already passes unchanged
     return rounded(np.asarray(x), form, mode).astype(form.dtype)
 

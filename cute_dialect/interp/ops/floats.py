@@ -13,6 +13,7 @@ the last place.  `nnan` and `ninf` are promises: a NaN or an infinity is reporte
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -371,8 +372,9 @@ def _flagged(builder: Builder) -> Builder:
         attr = attr_of(op, "fastmath") or attr_of(op, "fastmathFlags")
         if attr is None or not c.overflow_errors:
             return
-        text = str(attr)
-        nnan, ninf = ("fast>" in text or flag in text for flag in ("nnan", "ninf"))
+        data: object = getattr(attr, "data", None)  # a set of flags, or their names; printing one takes long
+        flags = {f.value for f in data} if isinstance(data, frozenset) else set(re.findall(r"\w+", str(data or attr)))
+        nnan, ninf = ("fast" in flags or flag in flags for flag in ("nnan", "ninf"))
         if not (nnan or ninf):
             return
         slots = [s for v in (*op.operands, *op.results) for s in c.slots_of(v) if c.leaf_of(s).kind == "f"]

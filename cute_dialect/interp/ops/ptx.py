@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.cfg import segments
@@ -67,12 +68,15 @@ def compile_text(text: Text) -> None:
 
 def _compile_statements(text: Text) -> None:
     for s in text.statements:
-        for pattern, handler in _TABLE:
-            if pattern.fullmatch(s.opcode):
-                handler(text, s)
-                break
-        else:
+        handler = _handler(s.opcode)
+        if handler is None:
             raise InterpError("unsupported", f"expected a known PTX instruction, got {s.opcode}")
+        handler(text, s)
+
+
+@lru_cache(maxsize=1024)
+def _handler(opcode: str) -> Handler | None:
+    return next((handler for pattern, handler in _TABLE if pattern.fullmatch(opcode)), None)
 
 
 def _wait_loop(text: Text) -> bool:

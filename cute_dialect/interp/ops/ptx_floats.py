@@ -27,13 +27,15 @@ from cute_dialect.interp.rounding import (
 )
 from cute_dialect.interp.values import Array
 
+_LEAST_F16, _LEAST_F32 = np.float16(2.0**-14), np.float32(2.0**-126)
+
 
 def flush(m: Words, x: Array) -> Array:
     """With `.ftz`, subnormal numbers of f32 and f16 as zeros of their sign."""
     if "ftz" not in m or x.dtype == np.float64:
         return x
-    least = np.float32(2.0**-14 if x.dtype == np.float16 else 2.0**-126)
-    return np.where(np.abs(x.astype(np.float32)) < least, np.copysign(np.zeros((), x.dtype), x), x).astype(x.dtype)
+    small = np.abs(x) < _LEAST_F16 if x.dtype == np.float16 else np.abs(x.astype(np.float32, copy=False)) < _LEAST_F32
+    return np.where(small, np.copysign(np.zeros((), x.dtype), x), x).astype(x.dtype) if small.any() else x
 
 
 def canonical(x: Array) -> Array:

@@ -206,6 +206,8 @@ def _register(text: Text, s: Statement, name: str, kind: str) -> int:
 
 def _read(text: Text, R: Regs, g: Group, slot: int, kind: str, inverted: bool) -> Array:
     k = KINDS[kind]
+    if text.leaf(slot).dtype == k.dtype and not text.leaf(slot).shape and k.bits != 1:
+        return to_lanes(R[slot], text.leaf(slot), g.lanes)
     if k.bits == 1:
         flags = to_lanes(R[slot], text.leaf(slot), g.lanes)
         return ~flags if inverted else flags
@@ -215,6 +217,8 @@ def _read(text: Text, R: Regs, g: Group, slot: int, kind: str, inverted: bool) -
 
 def _write(v: Array, kind: str, leaf: Leaf) -> Array:
     k = KINDS[kind]
+    if leaf.dtype == v.dtype == k.dtype and not leaf.shape:
+        return v
     if k.bits == 1:
         return v.astype(np.bool_)
     raw = np.ascontiguousarray(v.astype(k.dtype)).view(np.dtype(f"u{k.bits // 8}")).reshape(-1)
