@@ -20,7 +20,8 @@ class InterpError(Exception):
 
     Attributes
     - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
-      "limit", "argument", "unsupported", "trap", "assert", "arithmetic" or "internal"
+      "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race",
+      "promise" or "internal"
     - message: the bare sentence, without position
     - op, location: name of the op and `FILE:LINE:COL` (empty when the IR carries no locations)
     - thread, block: coordinates (x, y, z) of the first offending thread, None where they make no sense

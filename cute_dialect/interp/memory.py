@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.allocations import Allocation, Allocations
     from cute_dialect.interp.group import Group
+    from cute_dialect.interp.pieces import Parameter
 
 GUARD = 1 << 34
 UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an integer
@@ -193,7 +194,7 @@ class Site:
 
     __slots__ = (
         "align", "atomic", "buf", "constant", "copies", "hi", "leaf", "lo", "local", "nbytes", "number", "observes",
-        "op", "order", "owner", "quiet", "scope", "space", "store", "verb",
+        "op", "order", "owner", "parameter", "quiet", "scope", "space", "store", "verb",
     )  # fmt: skip
 
     def __init__(
@@ -203,6 +204,7 @@ class Site:
         self.atomic = False  # reads, modifies and writes in one
         self.order = 0  # of `flags`: WEAK, RELAXED (volatile too), ACQUIRE, RELEASE or ACQ_REL
         self.scope = 2  # of `flags`: CTA, CLUSTER or GPU
+        self.parameter: Parameter | None = None  # of promises, that the pointer was derived from
         self.constant = False  # an invariant or non-coherent load: of what no thread writes while the kernel runs
         self.copies = False  # read by a cp.async: at any time until that is waited for
         self.observes = not store  # whether the value read can be acted on
@@ -231,6 +233,10 @@ Part = tuple[Buffer, "int | Array", "Array | None"]
 
 def locate(site: Site, g: Group, addr: Value) -> list[Part]:
     """Check an access of the active lanes and find its memory. Raises Fault: oob, misaligned, readonly, poison."""
+    if site.parameter is not None and g.mask.n:
+        broken = site.parameter.broken(not site.store or site.atomic, site.store)
+        if broken:
+            raise Fault("promise", f"{site.verb} through argument {site.parameter.number}, which is declared {broken}")
     if type(addr) is int:
         if site.align > 1 and addr & (site.align - 1) and g.mask.n:
             misaligned(site, g, addr, int(g.mask.idx[0]))

@@ -42,7 +42,33 @@ class Segment(NamedTuple):
         return self.tensors.at(self.start + offset)
 
 
-Piece = Allocation | Segment
+class Parameter(NamedTuple):
+    """The memory behind a pointer that a function takes, and what was promised of it.
+
+    `promises`: of llvm.readonly, llvm.writeonly and llvm.readnone, and llvm.noalias of a kernel (LangRef, "Parameter
+    Attributes"). A noalias argument's memory, where it is changed, is touched through that argument alone.
+    """
+
+    number: int
+    promises: frozenset[str]
+    in_kernel: bool
+
+    def broken(self, reads: bool, writes: bool) -> str:
+        """The promise that an access through the pointer breaks, empty if it breaks none."""
+        wrong = {"llvm.readonly": writes, "llvm.writeonly": reads, "llvm.readnone": True}
+        return next((name for name, is_ in wrong.items() if is_ and name in self.promises), "")
+
+
+Piece = Allocation | Segment | Parameter
+_PROMISES = frozenset({"llvm.readonly", "llvm.writeonly", "llvm.readnone", "llvm.noalias"})
+
+
+def parameters(func: Operation) -> list[Parameter]:
+    """The parameters of a function, empty where nothing is promised of any."""
+    in_kernel = any(attr_of(func, name) is not None for name in ("gpu.kernel", "nvvm.kernel"))
+    dicts = getattr(attr_of(func, "arg_attrs"), "data", ())
+    out = [Parameter(i, _PROMISES & set(d.data), in_kernel) for i, d in enumerate(dicts)]
+    return out if any(p.promises for p in out) else []
 
 
 class Pieces:
@@ -56,10 +82,14 @@ class Pieces:
     def allocation(self, slot: int) -> Allocation | None:
         """The allocation that an address in a slot must lie in, None when that is not known."""
         piece = self.of.get(slot)
-        return None if isinstance(piece, Segment) else piece
+        return piece if isinstance(piece, Allocation) else None
 
     def bound(self, site: Site, slot: int) -> None:
-        """Bound a site by the allocation that the pointer in a slot was derived from."""
+        """Bound a site by the allocation or parameter that the pointer in a slot was derived from."""
+        piece = self.of.get(slot)
+        if isinstance(piece, Parameter):
+            site.parameter = piece
+            self.bounded.append(site)
         owner = self.allocation(slot)
         if owner is not None:
             site.bound(owner)
@@ -79,6 +109,7 @@ class Pieces:
             self.of = {s: p for s, p in self.of.items() if s <= mark[0] and s not in arguments}
             for site in self.bounded[mark[1] :]:
                 site.bound(None)
+                site.parameter = None
         for a, r in zip(arguments, results):
             self._set(r, self.of.get(a))
 
@@ -101,6 +132,10 @@ class Pieces:
             slots = c.slots.get(op.results[0])
             if slots is not None and len(slots) == 1:
                 self._set(slots[0], rule(self, c, op))
+
+    def takes(self, slot: int, parameter: Parameter) -> None:
+        """A slot holds the pointer of a parameter."""
+        self._set(slot, parameter)
 
     def _set(self, slot: int, piece: Piece | None) -> None:
         if piece is not None:
@@ -167,4 +202,4 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("arith.select", "llvm.select"), _select),
 }
 
-__all__ = ["Piece", "Pieces", "Segment"]
+__all__ = ["Parameter", "Piece", "Pieces", "Segment", "parameters"]

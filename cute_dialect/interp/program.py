@@ -23,7 +23,7 @@ from cute_dialect.interp.errors import (
     op_text,
 )
 from cute_dialect.interp.group import Group, Wait
-from cute_dialect.interp.pieces import Pieces, Segment
+from cute_dialect.interp.pieces import Pieces, Segment, parameters
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
 
@@ -467,6 +467,9 @@ class FnCompiler:
             self.slots[arg] = slots
             params.append(slots)
             types.append(t)
+        for slots, parameter in zip(params, parameters(self.op)):
+            if len(slots) == 1 and self.leaf_of(slots[0]).kind == "p":
+                self.pieces.takes(slots[0], parameter)
         fn.params, fn.param_types = tuple(params), tuple(types)
         fn.result_types = tuple(type_of(t) for t in result_types(self.op))
         fn.body = body = self.region(region)

@@ -72,6 +72,7 @@ class Accesses(Reporter):
                 self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)
             idx = shadow.granules(off, site.nbytes, site.align)
+            self._check_alias(shadow, idx, lanes, site)
             if site.constant:
                 self._read_constant(g, shadow, idx, lanes, site)
                 continue
@@ -371,6 +372,33 @@ class Accesses(Reporter):
         s.r_site[row][idx] = number
         if s.r_cluster is not None:
             s.r_cluster[idx] = cluster
+
+    # -- what was promised of arguments -------------------------------------------------------------------------------
+
+    def _check_alias(self, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        """What is changed and touched through a noalias argument is touched through no other pointer."""
+        parameter = site.parameter
+        if parameter is None or not parameter.in_kernel:
+            return
+        if s.through is None or s.changed is None:
+            s.through, s.changed = np.zeros(len(s.w_actor), np.int16), np.zeros(len(s.w_actor), np.bool_)
+        mine = parameter.number + 2 if "llvm.noalias" in parameter.promises else 1
+        before = s.through[idx]
+        other = (before != 0) & (before != mine)
+        if site.store:
+            s.changed[idx] = True
+        s.through[idx] = np.where(other, -1, mine)
+        bad = other & s.changed[idx]
+        if bad.any():
+            i, j = (int(x[0]) for x in np.nonzero(bad))
+            at, was = int(idx[i, j]), int(before[i, j])
+            raise Fault(
+                "promise",
+                f"{site.verb} of {s.buf.place(at << s.shift)} through argument {parameter.number}, which the kernel "
+                f"changes and has touched through {f'argument {was - 2}' if was > 1 else 'another pointer'}: expected "
+                "memory of its own for each llvm.noalias argument",
+                int(lanes[i]),
+            )
 
     # -- invariant loads ----------------------------------------------------------------------------------------------
 

@@ -124,6 +124,8 @@ class Shadow:
         self.past = Past()
         self.strong: dict[int, Strong] = {}  # by granule
         self.has_strong = np.zeros(n, np.bool_)
+        self.through: Array | None = None  # which noalias argument (+ 2), 1: another, -1: several
+        self.changed: Array | None = None  # of these, what was written
         self.added: Added | None = None  # of `race_wide`
         self.constant: Array | None = None  # what invariant loads have read: the site, -1 for none
 
@@ -187,6 +189,8 @@ class Shadow:
             "r_cluster",
             "more",
             "has_strong",
+            "through",
+            "changed",
             "constant",
         ):
             a = getattr(self, name)

@@ -166,3 +166,62 @@ def test_invariant_loads_of_what_the_kernel_writes(name: str, width: str) -> Non
     )
     added = run(f"{load}\n{red('device')}", 1, width)
     assert added.startswith("write to argument 0 at byte offset 0, element (0), which an invariant load has read")
+
+
+def promised(body: str, first: str, second: str, *, same: bool = False, width: str = "auto") -> tuple[str, str]:
+    """Run a kernel whose two arguments carry attributes, on one array or two: kind and sentence of the error."""
+    module = kernel(f"{HEAD}{body}\nllvm.return", f"%a: {P} {first}, %b: {P} {second}")
+    one, two = np.zeros(64, np.int32), np.zeros(64, np.int32)
+    try:
+        args = [Pointer(one), Pointer(one if same else two)]
+        run_kernel(module, "k", args, 1, 32, checks=["race"], width=width)
+    except InterpError as e:
+        return e.kind, e.message
+    return "", ""
+
+
+LOAD = f"%x = llvm.load %mine : {P} -> i32"
+RED = f"%r = llvm.atomicrmw add %mine, %c1 monotonic : {P}, i32"
+PTX_LOAD = f'%x = nvvm.inline_ptx "ld.global.b32 $0, [$1];" ro(%mine : {P}) -> i32'
+PTX_STORE = f'nvvm.inline_ptx "st.global.b32 [$0], $1;" ro(%mine, %c1 : {P}, i32)'
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("attribute", "body", "verb"),
+    [
+        ("llvm.readonly", STORE, "store"),
+        ("llvm.readonly", PTX_STORE, "store"),
+        ("llvm.readonly", RED, "atomic"),
+        ("llvm.readonly", LOAD, ""),
+        ("llvm.writeonly", LOAD, "load"),
+        ("llvm.writeonly", PTX_LOAD, "load"),
+        ("llvm.writeonly", RED, "atomic"),
+        ("llvm.writeonly", STORE, ""),
+        ("llvm.readnone", LOAD, "load"),
+        ("llvm.readnone", STORE, "store"),
+        ("llvm.noalias", STORE, ""),
+    ],
+)
+def test_attributes_of_arguments_are_kept(attribute: str, body: str, verb: str, width: str) -> None:
+    want = ("promise", f"{verb} through argument 0, which is declared {attribute}") if verb else ("", "")
+    assert promised(body, f"{{{attribute}}}", "", width=width) == want
+
+
+@BOTH
+def test_noalias_arguments_have_memory_of_their_own(width: str) -> None:
+    copy = (
+        f"%far = llvm.getelementptr %b[%tid] : ({P}, i32) -> {P}, i32\n"
+        f"%x = llvm.load %mine : {P} -> i32\nllvm.store %x, %far : i32, {P}"
+    )
+    want = (
+        "promise",
+        "store of argument 0 at byte offset 0, element (0) through argument 1, which the kernel changes and has "
+        "touched through argument 0: expected memory of its own for each llvm.noalias argument",
+    )
+    assert promised(copy, "{llvm.noalias}", "", same=True, width=width) == want
+    assert promised(copy, "{llvm.noalias}", "{llvm.noalias}", same=True, width=width) == want
+    assert promised(copy, "{llvm.noalias}", "{llvm.noalias}", width=width) == ("", "")
+    assert promised(copy, "", "", same=True, width=width) == ("", "")
+    reads = copy.replace("llvm.store %x, %far : i32", "%y = llvm.load %far").replace(f"%far, {P}", f"%far : {P} -> i32")
+    assert promised(reads, "{llvm.noalias}", "{llvm.noalias}", same=True, width=width) == ("", "")
