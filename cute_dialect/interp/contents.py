@@ -11,6 +11,7 @@ written.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 UNWRITTEN, WRITTEN, BARRIER = 0, 1, 2
 MBARRIER_BYTES = 8
+_TYPES = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 _ONES = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
 
 
@@ -36,15 +38,13 @@ class Contents:
         self.buf = buf
         self.state: Array = np.zeros(size, np.uint8)
         self.barriers = 0
-        self._views = {n: self.state.view(f"u{n}") for n in (1, 2, 4, 8)}
+        self._views = {n: self.state.view(t) for n, t in _TYPES.items()}
 
     def _units(self, off: Array, nbytes: int, align: int) -> tuple[Array, Array, int]:
         """The states as units of the widest integer that an access is made of, which units, and `WRITTEN` as such."""
-        unit = nbytes & -nbytes
-        unit = min(unit, align & -align, 8) if align > 0 else 1
-        first = off // unit
-        n = nbytes // unit
-        return self._views[unit], first[:, None] + np.arange(n) if n > 1 else first, _ONES[unit]
+        unit, shift, columns, written = _shape(nbytes, align)
+        first = off >> shift if shift else off
+        return self._views[unit], first if columns is None else first[:, None] + columns, written
 
     def write(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> None:
         """Note that each offset's bytes are written. Raises Fault where an mbarrier lies; `lanes`: who writes."""
@@ -122,6 +122,14 @@ class Contents:
             "mbarrier operations only until mbarrier.inval",
             lane,
         )
+
+
+@lru_cache(maxsize=1024)
+def _shape(nbytes: int, align: int) -> tuple[int, int, Array | None, int]:
+    """Bytes of a unit of an access, their logarithm, the units of an access (None: one), and `WRITTEN` as a unit."""
+    unit = min(nbytes & -nbytes, align & -align, 8) if align > 0 else 1
+    n = nbytes // unit
+    return unit, unit.bit_length() - 1, np.arange(n) if n > 1 else None, _ONES[unit]
 
 
 def _first(whole: Array) -> int:

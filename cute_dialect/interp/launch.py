@@ -159,10 +159,10 @@ def run_kernel(
             "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
         )
     program.tracks = "uninit" in checks
-    lay_out_shared(launch, func, dynamic_smem)
+    others = lay_out_shared(launch, func, dynamic_smem)
     fn = program.function(func)
     values = _bind_all(launch.memory, fn, args, kernel)
-    place_globals(launch, func)
+    place_globals(launch, others)
     _place_locals(launch, fn)
     chosen = choose(blocks, grid3, launch.cluster)
     report = launch.report
@@ -279,8 +279,7 @@ def run_function(
     launch = Launch(program, Counter(limit), (1, 1, 1), (1, 1, 1), False)
     binder = Binder(launch.memory, vectorised=True)
     values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
-    lay_out_shared(launch, func, 0)
-    place_globals(launch, func)
+    place_globals(launch, lay_out_shared(launch, func, 0))
     _place_locals(launch, fn)
     lanes = binder.lanes
     launch.threads = lanes

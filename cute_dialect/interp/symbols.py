@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -20,16 +20,21 @@ from cute_dialect.interp.values import Array
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
 
+Global: TypeAlias = "tuple[Operation, str, Attribute, int, int]"
 SMEM_LIMIT = 232448  # bytes of shared memory a block may have on sm_90
 
 
-def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> None:
-    """Give every global in shared memory an offset, dynamic shared memory after the static."""
+def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[Global]:
+    """Give every global in shared memory an offset, dynamic shared memory after the static. Gives the other globals."""
     static: list[tuple[str, int, int]] = []
     at = 0
     dynamic: list[tuple[str, int]] = []
-    for op, name, _, size, align in _globals(launch.program, func):
-        if _int(op, "addr_space") == 3:
+    others: list[Global] = []
+    for one in _globals(launch.program, func):
+        op, name, _, size, align = one
+        if _int(op, "addr_space") != 3:
+            others.append(one)
+        else:
             if size == 0:
                 dynamic.append((name, align))
             else:
@@ -52,19 +57,19 @@ def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> None:
     for name, (start, size) in segments.items():
         inside = [a for a in names.known if start <= a.start < start + size and a.name != f"@{name}"]
         launch.program.segments[name] = Segment(name, start, size, Allocations(inside))
+    return others
 
 
-def place_globals(launch: Launch, func: Operation) -> None:
-    """Give every global outside shared memory an address."""
-    for op, name, t, size, _ in _globals(launch.program, func):
-        if _int(op, "addr_space") != 3:
-            data = _initial(op, t, size)
-            constant = attr_of(op, "constant") is not None
-            buf = launch.memory.add(data, f"global @{name}", writable=not constant)
-            launch.symbols[name] = buf.base
+def place_globals(launch: Launch, others: list[Global]) -> None:
+    """Give the globals outside shared memory an address."""
+    for op, name, t, size, _ in others:
+        data = _initial(op, t, size)
+        constant = attr_of(op, "constant") is not None
+        buf = launch.memory.add(data, f"global @{name}", writable=not constant)
+        launch.symbols[name] = buf.base
 
 
-def _globals(program: Program, func: Operation) -> Iterator[tuple[Operation, str, Attribute, int, int]]:
+def _globals(program: Program, func: Operation) -> Iterator[Global]:
     """The globals that a function uses: op, name, type, bytes and alignment."""
     used = _names_used(program, func)
     for op in program.module.walk():
