@@ -121,6 +121,7 @@ class Group:
         self.observe: Observer | None = launch.observe
         self.copies: list[AsyncCopy] = []
         self.copy_seq = np.zeros(self.lanes, np.int64)
+        self.copy_arrivals: dict[int, Array] = {}
         self.bulk: dict[int, BulkGroups] = {}
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
@@ -263,6 +264,22 @@ class Group:
         who = "threads in lockstep" if self.launch.wide else "a warp"
         text = f"step limit of {self.count.most} ops of {who} reached: the loop may not end"
         return self.fail(Fault("limit", text, notes=("max_steps, or cute-run --max-steps, allows more",)), info)
+
+    # -- cp.async ---------------------------------------------------------------------------------------------------
+
+    def copies_arrive(self) -> None:
+        """cp.async.mbarrier.arrive of the active lanes: what they copy from now on is not what it waits for."""
+        for seq in np.unique(self.copy_seq[self.mask.idx]).tolist():
+            arrived = self.copy_arrivals.setdefault(seq, np.zeros(self.lanes, np.int64))
+            arrived[self.mask.idx] += self.copy_seq[self.mask.idx] == seq
+
+    def copy_times(self, lanes: Array, groups: Array) -> Array:
+        """When the first commit groups of lanes (each its number of them) end, in commits and arrivals of each lane;
+        of all groups and the one that is open: the time of what is copied now."""
+        times = groups.copy()
+        for seq, arrived in self.copy_arrivals.items():
+            times += np.where(seq < groups, arrived[lanes], 0)
+        return times
 
     def warn_uninit(self, key: int, verb: str, buf: Buffer, start: int, nbytes: int, lane: int) -> None:
         """A read met bytes that nothing has written: an error where that is checked, else a warning, once a `key`."""

@@ -192,7 +192,7 @@ class Monitor(Accesses):
         if arrives:
             message = g.clocks.release(g, [lane])
             if copies:
-                message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_seq[lane] + 1
+                message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_times(np.array([lane]), g.copy_seq[[lane]] + 1)[0]
             bar.clocks.add(message)  # type: ignore[attr-defined]
 
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier) -> None:
@@ -211,14 +211,15 @@ class Monitor(Accesses):
             offs = np.full(len(lanes), off) if isinstance(off, int) else off
             shadow = self._shadow(buf)
             idx = shadow.granules(offs, site.nbytes, site.align)
-            for time in np.unique(g.copy_seq[lanes]).tolist():
-                now = g.copy_seq[lanes] == time
-                self._access(g, shadow, idx[now], lanes[now], True, self._number(site), time=time + 1)
+            times = g.copy_times(lanes, g.copy_seq[lanes] + 1)
+            for time in np.unique(times).tolist():
+                now = times == time
+                self._access(g, shadow, idx[now], lanes[now], True, self._number(site), time=time)
 
     def cp_async_waited(self, g: Group, keep: int | None) -> None:
         clocks = g.clocks
         lanes = g.mask.idx
-        done = g.copy_seq[lanes] + (1 if keep is None else -keep)
+        done = g.copy_times(lanes, g.copy_seq[lanes] + (1 if keep is None else -keep))
         own = clocks.first + lanes
         clocks.cluster.copied[own] = np.maximum(clocks.cluster.copied[own], done)
 

@@ -84,9 +84,10 @@ class Accesses(Reporter):
 
     def _copy_sources(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
         """What a cp.async reads, at any time until its group has been waited for."""
-        for time in np.unique(g.copy_seq[lanes]).tolist():
-            now = g.copy_seq[lanes] == time
-            self._access(g, s, idx[now], lanes[now], False, number, time=time + 1)
+        times = g.copy_times(lanes, g.copy_seq[lanes] + 1)
+        for time in np.unique(times).tolist():
+            now = times == time
+            self._access(g, s, idx[now], lanes[now], False, number, time=time)
 
     def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
         """Lanes of one store that write different values to the same place."""

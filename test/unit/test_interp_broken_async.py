@@ -12,6 +12,8 @@ from test_interp_broken import Broken, mutated
 from cute_dialect.interp import InterpError
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
+TOLD_COPY = "nvvm.cp.async.shared.global %dst, %src, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>"
+TOLD_ARRIVE = "nvvm.cp.async.mbarrier.arrive %bar {noinc = true} : !llvm.ptr<3>"
 WAIT = "nvvm.mbarrier.try_wait.parity %full1, %c0, %tk : !llvm.ptr<3>, i32, i32"
 READ = "scf.for %i = %tid to %c256 step %c64"
 NOTHING = "scf.for %i = %c256 to %c256 step %c64"
@@ -152,6 +154,27 @@ CORPUS = [
         "told",
         "reads what it copied itself without the wait",
         (("nvvm.mbarrier.try_wait.parity %bar, %c0, %tk : !llvm.ptr<3>, i32, i32", ""),),
+        "race",
+        "read-after-write race on shared memory .*: expected cp.async.wait_group",
+    ),
+    Broken(
+        "told",
+        "arrives before it copies",
+        ((f"{TOLD_ARRIVE}\n", ""), (f"{TOLD_COPY}\n", f"{TOLD_ARRIVE}\n{TOLD_COPY}\n")),
+        "race",
+        "read-after-write race on shared memory .*: expected cp.async.wait_group",
+    ),
+    Broken(
+        "told",
+        "commits after it has arrived, and waits for the group before",
+        (
+            (f"{TOLD_ARRIVE}\n", ""),
+            (
+                f"{TOLD_COPY}\n",
+                f"{TOLD_ARRIVE}\nnvvm.cp.async.commit.group\n{TOLD_COPY}\nnvvm.cp.async.commit.group\n"
+                "nvvm.cp.async.wait.group 1\n",
+            ),
+        ),
         "race",
         "read-after-write race on shared memory .*: expected cp.async.wait_group",
     ),

@@ -373,6 +373,7 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
             if noinc:
                 bar.arrive()
             g.count.progress += 1
+        g.copies_arrive()
 
     c.emit(op, step, pure=False)
 
