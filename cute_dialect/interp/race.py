@@ -192,7 +192,9 @@ class Monitor(Accesses):
         if arrives:
             message = g.clocks.release(g, [lane])
             if copies:
-                message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_times(np.array([lane]), g.copy_seq[[lane]] + 1)[0]
+                message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_times(
+                    np.array([lane]), g.copy_seq[[lane]] + 1
+                )[0]
             bar.clocks.add(message)  # type: ignore[attr-defined]
 
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier) -> None:
@@ -224,17 +226,29 @@ class Monitor(Accesses):
         clocks.cluster.copied[own] = np.maximum(clocks.cluster.copied[own], done)
 
     def async_write(
-        self, g: Group, lane: int, block: Block, offset: int, nbytes: int, bar: MBarrier, info: OpInfo
+        self,
+        g: Group,
+        lane: int,
+        block: Block,
+        offset: int,
+        nbytes: int,
+        bar: MBarrier,
+        info: OpInfo,
+        *,
+        reduces: bool = False,
     ) -> None:
-        """A copy into shared memory that signals an mbarrier is issued by a lane."""
+        """A copy (`reduces`: a reduction) into shared memory that signals an mbarrier is issued by a lane."""
         self.mbarrier_check(g, lane, bar, copy=True)
         s = self._shadow(block.smem)
         if nbytes < 1 << s.shift:
             s.refine(nbytes.bit_length() - 1)
         idx = s.span(block.smem_start + offset, nbytes)
-        self._async_access(g, lane, block, s, idx, True)
-        number = self._of_info(info)
-        self._remember_write(g, s, idx, g.clocks.cluster.mbarrier(bar), bar.phase + 1, number, ASYNC)
+        self._async_access(g, lane, block, s, idx, True, reduces=reduces)
+        writer, number = g.clocks.cluster.mbarrier(bar), self._of_info(info)
+        if reduces:
+            self._reduced(g, s, idx, writer, bar.phase + 1, number)
+        else:
+            self._remember_write(g, s, idx, writer, bar.phase + 1, number, ASYNC)
 
     def async_read(self, g: Group, lane: int, block: Block, units: Array, info: OpInfo, bar: MBarrier | None) -> None:
         """A copy out of shared memory is issued by a lane; `bar`: what it signals, else it is of a bulk group."""
@@ -286,9 +300,10 @@ class Monitor(Accesses):
 
     def _reduced(self, g: Group, s: Shadow, idx: Array, writer: int, time: int, number: int) -> None:
         """Remember a reduction: others need not be ordered after it, so what was before it is kept."""
-        assert s.w_cluster is not None
-        actor, kind, cluster = s.w_actor[idx], s.w_kind[idx], s.w_cluster[idx]
-        again = (actor == writer) & (kind == REDUCTION) & (cluster == g.clocks.cluster.number)
+        number_of = g.clocks.cluster.number
+        actor, kind = s.w_actor[idx], s.w_kind[idx]
+        cluster = np.full(len(idx), number_of) if s.w_cluster is None else s.w_cluster[idx]
+        again = (actor == writer) & (kind == REDUCTION) & (cluster == number_of)
         for sort, past in ((kind == REDUCTION, REDUCED), (kind != REDUCTION, WRITTEN)):
             kept = (actor >= 0) & sort & ~again
             if kept.any():
@@ -299,23 +314,25 @@ class Monitor(Accesses):
         s.w_clock[idx] = time
         s.w_site[idx] = number
         s.w_kind[idx] = REDUCTION
-        s.w_cluster[idx] = g.clocks.cluster.number
+        if s.w_cluster is not None:
+            s.w_cluster[idx] = number_of
 
     def _async_access(
         self, g: Group, lane: int, block: Block | None, s: Shadow, idx: Array, store: bool, *, reduces: bool = False
     ) -> None:
         """Check an access by the asynchronous proxy, to shared memory of a block or (None) to global memory."""
         lanes, at = np.array([lane]), idx[None, :]
+        own = None if block is None else _of_block(g, block)
+
+        def proxy(actor: int) -> int:
+            return PROXY_GLOBAL if own is None else PROXY if own[actor] else PROXY_CLUSTER
+
         if (s.w_actor[idx] >= 0).any():
             self._async_after(g, lane, block, s, idx, store, reduces)
         if s.more[idx].any():
-            self._check_past(g, s, at, lanes, store, reduces=reduces, copies=True)
+            self._check_past(g, s, at, lanes, store, reduces=reduces, proxy=proxy)
         if s.has_strong[idx].any():
-            own = None if block is None else _of_block(g, block)
-            self._check_strong(
-                g, s, at, lanes, store,
-                proxy=lambda actor: PROXY_GLOBAL if own is None else PROXY if own[actor] else PROXY_CLUSTER,
-            )  # fmt: skip
+            self._check_strong(g, s, at, lanes, store, proxy=proxy)
         if store:
             self._check_reads(g, s, at, lanes)
             self._check_constant(g, s, at, lanes)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.clocks import MEMORY, PROXY_GLOBAL
+from cute_dialect.interp.clocks import MEMORY
 from cute_dialect.interp.dependent import PrecedingGrids
 from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.lifetime import Lifetimes
@@ -216,10 +216,18 @@ class Accesses(Reporter):
             self._require(g, s, idx[left], lanes[i], found, "overwrite")
 
     def _check_past(
-        self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, *, reduces: bool = False, copies: bool = False
+        self,
+        g: Group,
+        s: Shadow,
+        idx: Array,
+        lanes: Array,
+        store: bool,
+        *,
+        reduces: bool = False,
+        proxy: Callable[[int], int] | None = None,
     ) -> None:
-        """Accesses that the rows do not hold are ordered before one of lanes. `copies`: through the asynchronous proxy;
-        `reduces`: which other reductions may meet."""
+        """Accesses that the rows do not hold are ordered before one of lanes. `proxy`: of an access by the asynchronous
+        proxy, the row that tells which writes of an actor it sees; `reduces`: which other reductions may meet."""
         flat = idx.ravel()
         which, rows = s.past.of(flat, s.more)
         kind = rows[:, 7]
@@ -231,11 +239,15 @@ class Accesses(Reporter):
                 r = rows[pick]
                 found = (r[:, 2], r[:, 3], r[:, 4].astype(np.uint32), r[:, 5], r[:, 6])
                 self._require(g, s, r[:, 0], lane_of[which[pick]], found, word)
-        plain = needed & (kind == WRITTEN) if copies else needed[:0]
-        if plain.any():
-            r = rows[plain]
+        if proxy is None:
+            return
+        plain = np.flatnonzero(needed & (kind == WRITTEN))
+        seen_by = np.array([proxy(actor) for actor in rows[plain, 3].tolist()])
+        for row in set(seen_by.tolist()):
+            pick = plain[seen_by == row]
+            r = rows[pick]
             found = (r[:, 2], r[:, 3], r[:, 4].astype(np.uint32), r[:, 5], r[:, 6])
-            self._require(g, s, r[:, 0], lane_of[which[plain]], found, "write" if store else "read", PROXY_GLOBAL)
+            self._require(g, s, r[:, 0], lane_of[which[pick]], found, "write" if store else "read", row)
 
     # -- strong accesses ----------------------------------------------------------------------------------------------
 

@@ -266,6 +266,10 @@ REMOTE = {
         'nvvm.inline_ptx "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $1, [$2];" '
         "ro(%far, %tid, %farbar : !llvm.ptr<7>, i32, !llvm.ptr<7>)"
     ),
+    "red.async": (
+        'nvvm.inline_ptx "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [$0], $1, '
+        '[$2];" ro(%far, %tid, %farbar : !llvm.ptr<7>, i32, !llvm.ptr<7>)'
+    ),
     "bulk copy": (
         'nvvm.inline_ptx "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"'
         " ro(%far, %d, %c16, %farbar : !llvm.ptr<7>, !llvm.ptr<3>, i32, !llvm.ptr<7>)"

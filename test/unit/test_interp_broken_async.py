@@ -350,7 +350,7 @@ def test_who_may_write_after_the_end() -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_access_to_a_block_that_may_have_ended(access: str, schedule: str) -> None:
     kernel = remote(access)
-    if access not in ("st.async", "bulk copy"):  # what signals an mbarrier is waited for there
+    if access not in ("st.async", "red.async", "bulk copy"):  # what signals an mbarrier is waited for there
         kernel.run(schedule=schedule)
     with pytest.raises(InterpError) as e:
         kernel.run(kernel.body.replace(MEET, ""), schedule)

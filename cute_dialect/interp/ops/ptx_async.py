@@ -11,6 +11,7 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops import asynchronous, bulk, gpu, wgmma
+from cute_dialect.interp.ops.memory import apply_atomic
 from cute_dialect.interp.ops.order import fence_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text, number
 from cute_dialect.interp.sync import find_mbarrier, shared_at
@@ -197,8 +198,34 @@ def _bulk_wait(text: Text, s: Statement) -> None:
     bulk.emit_wait(text.c, text.op, int(number(s.operands[0]) or 0), ".read" in s.opcode)
 
 
-def _st_async(text: Text, s: Statement) -> None:
-    """st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there."""
+_REDUCTIONS = {
+    **{
+        f"{op}.u32": kind for op, kind in (("inc", "uinc_wrap"), ("dec", "udec_wrap"), ("min", "umin"), ("max", "umax"))
+    },
+    **{f"{op}.s32": op for op in ("min", "max", "add")},
+    **{f"{op}.b32": f"_{op}" for op in ("and", "or", "xor")},
+    **{f"add.{t}": "add" for t in ("u32", "u64")},
+}
+"""The operations and types of red.async (PTX ISA 9.0, "red.async"), and what each is as an atomic."""
+
+
+def _red_async(text: Text, s: Statement) -> None:
+    """red.async: a reduction of shared memory of the cluster that signals its bytes at an mbarrier there."""
+    operation = ".".join(s.opcode.split(".")[-2:])
+    want = "red.async.relaxed.cluster{}.mbarrier::complete_tx::bytes." + operation
+    if operation not in _REDUCTIONS or s.opcode not in (want.format(""), want.format(".shared::cluster")):
+        known = ", ".join(_REDUCTIONS)
+        raise InterpError(
+            "unsupported",
+            f"expected red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes with one of {known}; "
+            f"got {s.opcode}",
+        )
+    _st_async(text, s, _REDUCTIONS[operation])
+
+
+def _st_async(text: Text, s: Statement, combine: str = "") -> None:
+    """st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there. `combine`: the atomic
+    operation that makes what is written of it and of what was there."""
     slot, add = text.address(s.operands[0])
     values = [text.slot(p) for p in s.parts(1)]
     bar, bar_add = text.address(s.operands[2])
@@ -206,6 +233,7 @@ def _st_async(text: Text, s: Statement) -> None:
     text.c.fn.needs_warp.append("an st.async")
     spaces = _space(text, s, slot), _space(text, s, bar)
     owner = text.c.pieces.allocation(slot)
+    name = "red.async" if combine else "st.async"
 
     def step(R: Regs, g: Group) -> None:
         addresses, bars = to_lanes(R[slot], _I64, g.lanes), to_lanes(R[bar], _I64, g.lanes)
@@ -213,13 +241,18 @@ def _st_async(text: Text, s: Statement) -> None:
         for lane in g.mask.idx.tolist():
             raw = np.concatenate([np.atleast_1d(np.ascontiguousarray(c[lane])).view(np.uint8) for c in cols])
             block, offset = shared_at(
-                g, int(addresses[lane]) + add, spaces[0], lane, len(raw), "st.async to", len(raw), owner
+                g, int(addresses[lane]) + add, spaces[0], lane, len(raw), f"{name} to", len(raw), owner
             )
             _, target = find_mbarrier(g, int(bars[lane]) + bar_add, spaces[1], lane)
             if g.launch.monitor is not None:
-                g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, text.c.info(text.op))
+                info = text.c.info(text.op)
+                g.launch.monitor.async_write(g, lane, block, offset, len(raw), target, info, reduces=bool(combine))
             first = block.smem_start + offset
-            block.smem.note_range(first, len(raw), "st.async")
+            if combine:
+                g.check_read(block.smem, first, len(raw), name, lane, id(s))
+                old = block.smem.data[first : first + len(raw)].view(leaves[0].dtype)[0]
+                raw = np.atleast_1d(apply_atomic(combine, old, cols[0][lane], leaves[0])).view(np.uint8)
+            block.smem.note_range(first, len(raw), name)
             block.smem.data[first : first + len(raw)] = raw
             target.complete(len(raw))
             g.count.progress += 1
@@ -298,6 +331,7 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.async\.bulk\.prefetch.*", _nothing),
     (r"cp\.(reduce\.)?async\.bulk\..*", _bulk),
     (r"st\.async.*", _st_async),
+    (r"red\.async.*", _red_async),
     (r"cp\.async\.(ca|cg)\.shared.*", _cp_async),
     (r"cp\.async\.commit_group", _cp_commit),
     (r"cp\.async\.wait_(group|all)", _cp_wait),
