@@ -5,6 +5,10 @@ LLVM's back end aborts on an instruction that it cannot select, and cannot say w
 ops of ``cute_nvgpu.arch``, ops of nvvm, intrinsics and inline PTX are looked up in :mod:`cute_dialect.arch.targets`.
 Only ``gpu.module`` is looked at, and nothing is changed.
 
+A rounding mode other than to the nearest, ties to even, is refused, too: ``arith.truncf`` with one becomes a
+constrained intrinsic, whose mode only says what the environment is assumed to be (LangRef, "Constrained Floating-Point
+Intrinsics"); a GPU has no such environment, and LLVM selects ``cvt.rn`` whatever the mode.
+
     cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : …
     // with chip=sm_75: sm_75 has no mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32, which needs sm_80
 """
@@ -14,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.arch.errors import ArchError
@@ -27,6 +31,16 @@ if TYPE_CHECKING:
 _ARCH = "cute_nvgpu.arch."
 _TEXTS = {"nvvm.inline_ptx": "ptxCode", "llvm.inline_asm": "asm_string"}
 """Op -> the attribute that holds its PTX."""
+
+
+_ROUNDS = ("arith.truncf", "arith.scaling_truncf")
+_CONSTRAINED = "llvm.intr.experimental.constrained."
+_MODES = {
+    True: {1: "downward", 2: "upward", 3: "toward_zero", 4: "to_nearest_away"},
+    False: {0: "towardzero", 2: "upward", 3: "downward", 4: "tonearestaway"},
+}
+"""The rounding modes that a GPU does not have, of arith's ops (True) and of LLVM's constrained intrinsics."""
+_LOOKED_AT = (_ARCH, "nvvm.", "llvm.inline_asm", "llvm.call_intrinsic", *_ROUNDS, _CONSTRAINED)
 
 
 class CheckTargetPass(Pass):
@@ -51,7 +65,7 @@ class CheckTargetPass(Pass):
         said: set[str] = set()
         known: dict[tuple[str, Attribute | None], str | None] = {}
         for inner in op.walk():
-            if not inner.name.startswith((_ARCH, "nvvm.", "llvm.inline_asm", "llvm.call_intrinsic")):
+            if not inner.name.startswith(_LOOKED_AT):
                 continue
             key = (inner.name, _deciding(inner))
             if key not in known:
@@ -63,13 +77,23 @@ class CheckTargetPass(Pass):
 
 
 def _deciding(op: Operation) -> Attribute | None:
-    """The attribute or type that says, beside the name, which instructions an op is."""
+    """The attribute or type that says, beside the name, which instructions an op is, or how it rounds."""
+    if _is_rounding(op.name):
+        return op.properties.get("roundingmode")
     if op.name.startswith(_ARCH):
         return op.properties.get("atom") or next((t for t in op.operand_types if hasattr(t, "row")), None)
     return op.properties.get("intrin" if op.name == "llvm.call_intrinsic" else _TEXTS.get(op.name, ""))
 
 
+def _is_rounding(name: str) -> bool:
+    return name in _ROUNDS or name.startswith(_CONSTRAINED)
+
+
 def _wrong(target: Target, name: str, deciding: Attribute | None, op: Operation) -> str | None:
+    if _is_rounding(name):
+        mode = deciding.value.data if isinstance(deciding, IntegerAttr) else -1
+        said = _MODES[name in _ROUNDS].get(mode)
+        return None if said is None else f"{name}: expected rounding to nearest even, got {said}, which LLVM drops"
     for what, needs in _needs(name, deciding, op):
         message = lacking(target, what, needs)
         if message is not None:

@@ -38,3 +38,31 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// A mode that LLVM would drop: cvt.rn is all that it selects.
+gpu.module @m {
+  gpu.func @k(%x: f32, %v: vector<4xf32>, %i: i32) kernel {
+    %0 = arith.truncf %x : f32 to f16
+    %1 = arith.truncf %x to_nearest_even : f32 to bf16
+    // expected-error @below {{arith.truncf: expected rounding to nearest even, got toward_zero, which LLVM drops}}
+    %2 = arith.truncf %x toward_zero : f32 to f16
+//       ^
+    // expected-error @below {{arith.truncf: expected rounding to nearest even, got downward, which LLVM drops}}
+    %3 = arith.truncf %v downward : vector<4xf32> to vector<4xbf16>
+//       ^
+    // expected-error @below {{arith.truncf: expected rounding to nearest even, got upward, which LLVM drops}}
+    %4 = arith.truncf %x upward : f32 to f16
+    // expected-error @below {{arith.truncf: expected rounding to nearest even, got to_nearest_away, which LLVM drops}}
+    %5 = arith.truncf %x to_nearest_away : f32 to f16
+    %6 = llvm.intr.experimental.constrained.fptrunc %x tonearest ignore : f32 to f16
+    // expected-error @below {{llvm.intr.experimental.constrained.fptrunc: expected rounding to nearest even, got towardzero, which LLVM drops}}
+    %7 = llvm.intr.experimental.constrained.fptrunc %x towardzero ignore : f32 to f16
+//       ^
+    // expected-error @below {{llvm.intr.experimental.constrained.sitofp: expected rounding to nearest even, got upward, which LLVM drops}}
+    %8 = llvm.intr.experimental.constrained.sitofp %i upward ignore : i32 to f32
+//       ^
+    gpu.return
+  }
+}

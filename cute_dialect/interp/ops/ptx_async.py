@@ -16,7 +16,7 @@ from cute_dialect.interp.ops.order import fence_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text, number
 from cute_dialect.interp.sync import find_mbarrier, shared_at
 from cute_dialect.interp.types import int_leaf
-from cute_dialect.interp.values import Regs, to_lanes
+from cute_dialect.interp.values import Array, Regs, Value, to_lanes
 from cute_dialect.interp.wgmma import Shape
 
 if TYPE_CHECKING:
@@ -223,6 +223,11 @@ def _red_async(text: Text, s: Statement) -> None:
     _st_async(text, s, _REDUCTIONS[operation])
 
 
+def _bytes(values: Sequence[Value]) -> Array:
+    """Values one after the other, as bytes."""
+    return np.concatenate([np.atleast_1d(np.ascontiguousarray(v)).view(np.uint8) for v in values])
+
+
 def _st_async(text: Text, s: Statement, combine: str = "") -> None:
     """st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there. `combine`: the atomic
     operation that makes what is written of it and of what was there."""
@@ -239,7 +244,7 @@ def _st_async(text: Text, s: Statement, combine: str = "") -> None:
         addresses, bars = to_lanes(R[slot], _I64, g.lanes), to_lanes(R[bar], _I64, g.lanes)
         cols = [to_lanes(R[v], leaf, g.lanes) for v, leaf in zip(values, leaves)]
         for lane in g.mask.idx.tolist():
-            raw = np.concatenate([np.atleast_1d(np.ascontiguousarray(c[lane])).view(np.uint8) for c in cols])
+            raw = _bytes([c[lane] for c in cols])
             block, offset = shared_at(
                 g, int(addresses[lane]) + add, spaces[0], lane, len(raw), f"{name} to", len(raw), owner
             )
@@ -251,7 +256,7 @@ def _st_async(text: Text, s: Statement, combine: str = "") -> None:
             if combine:
                 g.check_read(block.smem, first, len(raw), name, lane, id(s))
                 old = block.smem.data[first : first + len(raw)].view(leaves[0].dtype)[0]
-                raw = np.atleast_1d(apply_atomic(combine, old, cols[0][lane], leaves[0])).view(np.uint8)
+                raw = _bytes([apply_atomic(combine, old, cols[0][lane], leaves[0])])
             block.smem.note_range(first, len(raw), name)
             block.smem.data[first : first + len(raw)] = raw
             target.complete(len(raw))
