@@ -76,6 +76,12 @@ class ClusterClocks:
         t[:, : self.threads].reshape(len(ROWS), -1, self.padded)[:, :, self.per_block :] = FOREVER
         return t
 
+    def executed(self, table: Array) -> Array:
+        """Of a table only what is ordered by execution alone."""
+        out = self.table()
+        out[EXECUTION] = table[EXECUTION]
+        return out
+
     def of_block(self, rank: int) -> Array:
         """Which actors are threads of a block of the cluster, or their cp.async copies: one bool a column."""
         got = self._of_block.get(rank)
@@ -141,6 +147,17 @@ class WarpClocks:
         copies = own + self.cluster.threads
         out[MEMORY, copies] = np.maximum(out[MEMORY, copies], self.cluster.copied[own])
         self.clock += 1
+        return out
+
+    def release_by_fences(self, g: Group, lanes: Sequence[int], scope: int, needs: int) -> Array:
+        """What lanes pass on by arriving relaxed: that they were there, and what they had done before a fence, where
+        its scope and that of the arrival hold the threads that wait (PTX ISA 9.0, 8.8 "Release and Acquire Patterns",
+        a fence followed by a strong write)."""
+        out = self.cluster.executed(self.release(g, lanes))
+        for lane in lanes if scope >= needs else ():
+            for snapshot in self.fenced.get(lane, ()):
+                if snapshot.scope >= needs:
+                    np.maximum(out, snapshot.message(self, lane)[self.cluster.number], out=out)
         return out
 
     def acquire(self, g: Group, message: Array, lanes: Sequence[int] | None = None) -> None:
@@ -211,10 +228,12 @@ class WarpClocks:
 class Meeting:
     """What has been passed on at a barrier: `pending` in its current phase, `done` by those completed.
 
-    Of a named barrier also who arrived, when and by which op: `parties` in this phase, `before` in the one before.
+    What threads of other blocks have passed on at an mbarrier is apart, `far` and `far_done`, for a wait of block
+    scope. Of a named barrier also who arrived, when and by which op: `parties` in this phase, `before` in the
+    one before.
     """
 
-    __slots__ = ("actor", "bar", "before", "done", "fenced", "init", "parties", "pending")
+    __slots__ = ("actor", "bar", "before", "done", "far", "far_done", "fenced", "init", "parties", "pending")
 
     def __init__(self, bar: MBarrier | None = None, actor: int = -1, init: tuple[int, int] = (-1, 0)) -> None:
         self.bar = bar
@@ -223,18 +242,28 @@ class Meeting:
         self.fenced = False
         self.pending: Array | None = None
         self.done: Array | None = None
+        self.far: Array | None = None
+        self.far_done: Array | None = None
         self.parties: list[tuple[int, int, int]] = []
         self.before: list[tuple[int, int, int]] = []
 
-    def add(self, message: Array) -> None:
-        if self.pending is None:
-            self.pending = message
+    def add(self, message: Array, far: bool = False) -> None:
+        """Pass something on; `far`: at the mbarrier of another block."""
+        held = self.far if far else self.pending
+        if held is not None:
+            np.maximum(held, message, out=held)
+        elif far:
+            self.far = message
         else:
-            np.maximum(self.pending, message, out=self.pending)
+            self.pending = message
 
     def complete(self) -> None:
         """The phase is complete: what was passed on can be learnt."""
         self.before, self.parties = self.parties, []
+        if self.far is not None:
+            self.far_done, self.far = self.far, self.far.copy()
+            if self.pending is None:
+                self.pending = np.zeros_like(self.far)
         if self.pending is None:
             return
         if self.bar is not None and self.actor >= 0:

@@ -47,6 +47,16 @@ class Fence(NamedTuple):
     init: bool = False
 
 
+class Sync(NamedTuple):
+    """Whether an arrival at an mbarrier passes on what was before it, and a wait learns that, or fences alone do.
+
+    The scope is the GPU where an instruction says none: PTX has `.cta` then, but libraries leave it out for clusters.
+    """
+
+    relaxed: bool = False
+    scope: int = GPU
+
+
 Known: TypeAlias = "dict[int, Array]"
 """Cluster number → its table."""
 
@@ -67,11 +77,12 @@ def join(parts: Iterable[Known]) -> Known:
 class Snapshot:
     """What the threads of a warp knew at a fence."""
 
-    __slots__ = ("clock", "extras", "log", "made", "scope", "table")
+    __slots__ = ("clock", "copied", "extras", "log", "made", "scope", "table")
 
     def __init__(self, clocks: WarpClocks, scope: int) -> None:
         self.scope = scope
         self.clock = clocks.clock
+        self.copied = clocks.cluster.copied[clocks.first : clocks.first + 32].copy()
         self.table = clocks.table.copy()
         self.extras = {lane: t.copy() for lane, t in clocks.extras.items()}
         self.log = len(clocks.cluster.log)
@@ -85,6 +96,7 @@ class Snapshot:
             own = clocks.first + lane
             table = self.extras.get(lane, self.table).copy()
             table[MEMORY, own] = self.clock
+            table[MEMORY, own + cluster.threads] = max(table[MEMORY, own + cluster.threads], self.copied[lane])
             entries = cluster.log[: self.log]
             known = [k for actor, time, k in entries if actor == own or table[MEMORY, actor] >= time]
             got = self.made[lane] = join([*known, {cluster.number: table}])
@@ -244,4 +256,4 @@ class Flags:
         return any(clock <= int(t[MEMORY, actor]) for t in tables)
 
 
-__all__ = ["ACQUIRE", "ACQ_REL", "CLUSTER", "CTA", "GPU", "RELAXED", "RELEASE", "WEAK", "Fence", "Flags"]
+__all__ = ["ACQUIRE", "ACQ_REL", "CLUSTER", "CTA", "GPU", "RELAXED", "RELEASE", "WEAK", "Fence", "Flags", "Sync"]

@@ -28,7 +28,7 @@ from cute_dialect.interp.clocks import (
     WarpClocks,
 )
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.flags import Fence
+from cute_dialect.interp.flags import CLUSTER, CTA, GPU, Fence, Sync
 from cute_dialect.interp.race_memory import ASYNC, REDUCTION, Accesses
 from cute_dialect.interp.shadow import REDUCED, WRITTEN, Shadow
 from cute_dialect.interp.values import Array
@@ -135,11 +135,11 @@ class Monitor(Accesses):
             _leave(g, bar.meeting.done)
 
     def cluster_arrive(self, g: Group, cluster: Cluster, relaxed: bool) -> None:
-        message = g.clocks.release(g)
+        clocks = g.clocks
         if relaxed:
-            only = g.clocks.cluster.table()
-            only[EXECUTION] = message[EXECUTION]
-            message = only
+            message = clocks.release_by_fences(g, g.mask.idx.tolist(), GPU, CLUSTER)
+        else:
+            message = clocks.release(g)
         assert cluster.meeting is not None
         cluster.meeting.add(message)
 
@@ -184,25 +184,43 @@ class Monitor(Accesses):
         )
 
     def mbarrier_arrive(
-        self, g: Group, lane: int, block: Block, bar: MBarrier, arrives: bool, info: OpInfo, copies: bool = False
+        self, g: Group, lane: int, block: Block, bar: MBarrier, sync: Sync | None, info: OpInfo, copies: bool = False
     ) -> None:
-        """A lane arrives at an mbarrier; `copies`: when its cp.async are complete."""
+        """A lane arrives at an mbarrier, unless `sync` is None; `copies`: when its cp.async are complete.
+
+        Only threads of the mbarrier's own block can wait there (PTX ISA 9.0, 9.7.13.15.16 "mbarrier.test_wait")."""
         self.mbarrier_check(g, lane, bar)
         self.lifetimes.arrives(g, lane, block, self._of_info(info))
-        if arrives:
+        if sync is None:
+            return
+        far = block.linear != g.block_of(lane)
+        needs = CLUSTER if far else CTA
+        if sync.relaxed or sync.scope < needs:
+            message = g.clocks.release_by_fences(g, [lane], sync.scope, needs)
+        else:
             message = g.clocks.release(g, [lane])
-            if copies:
-                message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_times(
-                    np.array([lane]), g.copy_seq[[lane]] + 1
-                )[0]
-            bar.clocks.add(message)  # type: ignore[attr-defined]
+        if copies:
+            message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_times(
+                np.array([lane]), g.copy_seq[[lane]] + 1
+            )[0]
+        bar.clocks.add(message, far)  # type: ignore[attr-defined]
 
-    def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier) -> None:
+    def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier, sync: Sync) -> None:
+        """Lanes have waited for a phase: a relaxed wait orders nothing before a fence that acquires (PTX ISA 9.0, 8.8
+        "Release and Acquire Patterns", a strong read followed by a fence)."""
+        clocks = g.clocks
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
-        for lane in lanes if g.clocks.extras else lanes[:1]:
+        for lane in lanes if clocks.extras else lanes[:1]:
             self.mbarrier_check(g, lane, bar)
-        if meeting.done is not None:
-            g.clocks.acquire(g, meeting.done, lanes)
+        for message, needs in ((meeting.done, CTA), (meeting.far_done, CLUSTER)):
+            if message is None:
+                continue
+            if not sync.relaxed and sync.scope >= needs:
+                clocks.acquire(g, message, lanes)
+                continue
+            clocks.acquire(g, clocks.cluster.executed(message), lanes)
+            for lane in lanes if sync.scope >= needs else ():
+                clocks.pending.setdefault(lane, []).append(({clocks.cluster.number: message}, needs))
 
     # -- asynchronous accesses ----------------------------------------------------------------------------------------
 

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ["WORD", "Reporter"]
 
+_FAR = (
+    "nothing orders this access after that of another block: expected a fence and an atomic, volatile or release write "
+    "of a flag there, and a read of it with a fence or .acquire here"
+)
+_UNFENCED = (
+    "expected a fence (or .acquire) of a scope that holds both threads, between the read of the flag (or the relaxed "
+    "wait) and this access"
+)
 WORD = {"read": "read-after-write", "write": "write-after-write", "overwrite": "write-after-read"}
 
 
@@ -134,25 +142,16 @@ class Reporter:
         """Raise a race of an access to a granule with an earlier one. `cluster`: whose that was, -1 for the own; `why`:
         what is wrong if it is not that order is missing."""
         other = -1 if cluster == g.clocks.cluster.number else cluster
-        why = why or (self._far(g, lane, other, actor, clock) if other >= 0 else self._hint(g, actor, lane))
+        where = other if other >= 0 else g.clocks.cluster.number
+        if not why and self.flags.only_observed(g, lane, where, actor, clock):
+            why = _UNFENCED
+        why = why or (_FAR if other >= 0 else self._hint(g, actor, lane))
         raise Fault(
             "race",
             f"{WORD[kind]} race on {s.buf.place(at << s.shift)}: {why}",
             lane,
             (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
             (self._note(g, actor, site, other),),
-        )
-
-    def _far(self, g: Group, lane: int, other: int, actor: int, clock: int) -> str:
-        """What is missing between two clusters."""
-        if self.flags.only_observed(g, lane, other, actor, clock):
-            return (
-                "expected a fence (or .acquire) of a scope that holds both threads, between the read of the flag and "
-                "this access"
-            )
-        return (
-            "nothing orders this access after that of another block: expected a fence and an atomic, volatile or "
-            "release write of a flag there, and a read of it with a fence or .acquire here"
         )
 
     def _hint(self, g: Group, actor: int, lane: int) -> str:

@@ -178,7 +178,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "elements that were written, the first at" in capsys.readouterr().err
     assert main([*options, "--blocks=21"]) == 1
     assert "expected block numbers in [0, 21), got 21" in capsys.readouterr().err
-    assert main([*options, "--device=gpu", "--blocks=1"]) == 1
+    assert main([EXAMPLE, "--device=gpu", *options[2:], "--blocks=1"]) == 1
 
 
 def test_a_sample_of_a_gemm() -> None:

@@ -13,7 +13,7 @@ from cute_dialect.interp import InterpError
 RELEASE = 'llvm.fence syncscope("device") acq_rel // release'
 ACQUIRE = 'llvm.fence syncscope("device") acq_rel // acquire'
 FAR = "nothing orders this access after that of another block"
-UNFENCED = "expected a fence .* between the read of the flag and this access"
+UNFENCED = "expected a fence .* between the read of the flag .* and this access"
 EITHER = f"{FAR}|{UNFENCED}"
 ORDER = {"message: does not wait": "reverse", "turns: out of turn": "random", "lock: no lock": "random"}
 """What is right when blocks run one after the other, so that only another order shows it."""

@@ -225,3 +225,46 @@ def test_noalias_arguments_have_memory_of_their_own(width: str) -> None:
     assert promised(copy, "", "", same=True, width=width) == ("", "")
     reads = copy.replace("llvm.store %x, %far : i32", "%y = llvm.load %far").replace(f"%far, {P}", f"%far : {P} -> i32")
     assert promised(reads, "{llvm.noalias}", "{llvm.noalias}", same=True, width=width) == ("", "")
+
+
+HAND_OVER = """
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %f = llvm.getelementptr %d[32] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %t32 = arith.constant 32 : i32
+    %second = arith.cmpi eq, %tid, %t32 : i32
+    scf.if %lead {
+      nvvm.inline_ptx "st.relaxed.cta.shared.b32 [$0], $1;" ro(%f, %c0 : !llvm.ptr<3>, i32)
+    }
+    nvvm.barrier0
+    scf.if %lead {
+      nvvm.cp.async.shared.global %d, %a, 16, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+      WAIT
+      SET
+    }
+    scf.if %second {
+      scf.while : () -> () {
+        %v = nvvm.inline_ptx "ld.acquire.cta.shared.b32 $0, [$1];" ro(%f : !llvm.ptr<3>) -> i32
+        %c = arith.cmpi ne, %v, %c1 : i32
+        scf.condition(%c)
+      } do {
+        scf.yield
+      }
+      %r = llvm.load %d : !llvm.ptr<3> -> i32
+    }
+"""
+SET = 'nvvm.inline_ptx "st.{}.cta.shared.b32 [$0], $1;" ro(%f, %c1 : !llvm.ptr<3>, i32)'
+
+
+@pytest.mark.parametrize(
+    "release", [SET.format("release"), 'nvvm.inline_ptx "fence.acq_rel.cta;"\n' + SET.format("relaxed")]
+)
+@pytest.mark.parametrize("wait", ["cp.async.wait_all;", ""])
+def test_a_release_passes_on_the_copies_that_the_thread_has_waited_for(wait: str, release: str) -> None:
+    waits = f'nvvm.inline_ptx "{wait}"' if wait else ""
+    found = run(HAND_OVER.replace("WAIT", waits).replace("SET", release), blocks=1, threads=64)
+    assert found == (
+        ""
+        if wait
+        else "read-after-write race on shared memory at byte offset 0: expected cp.async.wait_group by the thread that "
+        "issued it, then a barrier"
+    )

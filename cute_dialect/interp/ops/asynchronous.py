@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.flags import Sync
 from cute_dialect.interp.group import AsyncCopy, Group, Wait
 from cute_dialect.interp.memory import Site, load, locate, store
 from cute_dialect.interp.ops.memory import spin_point
+from cute_dialect.interp.ops.order import sync_of_op
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
 from cute_dialect.interp.sync import MAX_MBARRIER_COUNT, MBarrier, find_mbarrier, mbarrier_at
 from cute_dialect.interp.types import Leaf, int_leaf
@@ -191,12 +193,13 @@ def mbarrier_step(
     count: int,
     result: int,
     *,
-    arrives: bool = True,
+    sync: Sync | None,
     drop: bool = False,
     predicate: int = -1,
 ) -> Step:
     """A step of an mbarrier that does not wait. `kind`: "init", "inval", "arrive", "expect_tx" or "complete_tx";
-    `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none)."""
+    `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none); `sync`: of what arrives,
+    None for what does not."""
     _mbarrier(c)
     info = c.info(c.op_now)
     owner = c.pieces.allocation(p)
@@ -221,13 +224,13 @@ def mbarrier_step(
         block, bar = find_mbarrier(g, address, space, lane)
         token = bar.phase
         if g.launch.monitor is not None:
-            g.launch.monitor.mbarrier_arrive(g, lane, block, bar, arrives, info)
+            g.launch.monitor.mbarrier_arrive(g, lane, block, bar, sync, info)
         try:
             if kind == "complete_tx":
                 bar.complete(n)
             elif kind == "expect_tx":
                 bar.expect(n)
-            if arrives and kind in ("arrive", "expect_tx"):
+            if sync is not None and kind in ("arrive", "expect_tx"):
                 m = n if kind == "arrive" else 1
                 if drop:
                     bar.count -= m
@@ -260,8 +263,9 @@ def _plain(kind: str, *, arrives: bool = True, drop: bool = False) -> Builder:
         count = slots[1] if len(slots) > 1 else -1
         space = c.leaf_of(slots[0]).space
         step = mbarrier_step(
-            c, slots[0], 0, space, kind, count, result, arrives=arrives, drop=drop, predicate=predicate
-        )
+            c, slots[0], 0, space, kind, count, result,
+            sync=sync_of_op(op) if arrives else None, drop=drop, predicate=predicate,
+        )  # fmt: skip
         c.emit(op, step, pure=False)
 
     return build
@@ -293,13 +297,13 @@ def _describe(bars: list[tuple[MBarrier, int, bool]]) -> str:
     return f"waits at the {b.name} for phase parity {t & 1}: it is in phase {b.phase}, {missing}"
 
 
-def _acquire(g: Group, found: list[tuple[int, tuple[MBarrier, int, bool]]]) -> None:
+def _acquire(g: Group, found: list[tuple[int, tuple[MBarrier, int, bool]]], sync: Sync) -> None:
     if g.launch.monitor is not None:
         lanes: dict[int, tuple[MBarrier, list[int]]] = {}
         for lane, (bar, _, _) in found:
             lanes.setdefault(id(bar), (bar, []))[1].append(lane)
         for bar, waiting in lanes.values():
-            g.launch.monitor.mbarrier_wait(g, waiting, bar)
+            g.launch.monitor.mbarrier_wait(g, waiting, bar, sync)
 
 
 def emit_wait(
@@ -311,6 +315,7 @@ def emit_wait(
     space: int,
     d: int,
     blocking: bool,
+    sync: Sync,
     add: int = 0,
 ) -> None:
     """`blocking`: waits until the phase completes, its result is then true; else answers at once."""
@@ -325,7 +330,7 @@ def emit_wait(
                 if g.launch.monitor is not None:
                     g.launch.monitor.mbarrier_check(g, found[0][0], bars[0][0])
                 yield Wait(lambda: _ready(bars), info, lambda: _describe(bars))
-            _acquire(g, found)
+            _acquire(g, found, sync)
             if d >= 0:
                 R[d] = True
 
@@ -337,7 +342,7 @@ def emit_wait(
         found = _targets(g, R, p, token, state, space, add)
         for lane, bar in found:
             out[lane] = _ready([bar])
-        _acquire(g, [(lane, b) for lane, b in found if out[lane]])
+        _acquire(g, [(lane, b) for lane, b in found if out[lane]], sync)
         R[d] = out
 
     c.emit(op, step, pure=False)
@@ -350,7 +355,7 @@ def _wait(blocking: bool) -> Builder:
         p, token = c.use(op.operands[0]), c.use(op.operands[1])
         state = c.leaf_of(token).width == 64
         d = c.define(op.results[0]) if op.results else -1
-        emit_wait(c, op, p, token, state, c.leaf_of(p).space, d, blocking)
+        emit_wait(c, op, p, token, state, c.leaf_of(p).space, d, blocking, sync_of_op(op))
 
     return build
 
@@ -369,7 +374,7 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
         for lane, address in _lanes_of(g, R, p, -1):
             block, bar = find_mbarrier(g, address, space, lane)
             if g.launch.monitor is not None:
-                g.launch.monitor.mbarrier_arrive(g, lane, block, bar, True, info, copies=True)
+                g.launch.monitor.mbarrier_arrive(g, lane, block, bar, Sync(), info, copies=True)
             if noinc:
                 bar.arrive()
             g.count.progress += 1

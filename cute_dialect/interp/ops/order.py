@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cute_dialect.interp.errors import InterpError, op_name
-from cute_dialect.interp.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK, Fence
+from cute_dialect.interp.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK, Fence, Sync
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.program import attr_of
 
@@ -65,6 +65,23 @@ def scope_of_ptx(opcode: str) -> int:
     return _SCOPES[found[1]] if found is not None else GPU
 
 
+def sync_of_op(op: Operation) -> Sync:
+    """The order of an nvvm op that arrives at an mbarrier or waits there. Its scope `cta` is what it has where nothing
+    was said, so it counts for relaxed ops alone."""
+    relaxed = bool(getattr(getattr(attr_of(op, "relaxed"), "value", None), "data", 0))
+    scope = scope_of_op(op)
+    return Sync(relaxed, scope if scope != GPU else CTA) if relaxed else Sync()
+
+
+def sync_of_ptx(opcode: str) -> Sync:
+    """The order of a PTX instruction that arrives at an mbarrier or waits there.
+
+    Source: PTX ISA 9.0, 9.7.13.15.13 "mbarrier.arrive", 9.7.13.15.16 "mbarrier.test_wait / mbarrier.try_wait": "the
+    .relaxed qualifier does not provide any memory ordering semantics and visibility guarantees".
+    """
+    return Sync(".relaxed" in opcode, scope_of_ptx(opcode))
+
+
 def fence_of_op(op: Operation) -> Fence:
     """What an llvm or nvvm fence orders. Raises InterpError for one that is not modelled."""
     name = op_name(op)
@@ -103,4 +120,7 @@ def fence_of_ptx(opcode: str) -> Fence:
     raise InterpError("unsupported", f"{_NOT_MODELLED}{opcode}")
 
 
-__all__ = ["fence_of_op", "fence_of_ptx", "order_of_op", "order_of_ptx", "scope_of_op", "scope_of_ptx"]
+__all__ = [
+    "fence_of_op", "fence_of_ptx", "order_of_op", "order_of_ptx", "scope_of_op", "scope_of_ptx",
+    "sync_of_op", "sync_of_ptx",
+]  # fmt: skip

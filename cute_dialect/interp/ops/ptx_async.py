@@ -12,7 +12,7 @@ from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops import asynchronous, bulk, gpu, wgmma
 from cute_dialect.interp.ops.memory import apply_atomic
-from cute_dialect.interp.ops.order import fence_of_ptx
+from cute_dialect.interp.ops.order import fence_of_ptx, sync_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text, number
 from cute_dialect.interp.sync import find_mbarrier, shared_at
 from cute_dialect.interp.types import int_leaf
@@ -49,8 +49,9 @@ def _mbarrier(text: Text, s: Statement) -> None:
         kind = "init"
     elif s.opcode.startswith("mbarrier.inval"):
         kind = "inval"
+    sync = sync_of_ptx(s.opcode) if "arrive" in s.opcode else None
     step = asynchronous.mbarrier_step(
-        text.c, slot, add, space, kind, count, result, arrives="arrive" in s.opcode, drop="arrive_drop" in s.opcode
+        text.c, slot, add, space, kind, count, result, sync=sync, drop="arrive_drop" in s.opcode
     )
     text.emit(s, step)
 
@@ -69,6 +70,7 @@ def wait(text: Text, s: Statement, blocking: bool) -> None:
         _space(text, s, slot),
         result,
         blocking or "try_wait" in s.opcode,
+        sync_of_ptx(s.opcode),
         add,
     )
 
