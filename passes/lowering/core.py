@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.arith import FastMathFlagsAttr
+from xdsl.dialects.builtin import IntegerType, VectorType, bf16, f16
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.ops.access import scalar_payloads
 from cute_dialect.ops.kinds import dynamic_leaves
@@ -13,6 +15,7 @@ from cute_dialect.passes.lowering import printing
 from cute_dialect.passes.lowering.types import leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CuteType, IntTupleType
+from cute_dialect.upstream import llvm
 
 _READS_TYPE_ONLY = frozenset({"cute.memref.load", "cute.memref.store"})
 
@@ -76,6 +79,25 @@ def _print(low: Lowering, op: Operation) -> None:
     printing.lower_print(low.build, op, t, values, low.formats, device=low.device)
 
 
+def _fma(low: Lowering, op: Operation) -> None:
+    """Lower ``math.fma`` of 16-bit floats in a kernel to ``llvm.intr.fma``, which rounds once.
+
+    Upstream would compute it in f32 and round again: 0x7494 * 0xc460 + 0x4e80 of bf16 came out as 0xf982, not 0xf981.
+    """
+    result = op.results[0].type
+    element = cast("VectorType[Attribute]", result).element_type if isinstance(result, VectorType) else result
+    if not low.device or element not in (f16, bf16):
+        low.clone(op)
+        return
+    flags = op.properties.get("fastmath")
+    text = ",".join(f.value for f in flags.data) if isinstance(flags, FastMathFlagsAttr) else ""
+    fma = llvm.OPS["intr.fma"]
+    operands = [low.value(o) for o in op.operands]
+    new = low.build.emit(fma(*operands, fastmathFlags=text or "none", result_types=[lowered(op.results[0].type)]))
+    new.name_hint = op.results[0].name_hint
+    low.values[op.results[0]] = new
+
+
 HANDLERS: Mapping[str, Handler] = {
     "cute.static": _static,
     "cute.get_scalars": _get_scalars,
@@ -87,4 +109,5 @@ HANDLERS: Mapping[str, Handler] = {
     "cute.make_layout": _make_parts((0, 1)),
     "cute.make_composed_layout": _make_parts((2, 1, 0)),
     "cute.print": _print,
+    "math.fma": _fma,
 }

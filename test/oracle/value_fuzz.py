@@ -106,6 +106,8 @@ def inputs(rng: random.Random, opcode: str, sources: Sequence[str], count: int) 
             row[2] = _near(rng, sources[2], row)
         if words[0] in ("div", "rem") and sources[1] not in LAYOUTS and row[1] == 0:
             row[1] = 3
+        if words[0] in ("bfe", "bfi") and SIZES[sources[0]] == 64:
+            row[-2:] = [n & 255 for n in row[-2:]]
         if words[0] == "lop3":
             row[3] = 0xCA
         rows.append(tuple(row))

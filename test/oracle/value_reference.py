@@ -455,7 +455,7 @@ def convert(words: Sequence[str], source: str, target: str, bits: int) -> int:
     mode = mode_of(words)
     if source in LAYOUTS:
         x = decode(bits, source)
-        if "ftz" in words and source == "f32":
+        if "ftz" in words and source == "f32" and target != "f16":  # as an H200 has it
             x = flushed(x, "f32")
         if target not in LAYOUTS:
             return float_to_int(x, source, target, mode)
@@ -657,10 +657,10 @@ def compared(words: Sequence[str], t: str, bits: Sequence[int]) -> bool:
 def _testp(word: str, t: str, bits: int) -> bool:
     x = decode(bits, t)
     finite = not x.nan and not x.infinite
-    normal = finite and isinstance(x.size, Fraction) and x.size >= least(t)
+    normal = finite and isinstance(x.size, Fraction) and (x.size >= least(t) or not x.size)
     return {
         "finite": finite, "infinite": x.infinite, "number": not x.nan, "notanumber": x.nan, "normal": normal,
-        "subnormal": finite and not normal and x.size != 0,
+        "subnormal": finite and not normal,
     }[word]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import random
+import re
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -414,3 +415,14 @@ def test_rounding_mode_of_truncf() -> None:
     with pytest.raises(InterpError) as e:
         _run(nearest.replace("to_nearest_even", "downward"), "%a: f32", "f16", [1.0])
     assert e.value.message == "expected the rounding mode to_nearest_even, got downward, which NVPTX ignores"
+
+
+def test_fields_beyond_what_the_isa_allows() -> None:
+    """Positions and lengths are restricted to 0..255; a GPU's 64-bit fields do not take the low 8 bits of others."""
+    text = """func.func @f(%x: i64, %n: i32) -> i64 {
+      %c1 = arith.constant 1 : i32
+      %r = nvvm.inline_ptx "bfe.u64 $0, $1, $2, $3;" ro(%x, %n, %c1 : i64, i32, i32) -> i64
+      func.return %r : i64 }"""
+    assert run_function(parse(text), "f", [np.int64(6), np.int32(255)])[0] == 0
+    with pytest.raises(InterpError, match=re.escape("bfe: expected a position and a length in [0, 255], got 256")):
+        run_function(parse(text), "f", [np.int64(6), np.int32(256)])

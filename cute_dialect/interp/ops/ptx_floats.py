@@ -196,13 +196,14 @@ def _copysign(m: Words, a: Array, b: Array) -> Array:
 
 
 def _testp(m: Words, a: Array) -> Array:
+    """What kind of number it is; "positive and negative zero are considered normal numbers" (9.7.3.1)."""
     size, least = np.abs(a), FORMATS[m.type].least
     tests: dict[str, Callable[[], Array]] = {
         "finite": lambda: np.isfinite(a),
         "infinite": lambda: np.isinf(a),
         "number": lambda: ~np.isnan(a),
         "notanumber": lambda: np.isnan(a),
-        "normal": lambda: np.isfinite(a) & (size >= least),
+        "normal": lambda: np.isfinite(a) & ((size >= least) | (a == 0)),
         "subnormal": lambda: (size < least) & (a != 0),
     }
     return tests[m.all[1]]()

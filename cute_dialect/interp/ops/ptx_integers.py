@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.ops.ptx_rows import KINDS, Row, Words
 from cute_dialect.interp.values import Array
 
@@ -99,9 +100,19 @@ def _brev(m: Words, x: int) -> int:
     return int(f"{x:0{m.width}b}"[::-1], 2)
 
 
+def _eight_bits(m: Words, n: int) -> int:
+    """A position or a length, which is "restricted to 0..255"; raise Fault for another one of a 64-bit field.
+
+    An H200 takes the low 8 bits of it for fields of 32 bits, and something else for those of 64.
+    """
+    if n > 255 and m.width == 64:
+        raise Fault("poison", f"{m.all[0]}: expected a position and a length in [0, 255], got {n}")
+    return n & 255
+
+
 def _bfe(m: Words, x: int, pos: int, count: int) -> int:
     """Bits from `pos` on, above them the sign (9.7.1.19)."""
-    pos, count, width = pos & 255, count & 255, m.width
+    pos, count, width = _eight_bits(m, pos), _eight_bits(m, count), m.width
     sign = 0
     if m.types[-1][0] == "s" and count:
         sign = x >> min(pos + count - 1, width - 1) & 1
@@ -112,7 +123,7 @@ def _bfe(m: Words, x: int, pos: int, count: int) -> int:
 
 def _bfi(m: Words, a: int, b: int, pos: int, count: int) -> int:
     """`b` with the low `count` bits of `a` from `pos` on (9.7.1.20)."""
-    pos, count = pos & 255, count & 255
+    pos, count = _eight_bits(m, pos), _eight_bits(m, count)
     mask = ((1 << count) - 1 << pos) & (1 << m.width) - 1
     return b & ~mask | a << pos & mask
 

@@ -74,3 +74,20 @@ func.func @carried(%n: i32, %k: i32, %s: !cute.shape<"(?,2)">) -> !cute.shape<"(
   %q = func.call @carried(%n, %k, %r) : (i32, i32, !cute.shape<"(?,2)">) -> !cute.shape<"(?,2)">
   return %q : !cute.shape<"(?,2)">
 }
+
+// 16-bit floats of a kernel are multiplied and added with one rounding.
+gpu.module @fma {
+  // CHECK-LABEL: @fma16
+  gpu.func @fma16(%p: !llvm.ptr<1>, %a: bf16, %b: f16, %c: f32) kernel {
+    // CHECK: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) : (bf16, bf16, bf16) -> bf16
+    %0 = math.fma %a, %a, %a : bf16
+    // CHECK: llvm.intr.fma(%{{.*}}, %{{.*}}, %{{.*}}) {fastmathFlags = #llvm.fastmath<contract>} : (f16, f16, f16) -> f16
+    %1 = math.fma %b, %b, %b fastmath<contract> : f16
+    // CHECK: math.fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+    %2 = math.fma %c, %c, %c : f32
+    llvm.store %0, %p : bf16, !llvm.ptr<1>
+    llvm.store %1, %p : f16, !llvm.ptr<1>
+    llvm.store %2, %p : f32, !llvm.ptr<1>
+    gpu.return
+  }
+}
