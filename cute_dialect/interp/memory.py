@@ -26,7 +26,7 @@ from cute_dialect.interp.addresses import (
 from cute_dialect.interp.contents import UNWRITTEN, WRITTEN, Contents
 from cute_dialect.interp.errors import Fault, PoisonUse
 from cute_dialect.interp.types import Leaf
-from cute_dialect.interp.values import POISON, Array, Poison, Undefined, Value, to_lanes
+from cute_dialect.interp.values import POISON, Array, Origin, Poison, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -516,7 +516,7 @@ def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Val
     else:
         bits = np.where(missing, np.uint8(255), np.uint8(0)).view(f"u{leaf.dtype.itemsize}")
     where = g.place_in(g.local, first)
-    return Undefined(got, bits.reshape(m.lanes, *leaf.shape), lambda: where)
+    return Undefined(got, bits.reshape(m.lanes, *leaf.shape), Origin(lambda: where, True))
 
 
 def _local_columns(site: Site, g: Group, addr: int) -> Array | None:

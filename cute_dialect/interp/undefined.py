@@ -14,13 +14,13 @@ The steps of a function are wrapped when it is compiled for this check, and not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo, attr_of, location_text
-from cute_dialect.interp.values import Undefined, to_lanes
+from cute_dialect.interp.values import Origin, Undefined, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -63,16 +63,26 @@ def unwritten(op: Operation, leaf: Leaf, number: int) -> Undefined:
     from cute_dialect.interp.ops.data import zero
 
     ones = np.ones(leaf.shape, np.bool_) if leaf.width == 1 else np.full(leaf.shape, -1, f"i{leaf.dtype.itemsize}")
-    return Undefined(zero(leaf), as_bits(ones, leaf), lambda: _origin(op, number))
+    return Undefined(zero(leaf), as_bits(ones, leaf), origin(op, number))
 
 
-def _origin(op: Operation, number: int) -> str:
+def origin(op: Operation, number: int) -> Origin:
     """What an op's register `number` stands for: `element (3, 0) of %acc`, or the op and its place."""
-    from cute_dialect.interp.allocations import unwritten_cell
+    cells = attr_of(op, "cute.unwritten")
 
-    found = unwritten_cell(attr_of(op, "cute.unwritten"), number)
-    where = location_text(op)
-    return found or f"register {number} of {op.name}" + (f" at {where}" if where else "")
+    def text() -> str:
+        from cute_dialect.interp.allocations import unwritten_cell
+
+        where = location_text(op)
+        return unwritten_cell(cells, number) or f"register {number} of {op.name}" + (f" at {where}" if where else "")
+
+    return Origin(text, cells is not None)
+
+
+def origin_of(held: Iterable[Undefined]) -> Origin:
+    """What to name of several values: a cell of a tensor rather than the vector into which such cells were put."""
+    origins = [u.origin for u in held]
+    return next((o for o in origins if o.named), origins[0])
 
 
 def as_bits(v: Array, leaf: Leaf) -> Array:
@@ -89,13 +99,13 @@ def some(u: Undefined, leaf: Leaf, lanes: int) -> Array:
     return np.broadcast_to(u.bits != 0, (lanes, *leaf.shape))
 
 
-def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Undefined) -> Value:
+def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Origin) -> Value:
     """A value whose elements `where` are undefined in active lanes."""
     where = where & g.mask.array.reshape((-1,) + (1,) * len(leaf.shape))
     if not where.any():
         return value
     bits = where if leaf.dtype == np.bool_ else np.where(where, -1, 0).astype(f"i{leaf.dtype.itemsize}")
-    return Undefined(value, as_bits(bits, leaf), origin.origin)
+    return Undefined(value, as_bits(bits, leaf), origin)
 
 
 def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
@@ -139,7 +149,7 @@ def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
             raise
         results = [R[d] for d in outs]
         keep = controls if moves else tuple(s for s in ins if s not in held) if masks else None
-        first = next(iter(held.values()))
+        first = origin_of(held.values())
         tainted = keep is not None and all(s not in held for s in keep) and bool(moves or keep)
         if tainted:
             assert keep is not None
@@ -156,7 +166,7 @@ def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
                 bits = as_bits(to_lanes(R[d], leaf, g.lanes), leaf)
                 active = g.mask.array.reshape((-1,) + (1,) * len(leaf.shape))
                 bits = np.where(active, bits, np.zeros((), bits.dtype))
-                R[d] = Undefined(value, bits, first.origin) if bits.any() else value
+                R[d] = Undefined(value, bits, first) if bits.any() else value
             else:
                 R[d] = whole(value, _elements(held, leaves, leaf, g.lanes), leaf, g, first)
         for s, v in before.items():
@@ -218,7 +228,7 @@ def emit_hidden(
         for s, u in held.items():
             R[s] = u
         if held:
-            first = next(iter(held.values()))
+            first = origin_of(held.values())
             lanes = np.zeros(g.lanes, np.bool_)
             for s, u in held.items():
                 lanes |= some(u, leaves[s], g.lanes).reshape(g.lanes, -1).any(axis=1)
@@ -232,4 +242,4 @@ def emit_hidden(
     c.emit(op, show, pure=False, track=False)
 
 
-__all__ = ["as_bits", "emit_hidden", "some", "track", "track_waiting", "unwritten", "whole"]
+__all__ = ["as_bits", "emit_hidden", "origin_of", "some", "track", "track_waiting", "unwritten", "whole"]

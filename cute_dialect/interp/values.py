@@ -8,7 +8,7 @@ are held signed, normalised to their width.  Numpy broadcasting then makes most 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -72,6 +72,13 @@ class Pending(Poison):
         return f"pending register {self.index}"
 
 
+class Origin(NamedTuple):
+    """What was not written, in words; `named`: as a cell of a tensor, not as the op that stands for it."""
+
+    text: Callable[[], str]
+    named: bool
+
+
 class Undefined(Poison):
     """A register some bits of which nothing has written (see `undefined`).
 
@@ -81,7 +88,7 @@ class Undefined(Poison):
 
     __slots__ = ("bits", "origin", "value")
 
-    def __init__(self, value: Value, bits: Array, origin: Callable[[], str]) -> None:
+    def __init__(self, value: Value, bits: Array, origin: Origin) -> None:
         self.value = value
         self.bits = bits
         self.origin = origin
@@ -94,14 +101,14 @@ class Undefined(Poison):
         else:
             bad = mask.array & bool(bad.any())
         if bad.any():
-            raise Fault("uninit", f"{by} depends on {self.origin()}, which nothing has written", int(bad.argmax()))
+            raise Fault("uninit", f"{by} depends on {self.origin.text()}, which nothing has written", int(bad.argmax()))
         return self.value
 
     def __array__(self, *_: object) -> Array:
         raise PoisonUse
 
     def __repr__(self) -> str:
-        return f"undefined, from {self.origin()}"
+        return f"undefined, from {self.origin.text()}"
 
 
 class PendingSource(Protocol):

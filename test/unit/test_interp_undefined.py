@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from interp_support import DSMEM, kernel
@@ -9,6 +11,7 @@ from interp_support import DSMEM, kernel
 from cute_dialect.interp import InterpError, Pointer, run_kernel
 from cute_dialect.interp.launch import SCHEDULES
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.tools.cute_run import main
 
 HEAD = """
     %c0 = arith.constant 0 : i32
@@ -275,3 +278,85 @@ def test_a_register_tensor_is_named(written: str) -> None:
         assert e.location
     want = "store of 4 bytes depends on element (1, 2) of %acc, which nothing has written"
     assert got == ("" if written == "1,2" else want)
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FIRST = "cute.gemm(%18, %acc, %94, %96)"  # the first product of a tile, which does not read the sums
+UNWRITTEN_SUMS = {  # of an example what is replaced by what, the kernel, and the error with the text of its line
+    "sm_80": (
+        "gemm_sm80.mlir", [(" " * 6 + "cute.clear(%acc) : (!acc) -> ()\n", "")], "launch",
+        "cute.copy(%48, %rC, %tCs)",
+        "store of 4 bytes depends on element ((0, 0), 0, 0) of %acc",
+        '"llvm.store"(%0, %1) <{alignment = 4 : i64}> : (vector<2xf16>, !llvm.ptr<3>) -> ()\n  thread (0, 0, 0)',
+    ),
+    "sm_90": (
+        "gemm_sm90.mlir", [(FIRST, FIRST.replace(")", ", %acc)")), (":((64,1),0,16)\">) -> ()\n          cute_nvgpu"
+        ".arch.wgmma_commit_group() : () -> ()\n", ":((64,1),0,16)\">, !acc) -> ()\n          cute_nvgpu"
+        ".arch.wgmma_commit_group() : () -> ()\n")], "gemm",
+        FIRST[:-1],
+        "the accumulator of a wgmma depends on element ((0, 0, 0), 0, 0) of %acc",
+        '%0 = "nvvm.wgmma.mma_async"(%1, %2, %3) <{shape = #nvvm.shape<m = 64, n = 256, k = 16>, typeA = #nvvm.'
+        "wgmma_type<f16>, typeB = #nvvm.wgmma_type<f16>, typeD = #nvvm.wgmma_type<f32>, scaleD = #nvvm.w...\n"
+        "  thread (128, 0, 0)",
+    ),
+    "sm_90 without TMA": (
+        "gemm_sm90.mlir", [(" " * 6 + "cute.clear(%acc) : (!acc2) -> ()\n", "")], "launch_any",
+        "cute.copy(%25, %acc, %17)",
+        "store of 8 bytes depends on element ((0, 0), 0, 0) of %acc",
+        '"llvm.store"(%0, %1) <{alignment = 8 : i64}> : (vector<2xf32>, !llvm.ptr<3>) -> ()\n  thread (0, 0, 0)',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNWRITTEN_SUMS)
+def test_sums_that_nothing_has_cleared(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A GEMM of the examples without `cute.clear` of its sums, end to end."""
+    file, edits, kernel_name, line, message, op = UNWRITTEN_SUMS[name]
+    text = (EXAMPLES / file).read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / file
+    path.write_text(text)
+    arrays = ("--in", "64x64", "--in", "64x64", "--in", "64x64")
+    words = (str(path), "--kernel", kernel_name, "--device=cpu", "--check=uninit", "--no-cache", *arrays)
+    assert main(words) == 1
+    number, held = next((i, s) for i, s in enumerate(text.splitlines(), 1) if line in s)
+    assert capsys.readouterr().err == (
+        f"cute-run: error: {path}:{number}:{held.index('cute.') + 1}: error: {message}, which nothing has written\n"
+        f"  op: {op} of block (0, 0, 0)\n"
+    )
+
+
+BRANCH = """
+!f = !cute.memref<i32, gmem, align<16>, "32:1">
+!flags = !cute.memref<i32, rmem, align<16>, "(2,4):(1,2)">
+gpu.module @m {
+  gpu.func @k(%a: !f) kernel {
+    %tid = nvvm.read.ptx.sreg.tid.x : i32
+    %x = arith.constant 1 : i32
+    %t = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
+    %flags = cute.memref.alloca() : !flags
+    %c = cute.make_coord(AT) : (i32) -> !cute.coord<"(0,?)">
+    %v = cute.memref.load(%flags, %c) : (!flags, !cute.coord<"(0,?)">) -> i32
+    %b = arith.cmpi eq, %v, %x : i32
+    scf.if %b {
+      cute.memref.store(%a, %t, %x) : (!f, !cute.coord<"?">, i32) -> ()
+    }
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("at", ["%x", "%tid"])  # in registers; in local memory
+def test_a_register_tensor_that_is_branched_on(at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "branch.mlir"
+    path.write_text(BRANCH.replace("AT", at))
+    launch = ("--grid=1", "--block=4" if at == "%tid" else "--block=32")
+    assert main((str(path), "--device=cpu", "--check=uninit", "--no-cache", "--in", "32", *launch)) == 1
+    element = "element (0, 1) of %flags" if at == "%x" else "local memory at byte offset 0, element (0, 0) of %flags"
+    assert capsys.readouterr().err == (
+        f"cute-run: error: {path}:13:5: error: a branch depends on {element}, which nothing has written\n"
+        "  op: scf.if\n  thread (0, 0, 0) of block (0, 0, 0)\n"
+    )

@@ -32,7 +32,7 @@ from cute_dialect.interp.ops import quad_pairs
 from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
-from cute_dialect.interp.undefined import some, whole
+from cute_dialect.interp.undefined import origin_of, some, whole
 from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _undefined_mma(
     out: list[Leaf],
 ) -> list[Value]:
     """The same where registers are undefined: so is D in the rows of A, the columns of B and the elements of C."""
-    first = next(v for part in values for v in part if isinstance(v, Undefined))
+    first = origin_of(v for part in values for v in part if isinstance(v, Undefined))
     plain = [[v.value if isinstance(v, Undefined) else v for v in part] for part in values]
     got = run_mma(mma, g, plain[0], plain[1], plain[2], leaves, out)
     bits = [
