@@ -229,11 +229,11 @@ class Meeting:
     """What has been passed on at a barrier: `pending` in its current phase, `done` by those completed.
 
     What threads of other blocks have passed on at an mbarrier is apart, `far` and `far_done`, for a wait of block
-    scope. Of a named barrier also who arrived, when and by which op: `parties` in this phase, `before` in the
-    one before.
+    scope; `uses` says when actors used it last. Of a named barrier also who arrived, when and by which op: `parties` in
+    this phase, `before` in the one before.
     """
 
-    __slots__ = ("actor", "bar", "before", "done", "far", "far_done", "fenced", "init", "parties", "pending")
+    __slots__ = ("actor", "bar", "before", "done", "far", "far_done", "fenced", "init", "parties", "pending", "uses")
 
     def __init__(self, bar: MBarrier | None = None, actor: int = -1, init: tuple[int, int] = (-1, 0)) -> None:
         self.bar = bar
@@ -246,6 +246,7 @@ class Meeting:
         self.far_done: Array | None = None
         self.parties: list[tuple[int, int, int]] = []
         self.before: list[tuple[int, int, int]] = []
+        self.uses: dict[tuple[int, ...], int] = {}
 
     def add(self, message: Array, far: bool = False) -> None:
         """Pass something on; `far`: at the mbarrier of another block."""

@@ -3,10 +3,11 @@
 One byte of state stands beside each byte of memory.  Reads and writes ask and set it in units of up to 8 bytes, as wide
 as the access is aligned, so that 2 of 4 written bytes do not pass for 4 and a 16-byte access costs two numbers.
 
-An mbarrier is opaque while it is valid: "performing mbarrier.init on a memory location containing a valid mbarrier
-object is undefined; invalidate it with mbarrier.inval first, before repurposing the memory location for any other
-purpose" (PTX ISA, "mbarrier.init", "mbarrier.inval").  What `mbarrier.inval` leaves behind are bytes that nothing has
-written.
+An mbarrier is opaque while it is valid: "The behavior of performing an mbarrier.init operation on a memory location
+containing a valid mbarrier object is undefined; invalidate the mbarrier object using mbarrier.inval first, before
+repurposing the memory location for any other purpose, including another mbarrier object" ("mbarrier.init");
+"An mbarrier object must be invalidated before using its memory location for any other purpose" (PTX ISA 9.0,
+"mbarrier.inval").  What that leaves behind is not said: it counts as bytes that nothing has written.
 """
 
 from __future__ import annotations

@@ -161,6 +161,20 @@ class Monitor(Accesses):
         bar.clocks = Meeting(bar, clocks.cluster.mbarrier(bar), (clocks.first + lane, clocks.clock))
         clocks.inits.append((lane, bar))
 
+    def mbarrier_inval(self, g: Group, lane: int, bar: MBarrier) -> None:
+        """A lane invalidates an mbarrier: each earlier wait, and arrival that releases, must be known to it."""
+        known = g.clocks.of(lane)
+        for actors, time in bar.clocks.uses.items():  # type: ignore[attr-defined]
+            late = [a for a in actors if a != g.clocks.first + lane and max(known[[MEMORY, EXECUTION], a]) < time]
+            if late:
+                who = self._actor(g, late[0], -1)
+                raise Fault(
+                    "race",
+                    f"mbarrier.inval of the {bar.name}, which {who} used last without order before it: expected a "
+                    "barrier between the two",
+                    lane,
+                )
+
     def mbarrier_check(self, g: Group, lane: int, bar: MBarrier, copy: bool = False) -> None:
         """Whether the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
@@ -198,6 +212,7 @@ class Monitor(Accesses):
         if sync.relaxed or sync.scope < needs:
             message = g.clocks.release_by_fences(g, [lane], sync.scope, needs)
         else:
+            bar.clocks.uses[(g.clocks.first + lane,)] = g.clocks.clock  # type: ignore[attr-defined]
             message = g.clocks.release(g, [lane])
         if copies:
             message[MEMORY, g.clocks.first + lane + g.clocks.cluster.threads] = g.copy_times(
@@ -221,6 +236,7 @@ class Monitor(Accesses):
             clocks.acquire(g, clocks.cluster.executed(message), lanes)
             for lane in lanes if sync.scope >= needs else ():
                 clocks.pending.setdefault(lane, []).append(({clocks.cluster.number: message}, needs))
+        meeting.uses[tuple(clocks.first + lane for lane in lanes)] = clocks.clock
 
     # -- asynchronous accesses ----------------------------------------------------------------------------------------
 

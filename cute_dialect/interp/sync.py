@@ -71,12 +71,25 @@ def _threads(n: int | None) -> str:
 class MBarrier:
     """An mbarrier: `count` arrivals a phase, `pending` of them missing, `tx` bytes outstanding, `phase`s completed."""
 
-    __slots__ = ("actor", "clocks", "count", "delivered", "expected", "flying", "name", "pending", "phase", "tx")
+    __slots__ = (
+        "actor",
+        "clocks",
+        "count",
+        "delivered",
+        "expected",
+        "flying",
+        "name",
+        "pending",
+        "phase",
+        "tx",
+        "waiting",
+    )
 
     def __init__(self, count: int, name: str = "mbarrier") -> None:
         self.name = name
         self.actor = -1  # for race detection: who writes what it signals
         self.clocks: object = None
+        self.waiting: list[tuple[Group, OpInfo]] = []  # the warps that wait at it, an entry a thread
         self.flying = 0  # bytes of copies that were issued and will be signalled
         self.delivered = 0  # bytes in the current phase
         self.expected = 0
@@ -256,13 +269,26 @@ class Block:
             self.smem.contents.begin_barrier(self.smem_start + offset)
 
     def drop_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
-        """`mbarrier.inval`. Raises Fault while copies that will signal it are on their way."""
+        """`mbarrier.inval`. Raises Fault while copies that will signal it are on their way, or threads wait at it.
+
+        A wait is a loop of mbarrier operations, of which none but init may meet an mbarrier that is not valid (PTX ISA,
+        "mbarrier.inval")."""
         if bar.flying:
             raise Fault(
                 "sync",
                 f"mbarrier.inval of the {bar.name} while {bar.flying} bytes of copies that signal it are on their way",
                 lane,
                 address,
+            )
+        if bar.waiting:
+            group, info = bar.waiting[0]
+            x, y, z = group.thread_coord(int(group.mask.idx[0]))
+            raise Fault(
+                "sync",
+                f"mbarrier.inval of the {bar.name} while a thread waits at it: expected a barrier after its last wait",
+                lane,
+                address,
+                (f"thread ({x}, {y}, {z}) waits at {info.location or info.text}",),
             )
         del self.mbarriers[offset]
         if self.smem.contents is not None:

@@ -42,8 +42,8 @@ def run(body: str, threads: int = 32, schedule: str = "round-robin", **options: 
     module = kernel(HEAD + body + "\nllvm.return", PARAMS, DSMEM)
     try:
         run_kernel(
-            module, "k", [Pointer(a)], block=(threads,), dynamic_smem=1024, schedule=schedule, checks=["uninit"],
-            **options,  # type: ignore[arg-type]
+            module, "k", [Pointer(a)], block=(threads,), dynamic_smem=1024, schedule=schedule,
+            **{"checks": ["uninit"], **options},  # type: ignore[arg-type]
         )  # fmt: skip
     except InterpError as e:
         assert e.op or e.kind == "internal"
@@ -305,3 +305,50 @@ def test_states_against_a_byte_by_byte_definition() -> None:
             assert f"s at byte offset {hit[1]}," in str(e)
             outcomes.add(f"{kind} of a barrier")
     assert outcomes == {"write", "read", "init", "inval", "write of a barrier", "read of a barrier"}
+
+
+WARPS = "%late = arith.cmpi sge, %tid, %c32 : i32\n%tk = arith.constant 1000 : i32\n"
+WAIT = "nvvm.mbarrier.try_wait.parity %bar, %c0, %tk : !llvm.ptr<3>, i32, i32\n"
+INVAL_BY_0 = "scf.if %is0 {\n" + INVAL + "}\n"
+INIT_AND_WAIT = "scf.if %is0 {\n" + INIT + "}\nnvvm.barrier0\nscf.if %late {\n" + WAIT + "}\n"
+ARRIVE = '"nvvm.mbarrier.arrive"(%bar) : (!llvm.ptr<3>) -> ()\n'
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_mbarrier_is_not_invalidated_while_a_thread_waits(schedule: str) -> None:
+    """The inval comes after the last arrival, which nothing orders after the wait."""
+    body = WARPS + INIT_AND_WAIT + "scf.if %is0 {\n" + ARRIVE + INVAL + "}"
+    got = run(body, 64, schedule, checks=["race"])
+    assert got in (
+        "sync: mbarrier.inval of the mbarrier at shared memory byte offset 32 while a thread waits at it: expected a "
+        "barrier after its last wait",
+        "sync: no mbarrier was initialised at shared memory byte offset 32",  # the wait began after it
+        "race: mbarrier.inval of the mbarrier at shared memory byte offset 32, which thread (32, 0, 0) of "
+        "block (0, 0, 0) used last without order before it: expected a barrier between the two",
+    )
+    ordered = WARPS + INIT_AND_WAIT + "scf.if %is0 {\n" + ARRIVE + "}\nnvvm.barrier0\n" + INVAL_BY_0
+    assert run(ordered, 64, schedule, checks=["race"]) == ""
+
+
+def test_where_the_thread_waits_that_an_inval_meets() -> None:
+    body = WARPS + INIT_AND_WAIT + INVAL_BY_0 + "llvm.return"
+    with pytest.raises(InterpError) as e:
+        run_kernel(
+            kernel(HEAD + body, PARAMS, DSMEM), "k", [Pointer(np.zeros(4))], block=(64,), dynamic_smem=1024,
+        )  # fmt: skip
+    assert e.value.thread == (0, 0, 0)
+    assert e.value.notes == (
+        'thread (32, 0, 0) waits at "nvvm.mbarrier.try_wait.parity"(%bar, %c0, %tk) : (!llvm.ptr<3>, i32, i32) -> ()',
+    )
+
+
+def test_an_arrival_that_an_inval_may_precede() -> None:
+    body = WARPS + "scf.if %is0 {\n" + INIT + "}\nnvvm.barrier0\n%l = arith.cmpi eq, %tid, %c32 : i32\n"
+    body += "scf.if %l {\n" + ARRIVE + "}\n"
+    said = (
+        "race: mbarrier.inval of the mbarrier at shared memory byte offset 32, which thread (32, 0, 0) of block (0, "
+        "0, 0) used last without order before it: expected a barrier between the two"
+    )
+    assert run(body + INVAL_BY_0, 64, checks=["race"]) == said
+    assert run(body + "nvvm.barrier0\n" + INVAL_BY_0, 64, checks=["race"]) == ""
+    assert run(body + "scf.if %is0 {\n" + WAIT + INVAL + "}\n", 64, checks=["race"]) == ""
