@@ -25,6 +25,7 @@ SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 
 _ON_CPU: Mapping[str, object] = {
     "checks": (), "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
+    "unwritten": (),
 }  # fmt: skip
 """Options of the interpreter, with what they are if they are not given."""
 
@@ -105,7 +106,7 @@ def check_options(options: CallOptions) -> None:
         return
     for name, usual in _ON_CPU.items():
         value = options.get(name, usual)
-        if value is not usual and value != usual and not (name in ("checks", "reports") and not value):
+        if value is not usual and value != usual and not (name in ("checks", "reports", "unwritten") and not value):
             raise OptionError(f'{name}: only the interpreter takes that, say device="cpu"')
 
 
@@ -147,6 +148,14 @@ def _progress(value: object) -> None:
         raise _wrong("progress", "a function", value)
 
 
+def _unwritten(value: object) -> None:
+    named = isinstance(value, (tuple, list, set, frozenset)) and all(
+        isinstance(v, str) for v in cast("Sequence[object]", value)
+    )
+    if not named:
+        raise _wrong("unwritten", "a tuple or list of names of array arguments", cast(object, value))
+
+
 _CHECKERS: Mapping[str, Callable[[object], None]] = {
     "checks": _names("checks", CHECKS),
     "reports": _names("reports", REPORTS),
@@ -154,4 +163,5 @@ _CHECKERS: Mapping[str, Callable[[object], None]] = {
     "seed": _seed,
     "blocks": _blocks,
     "progress": _progress,
+    "unwritten": _unwritten,
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from cute_dialect.pipelines import abi, hostprog
 from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
 from cute_dialect.pipelines.binding import DeviceError, LaunchError
+from cute_dialect.pipelines.call_options import OptionError
 from cute_dialect.pipelines.prepare import Plan, Target, read_arguments
 from cute_dialect.pipelines.staging import host_bytes, is_writable, regions, span
 
@@ -42,10 +43,12 @@ def run_on_cpu(
     schedule: str = "round-robin",
     seed: int = 0,
     max_steps: int | None = None,
+    unwritten: Sequence[str] = (),
 ) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
     What threads print goes to standard output at the end, as on the GPU.  ``progress``, ``blocks``, ``checks``,
-    ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :func:`cute_dialect.interp.run_kernel`.
+    ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :func:`cute_dialect.interp.run_kernel`;
+    ``unwritten``: names of the arrays that hold nothing yet.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
@@ -56,10 +59,14 @@ def run_on_cpu(
     for name, view in zip(target.names, views):
         if view is not None and view.device >= 0:
             raise DeviceError(f"argument {name}: expected an array in CPU memory, got one on GPU {view.device}")
+    for name in unwritten:
+        if name not in target.names or views[target.names.index(name)] is None:
+            known = ", ".join(n for n, v in zip(target.names, views) if v is not None) or "none"
+            raise OptionError(f"unwritten: expected names of array arguments ({known}), got {name!r}")
     if plan.empty:
         return None
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
-    memory = _memory(views, target.names)
+    memory = _memory(views, target.names, unwritten)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
     maps = dict(plan.packed.maps)
     operands: list[Argument] = []
@@ -152,9 +159,10 @@ class _Memory(NamedTuple):
     name: str
     window: Sequence[tuple[int, int]] | None
     elements: Elements
+    unwritten: bool
 
 
-def _memory(views: Sequence[ArrayView | None], names: Sequence[str]) -> list[_Memory | None]:
+def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
     """The memory of each array argument; arguments over the same bytes share theirs."""
     from cute_dialect.interp.memory import Elements
 
@@ -171,7 +179,7 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str]) -> list[_Me
                 first, size = span(view)
                 low = first - region.address
                 window = [(low, size)] if window is None else [(low + at, length) for at, length in window]
-            out[i] = _Memory(data, start, names[i], window, elements)
+            out[i] = _Memory(data, start, names[i], window, elements, names[i] in unwritten)
     return out
 
 
@@ -201,7 +209,7 @@ def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Point
     found = memory[argument]
     if found is None:
         raise LaunchError("a plain address cannot be used on the CPU interpreter: pass an array")
-    return Pointer(found.data, found.start + add, found.name, found.window, found.elements)
+    return Pointer(found.data, found.start + add, found.name, found.window, found.elements, found.unwritten)
 
 
 def _unpack(name: str, data: bytes, offset: int) -> int | float:

@@ -64,6 +64,7 @@ class CallOptions(TypedDict, total=False):
     max_steps: int | None
     blocks: Sequence[int] | str | None
     progress: Callable[[Progress], None] | None
+    unwritten: Sequence[str]
 
 
 class KernelCall(Protocol):
@@ -79,7 +80,8 @@ class KernelCall(Protocol):
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
         ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
         ``max_steps`` (ops that a warp may execute before it counts as one that never ends; by default 10^6),
-        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``.
+        ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``,
+        ``unwritten`` (names of arrays that hold nothing yet: ``uninit`` reports reads of what nothing wrote).
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,
         ``CudaError``.
         """
@@ -274,6 +276,7 @@ class Kernel:
         max_steps: int | None = None,
         blocks: Sequence[int] | str | None = None,
         progress: Callable[[Progress], None] | None = None,
+        unwritten: Sequence[str] = (),
     ) -> RunReport | None:
         """A call that is not like one of the last."""
         given: CallOptions = {
@@ -284,6 +287,7 @@ class Kernel:
             "seed": seed,
             "blocks": blocks,
             "progress": progress,
+            "unwritten": unwritten,
         }
         check_options(given)
         where = device_number(device)
@@ -304,6 +308,7 @@ class Kernel:
                 max_steps=max_steps,
                 blocks=blocks,
                 progress=progress,
+                unwritten=unwritten,
             )
         usual = grid is None and block is None and smem is None and where is None
         key = torch_key(args, self._mask) if usual else None

@@ -47,7 +47,8 @@ argument texts (--in, in the order of the parameters or as NAME=TEXT):
     :offset=3        start so many elements after an aligned address
   data.npy         a file          42 or (3,4)    for a parameter that is no tensor
 The letters a, b, c … stand for the parameters in order, in --in, --out and --check, beside their own names.
-Arrays that are not given take the shape of the last one and hold poison (NaN).
+Arrays that are not given take the shape of the last one and hold poison (NaN), which --check=uninit reports
+where the kernel reads it.
 
 checks (--check EXPR, may be repeated; wrong ones are found before anything runs):
   'c == a + b'                          every element, bit by bit (NaN equals NaN)
@@ -365,6 +366,7 @@ def _device(wanted: str) -> str:
 
 
 def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
+    from cute_dialect.tools.run_inputs import Tensor
     from cute_dialect.tools.run_progress import Ticker
     from cute_dialect.tools.run_report import Result
 
@@ -381,6 +383,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
             seed=options.seed,
             max_steps=options.max_steps,
             blocks=options.blocks,
+            unwritten=[a.name for a in call.arguments if isinstance(a, Tensor) and a.init == "poison"],
             progress=ticker if sys.stderr.isatty() and not options.quiet else None,
         )
     return Result("", 1e6 * told.seconds if told is not None else 0.0, 0), told

@@ -23,6 +23,8 @@ class Pointer:
     - window: the (byte offset, byte length) rows that belong to the tensor; touching other bytes is an error. For a
       tensor with padded rows: `[(r * row_stride_bytes, row_bytes) for r in range(rows)]`
     - elements: the tensor in the array, so that messages can name coordinates; by default the array itself
+    - unwritten: the array holds nothing yet: under the check `uninit`, reads of bytes of it that the kernel has not
+      written are errors (where other pointers share the array, only if all of them say so)
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class Pointer:
         name: str = "",
         window: Sequence[tuple[int, int]] | None = None,
         elements: Elements | None = None,
+        unwritten: bool = False,
     ) -> None:
         self.buffer = buffer
         self.byte_offset = byte_offset
         self.name = name
         self.window = window
+        self.unwritten = unwritten
         if elements is None and buffer.ndim and buffer.size:
             elements = Elements(0, buffer.shape, buffer.strides, buffer.itemsize)
         self.elements = elements
@@ -53,6 +57,7 @@ class Binder:
         self.vectorised = vectorised
         self.lanes = 1
         self._known: dict[int, tuple[Buffer, Array]] = {}
+        self.unwritten: dict[int, Buffer] = {}  # by `id`: those that hold nothing yet
 
     def bind(self, t: Type, arg: Argument, where: str) -> list[Value]:
         if t.children or not t.leaves:
@@ -128,6 +133,8 @@ class Binder:
             if base <= start and start + array.nbytes <= base + held.nbytes and array.nbytes:
                 if p.window is not None:
                     self._windows(buf, p, start - base, where)
+                if not p.unwritten:
+                    self.unwritten.pop(id(buf), None)
                 return buf.base + (start - base) + p.byte_offset
             if start < base + held.nbytes and base < start + array.nbytes:
                 raise InterpError("argument", f"{where}: overlaps {buf.name} partly; pass the array that holds both")
@@ -136,6 +143,8 @@ class Binder:
         buf = self.memory.add(data, name, writable=array.flags.writeable)
         buf.elements = p.elements
         buf.source = array
+        if p.unwritten:
+            self.unwritten[id(buf)] = buf
         self._known[id(array)] = (buf, array)
         if p.window is not None:
             self._windows(buf, p, 0, where)

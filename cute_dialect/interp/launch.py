@@ -13,7 +13,6 @@ from cute_dialect.interp.arguments import Argument, Binder, Pointer
 from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.group import Counter, Dim3, Group
-from cute_dialect.interp.memory import GlobalMemory
 from cute_dialect.interp.program import Function, Program, attr_of, symbol_name
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
 from cute_dialect.interp.state import Launch, Progress, RunReport
@@ -126,8 +125,8 @@ def run_kernel(
     - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
       are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
     - progress: called now and then with a `Progress`
-    - checks: "race" looks for races, "uninit" makes a use of shared memory or registers that nothing has written an
-      error; "oob" and "sync" are always on
+    - checks: "race" looks for races, "uninit" makes a use of shared memory, registers or arrays (`Pointer.unwritten`)
+      that nothing has written an error; "oob" and "sync" are always on
     - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`
     - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
 
@@ -161,7 +160,11 @@ def run_kernel(
     program.tracks = "uninit" in checks
     others = lay_out_shared(launch, func, dynamic_smem)
     fn = program.function(func)
-    values = _bind_all(launch.memory, fn, args, kernel)
+    binder = Binder(launch.memory, vectorised=False)
+    values = _bind_all(binder, fn, args, kernel)
+    if "uninit" in checks and blocks is None:  # else some of what is read was to be written by blocks left out
+        for buf in binder.unwritten.values():
+            buf.watch()
     place_globals(launch, others)
     _place_locals(launch, fn)
     chosen = choose(blocks, grid3, launch.cluster)
@@ -213,10 +216,9 @@ def _watch(progress: Callable[[Progress], None], launch: Launch, begin: float) -
     return watch
 
 
-def _bind_all(memory: GlobalMemory, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:
+def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:
     if len(args) != len(fn.param_types):
         raise InterpError("argument", f"@{name}: expected {len(fn.param_types)} arguments, got {len(args)}")
-    binder = Binder(memory, vectorised=False)
     return [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
 
 

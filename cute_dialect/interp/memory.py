@@ -115,12 +115,12 @@ class Buffer:
         """Report from now on reads of bytes that nothing has written."""
         self.contents = Contents(self)
 
-    def note_written(self, off: Array, site: Site, lanes: Array) -> None:
+    def note_written(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> None:
         """The bytes of a store at each offset are written, by the lanes. Raises Fault where an mbarrier lies."""
         if self.contents is not None:
-            self.contents.write(off, site.nbytes, site.align, site.verb, lanes)
+            self.contents.write(off, nbytes, align, verb, lanes)
         if self.written is not None:
-            self.written[off[:, None] + np.arange(site.nbytes)] = True
+            self.written[off[:, None] + np.arange(nbytes)] = True
 
     def note_range(self, start: int, nbytes: int, verb: str) -> None:
         """The same of one range of bytes."""
@@ -567,7 +567,7 @@ def _gather(buf: Buffer, off: Array, site: Site) -> Array:
 def _scatter(buf: Buffer, off: Array, site: Site, value: Value, lanes: Array) -> None:
     leaf = site.leaf
     dtype, count, item = leaf.dtype, leaf.count, leaf.dtype.itemsize
-    buf.note_written(off, site, lanes)
+    buf.note_written(off, site.nbytes, site.align, site.verb, lanes)
     v = np.asarray(value, dtype)
     if leaf.width == 1 and leaf.kind == "i":
         if leaf.shape:

@@ -318,8 +318,9 @@ class TensorMap:
             where, view = got
             part = box[region.row, where[-1]].reshape(view.shape) if self.pixels else box[where]
             view[...] = part if not combine else combined(self.element, view, part, combine)
-        if buf.written is not None:
-            buf.written[self.touched(buf, coordinates, offsets)[:, None] + np.arange(self.element_bytes)] = True
+        if buf.written is not None or buf.contents is not None:
+            at = self.touched(buf, coordinates, offsets)
+            buf.note_written(at, self.element_bytes, self.element_bytes, "TMA store", np.zeros(len(at), np.int64))
 
     def inside(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
         """Which bytes of a box, in the order of shared memory before the swizzle, belong to elements of the tensor."""

@@ -110,6 +110,8 @@ WRONG = [
     ("blocks", ("0",), "numbers of blocks, got '0'"),
     ("blocks", (-1,), "numbers of blocks, got -1"),
     ("progress", "yes", "a function, got 'yes'"),
+    ("unwritten", "mC", "a tuple or list of names of array arguments, got 'mC'"),
+    ("unwritten", [3], "a tuple or list of names of array arguments, got [3]"),
 ]
 
 
@@ -150,7 +152,7 @@ def test_right_options(gpu: FakeDriver) -> None:
 def test_options_of_the_interpreter_are_not_ignored_on_the_gpu(gpu: FakeDriver) -> None:
     for given in (
         {"checks": ("race",)}, {"reports": ("banks",)}, {"blocks": (0,)}, {"schedule": "reverse"}, {"seed": 3},
-        {"progress": print},
+        {"progress": print}, {"unwritten": ("mC",)},
     ):  # fmt: skip
         with pytest.raises(
             OptionError, match=f'^{next(iter(given))}: only the interpreter takes that, say device="cpu"$'

@@ -140,7 +140,7 @@ def test_command_line(tmp_path: os.PathLike[str], capsys: pytest.CaptureFixture[
     assert main([EXAMPLE, *inputs, *options, "--report", "coalescing"]) == 0
     assert "memory accesses" in capsys.readouterr().out
     assert main([EXAMPLE, *inputs, "--device", "cpu", "--report", "nothing"]) == 1
-    assert "expected a report of banks, coalescing, occupancy" in capsys.readouterr().err
+    assert "reports: expected a tuple or list with any of 'banks', 'coalescing', 'occupancy'" in capsys.readouterr().err
 
 
 def test_only_the_interpreter_checks() -> None:
@@ -149,5 +149,5 @@ def test_only_the_interpreter_checks() -> None:
 
     add = compile_cute(EXAMPLE, emit="base").kernel("add")
     a = np.zeros((4, 4), np.float32)
-    with pytest.raises(LaunchError, match='race, banks: only the interpreter tells that, say device="cpu"'):
+    with pytest.raises(LaunchError, match='checks: only the interpreter takes that, say device="cpu"'):
         add(a, a, a, checks=["race"], reports=["banks"])

@@ -16,7 +16,7 @@ import numpy as np
 from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.flags import Sync
 from cute_dialect.interp.group import AsyncCopy, Group, Wait
-from cute_dialect.interp.memory import Site, load, locate, store
+from cute_dialect.interp.memory import Site, check_written, load, locate, store
 from cute_dialect.interp.ops.memory import spin_point
 from cute_dialect.interp.ops.order import sync_of_op
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
@@ -85,6 +85,9 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
                 g.mask = Mask.of(bits & (sizes == n))
                 site = whole if n == size else parts[n]
                 found = locate(site, g, from_addr)
+                for buf, off, sel in found:
+                    lanes = g.mask.idx if sel is None else g.mask.idx[sel]
+                    check_written(site, g, buf, np.full(len(lanes), off) if isinstance(off, int) else off, lanes)
                 if g.observe is not None:
                     g.observe(g, site, found, None)
         g.mask = m
@@ -218,6 +221,8 @@ def mbarrier_step(
         _, bar = find_mbarrier(g, address, space, lane)
         block, offset = mbarrier_at(g, address, space, lane)
         block.drop_mbarrier(offset, bar, lane, address)
+        if g.launch.monitor is not None:
+            g.launch.monitor.mbarrier_inval(g, lane, bar)
         return 0
 
     def act(g: Group, lane: int, address: int, n: int) -> int:
@@ -329,7 +334,11 @@ def emit_wait(
             if bars and not _ready(bars):
                 if g.launch.monitor is not None:
                     g.launch.monitor.mbarrier_check(g, found[0][0], bars[0][0])
+                for bar, _, _ in bars:
+                    bar.waiting.append((g, info))
                 yield Wait(lambda: _ready(bars), info, lambda: _describe(bars))
+                for bar, _, _ in bars:
+                    bar.waiting.remove((g, info))
             _acquire(g, found, sync)
             if d >= 0:
                 R[d] = True

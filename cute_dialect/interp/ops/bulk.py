@@ -169,6 +169,7 @@ def _load(
     data: list[Array] = []
     nbytes = tm.box_bytes
     monitor = g.launch.monitor
+    _check_global(g, lane, "TMA load", buf, tm, at, offsets)
     if monitor is not None:
         monitor.async_global_read(g, lane, buf, tm.touched(buf, at, offsets), info, targets[0][1])
         for block, bar in targets:
@@ -274,6 +275,7 @@ def _bulk_load(
         g.check_read(buf, start, n, "bulk copy", lane, id(info))
     else:
         buf, start = _global_range(g, source, n, lane, False)
+        g.check_read(buf, start, n, "bulk copy", lane, id(info))
         if monitor is not None:
             monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 4), info, targets[0][1])
     if monitor is not None:
@@ -366,6 +368,8 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
                 monitor.async_global_write(g, lane, buf, tm.touched(buf, at, _unmoved(tm)), info, combine)
             _check_source(g, lane, tm, buf, at, block, offset)
+            if combine:
+                _check_global(g, lane, "TMA reduction", buf, tm, at, _unmoved(tm))
             data: list[Array] = []
             _issue_store(g, lane, info, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
 
@@ -392,6 +396,18 @@ def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int]
         first = int(missing.argmax())
         byte = int(units[first // 16]) * 16 + first % 16
         g.warn_uninit(0, "TMA store", block.smem, byte, 1, lane)
+
+
+def _check_global(
+    g: Group, lane: int, verb: str, buf: Buffer, tm: TensorMap, at: Sequence[int], offsets: Sequence[int]
+) -> None:
+    """The elements of a tensor that a copy or reduction reads were written, where that is known."""
+    if buf.contents is not None:
+        touched = tm.touched(buf, at, offsets)
+        n = tm.element_bytes
+        row = buf.contents.read(touched, n, n, verb, np.full(len(touched), lane))
+        if row >= 0:
+            g.warn_uninit(0, verb, buf, int(touched[row]), n, lane)
 
 
 def _unmoved(tm: TensorMap) -> Sequence[int]:
@@ -477,6 +493,8 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
                 monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 4), info, combine)
             g.check_read(block.smem, block.smem_start + offset, n, "bulk copy", lane, id(info))
+            if combine:
+                g.check_read(buf, start, n, "bulk reduction", lane, id(info))
             _issue_store(g, lane, info, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
 
     c.emit(op, step, pure=False)

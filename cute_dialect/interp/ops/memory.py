@@ -379,7 +379,7 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
         lanes = m.idx if sel is None else m.idx[sel]
         offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
         check_written(site, g, buf, offs, lanes)
-        buf.note_written(offs, site, lanes)
+        buf.note_written(offs, site.nbytes, site.align, site.verb, lanes)
         view = buf.view(leaf.dtype, leaf.count)
         rows = offs // site.nbytes if leaf.count == 1 or site.align >= site.nbytes else None
         if rows is None:
@@ -455,7 +455,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
             offs = np.full(len(lanes), off, np.int64) if isinstance(off, int) else off
             view = buf.view(leaf.dtype, 1)
             check_written(site, g, buf, offs, lanes)
-            buf.note_written(offs, site, lanes)
+            buf.note_written(offs, site.nbytes, site.align, site.verb, lanes)
             for r, lane in zip((offs // site.nbytes).tolist(), lanes.tolist()):
                 old[lane] = view[r]
                 if view[r] == want[lane]:
