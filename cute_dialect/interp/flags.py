@@ -39,12 +39,14 @@ CTA, CLUSTER, GPU = range(3)
 
 class Fence(NamedTuple):
     """What a fence orders: memory accesses of the threads of a scope by acquire, release or both (WEAK: it does not);
-    `proxy`: ordinary accesses before asynchronous ones in these spaces; `init`: mbarrier.init before their uses."""
+    `proxy`: ordinary accesses before asynchronous ones in these spaces; `init`: mbarrier.init before their uses;
+    `maps`: by release or acquire, writes to a tensor map before its uses."""
 
     order: int = WEAK
     scope: int = GPU
     proxy: tuple[str, ...] = ()
     init: bool = False
+    maps: int = WEAK
 
 
 class Sync(NamedTuple):

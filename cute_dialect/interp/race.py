@@ -28,9 +28,11 @@ from cute_dialect.interp.clocks import (
     WarpClocks,
 )
 from cute_dialect.interp.errors import Fault, OpInfo
-from cute_dialect.interp.flags import CLUSTER, CTA, GPU, Fence, Sync
+from cute_dialect.interp.flags import CLUSTER, CTA, GPU, RELEASE, Fence, Sync
+from cute_dialect.interp.map_fences import MapFences, Write
 from cute_dialect.interp.race_memory import ASYNC, REDUCTION, Accesses
 from cute_dialect.interp.shadow import REDUCED, WRITTEN, Shadow
+from cute_dialect.interp.tensor_map import MAP_BYTES
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Monitor(Accesses):
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self.clusters = 0
+        self.maps = MapFences(lambda g, lane, w: self._knows(g, lane, w.cluster, w.actor, w.time))
         self.resized: dict[tuple[int, int, int], int] = {}  # cluster, first thread of a warp, nth setmaxnreg → its time
 
     # -- life of warps ------------------------------------------------------------------------------------------------
@@ -91,10 +94,47 @@ class Monitor(Accesses):
             clocks.fence_proxy(g, fence.proxy)
         if "global" in fence.proxy:
             self.flags.fence_proxy(g, lanes)
+        if fence.maps == RELEASE:
+            self.maps.release(g, fence.scope)
         if fence.init:
             for lane, bar in clocks.inits:
                 if lane in lanes:
                     bar.clocks.fenced = True  # type: ignore[attr-defined]
+
+    def acquire_maps(self, g: Group, maps: Sequence[tuple[int, int]], fence: Fence) -> None:
+        """A fence of the tensormap proxy that acquires maps: (lane, address)."""
+        for lane, address in maps:
+            buf = g.memory.find(address)
+            if buf is not None and id(buf) in self.shadows:
+                offset = address - buf.base
+                self.maps.acquire(g, lane, buf, offset, self._writes(buf, offset), fence.scope)
+        g.clocks.clock += 1
+
+    def uses_map(self, g: Group, lane: int, buf: Buffer, offset: int) -> None:
+        """A copy that a lane issues reads a tensor map."""
+        writes = self._writes(buf, offset) if id(buf) in self.shadows else frozenset[Write]()
+        if not writes:
+            return
+        s = self.shadows[id(buf)]
+        idx = s.span(offset, MAP_BYTES)[None, :]
+        self._check_write(g, s, idx, np.array([lane]), False, s.w_actor[idx])
+        written = next(note for at in idx[0].tolist() if (note := self._written(g, s, at)))
+        self.maps.use(g, lane, buf, offset, writes, written)
+
+    def _writes(self, buf: Buffer, offset: int) -> frozenset[Write]:
+        """The last writes to the bytes of a tensor map."""
+        s = self.shadows[id(buf)]
+        idx = s.span(offset, MAP_BYTES)
+        cluster = np.zeros_like(idx) if s.w_cluster is None else s.w_cluster[idx]
+        rows = zip(cluster.tolist(), s.w_actor[idx].tolist(), s.w_clock[idx].tolist())
+        weak = {Write(*row) for row in rows if row[1] >= 0}
+        strong = {
+            Write(by.cluster, by.actor, by.time)
+            for at in idx[s.has_strong[idx]].tolist()
+            for _, all_ in s.strong[at].against(None, -1, -1, False)
+            for by in all_
+        }
+        return frozenset(weak | strong)
 
     def arrive(self, g: Group, bar: NamedBarrier, ident: int, info: OpInfo) -> None:
         """A warp arrives at a named barrier: after all who arrived in the phase before, or it might have counted there.

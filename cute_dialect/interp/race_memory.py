@@ -164,6 +164,11 @@ class Accesses(Reporter):
             near = np.where(foreign[:, None], self.flags.ordered(g, lanes, others, actors, when, row), near)
         return near | ((of[:, None] & BITS) == 0)
 
+    def _knows(self, g: Group, lane: int, cluster: int, actor: int, time: int, row: int = MEMORY) -> bool:
+        """Whether what an actor did at a time is ordered before a lane's present, by a row of its table."""
+        lanes, *access = (np.array([x]) for x in (lane, cluster, actor, 1, time))
+        return bool(self._known(g, lanes, *access, row=row).all())
+
     def _require(
         self, g: Group, s: Shadow, at: Array, lanes: Array, rows: tuple[Array, ...], word: str, row: int = MEMORY
     ) -> None:
@@ -297,8 +302,7 @@ class Accesses(Reporter):
     ) -> None:
         """Strong writes are visible to an access by the asynchronous proxy."""
         for one in by:
-            entry = (np.array([x]) for x in (lane, one.cluster, one.actor, 1, one.time))
-            if not self._known(g, *entry, row=proxy(one.actor)).all():
+            if not self._knows(g, lane, one.cluster, one.actor, one.time, proxy(one.actor)):
                 self._unfenced(g, s, at, lane, store, one.actor, one.site, one.cluster)
 
     def _unfenced(

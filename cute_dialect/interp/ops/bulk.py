@@ -81,6 +81,8 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
         tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
     except ValueError as e:
         raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
+    if g.launch.monitor is not None:
+        g.launch.monitor.uses_map(g, lane, holder, off)
     return tm, tm.buffer(g.memory)
 
 

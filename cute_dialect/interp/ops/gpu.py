@@ -17,7 +17,7 @@ from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.order import fence_of_op
 from cute_dialect.interp.printf import format_c
 from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
-from cute_dialect.interp.types import type_of
+from cute_dialect.interp.types import int_leaf, type_of
 from cute_dialect.interp.values import Regs, Value, active_uniform, to_lanes, truth
 
 if TYPE_CHECKING:
@@ -277,8 +277,9 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
 # -- fences, exit -----------------------------------------------------------------------------------------------------
 
 
-def fence_step(c: FnCompiler, fence: Fence) -> Step:
-    """A fence: memory is sequentially consistent here, so only the race detector is told."""
+def fence_step(c: FnCompiler, fence: Fence, address: int = -1, add: int = 0) -> Step:
+    """A fence: memory is sequentially consistent here, so only the race detector is told. `address`: slot of the
+    tensor map that it is for, and an offset; -1 for none."""
     if fence.order:
         c.fn.needs_clocks.append("a fence")
 
@@ -286,14 +287,16 @@ def fence_step(c: FnCompiler, fence: Fence) -> Step:
         g.launch.fences += 1
         if g.launch.monitor is not None and g.mask.n:
             g.launch.monitor.fence(g, fence)
+            if address >= 0:
+                at = to_lanes(R[address], int_leaf(64), g.lanes)
+                g.launch.monitor.acquire_maps(g, [(lane, int(at[lane]) + add) for lane in g.mask.idx.tolist()], fence)
 
     return step
 
 
 def _fence(c: FnCompiler, op: Operation) -> None:
-    for v in op.operands:
-        c.uses(v)
-    c.emit(op, fence_step(c, fence_of_op(op)), pure=False)
+    slots = [c.use(v) for v in op.operands]
+    c.emit(op, fence_step(c, fence_of_op(op), *slots[:1]), pure=False)
 
 
 def _hint(c: FnCompiler, op: Operation) -> None:

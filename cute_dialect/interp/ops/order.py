@@ -96,7 +96,7 @@ def fence_of_op(op: Operation) -> Fence:
         space = enum_word(attr_of(op, "space"))
         return fence_of_ptx(f"fence.proxy.{kind}" + (f"::{space}" if space else ""))
     if name in ("nvvm.fence.proxy.acquire", "nvvm.fence.proxy.release"):
-        return Fence()
+        return Fence(scope=scope_of_op(op), maps=_WORDS[name.rsplit(".", 1)[1]])
     raise InterpError("unsupported", f"{_NOT_MODELLED}{name}")
 
 
@@ -104,8 +104,7 @@ def fence_of_ptx(opcode: str) -> Fence:
     """What a fence or membar orders. Raises InterpError for one that is not modelled.
 
     Source: PTX ISA 9.0, 9.7.13.4 "membar / fence". `fence.proxy.async` without a space is for all of memory, with one
-    for that alone. `fence.proxy.alias` and `.tensormap` order other proxies than the asynchronous one: here nothing,
-    for no memory has two addresses, and a tensor map that the kernel writes is refused.
+    for that alone. `fence.proxy.alias` orders nothing here, for no memory has two addresses.
     """
     if re.fullmatch(r"membar\.(cta|gl|sys)|fence(\.(sc|acq_rel|acquire|release))?\.(cta|cluster|gpu|sys)", opcode):
         words = opcode.split(".")
@@ -115,7 +114,10 @@ def fence_of_ptx(opcode: str) -> Fence:
         return Fence(proxy=_SPACES[found[1] or ""])
     if opcode == "fence.mbarrier_init.release.cluster":
         return Fence(init=True)
-    if re.fullmatch(r"(fence|membar)\.proxy\.(alias|tensormap::generic\.(acquire|release)\.\w+)", opcode):
+    found = re.fullmatch(r"fence\.proxy\.tensormap::generic\.(acquire|release)\.(cta|cluster|gpu|sys)", opcode)
+    if found is not None:
+        return Fence(scope=scope_of_ptx(opcode), maps=_WORDS[found[1]])
+    if re.fullmatch(r"(fence|membar)\.proxy\.alias", opcode):
         return Fence()
     raise InterpError("unsupported", f"{_NOT_MODELLED}{opcode}")
 

@@ -301,7 +301,8 @@ def _barrier(text: Text, s: Statement) -> None:
 
 
 def _fence(text: Text, s: Statement) -> None:
-    text.emit(s, gpu.fence_step(text.c, fence_of_ptx(s.opcode)))
+    address = text.address(s.operands[0]) if s.operands else (-1, 0)
+    text.emit(s, gpu.fence_step(text.c, fence_of_ptx(s.opcode), *address))
 
 
 def _grid_control(text: Text, s: Statement) -> None:
