@@ -32,6 +32,14 @@ _ARCH = "cute_nvgpu.arch."
 _TEXTS = {"nvvm.inline_ptx": "ptxCode", "llvm.inline_asm": "asm_string"}
 """Op -> the attribute that holds its PTX."""
 
+_ORDERED = ("llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.fence")
+_ACQUIRE = 4
+"""LLVM's number of the weakest order that orders other accesses."""
+_STRENGTHS = {
+    "order": ("with an order other than relaxed", Needs("sm_70", "6.0")),
+    "cluster": ("of cluster scope", Needs("sm_90", "7.8")),
+}
+
 
 _ROUNDS = ("arith.truncf", "arith.scaling_truncf")
 _CONSTRAINED = "llvm.intr.experimental.constrained."
@@ -40,7 +48,7 @@ _MODES = {
     False: {0: "towardzero", 2: "upward", 3: "downward", 4: "tonearestaway"},
 }
 """The rounding modes that a GPU does not have, of arith's ops (True) and of LLVM's constrained intrinsics."""
-_LOOKED_AT = (_ARCH, "nvvm.", "llvm.inline_asm", "llvm.call_intrinsic", *_ROUNDS, _CONSTRAINED)
+_LOOKED_AT = (_ARCH, "nvvm.", "llvm.inline_asm", "llvm.call_intrinsic", *_ROUNDS, _CONSTRAINED, *_ORDERED)
 
 
 class CheckTargetPass(Pass):
@@ -63,11 +71,11 @@ class CheckTargetPass(Pass):
         except ArchError as e:
             raise PassError(str(e)) from e
         said: set[str] = set()
-        known: dict[tuple[str, Attribute | None], str | None] = {}
+        known: dict[tuple[str, Attribute | None, tuple[str, ...]], str | None] = {}
         for inner in op.walk():
             if not inner.name.startswith(_LOOKED_AT):
                 continue
-            key = (inner.name, _deciding(inner))
+            key = (inner.name, _deciding(inner), _strength(inner))
             if key not in known:
                 known[key] = _wrong(target, *key, inner)
             message = known[key]
@@ -89,12 +97,32 @@ def _is_rounding(name: str) -> bool:
     return name in _ROUNDS or name.startswith(_CONSTRAINED)
 
 
-def _wrong(target: Target, name: str, deciding: Attribute | None, op: Operation) -> str | None:
+def _strength(op: Operation) -> tuple[str, ...]:
+    """What an op says of memory order and scope that not every chip has: keys of :data:`_STRENGTHS`.
+
+    Source: PTX ISA, "ld", "st", "atom": ``.acquire``, ``.release`` and ``.acq_rel`` need sm_70, scope ``.cluster``
+    sm_90; a fence of before is a ``membar``, which orders both ways.
+    """
+    found: list[str] = []
+    order, number = op.properties.get("order"), op.properties.get("ordering") or op.properties.get("success_ordering")
+    named = isinstance(order, StringAttr) and order.data != "relaxed"
+    if named or (isinstance(number, IntegerAttr) and number.value.data >= _ACQUIRE and op.name != "llvm.fence"):
+        found.append("order")
+    scope = op.properties.get("scope", op.properties.get("syncscope"))
+    if isinstance(scope, StringAttr) and scope.data == "cluster":
+        found.append("cluster")
+    return tuple(found)
+
+
+def _wrong(
+    target: Target, name: str, deciding: Attribute | None, strength: tuple[str, ...], op: Operation
+) -> str | None:
     if _is_rounding(name):
         mode = deciding.value.data if isinstance(deciding, IntegerAttr) else -1
         said = _MODES[name in _ROUNDS].get(mode)
         return None if said is None else f"{name}: expected rounding to nearest even, got {said}, which LLVM drops"
-    for what, needs in _needs(name, deciding, op):
+    strengths = [(f"{name} {_STRENGTHS[s][0]}", _STRENGTHS[s][1]) for s in strength]
+    for what, needs in [*_needs(name, deciding, op), *strengths]:
         message = lacking(target, what, needs)
         if message is not None:
             return message

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from cute_dialect.pipelines.handoff_atomics import ATOMIC, atomic_text
 from cute_dialect.pipelines.handoff_plan import Plan, chain_text, make_plan
 from cute_dialect.pipelines.handoff_registers import piece_text
 from cute_dialect.upstream.typed import width
@@ -80,6 +81,8 @@ class _Writer:
         self.texts: dict[int, str] = {}
         self.by_value: dict[Attribute, str] = {}
         self.locations = locations
+        self.device = False
+        """Whether the op at hand is code of the GPU."""
 
     def attribute(self, attribute: Attribute) -> str:
         """The text of a type or attribute; equal ones are printed once."""
@@ -139,6 +142,12 @@ class _Writer:
             assert isinstance(op, UnregisteredOp)
             name = op.op_name.data
             attributes = {k: v for k, v in attributes.items() if k != "op_name__"}
+        if name == ATOMIC and self.device:
+            lines = atomic_text(op, self.value_name, self.attribute)
+            if lines is not None:
+                self.parts.append(lines)
+                self.end(op)
+                return
         if op in self.chains:
             web = self.webs.number.get(results[0])
             self.parts.append(chain_text(self.chains[op], web, self.value_name, self.attribute, len(self.values)))
@@ -161,11 +170,13 @@ class _Writer:
         if op.properties:
             head += f" <{self.dictionary(op.properties)}>"
         if op.regions:
+            self.device = self.device or name == "gpu.module"
             self.parts.append(head + " (")
             for i, region in enumerate(op.regions):
                 if i:
                     self.parts.append(", ")
                 self.region(region)
+            self.device = self.device and name != "gpu.module"
             head = ")"
         if attributes:
             head += f" {self.dictionary(attributes)}"

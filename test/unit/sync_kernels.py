@@ -185,6 +185,8 @@ def _atomics() -> dict[str, Case]:
             )
             parameters = f'%x: !cute.memref<{element}, gmem, "?:1">, %o: !cute.memref<{element}, gmem, "?:1">'
             found[f"atomic_{name}_{element}"] = Case(kernel(body, parameters), (x, np.full(4, 3, dtype)), after)
+            strong = body.replace("(%p, %v) :", '(%p, %v) {order = "acq_rel", scope = "sys"} :')
+            found[f"strong_{name}_{element}"] = Case(kernel(strong, parameters), (x, np.full(4, 3, dtype)), after)
     return found
 
 
