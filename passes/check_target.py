@@ -58,6 +58,7 @@ class CheckTargetPass(Pass):
     summary = "refuse what the chip or its version of PTX does not have"
     description = __doc__ or ""
     anchor = ("gpu.module",)
+    counts_changes = True  # it makes none
 
     @dataclass(frozen=True)
     class Options(PassOptions):
@@ -71,13 +72,15 @@ class CheckTargetPass(Pass):
         except ArchError as e:
             raise PassError(str(e)) from e
         said: set[str] = set()
-        known: dict[tuple[str, Attribute | None, tuple[str, ...]], str | None] = {}
+        known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}  # by identity: to hash an attribute takes long
         for inner in op.walk():
             if not inner.name.startswith(_LOOKED_AT):
                 continue
-            key = (inner.name, _deciding(inner), _strength(inner))
+            deciding = _deciding(inner)
+            strength = _strength(inner)
+            key = (inner.name, id(deciding), strength)
             if key not in known:
-                known[key] = _wrong(target, *key, inner)
+                known[key] = _wrong(target, inner.name, deciding, strength, inner)
             message = known[key]
             if message is not None and message not in said:
                 said.add(message)

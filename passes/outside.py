@@ -16,7 +16,6 @@ import os
 import re
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING
 
 from cute_dialect.diagnostics import did_you_mean
@@ -212,6 +211,8 @@ def _reason(error: BaseException) -> str:
 
 def _what_is_wrong(found: object, name: str) -> str:
     """Why an object cannot be the pass of a name; empty if it can."""
+    from dataclasses import MISSING, fields, is_dataclass  # here, for cute-opt begins without them
+
     from cute_dialect.passes.base import Pass, PassOptions, can_be_written
 
     if not isinstance(found, type) or not issubclass(found, Pass):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
+    DictionaryAttr,
     FileLineColLoc,
     IntegerAttr,
     IntegerType,
@@ -87,6 +88,8 @@ class _Writer:
     def attribute(self, attribute: Attribute) -> str:
         """The text of a type or attribute; equal ones are printed once."""
         text = self.texts.get(id(attribute))
+        if text is None and type(attribute) is DictionaryAttr:  # its parts are shared more often than it is
+            text = self.texts[id(attribute)] = self.dictionary(attribute.data)
         if text is None:
             text = self.by_value.get(attribute)
             if text is None:

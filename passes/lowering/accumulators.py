@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.layout import size
 from cute_dialect.memory_types import MemRefType
-from cute_dialect.passes.lowering.build import UNWRITTEN, BaseBuilder, unwritten_cells
+from cute_dialect.passes.lowering.build import UNWRITTEN, BaseBuilder
 from cute_dialect.passes.lowering.fragments import Cell, FragmentView, Member, Registers, bits_as
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.upstream.llvm_types import LLVMStructType
@@ -90,7 +90,7 @@ def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit
         return whole
     undef = llvm.UndefOp(unit.type)
     if any(cells[c] is None for c in unit.cells):
-        undef.attributes[UNWRITTEN] = unwritten_cells(view.fragment.op, unit.cells[:: unit.parts])
+        undef.attributes[UNWRITTEN] = build.unwritten_cells(view.fragment.op, unit.cells[:: unit.parts])
     value = build.emit(undef)
     if all(cells[c] is None for c in unit.cells):
         return value

@@ -35,15 +35,6 @@ from cute_dialect.upstream.typed import width
 UNWRITTEN = "cute.unwritten"
 
 
-def unwritten_cells(tensor: Operation, cells: Sequence[int]) -> DictionaryAttr:
-    """For diagnostics: which cells of a register tensor, by the op that made it, registers stand for."""
-    result = tensor.results[0]
-    held = DenseArrayBase.from_list(i64, list(cells))
-    return DictionaryAttr(
-        {"name": StringAttr(result.name_hint or ""), "type": StringAttr(str(result.type)), "cells": held}
-    )
-
-
 class BaseBuilder:
     """Appends ops to ``block``; every op gets ``location``.
 
@@ -61,6 +52,7 @@ class BaseBuilder:
         self._made: list[list[object]] = [[]]
         self._beside: dict[tuple[object, SSAValue], SSAValue] = {}
         self._parts: dict[tuple[SSAValue, Path], SSAValue] = {}
+        self._tensors: dict[Operation, dict[str, Attribute]] = {}
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
@@ -125,10 +117,19 @@ class BaseBuilder:
 
         def make() -> Operation:
             op = make_op(PoisonOp, (), [type])
-            op.attributes[UNWRITTEN] = unwritten_cells(tensor, cells)
+            op.attributes[UNWRITTEN] = self.unwritten_cells(tensor, cells)
             return op
 
         return self.once(("unwritten", self.type_key(type), tensor, tuple(cells)), make)
+
+    def unwritten_cells(self, tensor: Operation, cells: Sequence[int]) -> DictionaryAttr:
+        """For diagnostics: which cells of a register tensor, by the op that made it, registers stand for."""
+        named = self._tensors.get(tensor)
+        if named is None:
+            result = tensor.results[0]
+            name, text = StringAttr(result.name_hint or ""), StringAttr(str(result.type))
+            named = self._tensors[tensor] = {"name": name, "type": text}
+        return DictionaryAttr({**named, "cells": DenseArrayBase.from_list(i64, list(cells))})
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
         """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself.  What
