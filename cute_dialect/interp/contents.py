@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 UNWRITTEN, WRITTEN, BARRIER = 0, 1, 2
 MBARRIER_BYTES = 8
 _TYPES = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+_AND = np.bitwise_and.reduce
 _ONES = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
 
 
@@ -60,12 +61,12 @@ class Contents:
         Raises Fault where an mbarrier lies."""
         view, at, written = self._units(off, nbytes, align)
         seen = view[at]
-        whole = seen == written
-        if whole.all():
+        if _AND(seen, axis=None) == written:  # no other state has the bit of `WRITTEN`
             return -1
         if self.barriers:
             self._no_barrier(seen, off, nbytes, verb, written, lanes)
-        return _first(whole)
+        whole = seen == written
+        return -1 if whole.all() else _first(whole)
 
     def write_range(self, start: int, nbytes: int, verb: str) -> None:
         """Like `write`, of one range of bytes."""

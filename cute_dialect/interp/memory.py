@@ -41,7 +41,6 @@ UNINIT_BYTE = 0xFF  # fresh shared and local memory: NaN as a float, -1 as an in
 
 _OR = np.bitwise_or.reduce
 _MAX = np.maximum.reduce
-_MIN = np.minimum.reduce
 
 
 class Elements(NamedTuple):
@@ -346,13 +345,18 @@ def _locate_many(site: Site, g: Group, a: Array) -> list[Part]:
 
 
 def _shared_many(site: Site, g: Group, a: Array) -> Part:
-    off = a - SMEM_ORIGIN
-    end = min(g.smem_size, site.hi)
-    if _MAX(off.view(np.uint64)) + site.nbytes > end or (site.lo and _MIN(off) < site.lo):
-        at = int(np.flatnonzero((off < site.lo) | (off + site.nbytes > end))[0])
+    lo = site.lo
+    end = site.hi if site.hi < g.smem_size else g.smem_size
+    off = a - (SMEM_ORIGIN + lo)
+    if _MAX(off.view(np.uint64)) > end - lo - site.nbytes:  # a negative offset is huge as unsigned
+        off += lo
+        at = int(np.flatnonzero((off < lo) | (off + site.nbytes > end))[0])
         oob_shared(site, g, int(a[at]), int(g.mask.idx[at]))
+    start = lo + g.smem_offset
+    if start:
+        off += start
     if g.smem_lane is None:
-        return g.smem, (off + g.smem_offset if g.smem_offset else off), None
+        return g.smem, off, None
     return g.smem, off + (g.smem_lane if g.mask.bits is None else g.smem_lane[g.mask.idx]), None
 
 
