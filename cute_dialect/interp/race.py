@@ -332,16 +332,22 @@ class Monitor(Accesses):
         self._copy_reads(g, lane, s, idx, info, bar)
 
     def async_global_read(
-        self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, bar: MBarrier | None
+        self, g: Group, lane: int, buf: Buffer, offsets: Array, size: int, info: OpInfo, bar: MBarrier | None
     ) -> None:
-        """A copy out of global memory is issued by a lane; `bar`: what it signals."""
+        """A copy of elements of `size` bytes out of global memory is issued by a lane; `bar`: what it signals."""
         s = self._shadow(buf)
         if len(offsets):
             if self.preceding is not None:
                 self.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy out")
-            idx = np.unique(offsets >> s.shift)
+            idx = s.elements(offsets, size)
             self._async_access(g, lane, None, s, idx, False)
             self._copy_reads(g, lane, s, idx, info, bar)
+
+    def copies_through(self, g: Group, lane: int, site: Site, buf: Buffer, offsets: Array, size: int) -> None:
+        """A copy that a lane issues touches elements of `size` bytes of global memory through a kernel's argument."""
+        s = self._shadow(buf)
+        if len(offsets):
+            self._check_alias(s, s.elements(offsets, size)[None, :], np.array([lane]), site)
 
     def _copy_reads(self, g: Group, lane: int, s: Shadow, idx: Array, info: OpInfo, bar: MBarrier | None) -> None:
         if bar is not None:
@@ -354,17 +360,17 @@ class Monitor(Accesses):
         row = 0 if s.r_cluster is not None else s.row(actor)
         self._mark_read(g, s, row, idx, actor, np.ones(len(idx), np.uint32), time, number)
 
-    def async_global_write(self, g: Group, lane: int, buf: Buffer, offsets: Array, info: OpInfo, combine: str) -> None:
-        """A copy or reduction into global memory is issued by a lane, as part of its next bulk group."""
+    def async_global_write(
+        self, g: Group, lane: int, buf: Buffer, offsets: Array, size: int, info: OpInfo, combine: str
+    ) -> None:
+        """A copy or reduction of elements of `size` bytes into global memory is issued by a lane, as part of its next
+        bulk group."""
         s = self._shadow(buf)
         if len(offsets) == 0:
             return
         if self.preceding is not None:
             self.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy into")
-        step = int(offsets[1] - offsets[0]) if len(offsets) > 1 else 4
-        if 0 < step < 1 << s.shift:
-            s.refine((step & -step).bit_length() - 1)
-        idx = np.unique(offsets >> s.shift)
+        idx = s.elements(offsets, size)
         self._async_access(g, lane, None, s, idx, True, reduces=bool(combine))
         writer, time, number = self._bulk(g, lane, "bulk write"), _next_group(g, lane), self._of_info(info)
         if combine:

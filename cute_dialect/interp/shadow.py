@@ -220,6 +220,18 @@ class Shadow:
         """The granules of a range of bytes."""
         return np.arange(first >> self.shift, -(-(first + nbytes) >> self.shift) if nbytes else first >> self.shift)
 
+    def elements(self, offsets: Array, size: int) -> Array:
+        """The granules of elements of `size` bytes, a multiple of which each offset is, ascending; made smaller first
+        where they hold other bytes, too."""
+        for _ in range(2):
+            step = 1 << self.shift
+            parts = (offsets[:, None] + np.arange(0, size, step)).reshape(-1) if size > step else offsets
+            idx = np.unique(parts >> self.shift)
+            if size >= step or len(idx) * step == len(offsets) * size:
+                break
+            self.refine((size & -size).bit_length() - 1)
+        return idx
+
     def units(self, units: Array) -> Array:
         """The granules of units of 16 bytes."""
         if self.shift == 4:

@@ -268,3 +268,46 @@ def test_a_release_passes_on_the_copies_that_the_thread_has_waited_for(wait: str
         else "read-after-write race on shared memory at byte offset 0: expected cp.async.wait_group by the thread that "
         "issued it, then a barrier"
     )
+
+
+BULK = """
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %n = arith.constant 16 : i32
+    %bar = llvm.getelementptr %d[32] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %at = llvm.getelementptr %a[BYTE] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    %small = arith.trunci %c1 : i32 to i8
+    %t32 = arith.constant 32 : i32
+    %second = arith.cmpi eq, %tid, %t32 : i32
+    scf.if %lead {
+      nvvm.mbarrier.init %bar, %c1 : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      COPY
+    }
+    scf.if %second {
+      llvm.store %small, %at : i8, !llvm.ptr<1>
+    }
+    nvvm.barrier0
+    scf.if %lead {
+      LAST
+    }
+"""
+COPIES = {
+    "read": (
+        "nvvm.mbarrier.arrive.expect_tx %bar, %n : !llvm.ptr<3>, i32\n"
+        "nvvm.cp.async.bulk.shared.cluster.global %d, %a, %bar, %n : !llvm.ptr<3>, !llvm.ptr<1>",
+        "nvvm.mbarrier.try_wait.parity %bar, %c0, %c0 : !llvm.ptr<3>, i32, i32",
+    ),
+    "write": (
+        "nvvm.cp.async.bulk.global.shared.cta %a, %d, %n : !llvm.ptr<1>, !llvm.ptr<3>\n"
+        "nvvm.cp.async.bulk.commit.group",
+        "nvvm.cp.async.bulk.wait_group 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_each_byte_of_a_bulk_copy(way: str) -> None:
+    for byte in (0, 1, 7, 15, 16, 17):
+        copy, last = COPIES[way]
+        found = run(BULK.replace("BYTE", str(byte)).replace("COPY", copy).replace("LAST", last), 1, threads=64)
+        assert (f"race on argument 0 at byte offset {byte}" in found) == (byte < 16), (byte, found)

@@ -173,7 +173,8 @@ def _load(
     monitor = g.launch.monitor
     _check_global(g, lane, "TMA load", buf, tm, at, offsets)
     if monitor is not None:
-        monitor.async_global_read(g, lane, buf, tm.touched(buf, at, offsets), info, targets[0][1])
+        elements = tm.touched(buf, at, offsets)
+        monitor.async_global_read(g, lane, buf, elements, tm.element_bytes, info, targets[0][1])
         for block, bar in targets:
             monitor.async_write(g, lane, block, offset, nbytes, bar, info)
 
@@ -279,7 +280,7 @@ def _bulk_load(
         buf, start = _global_range(g, source, n, lane, False)
         g.check_read(buf, start, n, "bulk copy", lane, id(info))
         if monitor is not None:
-            monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 4), info, targets[0][1])
+            monitor.async_global_read(g, lane, buf, np.arange(start, start + n, 16), 16, info, targets[0][1])
     if monitor is not None:
         for block, bar in targets:
             monitor.async_write(g, lane, block, offset, n, bar, info)
@@ -368,7 +369,8 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
-                monitor.async_global_write(g, lane, buf, tm.touched(buf, at, _unmoved(tm)), info, combine)
+                elements = tm.touched(buf, at, _unmoved(tm))
+                monitor.async_global_write(g, lane, buf, elements, tm.element_bytes, info, combine)
             _check_source(g, lane, tm, buf, at, block, offset)
             if combine:
                 _check_global(g, lane, "TMA reduction", buf, tm, at, _unmoved(tm))
@@ -493,7 +495,7 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
-                monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 4), info, combine)
+                monitor.async_global_write(g, lane, buf, np.arange(start, start + n, 16), 16, info, combine)
             g.check_read(block.smem, block.smem_start + offset, n, "bulk copy", lane, id(info))
             if combine:
                 g.check_read(buf, start, n, "bulk reduction", lane, id(info))
