@@ -233,9 +233,7 @@ Part = tuple[Buffer, "int | Array", "Array | None"]
 def locate(site: Site, g: Group, addr: Value) -> list[Part]:
     """Check an access of the active lanes and find its memory. Raises Fault: oob, misaligned, readonly, poison."""
     if site.parameter is not None and g.mask.n:
-        broken = site.parameter.broken(not site.store or site.atomic, site.store)
-        if broken:
-            raise Fault("promise", f"{site.verb} through argument {site.parameter.number}, which is declared {broken}")
+        site.parameter.check(site)
     if type(addr) is int:
         if site.align > 1 and addr & (site.align - 1) and g.mask.n:
             misaligned(site, g, addr, int(g.mask.idx[0]))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.interp.allocations import Allocation, Allocations
-from cute_dialect.interp.errors import attr_of, op_name
+from cute_dialect.interp.errors import Fault, attr_of, op_name
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -53,12 +53,25 @@ class Parameter(NamedTuple):
     promises: frozenset[str]
     in_kernel: bool
 
-    def broken(self, reads: bool, writes: bool) -> str:
-        """The promise that an access through the pointer breaks, empty if it breaks none."""
-        wrong = {"llvm.readonly": writes, "llvm.writeonly": reads, "llvm.readnone": True}
-        return next((name for name, is_ in wrong.items() if is_ and name in self.promises), "")
+    def check(self, site: Site) -> None:
+        """Raise Fault where an access through the pointer breaks a promise."""
+        wrong = {
+            "llvm.readonly": site.store,
+            "llvm.writeonly": not site.store or site.atomic,
+            "llvm.readnone": True,
+        }
+        broken = next((name for name, is_ in wrong.items() if is_ and name in self.promises), "")
+        if broken:
+            raise Fault("promise", f"{site.verb} through {self.name}, which is declared {broken}")
+
+    @property
+    def name(self) -> str:
+        """The parameter in words."""
+        return f"argument {self.number}" if self.number >= 0 else "a tensor map"
 
 
+# What a tensor map describes is reached through none of the pointers that a kernel takes.
+MAPPED = Parameter(-1, frozenset(), True)
 Piece = Allocation | Segment | Parameter
 _PROMISES = frozenset({"llvm.readonly", "llvm.writeonly", "llvm.readnone", "llvm.noalias"})
 
@@ -77,6 +90,7 @@ class Pieces:
     def __init__(self, segments: Mapping[str, Segment]) -> None:
         self.segments = segments
         self.of: dict[int, Piece] = {}
+        self.promised = False  # whether anything is promised of a kernel's arguments
         self.bounded: list[Site] = []
 
     def allocation(self, slot: int) -> Allocation | None:
@@ -136,6 +150,7 @@ class Pieces:
     def takes(self, slot: int, parameter: Parameter) -> None:
         """A slot holds the pointer of a parameter."""
         self._set(slot, parameter)
+        self.promised = parameter.in_kernel
 
     def _set(self, slot: int, piece: Piece | None) -> None:
         if piece is not None:
@@ -202,4 +217,4 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("arith.select", "llvm.select"), _select),
 }
 
-__all__ = ["Parameter", "Piece", "Pieces", "Segment", "parameters"]
+__all__ = ["MAPPED", "Parameter", "Piece", "Pieces", "Segment", "parameters"]

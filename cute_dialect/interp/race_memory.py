@@ -411,7 +411,7 @@ class Accesses(Reporter):
             at, was = int(idx[i, j]), int(before[i, j])
             raise Fault(
                 "promise",
-                f"{site.verb} of {s.buf.place(at << s.shift)} through argument {parameter.number}, which the kernel "
+                f"{site.verb} of {s.buf.place(at << s.shift)} through {parameter.name}, which the kernel "
                 f"changes and has touched through {f'argument {was - 2}' if was > 1 else 'another pointer'}: expected "
                 "memory of its own for each llvm.noalias argument",
                 int(lanes[i]),

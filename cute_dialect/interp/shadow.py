@@ -223,14 +223,11 @@ class Shadow:
     def elements(self, offsets: Array, size: int) -> Array:
         """The granules of elements of `size` bytes, a multiple of which each offset is, ascending; made smaller first
         where they hold other bytes, too."""
-        for _ in range(2):
-            step = 1 << self.shift
-            parts = (offsets[:, None] + np.arange(0, size, step)).reshape(-1) if size > step else offsets
-            idx = np.unique(parts >> self.shift)
-            if size >= step or len(idx) * step == len(offsets) * size:
-                break
+        if size < 1 << self.shift and len(np.unique(offsets >> self.shift)) << self.shift != len(offsets) * size:
             self.refine((size & -size).bit_length() - 1)
-        return idx
+        step = 1 << self.shift
+        parts = (offsets[:, None] + np.arange(0, size, step)).reshape(-1) if size > step else offsets
+        return np.unique(parts >> self.shift)
 
     def units(self, units: Array) -> Array:
         """The granules of units of 16 bytes."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from interp_support import DSMEM, kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer, TensorMap, run_kernel
 
 P = "!llvm.ptr<1>"
 HEAD = """
@@ -298,8 +298,7 @@ COPIES = {
         "nvvm.mbarrier.try_wait.parity %bar, %c0, %c0 : !llvm.ptr<3>, i32, i32",
     ),
     "write": (
-        "nvvm.cp.async.bulk.global.shared.cta %a, %d, %n : !llvm.ptr<1>, !llvm.ptr<3>\n"
-        "nvvm.cp.async.bulk.commit.group",
+        "nvvm.cp.async.bulk.global.shared.cta %a, %d, %n : !llvm.ptr<1>, !llvm.ptr<3>\nnvvm.cp.async.bulk.commit.group",
         "nvvm.cp.async.bulk.wait_group 0",
     ),
 }
@@ -311,3 +310,74 @@ def test_each_byte_of_a_bulk_copy(way: str) -> None:
         copy, last = COPIES[way]
         found = run(BULK.replace("BYTE", str(byte)).replace("COPY", copy).replace("LAST", last), 1, threads=64)
         assert (f"race on argument 0 at byte offset {byte}" in found) == (byte < 16), (byte, found)
+
+
+COPY = """
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %n = arith.constant 128 : i32
+    %bar = llvm.getelementptr %d[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    scf.if %lead {
+      nvvm.mbarrier.init %bar, %c1 : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      COPY
+      nvvm.cp.async.bulk.commit.group
+      nvvm.cp.async.bulk.wait_group 0
+      nvvm.inline_ptx "cp.async.wait_all;"
+      REST
+    }
+    llvm.return
+"""
+LOADED = "nvvm.mbarrier.arrive.expect_tx %bar, %n : !llvm.ptr<3>, i32\n{}\n" + COPIES["read"][1]
+WAYS = {
+    "cp.async read": "nvvm.cp.async.shared.global %d, %a, 16, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>",
+    "bulk copy out": LOADED.format(
+        "nvvm.cp.async.bulk.shared.cluster.global %d, %a, %bar, %n : !llvm.ptr<3>, !llvm.ptr<1>"
+    ),
+    "bulk copy": "nvvm.cp.async.bulk.global.shared.cta %a, %d, %n : !llvm.ptr<1>, !llvm.ptr<3>",
+    "bulk reduction": (
+        'nvvm.inline_ptx "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [$0], [$1], $2;" '
+        "ro(%a, %d, %n : !llvm.ptr<1>, !llvm.ptr<3>, i32)"
+    ),
+    "TMA load": LOADED.format(
+        "nvvm.cp.async.bulk.tensor.shared.cluster.global %d, %m, %bar, box[%c0] : !llvm.ptr<3>, !llvm.ptr"
+    ),
+    "TMA store": "nvvm.cp.async.bulk.tensor.global.shared.cta %m, %d, box[%c0] : !llvm.ptr, !llvm.ptr<3>",
+}
+MAP = "!llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}"
+
+
+def copied(way: str, attribute: str, rest: str = "") -> str:
+    """Run a copy of the array behind `%a`, which `%b` and the map `%m` are of, too; what was reported."""
+    text = HEAD + COPY.replace("COPY", WAYS[way]).replace("REST", rest)
+    module = kernel(text, f"%a: {P} {attribute}, %b: {P}, %m: {MAP}", DSMEM)
+    array = np.zeros(64, np.float32)
+    tm = TensorMap("f32", (32,), (), (32,), pointer=Pointer(array))
+    try:
+        run_kernel(module, "k", [Pointer(array), Pointer(array), tm], 1, 32, dynamic_smem=1024, checks=["race"])
+    except InterpError as e:
+        assert e.kind == "promise", e
+        return e.message
+    return ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("attribute", ["llvm.readonly", "llvm.writeonly", "llvm.readnone"])
+def test_copies_keep_the_attributes_of_arguments(way: str, attribute: str) -> None:
+    reads, writes = way in ("cp.async read", "bulk copy out", "bulk reduction"), way in ("bulk copy", "bulk reduction")
+    broken = {"llvm.readonly": writes, "llvm.writeonly": reads, "llvm.readnone": reads or writes}[attribute]
+    assert copied(way, f"{{{attribute}}}") == (
+        f"{way} through argument 0, which is declared {attribute}" if broken else ""
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_and_noalias(way: str) -> None:
+    """A copy, and then a store of the same memory through another argument, or of what a map describes through one."""
+    tma = way.startswith("TMA")
+    rest = f"llvm.store %c1, {'%a' if tma else '%b'} : i32, !llvm.ptr<1>"
+    assert copied(way, "{llvm.noalias}", rest) == (
+        f"store of argument 0 at byte offset 0, element (0) through argument {0 if tma else 1}, which the kernel "
+        f"changes and has touched through {'another pointer' if tma else 'argument 0'}: expected memory of its own for "
+        "each llvm.noalias argument"
+    )
+    assert copied(way, "{llvm.noalias}") == copied(way, "", rest) == ""

@@ -63,6 +63,7 @@ def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_
     }
     for s in (whole, *parts.values()):
         s.copies = True
+        c.pieces.bound(s, src)
     late = {n: Site(s.leaf, s.align, s.space, False, s.verb, op) for n, s in ((size, whole), *parts.items())}
     for s in late.values():
         s.quiet = True

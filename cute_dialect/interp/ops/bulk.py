@@ -8,7 +8,7 @@ cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.wait_group.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,72 +18,19 @@ from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Buffer
+from cute_dialect.interp.ops.copy_operands import Copies, active, check_promises, operand, tensor_map, through
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.sync import Block, MBarrier, find_mbarrier, shared_at
-from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap, combined, read_shared, units_of, write_shared
+from cute_dialect.interp.tensor_map import TensorMap, combined, read_shared, units_of, write_shared
 from cute_dialect.interp.transfers import BulkGroups, Transfer
-from cute_dialect.interp.types import Leaf, int_leaf
-from cute_dialect.interp.values import Array, Regs, to_lanes
+from cute_dialect.interp.types import Leaf
+from cute_dialect.interp.values import Array, Regs
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
 Gen = Generator[Wait, None, None]
-_PTR, _I32, _I1 = int_leaf(64), int_leaf(32), int_leaf(1)
-
-
-class Copies:
-    """The slots of the operands of a copy; -1 where there is none."""
-
-    def __init__(self, c: FnCompiler) -> None:
-        self.c = c
-        self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
-        self.coordinates: list[int] = []
-        self.offsets: list[int] = []
-        self.columns = False  # of pixels: im2col
-        c.fn.needs_warp.append("an asynchronous copy")
-
-    def space(self, slot: int) -> int:
-        return self.c.leaf_of(slot).space
-
-
-def _lanes(g: Group, R: Regs, predicate: int) -> list[int]:
-    """The active lanes whose predicate holds."""
-    lanes = g.mask.idx
-    if predicate >= 0:
-        lanes = lanes[to_lanes(R[predicate], _I1, g.lanes)[lanes]]
-    return lanes.tolist()
-
-
-def _at(R: Regs, slot: int, lane: int) -> int:
-    """An integer operand of one lane."""
-    v = R[slot]
-    if isinstance(v, np.ndarray):
-        return int(v[lane])
-    return int(v)  # type: ignore[arg-type]
-
-
-@lru_cache(maxsize=256)
-def _decoded(raw: bytes) -> TensorMap:
-    return TensorMap.decode(raw)
-
-
-def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
-    """The tensor map at a generic address, and the array it describes."""
-    holder = g.memory.find(address)
-    if holder is None or address + MAP_BYTES > holder.base + holder.size:
-        raise Fault("tma", "expected the address of a tensor map of 128 bytes", lane, address)
-    if address % 64:
-        raise Fault("misaligned", "expected a tensor map at a multiple of 64 bytes", lane, address)
-    off = address - holder.base
-    try:
-        tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
-    except ValueError as e:
-        raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
-    if g.launch.monitor is not None:
-        g.launch.monitor.uses_map(g, lane, holder, off)
-    return tm, tm.buffer(g.memory)
 
 
 def _start(block: Block, offset: int) -> tuple[int, int]:
@@ -117,20 +64,22 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
     to, bars = k.space(k.shared), k.space(k.bar)
     info = c.info(op)
     owner = c.pieces.allocation(k.shared)
+    site = through(op, k, False, "TMA load")
 
     def step(R: Regs, g: Group) -> None:
-        for lane in _lanes(g, R, k.predicate):
-            tm, buf = tensor_map(g, _at(R, k.map, lane), lane)
-            at = [_at(R, s, lane) for s in k.coordinates]
-            offsets = [_at(R, s, lane) & 0xFFFF for s in k.offsets]
+        for lane in active(g, R, k.predicate):
+            tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            at = [operand(R, s, lane) for s in k.coordinates]
+            offsets = [operand(R, s, lane) & 0xFFFF for s in k.offsets]
             nbytes = tm.box_bytes
-            address = _at(R, k.shared, lane)
+            address = operand(R, k.shared, lane)
             block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128, owner)
             targets = [(block, _barrier(g, R, k, lane, bars, block))]
             if k.mask >= 0:
-                found = _receivers(g, block, _at(R, k.mask, lane) & 0xFFFF, lane)
+                found = _receivers(g, block, operand(R, k.mask, lane) & 0xFFFF, lane)
                 targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
             _check_coordinates(tm, at, lane)
+            check_promises(g, lane, site, buf, partial(tm.touched, buf, at, offsets), tm.element_bytes)
             _load(g, lane, info, tm, buf, at, offsets, targets, offset)
 
     c.emit(op, step, pure=False)
@@ -142,14 +91,14 @@ def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
 
 
 def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) -> MBarrier:
-    return find_mbarrier(g, _at(R, k.bar, lane), space, lane)[1]
+    return find_mbarrier(g, operand(R, k.bar, lane), space, lane)[1]
 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
     """The mbarrier at the same place in another block of the cluster."""
     from cute_dialect.interp.addresses import SMEM_ORIGIN, WINDOW_BITS
 
-    offset = (_at(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+    offset = (operand(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     bar = block.mbarriers.get(offset)
     if bar is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"
@@ -242,18 +191,22 @@ def emit_bulk_load(op: Operation, k: Copies) -> None:
     to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
     info = c.info(op)
     owner = c.pieces.allocation(k.shared)
+    site = through(op, k, False, "bulk copy out")
 
     def step(R: Regs, g: Group) -> None:
-        for lane in _lanes(g, R, k.predicate):
-            n = _bulk_size(_at(R, k.size, lane), lane)
+        for lane in active(g, R, k.predicate):
+            n = _bulk_size(operand(R, k.size, lane), lane)
             if n == 0:
                 continue
-            block, offset = shared_at(g, _at(R, k.shared, lane), to, lane, n, "bulk copy into", 16, owner)
+            block, offset = shared_at(g, operand(R, k.shared, lane), to, lane, n, "bulk copy into", 16, owner)
             targets = [(block, _barrier(g, R, k, lane, bars, block))]
             if k.mask >= 0:
-                found = _receivers(g, block, _at(R, k.mask, lane) & 0xFFFF, lane)
+                found = _receivers(g, block, operand(R, k.mask, lane) & 0xFFFF, lane)
                 targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
-            _bulk_load(g, lane, info, _at(R, k.source, lane), source_space, targets, offset, n)
+            if site.parameter is not None:
+                buf, start = _global_range(g, operand(R, k.source, lane), n, lane, False)
+                check_promises(g, lane, site, buf, partial(np.arange, start, start + n, 16), 16)
+            _bulk_load(g, lane, info, operand(R, k.source, lane), source_space, targets, offset, n)
 
     c.emit(op, step, pure=False)
 
@@ -353,11 +306,12 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
     space = k.space(k.shared)
     info = c.info(op)
     owner = c.pieces.allocation(k.shared)
+    site = through(op, k, True, "TMA reduction" if combine else "TMA store", reduces=bool(combine))
 
     def step(R: Regs, g: Group) -> None:
-        for lane in _lanes(g, R, k.predicate):
-            tm, buf = tensor_map(g, _at(R, k.map, lane), lane)
-            at = [_at(R, s, lane) for s in k.coordinates]
+        for lane in active(g, R, k.predicate):
+            tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            at = [operand(R, s, lane) for s in k.coordinates]
             _check_coordinates(tm, at, lane)
             if bool(tm.pixels) != k.columns:
                 what = "columns of pixels" if tm.pixels else "boxes"
@@ -365,7 +319,8 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             if k.columns and min(at) < 0:
                 raise Fault("tma", f"expected coordinates from 0 on in a store of columns, got {tuple(at)}", lane)
             n = tm.box_bytes
-            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "TMA store from", 128, owner)
+            block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "TMA store from", 128, owner)
+            check_promises(g, lane, site, buf, partial(tm.touched, buf, at, _unmoved(tm)), tm.element_bytes)
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)
@@ -484,14 +439,16 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
     space = k.space(k.shared)
     info = c.info(op)
     owner = c.pieces.allocation(k.shared)
+    site = through(op, k, True, "bulk reduction" if combine else "bulk copy", reduces=bool(combine))
 
     def step(R: Regs, g: Group) -> None:
-        for lane in _lanes(g, R, k.predicate):
-            n = _bulk_size(_at(R, k.size, lane), lane)
+        for lane in active(g, R, k.predicate):
+            n = _bulk_size(operand(R, k.size, lane), lane)
             if n == 0:
                 continue
-            block, offset = shared_at(g, _at(R, k.shared, lane), space, lane, n, "bulk copy from", 16, owner)
-            buf, start = _global_range(g, _at(R, k.source, lane), n, lane, True)
+            block, offset = shared_at(g, operand(R, k.shared, lane), space, lane, n, "bulk copy from", 16, owner)
+            buf, start = _global_range(g, operand(R, k.source, lane), n, lane, True)
+            check_promises(g, lane, site, buf, partial(np.arange, start, start + n, 16), 16)
             monitor = g.launch.monitor
             if monitor is not None:
                 monitor.async_read(g, lane, block, np.arange(offset // 16, (offset + n) // 16), info, None)

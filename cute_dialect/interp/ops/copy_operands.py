@@ -1,0 +1,99 @@
+"""The operands of TMA and bulk copies: lanes, tensor maps, and what was promised of the memory that they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.group import Group
+from cute_dialect.interp.memory import Buffer, Site
+from cute_dialect.interp.pieces import MAPPED
+from cute_dialect.interp.program import FnCompiler
+from cute_dialect.interp.tensor_map import MAP_BYTES, TensorMap
+from cute_dialect.interp.types import int_leaf
+from cute_dialect.interp.values import Array, Regs, to_lanes
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+_I1 = int_leaf(1)
+
+
+class Copies:
+    """The slots of the operands of a copy; -1 where there is none."""
+
+    def __init__(self, c: FnCompiler) -> None:
+        self.c = c
+        self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
+        self.coordinates: list[int] = []
+        self.offsets: list[int] = []
+        self.columns = False  # of pixels: im2col
+        c.fn.needs_warp.append("an asynchronous copy")
+
+    def space(self, slot: int) -> int:
+        return self.c.leaf_of(slot).space
+
+
+def active(g: Group, R: Regs, predicate: int) -> list[int]:
+    """The active lanes whose predicate holds."""
+    lanes = g.mask.idx
+    if predicate >= 0:
+        lanes = lanes[to_lanes(R[predicate], _I1, g.lanes)[lanes]]
+    return lanes.tolist()
+
+
+def operand(R: Regs, slot: int, lane: int) -> int:
+    """An integer operand of one lane."""
+    v = R[slot]
+    if isinstance(v, np.ndarray):
+        return int(v[lane])
+    return int(v)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=256)
+def _decoded(raw: bytes) -> TensorMap:
+    return TensorMap.decode(raw)
+
+
+def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
+    """The tensor map at a generic address, and the array it describes."""
+    holder = g.memory.find(address)
+    if holder is None or address + MAP_BYTES > holder.base + holder.size:
+        raise Fault("tma", "expected the address of a tensor map of 128 bytes", lane, address)
+    if address % 64:
+        raise Fault("misaligned", "expected a tensor map at a multiple of 64 bytes", lane, address)
+    off = address - holder.base
+    try:
+        tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
+    except ValueError as e:
+        raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
+    if g.launch.monitor is not None:
+        g.launch.monitor.uses_map(g, lane, holder, off)
+    return tm, tm.buffer(g.memory)
+
+
+def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool = False) -> Site:
+    """The global side of a copy, for what was promised of the pointer that it goes through."""
+    site = Site(int_leaf(8), 1, 1, store, verb, op)
+    site.atomic = reduces
+    if k.map >= 0:
+        site.parameter = MAPPED if k.c.pieces.promised else None
+    else:
+        k.c.pieces.bound(site, k.source)
+    return site
+
+
+def check_promises(g: Group, lane: int, site: Site, buf: Buffer, offsets: Callable[[], Array], size: int) -> None:
+    """A copy touches elements of `size` bytes of global memory: what was promised of arguments is kept."""
+    if site.parameter is None:
+        return
+    site.parameter.check(site)
+    if g.launch.monitor is not None:
+        g.launch.monitor.copies_through(g, lane, site, buf, offsets(), size)
+
+
+__all__ = ["Copies", "active", "check_promises", "operand", "tensor_map", "through"]
