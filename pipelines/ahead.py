@@ -11,8 +11,11 @@ with two cores or more, a program that will hand a module over starts the child 
 
 The child holds one module at a time.  Upstream aborts its process where an assertion of its own does not hold, where
 its stack is too small, where LLVM cannot select an instruction: here that ends the child, and becomes an
-:class:`UpstreamError` that says what was being done; the next module gets another child.  A process that has us as a
-library keeps one child (:func:`kept`) for all of its ``cute-opt`` runs.
+:class:`UpstreamError` that says what was being done; the next module gets another child.
+
+A process that has us as a library keeps one (:func:`borrowed`) for all that it compiles.  That one is not forked but a
+fresh Python: it knows nothing of the process's memory, GPU or threads, and what the process frees is free.  Where a
+fresh Python cannot be had, a child is forked and ends with what it was for.
 
 Requests and replies are those of :mod:`cute_dialect.pipelines.messages`.
 """
@@ -20,11 +23,14 @@ Requests and replies are those of :mod:`cute_dialect.pipelines.messages`.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.pipelines.child import BACK_END, abort_message
 from cute_dialect.pipelines.messages import receive, send
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.gpu_objects import GpuObject
     from cute_dialect.pipelines.upstream import UpstreamModule
 
-__all__ = ["Ahead", "AheadModule", "can_start", "kept", "start", "warm_up"]
+__all__ = ["Ahead", "AheadModule", "borrowed", "can_start", "prepare", "serve", "start"]
 
 _WARM = """gpu.module @warm [#nvvm.target<chip = "sm_80">] {
   gpu.func @warm(%p: !llvm.ptr<1>, %n: i32) kernel {
@@ -54,32 +60,82 @@ _WARM = """gpu.module @warm [#nvvm.target<chip = "sm_80">] {
 """What the child compiles while it waits: passes and LLVM's back end set themselves up at their first use."""
 
 
+_KEPT = 4
+"""How many children wait for more at most; as many are there as threads compile at a time."""
+
+
 def can_start() -> bool:
     """Whether this platform has what a child takes."""
     return hasattr(os, "fork") and hasattr(os, "memfd_create") and hasattr(os, "sched_getaffinity")
 
 
 def start() -> Ahead | None:
-    """Start the child; None where that would not save time: one core, or a platform without fork and memfd_create."""
-    if not can_start() or len(os.sched_getaffinity(0)) < 2:
+    """The child of a program, started where another core is free for it; None: a platform without fork."""
+    if not can_start():
         return None
-    return Ahead(_Child(warm=True))
+    return Ahead(_Child(_fork(warm=True)) if len(os.sched_getaffinity(0)) > 1 else None)
+
+
+def prepare() -> None:
+    """Start the child that :func:`borrowed` will give, where another core is free for it."""
+    idle = _idle(os.getpid())
+    if not idle and can_start() and _can_spawn() and len(os.sched_getaffinity(0)) > 1:
+        idle.append(Ahead(_Child(_spawn(warm=True), spawned=True), spawns=True))
+
+
+@contextmanager
+def borrowed(*, spawns: bool = True) -> Generator[Ahead | None]:
+    """A child for as long as the block runs, of those that this process keeps; None: this platform has none.
+
+    Without ``spawns``, which is for programs that end soon, it is forked and ends with the block.
+    """
+    if not can_start():
+        yield None
+        return
+    idle = _idle(os.getpid())
+    ahead = idle.pop() if spawns and idle else Ahead(spawns=spawns and _can_spawn())
+    try:
+        yield ahead
+    finally:
+        if ahead.drop() and len(idle) < _KEPT:
+            idle.append(ahead)
+        else:
+            ahead.close()
 
 
 @lru_cache(maxsize=1)
-def kept(pid: int) -> Ahead | None:
-    """The child that this process, which is ``pid``, keeps; it starts with the first module.  None: it cannot."""
-    return Ahead() if can_start() else None
+def _idle(pid: int) -> list[Ahead]:
+    """The children that nobody uses, of this process, which is ``pid``: after a fork the new one has its own."""
+    return []
 
 
-def _fork(warm: bool) -> tuple[int, int, int, int]:
-    """A child: its pid, where requests go, where replies come from, what it prints."""
+def _can_spawn() -> bool:
+    """Whether the program is Python itself, with MLIR, not one that Python is part of, which would not know ``-c``."""
+    from cute_dialect.pipelines.upstream import is_available
+
+    python = hasattr(os, "posix_spawn") and os.path.basename(sys.executable or "").startswith("python")
+    return python and is_available()
+
+
+class _Process(NamedTuple):
+    """A child's pid, where requests go, where replies come from, what it prints."""
+
+    pid: int
+    requests: int
+    replies: int
+    log: int
+
+
+def _fork(warm: bool) -> _Process:
+    """A child that is a copy of this process."""
     log = os.memfd_create("mlir")
     to_child, requests = os.pipe()
     replies, from_child = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child never meets
+        pid = os.fork()
     if pid == 0:  # pragma: no cover  (the child)
         try:
             os.close(requests)
@@ -95,57 +151,117 @@ def _fork(warm: bool) -> tuple[int, int, int, int]:
             os._exit(0)
     os.close(to_child)
     os.close(from_child)
-    return pid, requests, replies, log
+    return _Process(pid, requests, replies, log)
+
+
+def _spawn(warm: bool) -> _Process:
+    """A child that is a fresh Python."""
+    log = os.memfd_create("mlir")
+    to_child, requests = os.pipe()
+    replies, from_child = os.pipe()
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({warm})"
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-c", code],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, to_child, 0),
+                (os.POSIX_SPAWN_DUP2, from_child, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+            ],
+            setpgroup=0,  # an interrupt from the keyboard is for us
+        )
+    finally:
+        os.close(to_child)
+        os.close(from_child)
+    return _Process(pid, requests, replies, log)
 
 
 class _Child:
-    """A process that runs upstream MLIR, from here.  ``warm``: it sets itself up before the first module comes."""
+    """A process that runs upstream MLIR, from here.  Only descriptors: nothing has to be closed at the end."""
 
-    def __init__(self, warm: bool):
-        self.pid, self._requests, self._replies, self._log = _fork(warm)
+    def __init__(self, process: _Process, *, spawned: bool = False):
+        self.pid, self._requests, self._replies, self._log = process
+        self.spawned = spawned
+        """Whether it is a fresh Python."""
+        self._greeted = not spawned
+
+    def lives(self) -> bool:
+        """Whether it is there for a request; waits for the first words of a fresh Python, which may fail to start."""
+        if not self._greeted:
+            self._greeted = True
+            return receive(self._replies) is not None
+        poll = select.poll()
+        poll.register(self._replies, select.POLLIN)
+        return not poll.poll(0)  # nothing was asked: what comes is its end
+
+    def tell(self, request: tuple[str, tuple[object, ...]]) -> bool:
+        """Send a request; whether it lives."""
+        try:
+            send(self._requests, request)
+        except BrokenPipeError:
+            return False
+        return True
 
     def ask(self, request: tuple[str, tuple[object, ...]]) -> tuple[str, Any] | None:
         """Its reply; None if it died."""
-        try:
-            send(self._requests, request)
-            return receive(self._replies)
-        except BrokenPipeError:
-            return None
+        return receive(self._replies) if self.tell(request) else None
 
     def close(self) -> tuple[str, int]:
         """End it and wait for it; what it printed, and its status."""
         os.close(self._requests)
         os.close(self._replies)
-        _, status = os.waitpid(self.pid, 0)
+        try:
+            _, status = os.waitpid(self.pid, 0)
+        except ChildProcessError:  # the program waits for all children itself
+            status = 0
         os.lseek(self._log, 0, os.SEEK_SET)
         with open(self._log, "rb") as log:
             return log.read().decode(errors="replace"), status
 
 
 class Ahead:
-    """The child, from here, and its successors.  Made by :func:`start` and :func:`kept`."""
+    """The child, from here, and its successors.  ``spawns``: they are fresh Pythons, not forks of this process."""
 
-    def __init__(self, child: _Child | None = None):
+    def __init__(self, child: _Child | None = None, *, spawns: bool = False):
         self.child = child
         """The process; None before the first module, and when it has died."""
+        self._spawns = spawns
 
     def module(self, text: str, filename: str = "-") -> AheadModule:
         """Parse and verify ``text`` there.  Raises as :meth:`.upstream.UpstreamModule.from_text` does."""
-        if self.child is None:
-            self.child = _Child(warm=False)
+        self._start()
         self.call("from_text", text, filename)
         return AheadModule(self, filename)
+
+    def _start(self) -> None:
+        """Have a child that lives."""
+        with self._interruptible():
+            if self.child is None and self._spawns:
+                self.child = _Child(_spawn(warm=False), spawned=True)
+            if self.child is not None and not self.child.lives():
+                self.close()
+        if self.child is None:
+            self.child = _Child(_fork(warm=False))
+
+    @contextmanager
+    def _interruptible(self) -> Generator[None]:
+        """End the child where waiting for it is interrupted: a late reply would pass for that to the next request."""
+        try:
+            yield
+        except BaseException:
+            if self.child is not None:
+                os.kill(self.child.pid, signal.SIGKILL)
+            self.close()
+            raise
 
     def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
         """Have the child carry out ``method``; its result.  Raises UpstreamError."""
         if self.child is None:
             raise UpstreamError("the process of upstream MLIR that held this module has ended", filename=filename)
-        try:
+        with self._interruptible():
             reply = self.child.ask((method, arguments))
-        except BaseException:  # interrupted: a late reply would be taken for that to the next request
-            os.kill(self.child.pid, signal.SIGKILL)
-            self.close()
-            raise
         if reply is None:
             child, self.child = self.child, None
             raise UpstreamError(abort_message(*child.close(), _doing(method, arguments)), filename=filename)
@@ -154,6 +270,10 @@ class Ahead:
             return value
         error = UpstreamMissing if kind == "missing" else UpstreamError
         raise error(*value)
+
+    def drop(self) -> bool:
+        """Have the child forget its module; whether it can be kept for others: forks cannot."""
+        return self.child is not None and self.child.spawned and self.child.tell(("drop", ()))
 
     def close(self) -> None:
         """End the child and wait for it."""
@@ -182,7 +302,9 @@ class AheadModule:
 
     def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
         """Run one base pass or pass of upstream, with its options."""
-        self._call("run", pass_name, dict(options or {}))
+        from cute_dialect.pipelines.upstream import with_toolkit
+
+        self._call("run", pass_name, with_toolkit(pass_name, options or {}))
 
     def run_pipeline(self, pipeline: str) -> None:
         """Run a textual pass pipeline."""
@@ -213,7 +335,15 @@ class AheadModule:
 # ---------------------------------------------------------------------------------------------------------- the child
 
 
-def warm_up() -> None:  # pragma: no cover  (the child)
+def serve(warm: bool) -> None:  # pragma: no cover  (the child)
+    """Answer requests from standard input on standard output; what a fresh Python runs."""
+    sink = os.dup(1)
+    os.dup2(2, 1)  # what anything prints is no reply
+    _serve(0, sink, warm, greets=True)
+    os._exit(0)
+
+
+def _warm_up() -> None:  # pragma: no cover  (the child)
     """Load MLIR and LLVM and compile a small module, in a process that may die of it.  Raises UpstreamMissing."""
     from cute_dialect.pipelines.upstream import UpstreamModule, import_light
 
@@ -224,28 +354,32 @@ def warm_up() -> None:  # pragma: no cover  (the child)
     warm.run_pipeline("builtin.module(gpu-module-to-binary{format=isa})")
 
 
-def _serve(source: int, sink: int, warm: bool) -> None:  # pragma: no cover  (the child)
+def _serve(source: int, sink: int, warm: bool, *, greets: bool = False) -> None:  # pragma: no cover  (the child)
     import gc
+
+    from cute_dialect.pipelines.upstream import UpstreamModule, import_light, make_context
 
     gc.disable()
     context = None
     try:
-        from cute_dialect.pipelines.upstream import import_light, make_context
-
         if warm:
-            warm_up()
+            _warm_up()
         else:
             import_light()
         context = make_context()
     except UpstreamError:
         pass  # said when a module comes
+    if greets:
+        send(sink, ("ready", ()))
     module: UpstreamModule | None = None
     while (request := receive(source)) is not None:
         method, arguments = request
+        if method == "drop":
+            if module is not None:
+                module, context = None, make_context()  # while the other side goes on
+            continue
         try:
             if method == "from_text":
-                from cute_dialect.pipelines.upstream import UpstreamModule
-
                 text, filename = arguments
                 module = UpstreamModule.from_text(str(text), str(filename), context)
                 context = None  # the next module gets its own

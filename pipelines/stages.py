@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
@@ -271,6 +272,10 @@ def _compile(
 ) -> CompiledModule:
     from cute_dialect.pipelines.manifest import ManifestError, build_manifest
 
+    if emit != "base" and ahead is None:
+        from cute_dialect.pipelines.ahead import prepare
+
+        prepare()
     work = _Work(pipeline, options, timings)
     stages = work.stages if keep_stages or save is not None else None
     module, text = work.read(source, filename)
@@ -455,16 +460,18 @@ class _Work:
         self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None, ahead: Ahead | None
     ) -> tuple[CodeObject, ...]:
         """The hand-off, PTX and cubin."""
+        from cute_dialect.pipelines.ahead import borrowed
         from cute_dialect.pipelines.runner import IR
         from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
 
         if not is_available():
             raise CompileError(f"error: {UpstreamMissing.HINT}")
         ir = IR(module)
-        self._run(ir, self._steps(upstream=True), stages, ahead)
-        if ir.upstream is None:
-            return ()
-        ptx = ir.upstream.ptx()
+        with nullcontext(ahead) if ahead is not None else borrowed() as child:
+            self._run(ir, self._steps(upstream=True), stages, child)
+            if ir.upstream is None:
+                return ()
+            ptx = ir.upstream.ptx()
         return tuple(
             self._assemble(name, ptx[name], manifest["chip"], emit) for name in manifest["modules"] if name in ptx
         )
@@ -520,18 +527,15 @@ class _Keep:
 
 def _through_upstream(text: str) -> str | None:
     """The generic form of base IR, as upstream reads and prints it; ``None`` if it cannot."""
-    from cute_dialect.pipelines.child import can_fork, in_child
+    from cute_dialect.pipelines.ahead import borrowed
     from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, is_available
     from cute_dialect.text_limits import text_overflow
 
     if not is_available() or text_overflow(text) is not None:
         return None
-
-    def retold() -> str:
-        return UpstreamModule.from_text(text).text(generic=True)
-
     try:
-        return in_child(retold, "-", "the parser of upstream MLIR") if can_fork() else retold()
+        with borrowed() as child:
+            return (child.module(text) if child is not None else UpstreamModule.from_text(text)).text(generic=True)
     except UpstreamError:
         return None
 

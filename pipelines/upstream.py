@@ -111,16 +111,25 @@ def _emit(options: Mapping[str, str]) -> str:
     target = options.get("compilation-target", "isa")
     if target not in _GPU_FORMATS:
         raise UpstreamError(f"emit-gpu-binary: compilation-target expected isa, bin, fatbin or llvm, got {target!r}")
-    toolkit = ""
-    if target in ("bin", "binary", "fatbin"):
-        from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
-        from cute_dialect.pipelines.settings import SettingError
-
-        try:
-            toolkit = f" toolkit={os.path.dirname(os.path.dirname(find_ptxas()))}"
-        except (PtxasMissing, SettingError) as e:
-            raise UpstreamError(f"emit-gpu-binary: compilation-target={target} needs a ptxas: {e}") from None
+    toolkit = f" toolkit={options['toolkit']}" if "toolkit" in options else ""
     return f"builtin.module(gpu-module-to-binary{{format={_GPU_FORMATS[target]}{toolkit}}})"
+
+
+def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a pass; where ``emit-gpu-binary`` assembles, with the folder of the ptxas that this process finds.
+
+    Raises UpstreamError where there is none.
+    """
+    target = options.get("compilation-target", "")
+    if pass_name != "emit-gpu-binary" or "toolkit" in options or _GPU_FORMATS.get(target) not in ("bin", "fatbin"):
+        return dict(options)
+    from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
+    from cute_dialect.pipelines.settings import SettingError
+
+    try:
+        return {**options, "toolkit": os.path.dirname(os.path.dirname(find_ptxas()))}
+    except (PtxasMissing, SettingError) as e:
+        raise UpstreamError(f"emit-gpu-binary: compilation-target={target} needs a ptxas: {e}") from None
 
 
 def _word(options: Mapping[str, str], key: str, default: str) -> str:
@@ -141,7 +150,9 @@ BASE_PASSES: Mapping[str, _BasePass] = {
     "base-prepare": _BasePass((), _base_prepare, "canonicalize, cse, hoist and reconcile casts (base IR)"),
     "one-shot-convert-to-llvm": _BasePass((), _one_shot, "base IR to llvm and nvvm, device and host"),
     "attach-nvvm-target": _BasePass(("chip", "features", "opt-level"), _attach, "add #nvvm.target to every gpu.module"),
-    "emit-gpu-binary": _BasePass(("compilation-target",), _emit, "gpu.module to gpu.binary: PTX, cubin or bitcode"),
+    "emit-gpu-binary": _BasePass(
+        ("compilation-target", "toolkit"), _emit, "gpu.module to gpu.binary: PTX, cubin or bitcode"
+    ),
 }
 """The base passes: name → option names, composition, one line of help."""
 
@@ -251,7 +262,7 @@ class UpstreamModule:
         >>> m.run("loop-invariant-code-motion")                                   # doctest: +SKIP
         >>> m.run("attach-nvvm-target", {"chip": "sm_90a", "features": "+ptx83"})  # doctest: +SKIP
         """
-        options = dict(options or {})
+        options = with_toolkit(pass_name, options or {})
         base = BASE_PASSES.get(pass_name)
         if base is None:
             text = " ".join(f"{k}={v}" if v != "" else k for k, v in options.items())
@@ -410,15 +421,11 @@ class UpstreamModule:
         if not self._operations("gpu.module"):
             return
 
-        from cute_dialect.pipelines.worker import workers
-
         def child() -> str:
             self.run_pipeline(pipeline)
             return self.text(generic=True)
 
-        made: str | bytes | None = workers(os.getpid()).emit(self, pipeline, self._filename)
-        if made is None:
-            made = in_child(child, self._filename)
+        made = in_child(child, self._filename)
         import mlir.ir as ir
 
         with _Diagnostics(self._context, self._filename, "cannot read back the compiled module"):
@@ -431,10 +438,14 @@ def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None
     What it prints with ``printf`` goes to standard output.  Raises :class:`UpstreamError` when there is no such
     function, when it takes arguments, or when the wheel has no execution engine.
     """
-    module = UpstreamModule.from_text(module_text, filename)
-    module.run("base-prepare")
-    module.run("one-shot-convert-to-llvm")
-    module.run_entry(entry)
+    from cute_dialect.pipelines.ahead import borrowed
+
+    with borrowed(spawns=False) as child:
+        module = (child.module if child is not None else UpstreamModule.from_text)(module_text, filename)
+        module.run("base-prepare")
+        module.run("one-shot-convert-to-llvm")
+        lowered = module.text(generic=True, debuginfo=True)
+    UpstreamModule.from_text(lowered, filename).run_entry(entry)
 
 
 # ------------------------------------------------------------------------------------------------------ diagnostics

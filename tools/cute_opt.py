@@ -141,7 +141,7 @@ def _command(options: OptOptions, words: Sequence[str], start: float, later: Exi
         from cute_dialect.tools.quick_definitions import definitions_made_later
 
         later.enter_context(definitions_made_later())
-        job = Job(options, words, start, ahead)
+        job = Job(options, words, start, ahead, as_program=True)
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
         gc.enable()
@@ -163,7 +163,15 @@ def _goes_upstream(options: OptOptions) -> bool:
 class Job:
     """One command: options, and what all pieces of the input share."""
 
-    def __init__(self, options: OptOptions, words: Sequence[str], start: float, ahead: Ahead | None = None):
+    def __init__(
+        self,
+        options: OptOptions,
+        words: Sequence[str],
+        start: float,
+        ahead: Ahead | None = None,
+        *,
+        as_program: bool = False,
+    ):
         from importlib import import_module
 
         import_module("cute_dialect.parsing")  # what takes long is imported here, to be timed
@@ -171,6 +179,7 @@ class Job:
         self.options = options
         self.words = words
         self.ahead = ahead
+        self.as_program = as_program
         self.emit = options.value("emit", "mlir")
         self.debug = options.flag("debug") or flag("CUTE_OPT_TRACEBACK", False)
         self.timing: Timing | None = None
@@ -190,10 +199,6 @@ class Job:
 
             self.printer = IRDumper(options)
         self.steps = self._steps()
-        if ahead is None and any(step.info.upstream for step in self.steps):
-            from cute_dialect.pipelines.ahead import kept
-
-            self.ahead = kept(os.getpid())
         if options.flag("dump-pass-pipeline"):
             self._dump_pipeline()
         if self.printer is not None:
@@ -204,6 +209,14 @@ class Job:
 
     def run(self) -> int:
         """Read the input, process its pieces, write what came out."""
+        if self.ahead is not None or not any(step.info.upstream for step in self.steps):
+            return self._run()
+        from cute_dialect.pipelines.ahead import borrowed
+
+        with borrowed(spawns=not self.as_program) as self.ahead:
+            return self._run()
+
+    def _run(self) -> int:
         name, text = self._read()
         whole = Source(name, text)
         ok = True
