@@ -262,7 +262,10 @@ class LocatedParser(LocationReader):
             if self.parse_optional_punctuation(":") is None:
                 return name, 1
             size = self._parse_token(MLIRTokenKind.INTEGER_LIT, "Expected SSA value tuple size")
-            return name, size.kind.get_int_value(size.span)
+            count = size.kind.get_int_value(size.span)
+            if count < 1:
+                self.raise_error(f"expected a name to stand for at least 1 result, got {count}", size.span)
+            return name, count
 
         bound = [one()]
         while self.parse_optional_punctuation(",") is not None:
@@ -274,7 +277,7 @@ class LocatedParser(LocationReader):
         """Give the results of an op the names written before it."""
         values = op.results
         count = sum(size for _, size in bound)
-        if count and count != len(values):
+        if count != len(values):
             results = "1 result" if len(values) == 1 else f"{len(values)} results"
             self.raise_error(
                 f"'{op_name(op)}' has {results}, but {count} are named here", start.start, bound[-1][0].end

@@ -7,7 +7,7 @@ the results of wrong ones; in each isolated op (each function) up to the first v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, NoTermi
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, limit_message, op_summary
+from cute_dialect.dominance import dominators as find_dominators
 from cute_dialect.parsing import one_line, op_name
 
 MOST = 20
@@ -223,7 +224,7 @@ class _Verifier:
         assert region is not None
         dominators = self._dominance.get(region)
         if dominators is None:
-            dominators = self._dominance[region] = _dominators(region)
+            dominators = self._dominance[region] = find_dominators(region)
         if block not in dominators:  # anything goes in a block that is never reached
             return None
         if isinstance(defined, Block) and defined in dominators:
@@ -239,75 +240,6 @@ def _form(op: Operation, kind: _Kind, operands: tuple[SSAValue, ...]) -> tuple[t
     attributes = (*[o.type for o in operands], *[r.type for r in results], *properties.values())
     around = type(op.parent_op()) if kind.in_parent else None
     return (type(op), len(results), around, *properties, *map(id, attributes)), attributes
-
-
-def _dominators(region: Region) -> dict[Block, tuple[int, int]]:
-    """For each block of the region that can be reached: when a walk over the tree of dominators enters and leaves it.
-
-    A block dominates another if the walk is in it when it enters the other.  The tree is that of Cooper, Harvey and
-    Kennedy, "A Simple, Fast Dominance Algorithm": the immediate dominator of a block is the nearest common ancestor of
-    its predecessors, until nothing changes; in reverse post-order once is enough where no loop has two entries.
-    """
-    entry = region.first_block
-    assert entry is not None
-    order, predecessors = _reverse_post_order(entry)
-    number = {block: i for i, block in enumerate(order)}
-    above = [0] + [-1] * (len(order) - 1)
-    changed = True
-    while changed:
-        changed = False
-        for i, block in enumerate(order[1:], 1):
-            new = -1
-            for p in predecessors[block]:
-                other = number[p]
-                if above[other] < 0:
-                    continue
-                while new >= 0 and new != other:
-                    if new > other:
-                        new = above[new]
-                    else:
-                        other = above[other]
-                new = other
-            changed |= new != above[i]
-            above[i] = new
-    below: list[list[int]] = [[] for _ in order]
-    for i in range(1, len(order)):
-        below[above[i]].append(i)
-    entered, left = [0] * len(order), [0] * len(order)
-    clock, stack = 0, [(0, False)]
-    while stack:
-        i, done = stack.pop()
-        clock += 1
-        if done:
-            left[i] = clock
-            continue
-        entered[i] = clock
-        stack.append((i, True))
-        stack += [(inner, False) for inner in below[i]]
-    return {block: (entered[i], left[i]) for i, block in enumerate(order)}
-
-
-def _reverse_post_order(entry: Block) -> tuple[list[Block], dict[Block, list[Block]]]:
-    """The blocks that can be reached from one, each after what leads to it but for loops; and who leads to each."""
-    predecessors: dict[Block, list[Block]] = {entry: []}
-    order: list[Block] = []
-    stack = [(entry, iter(_successors(entry)))]
-    while stack:
-        block, rest = stack[-1]
-        successor = next(rest, None)
-        if successor is None:
-            order.append(block)
-            stack.pop()
-            continue
-        if successor not in predecessors:
-            predecessors[successor] = []
-            stack.append((successor, iter(_successors(successor))))
-        predecessors[successor].append(block)
-    return order[::-1], predecessors
-
-
-def _successors(block: Block) -> Sequence[Block]:
-    return block.last_op.successors if block.last_op is not None else ()
 
 
 def _itself(op: Operation) -> str | None:

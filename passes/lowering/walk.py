@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, div, divisibility
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
+from cute_dialect.dominance import reverse_post_order
 from cute_dialect.making import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.ops.kinds import bind, dynamic_leaves
@@ -139,9 +140,12 @@ class Lowering:
         self.rest_of_region(old, new, None)
 
     def rest_of_region(self, old: Region, new: Region, entry: Block | None) -> None:
-        """Lower all blocks of a region; ``entry`` is the new first block if the caller has made it already."""
-        for i, block in enumerate(old.blocks):
-            if i == 0 and entry is not None:
+        """Lower all blocks of a region that can be reached, each after what dominates it; ``entry`` is the new first
+        block if the caller has made it already."""
+        order = reverse_post_order(old)
+        reached = set(order)
+        for block in old.blocks:
+            if block not in reached or (block is order[0] and entry is not None):
                 continue
             fresh = Block(arg_types=[lowered(a.type) for a in block.args])
             new.add_block(fresh)
@@ -149,7 +153,7 @@ class Lowering:
             for a, b in zip(block.args, fresh.args):
                 b.name_hint = a.name_hint
                 self.values[a] = b
-        for i, block in enumerate(old.blocks):
+        for i, block in enumerate(order):
             if i:
                 self._forget_across_blocks()
             with self.build.inside(self.blocks[block]):

@@ -345,3 +345,34 @@ def test_a_type_that_no_kernel_takes_is_told_by_cute_run(tmp_path: Path, capsys:
         f"{path}: error: kernel @k has a parameter of a type that cannot be passed: 'memref' cannot be a kernel "
         "parameter (in 'memref<4xf32>')\n"
     )
+
+
+FORWARD = """func.func @f() -> i32 {
+  cf.br ^b
+^a:
+  %u = arith.addi %v, %v : i32
+  return %u : i32
+^b:
+  %v = arith.constant 1 : i32
+  cf.br ^a
+^never:
+  %w = arith.addi %u, %u : i32
+  cf.br ^never
+}
+"""
+
+
+@pytest.mark.parametrize("options", [["--verify-roundtrip"], ["--cute-to-base"], ["--pipeline=host"]])
+def test_values_used_in_blocks_before_the_one_that_defines_them_are_right(
+    options: list[str], accepted: Callable[..., str]
+) -> None:
+    printed = accepted(FORWARD, *options)
+    assert options == ["--pipeline=host"] or ("arith.addi" in printed and "never" not in printed)
+
+
+def test_a_name_of_no_results_is_refused(told: Told) -> None:
+    text = "func.func private @g() -> (i32, f32)\nfunc.func @f() {\n  %r:0 = func.call @g() : () -> (i32, f32)\n"
+    said = "in.mlir:3:6: error: expected a name to stand for at least 1 result, got 0"
+    assert told(text + "  return\n}\n") == said
+    assert told(text + "  %0 = arith.addi %r#0, %r#1 : i32\n  return\n}\n") == said
+    assert told("func.func @f() {\n  %r:0 = func.return\n}\n") == said.replace("3:6", "2:6")
