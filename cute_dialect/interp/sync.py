@@ -386,9 +386,11 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
     return block, offset
 
 
-def find_mbarrier(g: Group, address: int, space: int, lane: int) -> tuple[Block, MBarrier]:
+def find_mbarrier(
+    g: Group, address: int, space: int, lane: int, owner: Allocation | None = None
+) -> tuple[Block, MBarrier]:
     """The initialised mbarrier at an address, and the block that holds it."""
-    block, offset = mbarrier_at(g, address, space, lane)
+    block, offset = mbarrier_at(g, address, space, lane, owner)
     got = block.mbarriers.get(offset)
     if got is None:
         at = f"byte offset {offset}{g.launch.shared_names.place(offset)}"

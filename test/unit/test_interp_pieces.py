@@ -219,3 +219,28 @@ def test_tensors_of_one_segment(which: str, offset: int, message: str) -> None:
         got = e.message
         assert e.location
     assert got == message
+
+
+@pytest.mark.parametrize("width", ["auto", "warp"])
+def test_an_access_that_begins_before_shared_memory_and_ends_in_it(width: str) -> None:
+    body = (
+        "%q = llvm.getelementptr %a[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32\n"
+        "%p = llvm.getelementptr %q[-4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n"
+        "%v = arith.constant dense<1> : vector<4xi32>\n"
+        "llvm.store %v, %p {alignment = 4 : i64} : vector<4xi32>, !llvm.ptr<3>\n"
+    )
+    assert run(body, width=width) == (
+        "out-of-bounds store of 16 bytes in shared memory: expected a byte offset in [0, 497), got -4 (0, 0, 0)"
+    )
+
+
+def test_a_wait_at_an_mbarrier_past_its_array() -> None:
+    body = (
+        '"nvvm.mbarrier.init"(%b, %c1) : (!llvm.ptr<3>, i32) -> ()\n'
+        "%p = llvm.getelementptr %a[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i64\n"
+        '"nvvm.mbarrier.arrive"(%p) : (!llvm.ptr<3>) -> ()\n'
+    )
+    assert run("%t0 = arith.cmpi eq, %tid, %c0 : i32\nscf.if %t0 {\n" + body + "}") == (
+        "out-of-bounds mbarrier through a pointer into @a: expected bytes 0 to 128 of shared memory, got byte offset "
+        "128, byte 0 of @b (0, 0, 0)"
+    )

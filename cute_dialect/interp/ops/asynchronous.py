@@ -27,6 +27,8 @@ from cute_dialect.interp.values import Array, Mask, Regs, Value, to_lanes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.allocations import Allocation
+
 Gen = Generator[Wait, None, None]
 _PTR = int_leaf(64)
 _I32 = int_leaf(32)
@@ -219,7 +221,7 @@ def mbarrier_step(
         return 0
 
     def inval(g: Group, lane: int, address: int, n: int) -> int:
-        _, bar = find_mbarrier(g, address, space, lane)
+        _, bar = find_mbarrier(g, address, space, lane, owner)
         block, offset = mbarrier_at(g, address, space, lane)
         block.drop_mbarrier(offset, bar, lane, address)
         if g.launch.monitor is not None:
@@ -227,7 +229,7 @@ def mbarrier_step(
         return 0
 
     def act(g: Group, lane: int, address: int, n: int) -> int:
-        block, bar = find_mbarrier(g, address, space, lane)
+        block, bar = find_mbarrier(g, address, space, lane, owner)
         token = bar.phase
         if g.launch.monitor is not None:
             g.launch.monitor.mbarrier_arrive(g, lane, block, bar, sync, info)
@@ -282,12 +284,12 @@ def _ready(bars: list[tuple[MBarrier, int, bool]]) -> bool:
 
 
 def _targets(
-    g: Group, R: Regs, p: int, parity: int, state: bool, space: int, add: int
+    g: Group, R: Regs, p: int, parity: int, state: bool, space: int, add: int, owner: Allocation | None
 ) -> list[tuple[int, tuple[MBarrier, int, bool]]]:
     leaf = _PTR if state else _I32
     tokens = to_lanes(R[parity], leaf, g.lanes)
     return [
-        (lane, (find_mbarrier(g, address + add, space, lane)[1], int(tokens[lane]), state))
+        (lane, (find_mbarrier(g, address + add, space, lane, owner)[1], int(tokens[lane]), state))
         for lane, address in _lanes_of(g, R, p, -1)
     ]
 
@@ -326,11 +328,12 @@ def emit_wait(
 ) -> None:
     """`blocking`: waits until the phase completes, its result is then true; else answers at once."""
     _mbarrier(c)
+    owner = c.pieces.allocation(p)
     info = c.info(op)
     if blocking:
 
         def gen(R: Regs, g: Group) -> Gen:
-            found = _targets(g, R, p, token, state, space, add)
+            found = _targets(g, R, p, token, state, space, add, owner)
             bars = [b for _, b in found]
             if bars and not _ready(bars):
                 if g.launch.monitor is not None:
@@ -349,7 +352,7 @@ def emit_wait(
 
     def step(R: Regs, g: Group) -> None:
         out = np.zeros(g.lanes, np.bool_)
-        found = _targets(g, R, p, token, state, space, add)
+        found = _targets(g, R, p, token, state, space, add, owner)
         for lane, bar in found:
             out[lane] = _ready([bar])
         _acquire(g, [(lane, b) for lane, b in found if out[lane]], sync)
@@ -377,12 +380,13 @@ def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
     p = c.use(op.operands[0])
     noinc = _flag(op, "noinc")
     space = c.leaf_of(p).space
+    owner = c.pieces.allocation(p)
     info = c.info(op)
 
     def step(R: Regs, g: Group) -> None:
         finish_copies(g, None, waited=False)
         for lane, address in _lanes_of(g, R, p, -1):
-            block, bar = find_mbarrier(g, address, space, lane)
+            block, bar = find_mbarrier(g, address, space, lane, owner)
             if g.launch.monitor is not None:
                 g.launch.monitor.mbarrier_arrive(g, lane, block, bar, Sync(), info, copies=True)
             if noinc:

@@ -91,7 +91,7 @@ def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
 
 
 def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) -> MBarrier:
-    return find_mbarrier(g, operand(R, k.bar, lane), space, lane)[1]
+    return find_mbarrier(g, operand(R, k.bar, lane), space, lane, k.c.pieces.allocation(k.bar))[1]
 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
