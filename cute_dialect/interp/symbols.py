@@ -93,6 +93,8 @@ def _names_used(program: Program, func: Operation) -> set[str]:
         for op in todo.pop().walk():
             for key in ("global_name", "callee"):
                 ref = attr_of(op, key)
+                if ref is None:
+                    continue
                 data = getattr(getattr(ref, "root_reference", ref), "data", None)
                 if not isinstance(data, str):
                     continue

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.interp.errors import op_name
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation, SSAValue
+    from xdsl.ir import Operation
 
 _SOURCES = (
     "nvvm.read.ptx.sreg.tid.",
@@ -44,57 +44,48 @@ _SOURCES = (
 _BRANCHES = ("cf.cond_br", "llvm.cond_br", "cf.switch", "llvm.switch")
 
 
-def divergent_values(func: Operation) -> set[SSAValue]:
-    """The values of a kernel that may differ between threads of a block (an over-approximation)."""
-    out: set[SSAValue] = set()
-    changed = True
-
-    def mark(v: SSAValue) -> None:
-        nonlocal changed
-        if v not in out:
-            out.add(v)
-            changed = True
-
-    ops = [op for op in func.walk() if op is not func]
-    while changed:
-        changed = False
-        for op in ops:
+def divergent_values(func: Operation) -> set[int]:
+    """The values of a kernel, by identity, that may differ between threads of a block (an over-approximation)."""
+    out: set[int] = set()
+    rows: list[tuple[Operation, str, list[int], bool]] = []
+    for op in func.walk():
+        if op is not func:
             name = op_name(op)
-            bad = name.startswith(_SOURCES) or any(o in out for o in op.operands)
+            rows.append((op, name, [id(o) for o in op.operands], name.startswith(_SOURCES)))
+    before = -1
+    while len(out) != before:
+        before = len(out)
+        for op, name, operands, is_source in rows:
+            bad = is_source or not out.isdisjoint(operands)
             if name == "scf.for":
                 body = op.regions[0].blocks[0]
                 yielded = body.last_op.operands if body.last_op is not None else ()
-                bounds = any(o in out for o in op.operands[:3])
+                bounds = not out.isdisjoint(operands[:3])
                 if bounds:
-                    mark(body.args[0])
-                for arg, init, y, res in zip(body.args[1:], op.operands[3:], yielded, op.results):
-                    if bounds or init in out or y in out:
-                        mark(arg)
-                        mark(res)
-                continue
-            if op.regions:
+                    out.add(id(body.args[0]))
+                for arg, init, y, res in zip(body.args[1:], operands[3:], yielded, op.results):
+                    if bounds or init in out or id(y) in out:
+                        out.update((id(arg), id(res)))
+            elif op.regions:
                 inner = [b for r in op.regions for b in r.blocks]
-                ends = [o for b in inner if b.last_op is not None for o in b.last_op.operands]
-                if bad or any(o in out for o in ends):
-                    for v in (*op.results, *(a for b in inner for a in b.args)):
-                        mark(v)
-                continue
-            if bad:
-                for r in op.results:
-                    mark(r)
-            if op.successors:
-                branches = name in _BRANCHES and op.operands[0] in out
-                region = op.parent_region()
-                if branches and region is not None:
-                    for b in region.blocks:
-                        if b is not region.blocks[0]:
-                            for a in b.args:
-                                mark(a)
-                elif bad:
-                    for s in op.successors:
-                        for a in s.args:
-                            mark(a)
+                ends = [id(o) for b in inner if b.last_op is not None for o in b.last_op.operands]
+                if bad or not out.isdisjoint(ends):
+                    out.update([id(v) for v in (*op.results, *(a for b in inner for a in b.args))])
+            else:
+                if bad:
+                    out.update([id(r) for r in op.results])
+                if op.successor_uses:
+                    _branch(op, name in _BRANCHES and operands[0] in out, bad, out)
     return out
+
+
+def _branch(op: Operation, divides: bool, bad: bool, out: set[int]) -> None:
+    """Mark the arguments of blocks that a branch decides on, or passes divergent values to."""
+    region = op.parent_region()
+    if divides and region is not None:
+        out.update([id(a) for b in region.blocks if b is not region.blocks[0] for a in b.args])
+    elif bad:
+        out.update([id(a) for s in op.successors for a in s.args])
 
 
 def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
@@ -109,7 +100,7 @@ def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
             if region is not None and len(region.blocks) > 1:
                 for b in region.blocks:
                     last = b.last_op
-                    if last is not None and op_name(last) in _BRANCHES and last.operands[0] in divergent:
+                    if last is not None and op_name(last) in _BRANCHES and id(last.operands[0]) in divergent:
                         return False
             parent = op.parent_op()
             if parent is None or parent is func:
@@ -117,12 +108,12 @@ def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
             op = parent
             name = op_name(op)
             if name == "scf.for":
-                if any(o in divergent for o in op.operands[:3]):
+                if any(id(o) in divergent for o in op.operands[:3]):
                     return False
             elif name == "scf.while":
                 end = op.regions[0].blocks[0].last_op
-                if end is None or end.operands[0] in divergent:
+                if end is None or id(end.operands[0]) in divergent:
                     return False
-            elif any(o in divergent for o in op.operands):
+            elif any(id(o) in divergent for o in op.operands):
                 return False
     return True
