@@ -79,7 +79,7 @@ class KernelCall(Protocol):
         ``grid``, ``block``, ``smem`` override the host function's rule.
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
         ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
-        ``max_steps`` (ops that a warp may execute before it counts as one that never ends; by default 10^6),
+        ``max_steps`` (after how many ops of a warp a loop is asked whether it comes closer to its end; 10^6),
         ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``,
         ``unwritten`` (names of arrays that hold nothing yet: ``uninit`` reports reads of what nothing wrote).
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,

@@ -122,7 +122,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--max-steps",
         type=int,
         metavar="N",
-        help="ops that a warp may execute on the CPU before the run ends with where each warp is (default: 10^6)",
+        help="ops of a warp on the CPU after which a loop that comes no closer to its end is an error (default: 10^6)",
     )
     p.add_argument(
         "--blocks",

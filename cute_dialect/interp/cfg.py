@@ -9,11 +9,12 @@ earlier visit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.endless import Exits, Patience, exits_of
 from cute_dialect.interp.errors import Fault, InterpError, op_name
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.program import FnCompiler, RegionCode, Run, attr_of, recover, result_types
@@ -107,10 +108,14 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
         c.cfg.pop()
     liveouts = [tuple((s, c.leaf_of(s)) for s in sorted(c.liveouts.get((cfg, i), ()))) for i in range(len(blocks))]
     infos = [c.info(t) for t in terminators]
+    loops = _loops(c, blocks, number, blocking)
 
     def run_cfg(R: Regs, g: Group) -> Gen:
         f = _Frame(g.mask)
         pending = f.pending
+        k = g.count
+        due = k.steps - k.base + k.most
+        patience: list[tuple[_Loop, Patience]] = []
         while pending:
             b = min(pending) if len(pending) > 1 else next(iter(pending))
             m = pending.pop(b)
@@ -119,10 +124,14 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
             if m.n == 0:
                 continue
             g.mask = m
-            k = g.count
             k.steps += 1
-            if k.steps > k.limit:
-                raise g.out_of_steps(infos[b])
+            if k.steps - k.base > due and loops:
+                patience = patience or [(loop, Patience(loop.exits)) for loop in loops]
+                for loop, p in patience:
+                    if b == loop.header:
+                        p.judge(R, g)
+                    elif b not in loop.blocks:
+                        p.start()
             live = liveouts[b]
             if live and m.n != f.entry.n:
                 old = [R[s] for s, _ in live]
@@ -141,6 +150,8 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
                 raise
             except Exception as e:
                 recover(e, infos[b], R, g)
+        if loops and blocking:
+            g.turn()
         g.restore(f.entry)
 
     if blocking:
@@ -151,6 +162,40 @@ def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
             raise AssertionError("a region without blocking ops has blocked")
 
     return RegionCode(run_plain, False, out)
+
+
+class _Loop(NamedTuple):
+    """A cycle of blocks: the number of its header, of all its blocks, and what decides whether it ends."""
+
+    header: int
+    blocks: frozenset[int]
+    exits: Exits
+
+
+def _loops(c: FnCompiler, blocks: Sequence[Block], number: Mapping[Block, int], blocking: bool) -> list[_Loop]:
+    """The loops of a region, and the loops in them."""
+    out: list[_Loop] = []
+    todo: list[tuple[Sequence[Block], Block, Block | None]] = [(blocks, blocks[0], None)]
+    while todo:
+        nodes, entry, outer = todo.pop()
+        for part in _components(nodes, entry, outer):
+            if len(part) == 1 and (part[0] is outer or part[0] not in _succs(part[0])):
+                continue
+            head = min(part, key=number.__getitem__)
+            within = set(part)
+            leaving = [b.last_op for b in part if b.last_op is not None and not within.issuperset(_succs(b))]
+            info = c.info(head.last_op) if head.last_op is not None else c.info(leaving[0])
+            conditions = [v for op in leaving for v in op.operands[:1]]
+            exits = exits_of(c, info, conditions, part, _feeds, blocking)
+            out.append(_Loop(number[head], frozenset(number[b] for b in part), exits))
+            todo.append((part, head, head))
+    return out
+
+
+def _feeds(block: Block, argument: SSAValue) -> Sequence[SSAValue]:
+    """What may become an argument of a block: all that the branches to it hand on."""
+    before = [b.last_op for b in block.predecessors()]
+    return [v for op in before if op is not None for v in op.operands]
 
 
 _RETURNS = ("llvm.return", "func.return", "gpu.return", "scf.yield", "gpu.yield")

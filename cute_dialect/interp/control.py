@@ -11,7 +11,9 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from xdsl.ir import BlockArgument
 
+from cute_dialect.interp.endless import HARD, Patience, exits_of
 from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.program import FnCompiler, RegionCode, attr_of
@@ -100,10 +102,11 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
             if by <= 0:  # type: ignore[operator]
                 raise Fault("arithmetic", f"expected a positive loop step, got {by}")
             k = g.count
-            for i in range(lo, hi, by):  # type: ignore[arg-type]
-                k.steps += 1
-                if k.steps > k.limit:
-                    raise g.out_of_steps(info)
+            trips = range(lo, hi, by)  # type: ignore[arg-type]
+            if len(trips) > HARD * k.most or k.steps - k.base > HARD * k.most:
+                raise g.out_of_steps(info, HARD)
+            k.steps += len(trips)
+            for i in trips:
                 R[iv] = normalise(i, leaf) if is_unsigned else i
                 for s, v in zip(carried, vals):
                     R[s] = v
@@ -125,11 +128,13 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
         if is_unsigned:
             hi_arr = hi_arr.view(leaf.unsigned)
         bits = m.array
+        k = g.count
+        most = ((hi_arr.astype(object) - i_now) // by_arr)[bits].max(initial=0) if m.n else 0
+        if most > HARD * k.most or k.steps - k.base > HARD * k.most:
+            raise g.out_of_steps(info, HARD)
         while True:
             now = i_now.view(leaf.unsigned) if is_unsigned else i_now
-            g.count.steps += 1
-            if g.count.steps > g.count.limit:
-                raise g.out_of_steps(info)
+            k.steps += 1
             live = Mask.of(bits & (now < hi_arr))
             if g.killed:
                 live = live.minus(g.dead)
@@ -167,19 +172,32 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
     cond, passed = before.out[0], before.out[1:]
     before_leaves = tuple(c.leaf_of(s) for s in before_args)
     out_leaves = tuple(c.leaf_of(s) for s in outs)
-    info = c.info(op)
+    first, second = (r.blocks[0] for r in op.regions)
+    assert first.last_op is not None and second.last_op is not None
+    feeding = {first: second.last_op.operands, second: first.last_op.operands[1:]}
+    exits = exits_of(
+        c,
+        c.info(op),
+        first.last_op.operands[:1],
+        feeding,
+        lambda block, v: [feeding[block][v.index]] if block in feeding and isinstance(v, BlockArgument) else [],
+        before.blocking or after.blocking,
+    )
 
     def run(R: Regs, g: Group) -> Gen:
         m = now = g.mask
         vals: list[Value] = [R[s] for s in init]
         result: list[Value] = [POISON] * len(outs)
+        k = g.count
+        due = k.steps - k.base + k.most
+        patience: Patience | None = None
         while now.n:
-            k = g.count
             k.steps += 1
-            if k.steps > k.limit:
-                raise g.out_of_steps(info)
             for s, v in zip(before_args, vals):
                 R[s] = v
+            if k.steps - k.base > due:
+                patience = patience or Patience(exits)
+                due = patience.judge(R, g)
             inner = before.run(R, g)
             if inner is not None:
                 yield from inner
@@ -209,6 +227,8 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
             g.mask = now
             fresh = [R[s] for s in after.out]
             vals = [merge(stay, n, o, f) for n, o, f in zip(fresh, vals, before_leaves)]
+        if exits.polls:
+            g.turn()
         g.restore(m)
         for d, v in zip(outs, result):
             R[d] = v

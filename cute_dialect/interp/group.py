@@ -29,10 +29,11 @@ WARP = 32
 class Counter:
     """Work done so far in a launch: `steps` are ops executed by groups.
 
-    `most` bounds the steps of each group; `limit` is what `steps` may come to while the present group runs.
+    `most`: after how many steps of a group its loops are looked at (see `endless`); the present group has executed
+    `steps - base`. `turns`: how often some warp has come further than to its next poll.
     """
 
-    __slots__ = ("lane_ops", "limit", "loads", "most", "progress", "steps", "stores")
+    __slots__ = ("base", "lane_ops", "loads", "most", "progress", "steps", "stores", "turns")
 
     def __init__(self, most: int) -> None:
         self.steps = 0
@@ -40,8 +41,9 @@ class Counter:
         self.loads = 0
         self.stores = 0
         self.most = most
-        self.limit = most
+        self.base = 0
         self.progress = 0
+        self.turns = 0
 
 
 class Wait:
@@ -116,6 +118,7 @@ class Group:
         self.mask = Mask.of(live)
         self.loads = 0
         self.stores = 0
+        self.turns = 0
         self.sregs: dict[str, Value] = {}
         self.clocks: WarpClocks
         self.observe: Observer | None = launch.observe
@@ -259,11 +262,16 @@ class Group:
             notes=(*fault.notes, *(f"called from {i.location or i.text}" for i in reversed(self.stack))),
         )
 
-    def out_of_steps(self, info: OpInfo) -> InterpError:
-        """The user's error for a group that has executed as many ops as it may."""
+    def turn(self) -> None:
+        """The group has come further, which others may be waiting for."""
+        self.turns += 1
+        self.count.turns += 1
+
+    def out_of_steps(self, info: OpInfo, times: int, *why: str) -> InterpError:
+        """The user's error for a loop that has executed some times as many ops as it may without further ado."""
         who = "threads in lockstep" if self.launch.wide else "a warp"
-        text = f"step limit of {self.count.most} ops of {who} reached: the loop may not end"
-        return self.fail(Fault("limit", text, notes=("max_steps, or cute-run --max-steps, allows more",)), info)
+        text = f"step limit of {times * self.count.most} ops of {who} reached: the loop may not end"
+        return self.fail(Fault("limit", text, notes=(*why, "max_steps, or cute-run --max-steps, allows more")), info)
 
     # -- cp.async ---------------------------------------------------------------------------------------------------
 

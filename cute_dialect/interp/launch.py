@@ -120,8 +120,8 @@ def run_kernel(
     - schedule: order of warps and of asynchronous copies: "round-robin", "reverse", "random" (by `seed`) or
       "adversarial" (copies and wgmma complete as late as possible, warps run in changing order)
     - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
-    - max_steps: ops that a warp, or blocks in lockstep, may execute (default 10^6); memory_limit: bytes for shared and
-      local memory
+    - max_steps: after how many ops of a warp, or of blocks in lockstep, a loop is asked whether it comes closer to its
+      end (default 10^6, see `endless`); memory_limit: bytes for shared and local memory
     - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
       are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
     - progress: called now and then with a `Progress`

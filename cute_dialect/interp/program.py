@@ -104,8 +104,6 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
         k = g.count
         k.steps += n
         k.lane_ops += n * g.mask.n
-        if k.steps > k.limit:
-            raise g.out_of_steps(infos[0])
         it: Iterator[Step] = iter(steps)
         while True:
             try:
@@ -137,8 +135,6 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
         k = g.count
         k.steps += 1
         k.lane_ops += g.mask.n
-        if k.steps > k.limit:
-            raise g.out_of_steps(info)
         try:
             yield from gen(R, g)
         except InterpError:

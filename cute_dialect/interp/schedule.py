@@ -20,7 +20,8 @@ from cute_dialect.interp.values import Array, Regs
 
 WIDE_LANES = 16384
 BESIDE = 4  # blocks that "random" lets run beside each other without need
-POLL_STEPS = 100  # ops that a poll counts as: it takes longer, and a loop that polls comes round more often than others
+POLL_STEPS = 100  # ops that a poll counts as for each warp: it takes longer, and others poll meanwhile
+POLL_ROUNDS = 16  # rounds in which warps only poll, whatever they write meanwhile, before another block joins them
 SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock
 
 
@@ -66,7 +67,7 @@ def run_wide(
         starts = None if n == 1 or not row else np.repeat(np.arange(n, dtype=np.int64) * row, padded)
         launch.shared = {b: (smem, i * row) for i, b in enumerate(part)} if row else {}
         g = Group(launch, where, tid, smem, starts)
-        launch.count.limit = launch.count.steps + launch.count.most
+        launch.count.base = launch.count.steps
         launch.report.lanes = max(launch.report.lanes, g.lanes)
         regs = list(template)
         gen = body.run(regs, g)
@@ -98,10 +99,10 @@ def _retire(launch: Launch, g: Group) -> None:
 class _Warp:
     """A warp in the scheduler."""
 
-    __slots__ = ("block", "gen", "group", "left", "number")
+    __slots__ = ("block", "gen", "group", "number", "used")
 
     def __init__(self, group: Group, block: Block, number: int, gen: Generator[Wait, None, None]) -> None:
-        self.left = group.count.most  # ops that it may still execute
+        self.used = 0  # ops that it has executed, polls weighed
         self.group = group
         self.block = block
         self.number = number
@@ -130,7 +131,7 @@ def run_warps(
     launch.report.lanes = 32
     launch.transfers = transfers = Transfers(schedule, rng)
     done = 0
-    quiet = turn = 0
+    quiet = polled = turn = 0
     seen = -1
     count = launch.count
     while warps or waiting:
@@ -147,25 +148,28 @@ def run_warps(
             order = order[turn % len(order) :] + order[: turn % len(order)] if turn % 2 else order[::-1]
             turn += 1
         moved = transfers.turn(False)
+        count.turns += moved
         for w in order:
             wait = w.group.wait
             if wait is not None and not wait.ready():
                 continue
             w.group.wait = None
-            count.limit = count.steps + w.left
+            count.base = count.steps - w.used
             try:
                 w.group.wait = next(w.gen)
-                w.left = count.limit - count.steps
+                w.used = count.steps - count.base
                 if w.group.wait.spin:
-                    w.left -= POLL_STEPS
+                    w.used += POLL_STEPS * len(warps)
                 else:
                     moved = True
+                    w.group.turn()
             except InterpError as e:
                 if e.kind == "limit":
                     raise e.with_notes(_places(warps, w)) from None
                 raise
             except StopIteration:
                 moved = True
+                w.group.turn()
                 warps.remove(w)
                 if launch.monitor is not None:
                     launch.monitor.exits(w.group)
@@ -184,7 +188,9 @@ def run_warps(
             watch(done)
         if not moved and transfers.turn(True):
             moved = True
-        if moved or count.progress != seen:
+            count.turns += 1
+        polled = 0 if moved else polled + 1
+        if moved or (count.progress != seen and not (waiting and polled >= POLL_ROUNDS)):
             quiet = 0
             seen = count.progress
             continue
@@ -195,7 +201,8 @@ def run_warps(
         if waiting:
             _check_room(launch, len(warps), memory_limit)
             warps.extend(_admit(launch, fn, template, waiting.pop()))
-            quiet = 0
+            quiet = polled = 0
+            count.turns += 1
             continue
         raise _deadlock(warps, launch.report.all_blocks - launch.report.blocks)
 

@@ -1,0 +1,200 @@
+"""Loops that never end are told so soon, loops that come closer to their end run as long as they need."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from interp_support import DSMEM, kernel
+
+from cute_dialect.interp import InterpError, Pointer, run_kernel
+
+SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
+CLOSED = "nothing can end it: its condition is always the same"
+SAME = "what decides about its end does not change"
+HEAD = "%c0 = arith.constant 0 : i32\n%c1 = arith.constant 1 : i32\n%n = arith.constant 5000 : i32\n"
+
+
+def loop(body: str, carried: str = "", types: str = "", after: str = "") -> str:
+    """A loop whose body ends in scf.condition(%again), with a number %i that is 0 at first, or none."""
+    again = f"{after}\nscf.yield{' %j : i32' if carried else ''}"
+    start = "(%i = %c0) : (i32) -> i32" if carried else ": () -> ()"
+    passed = " %i : i32" if carried else ""
+    argument = "^bb0(%k: i32):\n" if carried else ""
+    result = "%r = " if carried else ""
+    return f"{result}scf.while {start} {{\n{body}\nscf.condition(%again){passed}\n}} do {{\n{argument}{again}\n}}"
+
+
+COUNTS = loop("%again = arith.cmpi slt, %i, %n : i32", "i", after="%j = arith.addi %k, %c1 : i32")
+UNUSED = loop("%again = arith.constant true", "i", after="%j = arith.addi %k, %c1 : i32")
+STAYS = loop("%again = arith.cmpi slt, %i, %n : i32", "i", after="%j = arith.muli %k, %c1 : i32")
+FLIPS = loop("%again = arith.cmpi slt, %i, %n : i32", "i", after="%j = arith.xori %k, %c1 : i32")
+ZERO = "%again = arith.cmpi eq, %v, %c0 : i32"
+PLAIN = loop(f"%v = llvm.load %a : !llvm.ptr<1> -> i32\n{ZERO}")
+LOCK = loop("%v0 = llvm.atomicrmw xchg %a, %c1 acquire : !llvm.ptr<1>, i32\n%v = arith.subi %v0, %c1 : i32\n" + ZERO)
+POLLS = loop(f"%v = llvm.load volatile %a : !llvm.ptr<1> -> i32\n{ZERO}")
+POLLS_AND_STORES = loop(
+    f"%v = llvm.load volatile %a : !llvm.ptr<1> -> i32\n{ZERO}\nllvm.store %c1, %b : i32, !llvm.ptr<1>"
+)
+POLLS_AND_COUNTS = loop(
+    f"%v = llvm.load volatile %a : !llvm.ptr<1> -> i32\n{ZERO}\n"
+    "%x = llvm.atomicrmw add %b, %c1 monotonic : !llvm.ptr<1>, i32"
+)
+INNER = loop("%again = arith.constant true", after=COUNTS.replace("%n", "%c1").replace("%r", "%s"))
+IN_FOR = loop("%again = arith.constant true", after="scf.for %q = %c0 to %n step %c1 : i32 {\n}")
+FOR = f"scf.for %q = %c0 to %n step %c1 : i32 {{\n{UNUSED}\n}}"
+CF = "llvm.br ^a(%c0 : i32)\n^a(%i: i32):\n%j = arith.addi %i, %c1 : i32\nllvm.br ^a(%j : i32)"
+CF_NESTED = """llvm.br ^a
+^a:
+llvm.br ^b(%c0 : i32)
+^b(%i: i32):
+%j = arith.addi %i, %c1 : i32
+%more = arith.cmpi slt, %j, %n : i32
+llvm.cond_br %more, ^b(%j : i32), ^a"""
+CF_STAYS = """llvm.br ^a(%c0 : i32)
+^a(%i: i32):
+%more = arith.cmpi slt, %i, %n : i32
+llvm.cond_br %more, ^a(%i : i32), ^b
+^b:"""
+CF_RIGHT = """llvm.br ^a(%c0 : i32)
+^a(%o: i32):
+llvm.br ^b(%c0 : i32)
+^b(%i: i32):
+%j = arith.addi %i, %c1 : i32
+%more = arith.cmpi slt, %j, %n : i32
+llvm.cond_br %more, ^b(%j : i32), ^c
+^c:
+%p = arith.addi %o, %c1 : i32
+%six = arith.constant 6 : i32
+%again = arith.cmpi slt, %p, %six : i32
+llvm.cond_br %again, ^a(%p : i32), ^d
+^d:"""
+ENDLESS = {
+    "no end": (UNUSED, CLOSED),
+    "a bound that is not approached": (STAYS, SAME),
+    "back and forth": (FLIPS, SAME),
+    "a plain load": (PLAIN, SAME),
+    "a loop with loops that end": (INNER, CLOSED),
+    "a loop with a loop of known length": (IN_FOR, CLOSED),
+    "in a loop of known length": (FOR, CLOSED),
+    "blocks": (CF, CLOSED),
+    "blocks, a loop with loops that end": (CF_NESTED, CLOSED),
+    "blocks, a bound that is not approached": (CF_STAYS, SAME),
+    "a poll that counts": (POLLS_AND_COUNTS, SAME),
+}
+NO_WAY_OUT = ("blocks", "blocks, a loop with loops that end")
+
+
+@pytest.mark.parametrize("block", [32, 256])
+@pytest.mark.parametrize("name", ENDLESS)
+def test_endless(name: str, block: int) -> None:
+    body, why = ENDLESS[name]
+    end = "" if name in NO_WAY_OUT else "llvm.return"
+    with pytest.raises(InterpError) as e:
+        run_kernel(
+            kernel(f"{HEAD}{body}\n{end}", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>"),
+            "k",
+            [Pointer(np.zeros(4, np.int32)) for _ in range(2)],
+            block=block,
+            max_steps=2000,
+        )
+    assert e.value.kind == "limit"
+    assert why in e.value.notes
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("body", [POLLS, POLLS_AND_STORES, LOCK.replace("arith.subi %v0, %c1", "arith.subi %c1, %v0")])
+def test_endless_polls(body: str, schedule: str) -> None:
+    """A flag that nobody sets, a lock that nobody gives back: what 8 warps wait for."""
+    with pytest.raises(InterpError) as e:
+        run_kernel(
+            kernel(f"{HEAD}{body}\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>"),
+            "k",
+            [Pointer(np.zeros(4, np.int32)) for _ in range(2)],
+            block=256,
+            schedule=schedule,
+            max_steps=100_000,
+        )
+    assert e.value.kind in ("deadlock", "limit")
+    assert any("polls" in n for n in e.value.notes)
+
+
+def test_a_plain_load_is_named() -> None:
+    with pytest.raises(InterpError) as e:
+        run_kernel(
+            kernel(f"{HEAD}{PLAIN}\nllvm.return", "%a: !llvm.ptr<1>"),
+            "k",
+            [Pointer(np.zeros(4, np.int32))],
+            block=32,
+            max_steps=1000,
+        )
+    assert str(e.value) == (
+        "error: step limit of 1000 ops of threads in lockstep reached: the loop may not end\n"
+        "  op: scf.while\n"
+        "  thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  note: what decides about its end does not change\n"
+        "  note: it is decided by a plain load (llvm.load), which need not see what another thread writes: expected a "
+        "volatile, relaxed or acquire load\n"
+        "  note: max_steps, or cute-run --max-steps, allows more"
+    )
+
+
+IN_MEMORY = loop(
+    "%v = llvm.load %a : !llvm.ptr<1> -> i32\n%w = arith.addi %v, %c1 : i32\n"
+    "llvm.store %w, %a : i32, !llvm.ptr<1>\n%again = arith.cmpi slt, %w, %n : i32"
+)
+SEARCHES = loop(
+    "%p = llvm.getelementptr %b[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32\n"
+    f"%v = llvm.load %p : !llvm.ptr<1> -> i32\n{ZERO}",
+    "i",
+    after="%j = arith.addi %k, %c1 : i32",
+)
+RELAXES = loop(  # moves one element a turn, until the last is set; the flag is the same until then
+    "%t = llvm.load %a : !llvm.ptr<1> -> i32\n%t1 = arith.addi %t, %c1 : i32\nllvm.store %t1, %a : i32, !llvm.ptr<1>\n"
+    "%p = llvm.getelementptr %b[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32\n"
+    "llvm.store %c1, %p : i32, !llvm.ptr<1>\n%q = llvm.getelementptr %b[1999] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32\n"
+    f"%v = llvm.load %q : !llvm.ptr<1> -> i32\n{ZERO}"
+)
+RIGHT = {
+    "counts": COUNTS,
+    "counts in a loop": f"scf.for %q = %c0 to %c1 step %c1 : i32 {{\n{COUNTS}\n}}",
+    "loops of known length": "scf.for %q = %c0 to %n step %c1 : i32 {\nscf.for %u = %c0 to %c1 step %c1 : i32 {\n}\n}",
+    "blocks in blocks": CF_RIGHT,
+    "counts in memory": IN_MEMORY,
+    "searches": SEARCHES,
+    "converges": RELAXES,
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_loops_are_not_refused(name: str) -> None:
+    """Hundreds of times as many ops as the limit."""
+    a, b = np.zeros(1, np.int32), np.zeros(2000, np.int32)
+    b[-1] = name == "searches"
+    module = kernel(f"{HEAD}{RIGHT[name]}\nllvm.return", "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>")
+    report = run_kernel(module, "k", [Pointer(a), Pointer(b)], block=1, max_steps=100)
+    assert report.ops > 4000
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_poll_while_others_work(schedule: str) -> None:
+    """Warp 0 waits until the last of many phases of a barrier that two other warps pass."""
+    body = f"""
+        %c32 = arith.constant 32 : i32
+        %c64 = arith.constant 64 : i32
+        %first = arith.cmpi slt, %tid, %c32 : i32
+        scf.if %first {{
+          {POLLS}
+        }} else {{
+          %t = arith.constant 300 : i32
+          scf.for %q = %c0 to %t step %c1 : i32 {{
+            nvvm.barrier id = %c1 number_of_threads = %c64
+          }}
+          %last = arith.cmpi eq, %tid, %c32 : i32
+          scf.if %last {{
+            llvm.store volatile %c1, %a : i32, !llvm.ptr<1>
+          }}
+        }}
+        llvm.return
+    """
+    module = kernel(HEAD + body, "%a: !llvm.ptr<1>", DSMEM)
+    run_kernel(module, "k", [Pointer(np.zeros(1, np.int32))], block=96, max_steps=1000, schedule=schedule)
