@@ -60,8 +60,8 @@ class _Kind(NamedTuple):
     isolated: bool
     registered: bool
     by_form: bool
-    """Types and properties alone decide whether an op without regions is sound: ops of this project, and ops without
-    effects."""
+    """Types and properties alone decide whether an op without regions is sound: ops of this project but those that look
+    at what defines their operands (``LOOKS_BACK``), and ops without effects."""
     in_parent: bool
     """As ``by_form``, but for the class of the op around it."""
 
@@ -79,7 +79,10 @@ def _kind(op_class: type[Operation]) -> _Kind:
         terminates=terminates,
         isolated=op_class.has_trait(IsolatedFromAbove, value_if_unregistered=False),
         registered=registered,
-        by_form=registered and not terminates and (own or op_class.has_trait(NoMemoryEffect)),
+        by_form=registered
+        and not terminates
+        and (own or op_class.has_trait(NoMemoryEffect))
+        and not getattr(op_class, "LOOKS_BACK", False),
         in_parent=op_class.name in _IN_PARENT,
     )
 

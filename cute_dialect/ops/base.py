@@ -50,6 +50,8 @@ class CuteOp(IRDLOperation):
     """Whether a space stands before the operands."""
     LIFT: ClassVar[bool] = False
     """Whether a tensor is accepted in place of the first operand (memory half)."""
+    LOOKS_BACK: ClassVar[bool] = False
+    """Whether ``check_definitions`` is asked, of each op by itself."""
 
     OPERAND_KINDS: ClassVar[tuple[Kinds | None, ...]]
     """What each operand may be, from the definition; ``None`` where it is no value type."""
@@ -138,8 +140,13 @@ class CuteOp(IRDLOperation):
             self.check_operand_kinds(self.operand_types)
             verify_properties(self)
             self.check_types()
+            if self.LOOKS_BACK:
+                self.check_definitions()
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
+
+    def check_definitions(self) -> None:
+        """Raise AlgebraError for what the attributes and the ops that define the operands show to be wrong."""
 
     # --------------------------------------------------------------------------------------------------------- assembly
 

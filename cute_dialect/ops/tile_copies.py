@@ -28,6 +28,7 @@ from cute_dialect.memory_types import (
 from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.tile_fit import PARTIAL, check_whole
 from cute_dialect.ops.tiled import CopyOp, PartitionDOp, PartitionSOp
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 from cute_dialect.types import CoordType, LayoutType
@@ -244,7 +245,8 @@ class TiledCopyOp(MemoryOp):
     Syntax: ``cute.tiled_copy(%tc, %src, %dst, %tid [, pred = %p]) : (TC, S, D, !cute.coord<"?"> [, P]) -> ()``
 
     The same as ``partition_S``, ``partition_D`` and ``cute.copy``.  A side in registers is the thread's part already and
-    is taken as it is.  ``%p`` has the shape that ``cute.copy`` asks for.  By an atom that one thread issues (TMA, bulk)
+    is taken as it is.  ``%p`` has the shape that ``cute.copy`` asks for; a tile that does not divide a side's takes it, or
+    the attribute ``partial``.  By an atom that one thread issues (TMA, bulk)
     each thread of the tiled copy issues its own; what ``cute.atom.set_value`` gave the atom or the tiled copy holds.
 
     Example:
@@ -258,6 +260,7 @@ class TiledCopyOp(MemoryOp):
     tid = operand_def(CoordType)
     pred = opt_operand_def(MemRefType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    LOOKS_BACK = True
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -277,6 +280,11 @@ class TiledCopyOp(MemoryOp):
             parts.append(t if held else op.infer_types([tc, t, tid], {})[0])
         CopyOp.infer_types([tc, *parts, *operand_types[4:]], {})
         return []
+
+    def check_definitions(self) -> None:
+        if self.pred is None and PARTIAL not in self.attributes:
+            for side, what in ((self.source, "source"), (self.destination, "destination")):
+                check_whole(self.tiled_copy.type, side.type, what)
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:

@@ -32,6 +32,7 @@ from cute_dialect.memory_types import (
 from cute_dialect.ops.base import CuteOp, Properties, cute_op
 from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.tile_fit import check_copied
 from cute_dialect.ops.views import (
     MemoryOp,
     expect,
@@ -229,6 +230,8 @@ class CopyOp(MemoryOp):
     With a TMA atom one side is a tensor of TMA coordinates, the other a tensor in shared memory.  With an im2col atom the
     coordinates are those of the first pixel: channels step along dimension 0, the mode of the pixels has stride 0.
     With a bulk atom both are plain tensors in memory, and each instruction moves what is contiguous on both sides.
+    A partition by a tiled copy whose tile does not divide the tensor, as static extents show, takes ``%p``, or the
+    attribute ``partial``, which says that threads may pass the tensor's end: there is memory, or they are kept from it.
     By an atom that is an instruction (``simt_async_copy``, ``ldsm``, ``stsm``) mode 0 of both sides holds the values of
     equally many instructions, contiguous and aligned where they are in memory.  ``simt_async_copy`` takes one flag an
     instruction and fills with zeros where it is false; the copies of a warp take no flags.
@@ -243,6 +246,7 @@ class CopyOp(MemoryOp):
     destination = operand_def()
     pred = opt_operand_def(MemRefType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    LOOKS_BACK = True
 
     def __init__(self, atom: SSAValue, source: SSAValue, destination: SSAValue, pred: SSAValue | None = None):
         super().__init__(operands=[atom, source, destination, pred])
@@ -284,6 +288,10 @@ class CopyOp(MemoryOp):
                 raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
             _check_predicate(_shape(pred), shapes[1])
         return []
+
+    def check_definitions(self) -> None:
+        if self.pred is None:
+            check_copied(self, ((self.source, "source"), (self.destination, "destination")))
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:

@@ -1,0 +1,98 @@
+// A tiled copy without flags whose tile does not divide the tensor.
+// RUN: cute-opt %s --split-input-file --verify-diagnostics
+
+!atom = !cute_nvgpu.atom.universal_copy<f32>
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">>
+func.func @partition(%g: !cute.memref<f32, gmem, "(24,128):(?,1)">, %s: !cute.memref<f32, smem, "(24,128):(128,1)">, %k: !cute.coord<"?">) {
+  %a = cute.atom() : !atom
+  %tc = cute.make_tiled_copy(%a) : !tc
+  %tG = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "(24,128):(?,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,(4,4)),2,1):((0,(1,?)),?,0)">
+  %tS = cute.tiled.copy.partition_D(%tc, %s, %k) : (!tc, !cute.memref<f32, smem, "(24,128):(128,1)">, !cute.coord<"?">) -> !cute.memref<f32, smem, "((1,(4,4)),2,1):((0,(1,128)),2048,0)">
+  // expected-error @below {{expected a source of which the tile (16,128) of the tiled copy is a whole part, got (24,128): threads would pass the end of mode 0; 'pred =' guards elements, {partial} says that this is wanted}}
+  cute.copy(%tc, %tG, %tS) : (!tc, !cute.memref<f32, gmem, "((1,(4,4)),2,1):((0,(1,?)),?,0)">, !cute.memref<f32, smem, "((1,(4,4)),2,1):((0,(1,128)),2048,0)">) -> ()
+//^
+  cute.copy(%tc, %tG, %tS) {partial} : (!tc, !cute.memref<f32, gmem, "((1,(4,4)),2,1):((0,(1,?)),?,0)">, !cute.memref<f32, smem, "((1,(4,4)),2,1):((0,(1,128)),2048,0)">) -> ()
+  return
+}
+
+// -----
+
+// the other side
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
+func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "16:1">, %o: !cute.memref<f32, gmem, "12:1">, %k: !cute.coord<"?">) {
+  %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "16:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
+  %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
+  // expected-error @below {{expected a destination of which the tile (8) of the tiled copy is a whole part, got 12: threads would pass the end of mode 0; 'pred =' guards elements, {partial} says that this is wanted}}
+  cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">) -> ()
+//^
+  return
+}
+
+// -----
+
+// a tensor smaller than the tile
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
+func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "4:1">, %o: !cute.memref<f32, gmem, "8:1">, %k: !cute.coord<"?">) {
+  %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "4:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">
+  %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">
+  // expected-error @below {{expected a source of which the tile (8) of the tiled copy is a whole part, got 4: threads would pass the end of mode 0; 'pred =' guards elements, {partial} says that this is wanted}}
+  cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">, !cute.memref<f32, gmem, "((1,2),1):((0,1),0)">) -> ()
+//^
+  return
+}
+
+// -----
+
+// slices: of the modes that are whole, and of the one that is not
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
+func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "(12,3):(1,12)">, %o: !cute.memref<f32, gmem, "(12,3):(1,12)">, %k: !cute.coord<"?">, %j: !cute.coord<"(_,_,?)">, %i: !cute.coord<"(_,0,_)">) {
+  %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "(12,3):(1,12)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">
+  %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "(12,3):(1,12)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">
+  %aj = cute.slice(%a, %j) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,_,?)">
+  %bj = cute.slice(%b, %j) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,_,?)">
+  %ai = cute.slice(%a, %i) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,0,_)">
+  %bi = cute.slice(%b, %i) : !cute.memref<f32, gmem, "((1,2),2,3):((0,1),8,12)">, !cute.coord<"(_,0,_)">
+  // expected-error @below {{expected a source of which the tile (8) of the tiled copy is a whole part, got (12,3): threads would pass the end of mode 0; 'pred =' guards elements, {partial} says that this is wanted}}
+  cute.copy(%tc, %aj, %bj) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">) -> ()
+//^
+  cute.copy(%tc, %ai, %bi) : (!tc, !cute.memref<f32, gmem, "((1,2),3):((0,1),12)">, !cute.memref<f32, gmem, "((1,2),3):((0,1),12)">) -> ()
+  return
+}
+
+// -----
+
+// a tile that takes every other element
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:2]">>
+func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "8:1">, %o: !cute.memref<f32, gmem, "8:1">, %k: !cute.coord<"?">) {
+  %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">
+  %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "8:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">
+  // expected-error @below {{expected a source of which the tile (8) of the tiled copy is a whole part, got 8: threads would pass the end of mode 0; 'pred =' guards elements, {partial} says that this is wanted}}
+  cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">, !cute.memref<f32, gmem, "((1,2),2):((0,2),1)">) -> ()
+//^
+  return
+}
+
+// -----
+
+// flags, a mode of stride 0
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
+func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "12:0">, %o: !cute.memref<f32, gmem, "16:1">, %k: !cute.coord<"?">, %p: !cute.memref<i1, rmem, "((1,2),2):((0,1),2)">, %h: !cute.memref<f32, gmem, "12:1">) {
+  %a = cute.tiled.copy.partition_S(%tc, %g, %k) : (!tc, !cute.memref<f32, gmem, "12:0">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,0),0)">
+  %b = cute.tiled.copy.partition_D(%tc, %o, %k) : (!tc, !cute.memref<f32, gmem, "16:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
+  %c = cute.tiled.copy.partition_S(%tc, %h, %k) : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">
+  cute.copy(%tc, %a, %b) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,0),0)">, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">) -> ()
+  cute.copy(%tc, %c, %b, pred = %p) : (!tc, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">, !cute.memref<f32, gmem, "((1,2),2):((0,1),8)">, !cute.memref<i1, rmem, "((1,2),2):((0,1),2)">) -> ()
+  return
+}
+
+// -----
+
+// cute.tiled_copy
+!tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,2):(2,1)">, tiler_mn = <"[8:1]">>
+func.func @f(%tc: !tc, %g: !cute.memref<f32, gmem, "12:1">, %o: !cute.memref<f32, gmem, "12:1">, %k: !cute.coord<"?">) {
+  // expected-error @below {{expected a source of which the tile (8) of the tiled copy is a whole part, got 12: threads would pass the end of mode 0; 'pred =' guards elements, {partial} says that this is wanted}}
+  cute.tiled_copy(%tc, %g, %o, %k) : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> ()
+//^
+  cute.tiled_copy(%tc, %g, %o, %k) {partial} : (!tc, !cute.memref<f32, gmem, "12:1">, !cute.memref<f32, gmem, "12:1">, !cute.coord<"?">) -> ()
+  return
+}
