@@ -409,9 +409,9 @@ class Monitor(Accesses):
 
         if (s.w_actor[idx] >= 0).any():
             self._async_after(g, lane, block, s, idx, store, reduces)
-        if s.more[idx].any():
+        if s.past.used and s.more[idx].any():
             self._check_past(g, s, at, lanes, store, reduces=reduces, proxy=proxy)
-        if s.has_strong[idx].any():
+        if s.strong and s.has_strong[idx].any():
             self._check_strong(g, s, at, lanes, store, proxy=proxy)
         if store:
             self._check_reads(g, s, at, lanes)
@@ -425,18 +425,24 @@ class Monitor(Accesses):
         lanes, known, number = np.array([lane]), clocks.of(lane), clocks.cluster.number
         own = clocks.first + lane
         actor, clock, kind = s.w_actor[idx], s.w_clock[idx], s.w_kind[idx]
-        cluster = np.full(len(idx), number) if s.w_cluster is None else s.w_cluster[idx]
-        ordered = (actor < 0) | ((cluster == number) & ((clock <= known[MEMORY][actor]) | (actor == own)))
-        if block is not None:
-            row = np.where(_of_block(g, block)[actor], known[PROXY][actor], known[PROXY_CLUSTER][actor])
-        else:
-            row = known[PROXY_GLOBAL][actor]
-        fenced = (actor < 0) | (kind != 0) | ((cluster == number) & (clock <= row))
-        foreign = (actor >= 0) & (cluster != number)
-        if foreign.any():
-            rows = (cluster[None], actor[None], clock[None])
-            ordered |= foreign & self.flags.ordered(g, lanes, *rows, MEMORY)[0]
-            fenced |= foreign & self.flags.ordered(g, lanes, *rows, PROXY_GLOBAL)[0]
+        foreign = None if s.w_cluster is None else (actor >= 0) & (s.w_cluster[idx] != number)
+        ordered = clock <= known[MEMORY][actor]  # actor -1, of no write, is known by all
+        if not ordered.all():
+            ordered |= actor == own
+        fenced = kind != 0
+        if not fenced.all():
+            if block is None:
+                row = known[PROXY_GLOBAL][actor]
+            elif len(clocks.cluster.blocks) == 1:
+                row = known[PROXY][actor]
+            else:
+                row = np.where(_of_block(g, block)[actor], known[PROXY][actor], known[PROXY_CLUSTER][actor])
+            fenced |= clock <= row
+        if s.w_cluster is not None and foreign is not None and foreign.any():
+            rows = (s.w_cluster[idx][None], actor[None], clock[None])
+            ordered = np.where(foreign, self.flags.ordered(g, lanes, *rows, MEMORY)[0], ordered)
+            seen = (kind != 0) | self.flags.ordered(g, lanes, *rows, PROXY_GLOBAL)[0]
+            fenced = np.where(foreign, seen, fenced)
         if reduces:
             ordered |= kind == REDUCTION
         if not ordered.all():
@@ -445,7 +451,8 @@ class Monitor(Accesses):
         if not fenced.all():
             first = int(np.flatnonzero(~fenced)[0])
             at = int(idx[first])
-            self._unfenced(g, s, at, lane, store, int(actor[first]), int(s.w_site[at]), int(cluster[first]))
+            cluster = number if s.w_cluster is None else int(s.w_cluster[at])
+            self._unfenced(g, s, at, lane, store, int(actor[first]), int(s.w_site[at]), cluster)
 
     def _bulk(self, g: Group, lane: int, kind: str) -> int:
         x, y, z = g.thread_coord(lane)

@@ -127,12 +127,12 @@ class Accesses(Reporter):
         actor = s.w_actor[idx]
         if actor.max() >= 0:
             self._check_write(g, s, idx, lanes, store, actor)
-        if s.more[idx].any():
+        if s.past.used and s.more[idx].any():
             self._check_past(g, s, idx, lanes, store)
         if store:
             self._check_reads(g, s, idx, lanes)
             self._check_constant(g, s, idx, lanes)
-        if s.has_strong[idx].any():
+        if s.strong and s.has_strong[idx].any():
             self._check_strong(g, s, idx, lanes, store, sorts)
         if sorts is not None:
             self._remember_strong(g, s, idx, lanes, sorts, number)
@@ -342,7 +342,8 @@ class Accesses(Reporter):
         s.w_site[idx] = number
         s.w_kind[idx] = kind
         s.r_lanes[:, idx] = 0
-        s.more[idx] = 0
+        if s.past.used:
+            s.more[idx] = 0
         if s.w_cluster is not None:
             s.w_cluster[idx] = g.clocks.cluster.number
         if s.strong:

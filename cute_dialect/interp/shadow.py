@@ -36,6 +36,11 @@ class Past:
         self._sorted: Array = np.zeros((0, self._COLUMNS), np.int64)  # by granule
         self._new: list[Array] = []
 
+    @property
+    def used(self) -> bool:
+        """Whether anything was ever kept here: if not, no granule has a part in it."""
+        return self.sequence > 1
+
     def add(
         self, granules: Array, cluster: Array | int, base: Array | int, lanes: Array | int, time: Array | int,
         site: Array | int, kind: int,
@@ -98,6 +103,13 @@ def _rows_of(rows: Array, granules: Array) -> tuple[Array, Array]:
     count = np.searchsorted(rows[:, 0], granules, "right") - first
     which = np.repeat(np.arange(len(granules)), count)
     return which, rows[np.arange(len(which)) + np.repeat(first - np.cumsum(count) + count, count)]
+
+
+def _distinct(numbers: Array) -> Array:
+    """Numbers without those that repeat the one before."""
+    kept = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=kept[1:])
+    return numbers[kept]
 
 
 class Shadow:
@@ -221,13 +233,13 @@ class Shadow:
         return np.arange(first >> self.shift, -(-(first + nbytes) >> self.shift) if nbytes else first >> self.shift)
 
     def elements(self, offsets: Array, size: int) -> Array:
-        """The granules of elements of `size` bytes, a multiple of which each offset is, ascending; made smaller first
-        where they hold other bytes, too."""
-        if size < 1 << self.shift and len(np.unique(offsets >> self.shift)) << self.shift != len(offsets) * size:
+        """The granules of elements of `size` bytes, a multiple of which each offset is, row by row in order; made
+        smaller first where they hold other bytes, too."""
+        if size < 1 << self.shift and len(_distinct(offsets >> self.shift)) << self.shift != len(offsets) * size:
             self.refine((size & -size).bit_length() - 1)
         step = 1 << self.shift
         parts = (offsets[:, None] + np.arange(0, size, step)).reshape(-1) if size > step else offsets
-        return np.unique(parts >> self.shift)
+        return _distinct(parts >> self.shift)
 
     def units(self, units: Array) -> Array:
         """The granules of units of 16 bytes."""
