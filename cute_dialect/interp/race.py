@@ -409,7 +409,7 @@ class Monitor(Accesses):
 
         if (s.w_actor[idx] >= 0).any():
             self._async_after(g, lane, block, s, idx, store, reduces)
-        if s.past.used and s.more[idx].any():
+        if (s.past.used if store else s.past.written) and s.more[idx].any():
             self._check_past(g, s, at, lanes, store, reduces=reduces, proxy=proxy)
         if s.strong and s.has_strong[idx].any():
             self._check_strong(g, s, at, lanes, store, proxy=proxy)

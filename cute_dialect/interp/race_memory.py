@@ -127,7 +127,7 @@ class Accesses(Reporter):
         actor = s.w_actor[idx]
         if actor.max() >= 0:
             self._check_write(g, s, idx, lanes, store, actor)
-        if s.past.used and s.more[idx].any():
+        if (s.past.used if store else s.past.written) and s.more[idx].any():
             self._check_past(g, s, idx, lanes, store)
         if store:
             self._check_reads(g, s, idx, lanes)

@@ -33,6 +33,7 @@ class Past:
 
     def __init__(self) -> None:
         self.sequence = 1
+        self.written = False  # whether any of them writes
         self._sorted: Array = np.zeros((0, self._COLUMNS), np.int64)  # by granule
         self._new: list[Array] = []
 
@@ -50,6 +51,7 @@ class Past:
             rows[:, i] = column
         self._new.append(rows)
         self.sequence += 1
+        self.written |= kind != READ
 
     def of(self, granules: Array, more: Array) -> tuple[Array, Array]:
         """The accesses to some granules that count by `Shadow.more`: index of the granule, and the rows."""
@@ -170,13 +172,19 @@ class Shadow:
         if len(late):
             at = int(late[0])
             return "write", at, int(self.w_actor[at]), int(self.w_site[at])
-        at = np.flatnonzero(self.more)
-        _, rows = self.past.of(at, self.more)
-        found = [(rows[:, 0], rows[:, 3], rows[:, 4].astype(np.uint32), rows[:, 5], rows[:, 6])]
+        found: list[tuple[Array, ...]] = []
+        if self.past.used:
+            _, rows = self.past.of(np.flatnonzero(self.more), self.more)
+            found.append((rows[:, 0], rows[:, 3], rows[:, 4].astype(np.uint32), rows[:, 5], rows[:, 6]))
         for row in range(len(self.rows)):
             at = np.flatnonzero(self.r_lanes[row])
             found.append((at, *(a[row][at] for a in (self.r_actor, self.r_lanes, self.r_clock, self.r_site))))
         for at, base, of, clock, site in found:
+            if len(at) == 0:
+                continue
+            lanes = 32 if of.max() > 1 else 1
+            if base.min() == base.max() and clock.max() <= known[base[0] : base[0] + lanes].min():
+                continue  # all at once: one reader, and the last of its reads is known of all its lanes
             actors = np.minimum(base[:, None] + np.arange(32), len(known) - 1)
             bad = ((of[:, None] & BITS) != 0) & (clock[:, None] > known[actors])
             if bad.any():
