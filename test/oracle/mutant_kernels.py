@@ -1,0 +1,209 @@
+"""The shipped kernels on small problems: what `mutants.py` breaks, one place at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from cute_dialect.kernels.elementwise import elementwise_add, seed_tile
+from cute_dialect.kernels.gemm_sm80 import GemmConfig as Sm80Config
+from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.kernels.rows import RowConfig, row_kernel
+from cute_dialect.kernels.sgemm import sgemm
+from cute_dialect.kernels.transpose import transpose
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+}  # fmt: skip
+
+Problem = Callable[[], list[np.ndarray]]
+"""Makes the arguments of a launch."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel, the arguments of a few launches, and what the outputs must hold.
+
+    Each of `problems` makes arguments; `right` is asked whether the outputs among them are as they should be.
+    `kernel` is the host function, or the kernel where there is none.  `once`: why nothing has to be waited for before a
+    staging buffer is filled, if that is so.
+    """
+
+    name: str
+    text: Callable[[], str]
+    kernel: str
+    problems: Sequence[Problem]
+    right: Callable[[Sequence[np.ndarray]], bool]
+    once: str = ""
+
+
+def _integers(rng: np.random.Generator, shape: tuple[int, ...], element: str) -> np.ndarray:
+    return rng.integers(-2, 3, shape).astype(DTYPES[element])
+
+
+def _product(arrays: Sequence[np.ndarray]) -> bool:
+    a, b, c = (x.astype(np.float64) for x in arrays[:3])
+    return bool((c == (a @ b.T).astype(arrays[2].dtype).astype(np.float64)).all())
+
+
+def _gemm(
+    name: str,
+    text: Callable[[], str],
+    *shapes: tuple[int, int, int],
+    element: str = "f16",
+    output: str = "f16",
+    more: Callable[[], list[np.ndarray]] = list,
+    once: str = "",
+) -> Subject:
+    """C = A B^T of small integers, whose sums are exact; C is NaN before."""
+
+    def make(shape: tuple[int, int, int]) -> list[np.ndarray]:
+        m, n, k = shape
+        rng = np.random.default_rng(m + n + k)
+        a, b = _integers(rng, (m, k), element), _integers(rng, (n, k), element)
+        return [a, b, np.full((m, n), np.nan, DTYPES[output]), *more()]
+
+    return Subject(name, text, "launch", [partial(make, s) for s in shapes], _product, once)
+
+
+def _sgemm(name: str, *shapes: tuple[int, int, int]) -> Subject:
+    def make(shape: tuple[int, int, int]) -> list[np.ndarray]:
+        m, n, k = shape
+        rng = np.random.default_rng(m + n + k)
+        a, b = _integers(rng, (m, k), "f32"), _integers(rng, (k, n), "f32")
+        return [a, b, np.full((m, n), np.nan, np.float32)]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        a, b, c = arrays
+        return bool((c == a @ b).all())
+
+    return Subject(f"sgemm {name}", lambda: sgemm(name), "launch", [partial(make, s) for s in shapes], right)
+
+
+def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowConfig | None = None) -> Subject:
+    rows, n = shape
+    weights = {"rmsnorm": 1, "layernorm": 2}.get(op, 0)
+
+    def make() -> list[np.ndarray]:
+        rng = np.random.default_rng(n)
+        x = rng.standard_normal((rows, n)).astype(DTYPES[element])
+        w = [rng.standard_normal(n).astype(DTYPES[element]) for _ in range(weights)]
+        y = np.full(rows if op == "sum" else (rows, n), np.nan, DTYPES[element])
+        return [x, *w, y]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        x, *w, y = (a.astype(np.float64) for a in arrays)
+        if op == "sum":
+            exact = x.sum(1)
+        elif op == "softmax":
+            e = np.exp(x - x.max(1, keepdims=True))
+            exact = e / e.sum(1, keepdims=True)
+        elif op == "rmsnorm":
+            exact = x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5) * w[0]
+        else:
+            exact = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * w[0] + w[1]
+        scale = np.abs(exact).max()
+        return bool(np.abs(y - exact).max() <= {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element] * scale)
+
+    return Subject(name, lambda: row_kernel(op, element, n, config, eps=1e-5), op, [make], right)
+
+
+def _add() -> Subject:
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        a, b = (_integers(rng, shape, "f32") for _ in range(2))
+        return [a, b, np.full(shape, np.nan, np.float32)]
+
+    return Subject(
+        "elementwise add",
+        lambda: elementwise_add("f32", seed_tile("f32")),
+        "add",
+        [partial(make, s) for s in ((19, 261), (32, 256), (17, 260), (33, 513))],
+        lambda x: bool((x[2] == x[0] + x[1]).all()),
+    )
+
+
+def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        a = _integers(np.random.default_rng(0), shape, element)
+        return [a, np.full(shape[::-1], np.nan, DTYPES[element])]
+
+    return Subject(
+        f"transpose {element} {shapes[0][0]}x{shapes[0][1]}",
+        lambda: transpose(element),
+        "launch",
+        [partial(make, s) for s in shapes],
+        lambda x: bool((x[1] == x[0].T).all()),
+    )
+
+
+def _tma_copy() -> Subject:
+    def make() -> list[np.ndarray]:
+        a = _integers(np.random.default_rng(0), (72, 136), "f16")
+        return [a, np.full(a.shape, np.nan, np.float16)]
+
+    return Subject(
+        "tma copy", (EXAMPLES / "tma_copy.mlir").read_text, "launch", [make], lambda x: bool((x[1] == x[0]).all())
+    )
+
+
+SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2)
+"""Four tiles on one cluster of two blocks: ring and staging buffers are used again."""
+SINGLE = SMALL._replace(cluster_m=1)
+SKINNY = SkinnyConfig(stages_a=2, stages=4)
+SPLIT = SplitConfig(SplitConfig().base._replace(cluster_n=1, tile=(64, 256, 64), stages=2), 2)
+
+
+def _partials(m: int, n: int, parts: int) -> Callable[[], list[np.ndarray]]:
+    return lambda: [np.full(parts * m * n, np.nan, np.float32), np.zeros(2, np.int32)]
+
+
+def subjects() -> list[Subject]:
+    """Every family of shipped kernels, with the variants that synchronise in their own way."""
+    return [
+        _add(),
+        _transpose("f32", (61, 75), (64, 64), (128, 97), (65, 96), (68, 100), (132, 96)),
+        _transpose("f16", (72, 136), (128, 128), (136, 104)),
+        _tma_copy(),
+        *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
+        _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),
+        *[_sgemm(r, (132, 132, 40), (128, 128, 24)) for r in ("tile2d", "vector", "warptile")],
+        _sgemm("pipelined", (128, 128, 40), (132, 132, 72)),
+        _rows("row sum, a warp a row", "sum", "f32", (5, 200)),
+        _rows("softmax, a block a row", "softmax", "f32", (3, 1000)),
+        _rows("softmax, a cluster a row", "softmax", "f16", (3, 2048), RowConfig(128, cluster=2)),
+        _rows("RMSNorm in shared memory", "rmsnorm", "f16", (5, 1024), RowConfig(128, stages=1)),
+        _rows("LayerNorm, a ring of rows", "layernorm", "f32", (400, 1024), RowConfig(128, stages=3)),
+        _gemm("GEMM sm_80", lambda: gemm_sm80(Sm80Config()), (136, 136, 200), (128, 128, 64)),
+        _gemm("GEMM sm_90", lambda: gemm_sm90(SMALL), (256, 256, 320)),
+        _gemm("GEMM sm_90, one block", lambda: gemm_sm90(SINGLE), (100, 200, 200)),
+        _gemm("GEMM sm_90, deferred", lambda: gemm_sm90(SINGLE._replace(deferred=True, sms=1)), (192, 256, 136)),
+        _gemm(
+            "GEMM sm_90, ping-pong",
+            lambda: gemm_sm90(SINGLE._replace(schedule="pingpong", tile=(64, 128, 64), stages=3)),
+            (192, 256, 200),
+        ),
+        _gemm("GEMM sm_90, few rows", lambda: gemm_sm90_skinny(SKINNY), (100, 200, 344)),
+        _gemm(
+            "GEMM sm_90, few rows, parts",
+            lambda: gemm_sm90_skinny(SKINNY._replace(columns=128, parts=2)),
+            (100, 136, 1000),
+        ),
+        _gemm(
+            "GEMM sm_90, K shared by blocks",
+            lambda: gemm_sm90_split(SPLIT),
+            (64, 256, 640),
+            more=_partials(64, 256, 2),
+            once="a block fills each of its two staging buffers once: no bulk copy has read them before",
+        ),
+    ]

@@ -1,0 +1,298 @@
+"""Why a mutant that nothing reports is the same kernel: each reason with the clause that makes it one.
+
+In brackets: the section of the PTX ISA.  An op that was moved commutes with what it was moved across when none
+of that is among the ops that it orders (:data:`COMMUTES`); the rest are single facts (:data:`FACTS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from mutant_kernels import Subject
+from mutations import EFFECTS, Mutation, crossed
+from xdsl.ir import Operation
+
+LOADS = ("nvvm.cp.async.bulk.tensor.shared.cluster.global",)
+STORES = ("nvvm.cp.async.bulk.tensor.global.shared.cta",)
+CP_ASYNC = ("nvvm.cp.async.shared.global", "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
+BULK = (*STORES, "nvvm.cp.async.bulk.commit.group", "nvvm.cp.async.bulk.wait_group")
+WGMMA = (
+    "nvvm.wgmma.mma_async", "nvvm.wgmma.commit.group.sync.aligned", "nvvm.wgmma.wait.group.sync.aligned",
+    "llvm.inline_asm",
+)  # fmt: skip
+
+
+class Commutes(NamedTuple):
+    """`op` may change places with ops of `others`, because of `clause`."""
+
+    op: str
+    others: tuple[str, ...]
+    clause: str
+
+
+def _but(*ops: str) -> tuple[str, ...]:
+    return tuple(o for o in EFFECTS if o not in ops)
+
+
+COMMUTES = (
+    Commutes(
+        "nvvm.mbarrier.init",
+        ("nvvm.mbarrier.init",),
+        "initialisations of two mbarriers are writes to different memory by one thread (program order)",
+    ),
+    Commutes(
+        "nvvm.fence.mbarrier.init",
+        ("nvvm.mbarrier.arrive.expect_tx",),
+        "fence.mbarrier_init orders earlier mbarrier.init before the asynchronous proxy and other"
+        " blocks of the cluster"
+        " (membar, fence); an arrival of the same thread is neither",
+    ),
+    Commutes(
+        "nvvm.mbarrier.arrive.expect_tx",
+        (*LOADS, "nvvm.fence.mbarrier.init"),
+        "a phase completes when no arrival is pending and the tx-count is zero (mbarrier, phase"
+        " completion): bytes may come before"
+        " they are expected while this arrival is pending",
+    ),
+    Commutes(
+        "nvvm.mbarrier.try_wait.parity",
+        ("nvvm.mbarrier.try_wait.parity", "nvvm.wgmma.fence.aligned"),
+        "what comes after is ordered after both; wgmma.fence orders accesses to registers"
+        " (wgmma.fence), of which a wait"
+        " has none",
+    ),
+    Commutes(
+        "nvvm.wgmma.fence.aligned",
+        _but(*WGMMA),
+        "wgmma.fence orders accesses to registers of wgmma.mma_async (wgmma.fence) and was moved across none",
+    ),
+    Commutes(
+        "nvvm.wgmma.commit.group.sync.aligned",
+        _but(*WGMMA),
+        "wgmma.commit_group closes the group of earlier wgmma.mma_async (wgmma.commit_group) and was moved across none",
+    ),
+    Commutes(
+        "nvvm.wgmma.wait.group.sync.aligned",
+        ("nvvm.mbarrier.try_wait.parity", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned"),
+        "wgmma.wait_group orders the reads and writes of wgmma.mma_async (wgmma.wait_group); a wait has none of either",
+    ),
+    Commutes(
+        "nvvm.cp.async.commit.group",
+        _but(*CP_ASYNC),
+        "cp.async.commit_group closes the group of earlier cp.async (cp.async.commit_group) and was moved across none",
+    ),
+    Commutes(
+        "nvvm.cp.async.bulk.commit.group",
+        _but(*BULK),
+        "cp.async.bulk.commit_group closes the group of earlier bulk copies"
+        " (cp.async.bulk.commit_group) and was moved across none",
+    ),
+    Commutes(
+        "nvvm.fence.proxy",
+        ("nvvm.bar.warp.sync",),
+        "a proxy fence may stand anywhere on the path of causality between the write and the"
+        " asynchronous read (causality order);"
+        " the thread that issues the copy executes it after the barrier",
+    ),
+    Commutes(
+        "nvvm.bar.warp.sync",
+        ("nvvm.fence.proxy",),
+        "a proxy fence may stand anywhere on the path of causality between the write and the"
+        " asynchronous read (causality order);"
+        " the thread that issues the copy executes it after the barrier",
+    ),
+    Commutes(
+        "nvvm.cluster.arrive.relaxed",
+        ("llvm.load", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
+        "barrier.cluster.arrive.relaxed orders no accesses to memory (barrier.cluster), and the"
+        " first loads are of the block's"
+        " own, whose mbarriers it has initialised itself",
+    ),
+    Commutes(
+        "nvvm.barrier0",
+        ("nvvm.cluster.wait", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync", *LOADS),
+        "what comes after is ordered after both; a load by the thread that has initialised its mbarrier waits for"
+        " nobody, and others wait for that mbarrier",
+    ),
+    Commutes(
+        "nvvm.cluster.wait",
+        ("nvvm.barrier0",),
+        "what comes after is ordered after both (bar, barrier.cluster)",
+    ),
+    Commutes(
+        "nvvm.cp.async.wait.group",
+        ("nvvm.barrier0",),
+        "at the end of the loop: no copy is in flight but those that were predicated off",
+    ),
+    Commutes("nvvm.setmaxregister", EFFECTS, "setmaxnreg changes how many registers a warp may have (setmaxnreg)"),
+)
+
+
+def _commutes(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if mutation.kind != "move":
+        return ""
+    across = crossed(op, sooner=mutation.what.endswith("sooner"))
+    names = {o.name for top in across for o in top.walk() if o.name in EFFECTS}
+    return next((c.clause for c in COMMUTES if c.op == op.name and names <= set(c.others)), "")
+
+
+WAITS = {"nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait", "nvvm.barrier0", "nvvm.barrier"}
+"""Waits that an arrival may let end."""
+ARRIVALS = ("nvvm.mbarrier.arrive", "nvvm.inline_ptx", "nvvm.cluster.arrive")
+
+
+def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """An arrival that comes later orders more before it, a wait that comes sooner more after it."""
+    if mutation.kind != "move":
+        return ""
+    sooner = mutation.what.endswith("sooner")
+    names = {o.name for top in crossed(op, sooner=sooner) for o in top.walk() if o.name in EFFECTS}
+    if op.name in ARRIVALS and not sooner and not names & WAITS:
+        return (
+            "an arrival orders what is before it (release patterns): later it orders more, and nothing"
+            " between waits for it"
+        )
+    if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and sooner and names <= {
+        "llvm.load", "llvm.store", "nvvm.stmatrix", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned", "nvvm.shfl.sync",
+    }:  # fmt: skip
+        return (
+            "a wait orders what is after it (acquire patterns): sooner it orders more, and nothing between lets it end"
+        )
+    return ""
+
+
+def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for copies into shared memory that is moved across accesses to global memory."""
+    if mutation.kind != "move" or op.name != "nvvm.cp.async.wait.group":
+        return ""
+    across = [o for top in crossed(op, sooner=mutation.what.endswith("sooner")) for o in top.walk()]
+    effects = [o for o in across if o.name in EFFECTS]
+    if not all(o.name in ("llvm.load", "llvm.store") and "ptr<1>" in str(o.operands[-1].type) for o in effects):
+        return ""
+    return "cp.async.wait_group orders what is copied into shared memory and was moved across no access to that"
+
+
+def _regrouped(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A copy that another group than its own takes with it."""
+    if mutation.kind == "weaken" or not op.name.endswith("commit.group") or "wgmma" in op.name:
+        return ""
+    return (
+        "a copy belongs to the next group or to the one before instead (cp.async.commit_group,"
+        " cp.async.bulk.commit_group); the waits before the"
+        " end and before each use of the memory cover that group, too: copies without a wait are reported"
+    )
+
+
+def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The arrival of a warp group that only issues loads, at the barrier of the cluster."""
+    if op.name != "nvvm.cluster.arrive" or mutation.kind == "drop":
+        return ""
+    role = crossed(op, sooner=True)
+    names = {o.name for top in role for o in top.walk() if o.name in EFFECTS}
+    loads = {*LOADS, "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync"}
+    if not names or not names <= loads:
+        return ""
+    return (
+        "this warp group has only issued loads, each of which the consumers of its block wait for"
+        " before they arrive at"
+        " the same barrier of the cluster with release (barrier.cluster)"
+    )
+
+
+def _unawaited(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.arrive"):
+        return ""
+    return (
+        "nobody waits for the phase that this arrival completes: one that is missing leaves its waiter for ever"
+        " (mbarrier, phase completion), and every schedule ends"
+    )
+
+
+def _once(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The wait for a staging buffer, and what belongs to it, where each buffer is used once."""
+    if not subject.once:
+        return ""
+    near = [o.name for o in (op, op.prev_op, op.prev_op.prev_op if op.prev_op else None) if o is not None]
+    staging = op.name.startswith("nvvm.cp.async.bulk.") or (
+        op.name == "nvvm.bar.warp.sync" and any(n == "nvvm.cp.async.bulk.wait_group" or n == "scf.if" for n in near[1:])
+    )
+    return subject.once if staging else ""
+
+
+def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if op.name != "nvvm.wgmma.fence.aligned":
+        return ""
+    return (
+        "wgmma.fence is not needed between wgmma.mma_async of one shape that accumulate in the same registers"
+        " (wgmma.fence), and these are not accessed otherwise"
+    )
+
+
+def _registers(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if (mutation.kind, op.name) != ("drop", "nvvm.setmaxregister"):
+        return ""
+    return "setmaxnreg changes how many registers a warp may have (setmaxnreg); without it ptxas spills, or it does not"
+
+
+def _ends(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if mutation.what != "nvvm.cp.async.bulk.wait_group waits for reads only":
+        return ""
+    return (
+        "no thread of the grid reads what the bulk copies write; the end of the grid completes them"
+        " (cp.async.bulk.wait_group)"
+    )
+
+
+def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A fence after a barrier whose threads include one that has read the flag with acquire."""
+    if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
+        across = crossed(op, sooner=False)
+        return _known_already(subject, mutation, across[-1]) if across[-1].name == "llvm.fence" else ""
+    before = op.prev_op
+    while before is not None and before.name != "nvvm.barrier":
+        before = before.prev_op
+    polls = before.prev_op if op.name == "llvm.fence" and before is not None else None
+    if polls is None or not any(o.name == "llvm.load" and "ordering" in o.properties for o in polls.walk()):
+        return ""
+    return (
+        "the thread that polls reads the counter with ld.acquire.gpu, and the barrier passes on what it has learnt"
+        " (synchronizes-with, causality order): the fence behind it is one too many"
+    )
+
+
+def _release(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if mutation.what != "llvm.fence release":
+        return ""
+    return (
+        "before the atomic that others poll, a release is what is needed (release patterns); PTX spells"
+        " it fence.acq_rel as well"
+    )
+
+
+def _named(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    if mutation.what != "another named barrier":
+        return ""
+    return "all threads of the barrier take the other number with it (bar), and nothing else uses that one"
+
+
+FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
+    _commutes,
+    _stronger,
+    _producer,
+    _regrouped,
+    _elsewhere,
+    _unawaited,
+    _once,
+    _same_shape,
+    _registers,
+    _ends,
+    _known_already,
+    _release,
+    _named,
+)
+
+
+def proof(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The reason, with its clause; empty if there is none."""
+    return next((reason for fact in FACTS if (reason := fact(subject, mutation, op))), "")

@@ -1,0 +1,211 @@
+"""Shipped kernels with one synchronising op or bound dropped, weakened, moved or shifted: does the interpreter say so?
+
+    python test/oracle/mutants.py                      # all: what make slow runs
+    python test/oracle/mutants.py --share 0.05 --seed 3 # some, chosen by chance
+    python test/oracle/mutants.py --only 'ping-pong' --missed
+
+A mutant is caught when some schedule of SCHEDULES ends with a report.  A bound that is off may be caught by the result
+instead; an op that orders may not: what a race leaves in memory says nothing about the next run.  What neither reports
+nor changes the result must be equal to the kernel, for a reason that `mutant_proofs.py` states with its clause;
+otherwise it is missed, and the program ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import product
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+from mutant_kernels import Problem, Subject, subjects
+from mutant_proofs import proof
+from mutations import Mutation, find, mutated, mutations, trapped
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from cute_dialect.interp import InterpError
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.launch import CompiledModule
+
+SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
+CHECKS = ("race", "oob", "uninit", "sync")
+SECONDS = 120
+"""Of the CPU, for all runs of one mutant."""
+
+
+class Verdict(NamedTuple):
+    """`how`: caught, result, equal or missed; `by`: the report's kind, the schedule, or the proof."""
+
+    how: str
+    by: str
+    message: str = ""
+
+
+class Hang(BaseException):
+    """A mutant ran longer than SECONDS."""
+
+
+Accesses: TypeAlias = "dict[tuple[str, str, str], int]"
+
+
+def _in_global(accesses: Accesses) -> Accesses:
+    return {key: n for key, n in accesses.items() if key[0] == "global"}
+
+
+class Original:
+    """A shipped kernel, compiled, and the problems for which it is the one of its file that is launched."""
+
+    def __init__(self, subject: Subject, compiled: CompiledModule, kernel: str, problems: list[Problem]):
+        self.subject, self.compiled, self.kernel, self.problems = subject, compiled, kernel, problems
+        self.name = f"{subject.name}, @{kernel}"
+        self.module = compiled.lowered(kernel)
+
+    def mutations(self) -> list[Mutation]:
+        """Every one."""
+        return mutations(find(self.module, self.kernel))
+
+    def run(self, module: ModuleOp, problem: Problem, schedule: str) -> bool:
+        """Whether the results are right; raises InterpError for what is reported."""
+        arrays = problem()
+        call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
+        call(*arrays, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
+        return self.subject.right(arrays)
+
+    @cached_property
+    def accesses(self) -> Accesses:
+        """What the kernel reads and writes in all its problems."""
+        return self.traced(self.module)
+
+    def traced(self, module: ModuleOp) -> Accesses:
+        """Requests of each access of shared and of global memory, by its place in the source."""
+        counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
+        for problem in self.problems:
+            call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
+            report = call(*problem(), device="cpu", reports=("banks", "coalescing"))
+            assert report is not None and report.profile is not None
+            for line in report.profile.lines:
+                counts[line.space, line.op, line.location] += line.requests
+        return {key: n for key, n in counts.items() if n}
+
+    def same_bound(self, mutation: Mutation, op: Operation) -> str:
+        """Why a bound that is off by one makes no difference."""
+        if op.name == "arith.cmpi" and not self.reached(mutation.place):
+            return "no thread reaches the bound itself, in problems that are multiples of the tile and in others"
+        now = self.traced(mutated(self.module, self.kernel, mutation))
+        if now == self.accesses:
+            return "memory is accessed as before: the guards of what is accessed hold the bound too"
+        if op.name == "scf.for" and _in_global(now) == _in_global(self.accesses):
+            return "a step more reads and writes nothing in global memory: it adds products of the zeros that pad K"
+        return ""
+
+    def reached(self, place: int) -> bool:
+        """Whether a comparison's sides are equal for some thread of some problem."""
+        module = trapped(self.module, self.kernel, place)
+        for problem in self.problems:
+            try:
+                self.run(module, problem, "round-robin")
+            except InterpError:
+                return True
+        return False
+
+    def verdict(self, mutation: Mutation) -> Verdict:
+        """What becomes of a mutant."""
+        wrong = ""
+        module = mutated(self.module, self.kernel, mutation)
+        # A bound is as wrong under one schedule as under another.
+        schedules = SCHEDULES[:1] if mutation.kind == "bound" else SCHEDULES
+        for problem, schedule in product(self.problems, schedules):
+            try:
+                right = self.run(module, problem, schedule)
+            except InterpError as e:
+                if e.kind == "argument":
+                    raise
+                return Verdict("caught", f"{e.kind}, {schedule}", str(e).partition("\n")[0])
+            if not right:
+                wrong = wrong or schedule
+        if wrong and mutation.kind == "bound":
+            return Verdict("result", wrong)
+        op = next(o for i, o in enumerate(find(self.module, self.kernel).walk()) if i == mutation.place)
+        reason = proof(self.subject, mutation, op)
+        if not reason and not wrong and mutation.kind == "bound":
+            reason = self.same_bound(mutation, op)
+        if reason and not wrong:
+            return Verdict("equal", reason)
+        return Verdict("missed", f"wrong result, {wrong}" if wrong else "right result", str(op)[:200])
+
+
+def originals(only: str) -> Iterator[Original]:
+    """The kernels whose name holds `only`, one after the other."""
+    for subject in subjects():
+        compiled = compile_cute(subject.text(), emit="base", filename=f"{subject.name}.mlir")
+        launched: dict[str, list[Problem]] = {}
+        for problem in subject.problems:
+            launched.setdefault(compiled.kernel(subject.kernel).plan(*problem()).kernel, []).append(problem)
+        for kernel, problems in launched.items():
+            if only in f"{subject.name}, @{kernel}":
+                yield Original(subject, compiled, kernel, problems)
+
+
+def limited(run: Original, mutation: Mutation) -> Verdict:
+    """The verdict, or a hang."""
+
+    def stop(*_: object) -> None:
+        raise Hang
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        return run.verdict(mutation)
+    except Hang:
+        return Verdict("missed", f"no end within {SECONDS} CPU s")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def chosen(run: Original, kinds: Sequence[str], share: float, random: Random) -> list[Mutation]:
+    """The mutations of a kernel to make: a share of those of these kinds."""
+    every = [m for m in run.mutations() if m.kind in kinds]
+    return [m for m in every if share >= 1 or random.random() < share]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run mutants and print the table; 1 if one is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of the mutants, chosen by --seed (default: all)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--kinds", default="drop,move,weaken,bound", help="which (default: %(default)s)")
+    parser.add_argument("--verbose", action="store_true", help="a line a mutant")
+    options = parser.parse_args(argv)
+    table: dict[str, collections.Counter[str]] = {}
+    reasons: collections.Counter[str] = collections.Counter()
+    started = time.process_time()
+    random = Random(options.seed)
+    for run in originals(options.only):
+        row = table.setdefault(run.name, collections.Counter())
+        for mutation in chosen(run, options.kinds.split(","), options.share, random):
+            v = limited(run, mutation)
+            row[v.how] += 1
+            row["all"] += 1
+            if v.how == "equal":
+                reasons[v.by] += 1
+            if options.verbose or v.how == "missed":
+                at = f"{run.name}: {mutation.kind} {mutation.what} (op {mutation.place})"
+                print(f"{v.how:7} {at}: {v.by} {v.message}", flush=True)
+    print(f"\n{'kernel':44}{'mutants':>8}{'caught':>8}{'result':>8}{'equal':>8}{'missed':>8}")
+    for name, row in [*table.items(), ("all", sum(table.values(), collections.Counter()))]:
+        print(f"{name:44}" + "".join(f"{row[k]:8}" for k in ("all", "caught", "result", "equal", "missed")))
+    for reason, n in reasons.most_common():
+        print(f"{n:5} equal: {reason}")
+    print(f"{time.process_time() - started:.0f} CPU s")
+    return 1 if any(row["missed"] for row in table.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

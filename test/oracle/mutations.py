@@ -1,0 +1,303 @@
+"""One place of a lowered kernel dropped, weakened, moved or shifted: what `mutants.py` runs.
+
+A mutation is found by walking the kernel and made on a copy of it, at the same place of the walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from xdsl.dialects import arith, llvm, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from cute_dialect.interp.errors import location_text
+from cute_dialect.upstream.nvvm import nvvm_attr
+
+
+class Mutation(NamedTuple):
+    """`kind`: drop, weaken, move or bound; `what` says it; `place`: of the op in the kernel's walk; `apply` makes it
+    on that op of a copy."""
+
+    kind: str
+    what: str
+    place: int
+    apply: Callable[[Operation], None]
+
+
+BARRIERS = ("nvvm.barrier0", "nvvm.barrier", "nvvm.bar.warp.sync", "nvvm.cluster.arrive", "nvvm.cluster.wait")
+ORDERING = (
+    *BARRIERS, "nvvm.cluster.arrive.relaxed", "nvvm.fence.mbarrier.init", "nvvm.fence.proxy", "llvm.fence",
+    "nvvm.mbarrier.init", "nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.try_wait.parity",
+    "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group", "nvvm.cp.async.bulk.commit.group",
+    "nvvm.cp.async.bulk.wait_group", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned",
+    "nvvm.wgmma.wait.group.sync.aligned", "nvvm.setmaxregister",
+)  # fmt: skip
+"""Ops whose only effect is on the order of others; and inline PTX of these."""
+EFFECTS = (
+    *ORDERING, "llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg", "nvvm.inline_ptx", "llvm.inline_asm",
+    "nvvm.cp.async.shared.global", "nvvm.cp.async.bulk.tensor.shared.cluster.global",
+    "nvvm.cp.async.bulk.tensor.global.shared.cta", "nvvm.ldmatrix", "nvvm.stmatrix", "nvvm.wgmma.mma_async",
+    "nvvm.shfl.sync", "nvvm.elect.sync",
+)  # fmt: skip
+"""Ops that what orders can be moved across."""
+PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+OFF_BY_ONE = {
+    "slt": "sle",
+    "sle": "slt",
+    "sgt": "sge",
+    "sge": "sgt",
+    "ult": "ule",
+    "ule": "ult",
+    "ugt": "uge",
+    "uge": "ugt",
+}
+COUNTS = {
+    "nvvm.cp.async.wait.group": "n", "nvvm.cp.async.bulk.wait_group": "group",
+    "nvvm.wgmma.wait.group.sync.aligned": "group",
+}  # fmt: skip
+"""Where an op says how many groups may stay in flight."""
+
+
+def mutations(kernel: Operation) -> list[Mutation]:
+    """Every mutation of a kernel, in the order of its text; of a bound of which unrolling made many, the first and the
+    last.
+    """
+    found: list[Mutation] = []
+    bounds: dict[tuple[str, str], list[int]] = {}
+    for place, op in enumerate(kernel.walk()):
+        for kind, what, apply in _of(op):
+            if kind == "bound" and len(same := bounds.setdefault((what, location_text(op)), [])) == 2:
+                found[same[1]] = Mutation(kind, what, place, apply)
+                continue
+            if kind == "bound":
+                same.append(len(found))
+            found.append(Mutation(kind, what, place, apply))
+    return sorted(found, key=lambda m: m.place)
+
+
+def mutated(module: ModuleOp, kernel: str, mutation: Mutation) -> ModuleOp:
+    """A copy of the module with one mutation made."""
+    copy = module.clone()
+    next(op for i, op in enumerate(find(copy, kernel).walk()) if i == mutation.place and not mutation.apply(op))
+    return copy
+
+
+def find(module: ModuleOp, kernel: str) -> Operation:
+    """The function of this name that has a body."""
+    return next(
+        op
+        for op in module.walk()
+        if op.name.endswith("func") and op.regions and getattr(op.properties.get("sym_name"), "data", "") == kernel
+    )
+
+
+_Edit = tuple[str, str, Callable[[Operation], None]]
+
+
+def _of(op: Operation) -> Iterator[_Edit]:
+    name = op.name
+    if name in ORDERING or (name == "nvvm.inline_ptx" and _orders(op)):
+        yield "drop", name, Rewriter.erase_op
+        yield from _moves(op)
+    yield from _weaker(op)
+    if name == "arith.cmpi":
+        yield from _compares(op)
+    if name == "scf.for":
+        yield "bound", "a loop ends one step later", lambda o: _add(o, 1, o.operands[2])
+        yield "bound", "a loop ends one step sooner", lambda o: _add(o, 1, o.operands[2], minus=True)
+        yield "bound", "a loop begins one step later", lambda o: _add(o, 0, o.operands[2])
+
+
+def _orders(op: Operation) -> bool:
+    code = op.properties["ptxCode"]
+    assert isinstance(code, StringAttr)
+    return code.data.lstrip("@$0123456789p ").startswith(
+        ("mbarrier.", "fence", "membar", "barrier", "bar.", "cp.async.mbarrier")
+    )
+
+
+def _moves(op: Operation) -> Iterator[_Edit]:
+    """The op later than the next op with effects, and sooner than the last."""
+    if _next(op, lambda o: o.next_op) is not None:
+        yield "move", f"{op.name} later", _later
+    before = _next(op, lambda o: o.prev_op)
+    if before is not None and not any(v.owner is before for o in _taken(op, before) for v in o.operands):
+        yield "move", f"{op.name} sooner", _sooner
+
+
+def _next(op: Operation, step: Callable[[Operation], Operation | None]) -> Operation | None:
+    """The nearest op of the block with effects, its own or those of an op in it; None if the block has none."""
+    at = step(op)
+    while at is not None and not any(o.name in EFFECTS for o in at.walk()):
+        at = step(at)
+    return at
+
+
+def _later(op: Operation) -> None:
+    after = _next(op, lambda o: o.next_op)
+    assert after is not None
+    op.detach()
+    Rewriter.insert_op(op, InsertPoint.after(after))
+
+
+def _sooner(op: Operation) -> None:
+    before = _next(op, lambda o: o.prev_op)
+    assert before is not None
+    for o in _taken(op, before):
+        o.detach()
+        Rewriter.insert_op(o, InsertPoint.before(before))
+
+
+def _taken(op: Operation, before: Operation) -> list[Operation]:
+    """`op`, after the ops between it and `before` that make what it uses."""
+    found: list[Operation] = []
+    _between(op, before, found)
+    return [*found, op]
+
+
+def _between(op: Operation, before: Operation, found: list[Operation]) -> None:
+    block = before.parent
+    assert block is not None
+    first = block.get_operation_index(before)
+    for v in op.operands:
+        made = v.owner
+        if isinstance(made, Operation) and made.parent is block and block.get_operation_index(made) > first:
+            _between(made, before, found)
+            if made not in found:
+                found.append(made)
+
+
+def _weaker(op: Operation) -> Iterator[_Edit]:
+    name = op.name
+    if (key := COUNTS.get(name)) is not None:
+        yield "weaken", f"{name} leaves one more in flight", lambda o: _number(o, key, 1)
+    if name == "llvm.inline_asm" and "wgmma.wait_group" in str(op.properties["asm_string"]):
+        yield "weaken", "wgmma.wait_group leaves one more in flight", _wait_asm
+    if name == "nvvm.cp.async.bulk.wait_group" and "read" not in op.properties:
+        yield "weaken", f"{name} waits for reads only", lambda o: o.properties.__setitem__("read", UnitAttr())
+    if name == "nvvm.barrier0":
+        yield "weaken", "a barrier of the warp for one of the block", _warp_barrier
+    if name == "nvvm.barrier":
+        yield "weaken", "a barrier of the warp for a named one", _warp_barrier
+        yield "weaken", "another named barrier", lambda o: _add(o, 0, None)
+    if name == "nvvm.cluster.arrive":
+        yield "weaken", "cluster.arrive is relaxed", _relaxed
+    if name == "nvvm.mbarrier.init":
+        yield "weaken", "one arrival more expected", lambda o: _add(o, 1, None)
+        yield "weaken", "one arrival fewer expected", lambda o: _add(o, 1, None, minus=True)
+    if name == "nvvm.mbarrier.arrive.expect_tx":
+        yield "weaken", "16 bytes more expected", lambda o: _add(o, 1, None, by=16)
+        yield "weaken", "16 bytes fewer expected", lambda o: _add(o, 1, None, by=16, minus=True)
+    if name == "nvvm.mbarrier.try_wait.parity":
+        yield "weaken", "waits for the other phase", lambda o: _add(o, 1, None, xor=True)
+    if name == "nvvm.fence.proxy" and "space" in op.properties:
+        yield "weaken", "the proxy fence of global memory", _global_proxy
+    if name in ("llvm.fence", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.load", "llvm.store"):
+        yield from _weaker_memory(op)
+
+
+ORDERINGS = {2: "monotonic", 4: "acquire", 5: "release", 6: "acq_rel", 7: "seq_cst"}
+
+
+def _weaker_memory(op: Operation) -> Iterator[_Edit]:
+    ordering, scope = op.properties.get("ordering"), op.properties.get("syncscope")
+    if isinstance(scope, StringAttr) and scope.data != "block":
+        yield (
+            "weaken",
+            f"{op.name} of the block's scope",
+            lambda o: o.properties.__setitem__("syncscope", StringAttr("block")),
+        )
+    if isinstance(ordering, IntegerAttr):
+        now = int(ordering.value.data)
+        for less in {6: (4, 5), 7: (4, 5, 6), 4: (2,), 5: (2,)}.get(now, ()):
+            if op.name == "llvm.fence" and less == 2:
+                continue
+            yield "weaken", f"{op.name} {ORDERINGS[less]}", lambda o, n=less - now: _number(o, "ordering", n)
+
+
+def _compares(op: Operation) -> Iterator[_Edit]:
+    predicate = op.properties["predicate"]
+    assert isinstance(predicate, IntegerAttr)
+    name = PREDICATES[int(predicate.value.data)]
+    if name in OFF_BY_ONE:
+        other = OFF_BY_ONE[name]
+        change = PREDICATES.index(other) - PREDICATES.index(name)
+        yield "bound", f"{name} becomes {other}", lambda o: _number(o, "predicate", change)
+
+
+def _number(op: Operation, key: str, change: int) -> None:
+    old = op.properties[key]
+    assert isinstance(old, IntegerAttr)
+    op.properties[key] = IntegerAttr(int(old.value.data) + change, old.type)
+
+
+def _wait_asm(op: Operation) -> None:
+    asm = op.properties["asm_string"]
+    assert isinstance(asm, StringAttr)
+    head, count = asm.data.rstrip(";").rsplit(" ", 1)
+    op.properties["asm_string"] = StringAttr(f"{head} {int(count) + 1};")
+
+
+def _warp_barrier(op: Operation) -> None:
+    full = arith.ConstantOp.from_int_and_width(-1, 32)
+    new = type_of("BarWarpSyncOp", [full.result])
+    Rewriter.replace_op(op, [full, new])
+
+
+def type_of(name: str, operands: list[SSAValue]) -> Operation:
+    """An nvvm op without results and attributes."""
+    from cute_dialect.upstream import nvvm
+
+    return getattr(nvvm, name).create(operands=operands)
+
+
+def _relaxed(op: Operation) -> None:
+    new = type_of("ClusterArriveRelaxedOp", [])
+    new.properties.update(op.properties)
+    Rewriter.replace_op(op, [new])
+
+
+def _global_proxy(op: Operation) -> None:
+    op.properties["kind"] = nvvm_attr("proxy_kind", "async.global")
+    del op.properties["space"]
+
+
+def _add(
+    op: Operation, operand: int, step: SSAValue | None, *, minus: bool = False, by: int = 1, xor: bool = False
+) -> None:
+    """One operand plus, minus or xor a number."""
+    old = op.operands[operand]
+    new: list[Operation] = []
+    if step is None:
+        one = arith.ConstantOp(IntegerAttr(by, old.type))
+        new.append(one)
+        step = one.result
+    made = (arith.XOrIOp if xor else arith.SubiOp if minus else arith.AddiOp)(old, step)
+    Rewriter.insert_op([*new, made], InsertPoint.before(op))
+    op.operands[operand] = made.results[0]
+
+
+def crossed(op: Operation, *, sooner: bool) -> list[Operation]:
+    """The ops that a move takes an op across."""
+    step: Callable[[Operation], Operation | None] = (lambda o: o.prev_op) if sooner else (lambda o: o.next_op)
+    last, found, at = _next(op, step), [], op
+    while at is not last and (after := step(at)) is not None:
+        at = after
+        found.append(at)
+    return found
+
+
+def trapped(module: ModuleOp, kernel: str, place: int) -> ModuleOp:
+    """A copy whose comparison at `place` stores to address 0 where its sides are equal, so that the run ends there."""
+    copy = module.clone()
+    op = next(op for i, op in enumerate(find(copy, kernel).walk()) if i == place)
+    equal = arith.CmpiOp(op.operands[0], op.operands[1], "eq")
+    zero = arith.ConstantOp.from_int_and_width(0, 64)
+    null = llvm.IntToPtrOp(zero.result)
+    store = llvm.StoreOp(zero.result, null.results[0])
+    stop = scf.IfOp(equal.result, [], [zero, null, store, scf.YieldOp()])
+    Rewriter.insert_op([equal, stop], InsertPoint.after(op))
+    return copy
