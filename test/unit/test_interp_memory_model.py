@@ -278,7 +278,9 @@ BULK = """
     %small = arith.trunci %c1 : i32 to i8
     %t32 = arith.constant 32 : i32
     %second = arith.cmpi eq, %tid, %t32 : i32
+    %apart = llvm.getelementptr %a[41] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     scf.if %lead {
+      llvm.store %small, %apart : i8, !llvm.ptr<1>
       nvvm.mbarrier.init %bar, %c1 : !llvm.ptr<3>, i32
       nvvm.fence.mbarrier.init
       COPY
