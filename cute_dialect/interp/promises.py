@@ -44,17 +44,11 @@ class Broken:
 
 def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
     """How a step reports the lanes in which `op` breaks a promise, as a fault of that kind."""
-    rank = len(c.leaf_of(c.slots_of(op.results[0])[0]).shape)
-    uses = list(op.results[0].uses)
-    selected = bool(uses) and all(
-        op_name(u.operation) in SELECTS and u.index > 0 and u.operation.parent is op.parent for u in uses
-    )
-    if not selected:
-        return lambda R, g, bad, text: fail(g, bad, kind, text, rank)
     result = c.slots_of(op.results[0])[0]
-    late = c.late.get(result)
-    if late is None:
-        late = c.late[result] = c.new_slot(int_leaf(1), fixed=True)
+    rank = len(c.leaf_of(result).shape)
+    if not only_selected(op):
+        return lambda R, g, bad, text: fail(g, bad, kind, text, rank)
+    late = late_slot(c, result)
 
     def keep(R: Regs, g: Group, bad: Bad, text: Text) -> None:
         R[late] = Broken(bad, kind, text) if np.any(bad) else False  # type: ignore[call-overload]
@@ -62,16 +56,36 @@ def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
     return keep
 
 
-def picked(R: Regs, g: Group, late: int, condition: Value, on_true: bool, rank: int) -> None:
-    """Report a broken promise whose result a select picks in an active lane."""
+def only_selected(op: Operation) -> bool:
+    """Whether nothing but selects of its block read the result of an op."""
+    uses = list(op.results[0].uses)
+    return bool(uses) and all(
+        op_name(u.operation) in SELECTS and u.index > 0 and u.operation.parent is op.parent for u in uses
+    )
+
+
+def late_slot(c: FnCompiler, result: int) -> int:
+    """The slot that says where the promise behind a result is broken, as a `Broken`."""
+    late = c.late.get(result)
+    if late is None:
+        late = c.late[result] = c.new_slot(int_leaf(1), fixed=True)
+    return late
+
+
+def picked(R: Regs, g: Group, late: int, condition: Value, on_true: bool, rank: int, onwards: bool) -> Broken | None:
+    """Report a broken promise whose result a select picks in an active lane; `onwards`: give it to the selects that
+    alone read this one's result."""
     got: object = R[late]
     if not isinstance(got, Broken):
-        return
+        return None
     k = np.asarray(condition if on_true else np.logical_not(condition))  # type: ignore[arg-type]
     bad = np.asarray(got.bad)
     if rank and k.ndim == 1 and bad.ndim != 1:
         k = k.reshape((-1,) + (1,) * rank)
+    if onwards:
+        return Broken(bad & k, got.kind, got.text) if np.any(bad & k) else None
     fail(g, bad & k, got.kind, got.text, rank)
+    return None
 
 
 def fail(g: Group, bad: Bad, kind: str, text: Text, rank: int) -> None:
@@ -100,4 +114,4 @@ def fail(g: Group, bad: Bad, kind: str, text: Text, rank: int) -> None:
     raise Fault(kind, text(at), lane)
 
 
-__all__ = ["Bad", "Report", "Text", "fail", "picked", "promise"]
+__all__ = ["Bad", "Report", "Text", "fail", "late_slot", "only_selected", "picked", "promise"]

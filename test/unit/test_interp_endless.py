@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from interp_support import DSMEM, kernel
 
 from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.tools.cute_run import main
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 CLOSED = "nothing can end it: its condition is always the same"
@@ -198,3 +201,38 @@ def test_a_poll_while_others_work(schedule: str) -> None:
     """
     module = kernel(HEAD + body, "%a: !llvm.ptr<1>", DSMEM)
     run_kernel(module, "k", [Pointer(np.zeros(1, np.int32))], block=96, max_steps=1000, schedule=schedule)
+
+
+ENDLESS_FILE = """gpu.module @m {
+  llvm.func @k(%a: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel} {
+    %c0 = arith.constant 0 : i32
+    scf.while : () -> () {
+      %v = llvm.load %a : !llvm.ptr<1> -> i32
+      %again = arith.cmpi eq, %v, %c0 : i32
+      scf.condition(%again)
+    } do {
+      scf.yield
+    }
+    llvm.return
+  }
+}
+"""
+
+
+def test_max_steps_of_cute_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "spin.mlir"
+    path.write_text(ENDLESS_FILE)
+    options = [str(path), "--device=cpu", "--in", "4xi32:zeros", "--grid=1,1,1", "--block=32,1,1"]
+    assert main([*options, "--max-steps=5000"]) == 1
+    assert capsys.readouterr().err == (
+        f"cute-run: error: {path}:4:5: error: step limit of 5000 ops of threads in lockstep reached: the loop may not "
+        "end\n"
+        "  op: scf.while\n"
+        "  thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  note: what decides about its end does not change\n"
+        f"  note: it is decided by a plain load (llvm.load at {path}:5:12), which need not see what another thread "
+        "writes: expected a volatile, relaxed or acquire load\n"
+        "  note: max_steps, or cute-run --max-steps, allows more\n"
+    )
+    assert main([*options, "--max-steps=0"]) == 1
+    assert "expected max_steps of 1 or more, got 0" in capsys.readouterr().err

@@ -408,6 +408,30 @@ def test_poison_that_a_select_discards(
             assert e.value.message == message
 
 
+@pytest.mark.parametrize("lanes", [False, True])
+def test_poison_that_the_last_of_some_selects_discards(lanes: bool) -> None:
+    """A select that picks poison is itself poison, and no fault where another does not pick it."""
+    params = "%k: i1, %l: i1, %a: i32, %b: i32"
+    chain = """%r = llvm.shl %a, %b : i32
+        %z = llvm.mlir.zero : i32
+        %s = arith.select %k, %r, %z : i32
+        %t = arith.select %l, %z, %s : i32
+        func.return %t : i32"""
+    for k, m, bad in ((1, 0, True), (1, 1, False), (0, 0, False), (0, 1, False)):
+        args: list[object] = [bool(k), bool(m), 1, 32]
+        if lanes:
+            args = [np.array([not k, k], np.bool_), np.array([True, m], np.bool_), np.array([1, 1], np.int32), 32]
+        if not bad:
+            _run(chain, params, "i32", args)
+            continue
+        with pytest.raises(InterpError) as e:
+            _run(chain, params, "i32", args)
+        assert e.value.message == "llvm.shl: shift of i32 by 32 bits"
+    used = chain.replace("func.return %t", "%u = arith.addi %s, %z : i32\nfunc.return %t")
+    with pytest.raises(InterpError, match="shift of i32 by 32 bits"):
+        _run(used, params, "i32", [True, True, 1, 32])
+
+
 def test_rounding_mode_of_truncf() -> None:
     """NVPTX selects cvt.rn whatever the op says, so another mode is refused."""
     nearest = "%r = arith.truncf %a to_nearest_even : f32 to f16\nfunc.return %r : f16"

@@ -14,7 +14,7 @@ import numpy as np
 from cute_dialect.interp.errors import Fault, InterpError, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
-from cute_dialect.interp.promises import picked, promise
+from cute_dialect.interp.promises import late_slot, only_selected, picked, promise
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.undefined import unwritten
 from cute_dialect.interp.values import (
@@ -169,10 +169,13 @@ def _select(c: FnCompiler, op: Operation) -> None:
         if s in c.late
     ]
     if late:
+        onwards = len(outs) == 1 and only_selected(op)
+        told = late_slot(c, outs[0]) if onwards else -1
 
         def poison(R: Regs, g: Group) -> None:
-            for s, arm, rank in late:
-                picked(R, g, s, R[cond], arm, rank)
+            found = [picked(R, g, s, R[cond], arm, rank, onwards) for s, arm, rank in late]
+            if onwards:
+                R[told] = next((b for b in found if b is not None), False)  # type: ignore[call-overload]
 
         c.emit(op, poison)
 
