@@ -558,7 +558,7 @@ class Program:
                 if symbol_name(op) == leaf and not scope:
                     return op
             table = table.parent_op()
-        for op in self.module.walk():
+        for op in _symbols(self.module):
             if symbol_name(op) == leaf:
                 parent = op.parent_op()
                 if not scope or (parent is not None and symbol_name(parent) == scope):
@@ -570,6 +570,14 @@ def _table(op: Operation) -> Iterator[Operation]:
     for region in op.regions:
         for block in region.blocks:
             yield from block.ops
+
+
+def _symbols(module: Operation) -> Iterator[Operation]:
+    """What stands in a module and in the modules in it; not the ops of functions, of which there are many."""
+    for op in _table(module):
+        yield op
+        if op_name(op).endswith(".module"):
+            yield from _symbols(op)
 
 
 def symbol_name(op: Operation) -> str:

@@ -72,6 +72,8 @@ def place_globals(launch: Launch, others: list[Global]) -> None:
 def _globals(program: Program, func: Operation) -> Iterator[Global]:
     """The globals that a function uses: op, name, type, bytes and alignment."""
     used = _names_used(program, func)
+    if not used:
+        return
     for op in program.module.walk():
         if op_name(op) != "llvm.mlir.global":
             continue

@@ -66,12 +66,10 @@ def _func(low: Lowering, op: Operation) -> None:
 def _body(low: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> None:
     if not old.blocks:
         return
-    entry = Block()
     first = old.blocks[0]
-    for i, a in enumerate(first.args):
-        if i in dropped:
-            continue
-        b = entry.insert_arg(lowered(a.type), len(entry.args))
+    kept = [a for i, a in enumerate(first.args) if i not in dropped]
+    entry = Block(arg_types=[lowered(a.type) for a in kept])
+    for a, b in zip(kept, entry.args):
         b.name_hint = a.name_hint
         low.values[a] = b
     low.entry = entry

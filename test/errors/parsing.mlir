@@ -468,3 +468,11 @@ func.func private @f() attributes {a = dense<0> : vector<2147483648xi8>}
 func.func private @f() loc(#a)
 //                         ^
 #a = loc(callsite(#a at unknown))
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{expected a name to stand for at least 1 result, got 0}}
+  %r:0 = arith.constant 1 : i32
+  return
+}

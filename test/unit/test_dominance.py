@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
+from steps_support import steps
 from xdsl.dialects import test
 from xdsl.ir import Block, Region
 
@@ -65,24 +65,6 @@ SHAPES = {
     "each to the start": lambda n: {-1: [0], **{i: [0, min(i + 1, n - 1)] for i in range(n)}},
 }
 """Ways of ``n`` blocks to branch that take an iteration over all blocks many rounds, or long ways up."""
-
-
-def steps(work: Callable[[], object]) -> int:
-    """How many lines of Python are run."""
-    count = 0
-
-    def line(frame: object, event: str, argument: object) -> Callable[..., object]:
-        nonlocal count
-        count += event == "line"
-        return line
-
-    before = sys.gettrace()
-    sys.settrace(line)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("shape", SHAPES)
