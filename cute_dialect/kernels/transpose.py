@@ -69,10 +69,10 @@ def transpose(element: str = "f32", rows: int = 0) -> str:
     _kernel(s, c, "transpose_v", vec, vectors=True)
     with s.host("launch", {"mA": any_, "mB": any_}) as (a, b):
         m, n = s.extents(a)
-        columns, rows = s.extents(b)
+        columns, lines = s.extents(b)
         for ok, text in (
             (columns.eq(n), "B must have as many rows as A has columns"),
-            (rows.eq(m), "B must have as many columns as A has rows"),
+            (lines.eq(m), "B must have as many columns as A has rows"),
         ):
             s.do("cf.assert", ok, msg=f'"{text}"')
         s.say("One block a tile.")
