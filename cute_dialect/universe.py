@@ -5,7 +5,8 @@
 xDSL refuses two dialects or passes of one name, so what it has itself is left out: its ``canonicalize``, ``cse`` …, and
 its ``llvm``, ``gpu``, ``arith`` … read the input there.  ``cute-to-base`` makes the ``llvm`` ops of
 :mod:`cute_dialect.upstream`, which print as upstream MLIR reads them.  xDSL's ``gpu`` dialect knows the generic form
-only: a file with kernels goes through ``cute-opt --mlir-print-op-generic`` first.
+only, and its ``gpu.func`` has no properties ``known_block_size`` and ``known_cluster_size``: a file with kernels goes
+through ``cute-opt --mlir-print-op-generic`` first, and has them among the attributes after the body.
 
 Factories only; nothing is imported before it is used.
 """

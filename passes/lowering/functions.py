@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    IntegerType,
     StringAttr,
     UnitAttr,
     i32,
@@ -27,7 +28,6 @@ from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
-from cute_dialect.upstream.op import TableOp
 
 _KEPT_ELSEWHERE = frozenset(
     {"sym_name", "function_type", "kernel", "gpu.kernel", "arg_attrs", "res_attrs", "known_block_size",
@@ -143,10 +143,12 @@ def _gpu_return(low: Lowering, op: Operation) -> None:
 
 
 def _launch_func(low: Lowering, op: Operation) -> None:
-    """``gpu.launch_func``: operands are lowered; what the kernel does not take is not passed."""
-    assert isinstance(op, TableOp)
-    sizes = list(op.segments("operandSegmentSizes") or ())
-    names = [o.name for o in op.spec().operands]
+    """``gpu.launch_func``, xDSL's own too: operands are lowered; what the kernel does not take is not passed."""
+    from cute_dialect.upstream.gpu import LaunchFuncOp
+
+    segments = cast("DenseArrayBase[IntegerType]", op.properties["operandSegmentSizes"])
+    sizes = list(segments.get_values())
+    names = [o.name for o in LaunchFuncOp.spec().operands]
     at = names.index("kernelOperands")
     start = sum(sizes[:at])
     arguments = op.operands[start : start + sizes[at]]
