@@ -98,6 +98,59 @@ def _exchange_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(a), Pointer(b)], lambda: np.array_equal(b.reshape(3, 2, 64), a.reshape(3, 2, 64)[:, ::-1])
 
 
+# -- a TMA load of 8 x 32 floats by block 1 into both blocks of the cluster, each of which waits for it ----------------
+
+MULTICAST = (
+    CONSTANTS
+    + FULL
+    + """
+    %both = arith.constant 3 : i16
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %full1 = llvm.getelementptr %d[2048] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %to = llvm.addrspacecast %d : !llvm.ptr<3> to !llvm.ptr<7>
+    %first = arith.cmpi eq, %tid, %c0 : i32
+    %second = arith.cmpi eq, %rank, %c1 : i32
+    %does = arith.andi %second, %first : i1
+    scf.if %first {
+      nvvm.mbarrier.init %full1, %c1 : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      nvvm.mbarrier.arrive.expect_tx %full1, %c1024 : !llvm.ptr<3>, i32
+    }
+    nvvm.cluster.arrive {aligned} // running
+    nvvm.cluster.wait {aligned} // running
+    scf.if %does {
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %ta, %full1, box[%c0, %c0] multicast_mask = %both
+        : !llvm.ptr<7>, !llvm.ptr
+    }
+    nvvm.mbarrier.try_wait.parity %full1, %c0, %tk : !llvm.ptr<3>, i32, i32
+    %r = arith.muli %rank, %c256 : i32
+    scf.for %i = %tid to %c256 step %c64 : i32 {
+      %s = llvm.getelementptr %d[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+      %v = llvm.load %s : !llvm.ptr<3> -> i32
+      %n = arith.addi %r, %i : i32
+      %q = llvm.getelementptr %b[%n] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %v, %q : i32, !llvm.ptr<1>
+    }
+    llvm.return
+    """
+)
+BULK_MULTICAST = MULTICAST.replace("bulk.tensor", "bulk").replace(
+    "%ta, %full1, box[%c0, %c0] multicast_mask = %both\n        : !llvm.ptr<7>, !llvm.ptr",
+    "%a, %full1, %c1024 multicast_mask = %both : !llvm.ptr<7>, !llvm.ptr<1>",
+)
+
+
+def _multicast_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(256, dtype=np.float32).reshape(8, 32), np.zeros((2, 8, 32), np.float32)
+    tm = TensorMap("f32", (32, 8), (128,), (32, 8), pointer=Pointer(a))
+    return [tm, Pointer(b)], lambda: bool((b == a).all())
+
+
+def _bulk_multicast_args() -> tuple[list[Argument], Callable[[], bool]]:
+    a, b = np.arange(256, dtype=np.float32), np.zeros((2, 256), np.float32)
+    return [Pointer(a), Pointer(b)], lambda: bool((b == a).all())
+
+
 # -- a cp.async whose source is written when it has been read ---------------------------------------------------------
 
 SOURCE = (
@@ -326,4 +379,6 @@ ASYNC_KERNELS = {
     "groups": Kernel(GROUPS, "%b: !llvm.ptr<1>", _groups_args, 128, 512),
     "registers": Kernel(REGISTERS, "", lambda: ([], lambda: True), 256),
     "exchange": Kernel(EXCHANGE, PAIR, _exchange_args, 64, 256, 2, 2),
+    "multicast": Kernel(MULTICAST, MAPPED, _multicast_args, 64, 2056, 2, 2),
+    "bulk multicast": Kernel(BULK_MULTICAST, PAIR, _bulk_multicast_args, 64, 2056, 2, 2),
 }

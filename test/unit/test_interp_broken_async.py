@@ -292,6 +292,39 @@ CORPUS = [
 ]
 
 
+ENDED = r"after the end of block \([01], 0, 0\).*expected a wait for that phase of the mbarrier|block [01] .* has ended"
+FIRST_ENDED = ENDED.replace("[01]", "0")
+NOT_BEGUN = "no mbarrier was initialised at .* of a multicast's receiver|to which its initialisation is not visible"
+MULTICASTS = [
+    case
+    for kernel in ("multicast", "bulk multicast")
+    for case in (
+        Broken(kernel, "no block waits", ((WAIT, ""), (READ, NOTHING)), "race|sync", ENDED),
+        Broken(
+            kernel,
+            "the block that does not issue it does not wait",
+            ((WAIT, f"scf.if %second {{ {WAIT} }}"), (READ, NOTHING)),
+            "race|sync",
+            FIRST_ENDED,
+        ),
+        Broken(
+            kernel,
+            "a copy to the other block alone, for which it does not wait",
+            (("constant 3 : i16", "constant 1 : i16"), (WAIT, ""), (READ, NOTHING)),
+            "race|sync",
+            FIRST_ENDED,
+        ),
+        Broken(
+            kernel,
+            "a barrier of the block alone before it",
+            ((cluster_barrier("running").replace("\n      ", "\n    "), "nvvm.barrier0"),),
+            "race|sync",
+            NOT_BEGUN,
+        ),
+    )
+]
+
+
 def error_of(b: Broken, schedule: str) -> InterpError:
     kernel = ALL[b.kernel]
     with pytest.raises(InterpError) as e:
@@ -300,7 +333,7 @@ def error_of(b: Broken, schedule: str) -> InterpError:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("b", CORPUS, ids=lambda b: f"{b.kernel}: {b.name}")
+@pytest.mark.parametrize("b", [*CORPUS, *MULTICASTS], ids=lambda b: f"{b.kernel}: {b.name}")
 def test_broken(b: Broken, schedule: str) -> None:
     error = error_of(b, schedule)
     assert re.fullmatch(b.kind, error.kind), error
