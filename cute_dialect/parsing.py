@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import (
     UnregisteredAttr,
     UnregisteredOp,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.traits import IsolatedFromAbove
@@ -402,6 +402,13 @@ class LocatedParser(LocationReader):
         raise MultipleSpansParseError(span, message, None, [(noted, note)])
 
     # ------------------------------------------------------------------------------------------- types and attributes
+
+    def _parse_block(self) -> Block:
+        """Parse a block; one whose label has stood in a branch before is known as defined, too."""
+        label = self._current_token
+        block = super()._parse_block()
+        self.blocks[label.text[1:]] = (block, label.span)
+        return block
 
     def parse_optional_type(self) -> TypeAttribute | None:
         """A type, if one is next; one that was read before by its text."""

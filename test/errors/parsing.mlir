@@ -476,3 +476,15 @@ func.func @f() {
   %r:0 = arith.constant 1 : i32
   return
 }
+
+// -----
+
+func.func @f() {
+  cf.br ^b
+// expected-note @below {{originally declared here}}
+^b:
+  return
+// expected-error @below {{re-declaration of block 'b'}}
+^b:
+  return
+}
