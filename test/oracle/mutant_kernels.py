@@ -36,7 +36,7 @@ class Subject:
 
     Each of `problems` makes arguments; `right` is asked whether the outputs among them are as they should be.
     `kernel` is the host function, or the kernel where there is none.  `once`: why nothing has to be waited for before a
-    staging buffer is filled, if that is so.
+    staging buffer is filled, if that is so; `ahead`: why the last read of a step needs no barrier after it.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Subject:
     problems: Sequence[Problem]
     right: Callable[[Sequence[np.ndarray]], bool]
     once: str = ""
+    ahead: str = ""
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...], element: str) -> np.ndarray:
@@ -76,7 +77,7 @@ def _gemm(
     return Subject(name, text, "launch", [partial(make, s) for s in shapes], _product, once)
 
 
-def _sgemm(name: str, *shapes: tuple[int, int, int]) -> Subject:
+def _sgemm(name: str, *shapes: tuple[int, int, int], ahead: str = "") -> Subject:
     def make(shape: tuple[int, int, int]) -> list[np.ndarray]:
         m, n, k = shape
         rng = np.random.default_rng(m + n + k)
@@ -87,7 +88,9 @@ def _sgemm(name: str, *shapes: tuple[int, int, int]) -> Subject:
         a, b, c = arrays
         return bool((c == a @ b).all())
 
-    return Subject(f"sgemm {name}", lambda: sgemm(name), "launch", [partial(make, s) for s in shapes], right)
+    return Subject(
+        f"sgemm {name}", lambda: sgemm(name), "launch", [partial(make, s) for s in shapes], right, ahead=ahead
+    )
 
 
 def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowConfig | None = None) -> Subject:
@@ -178,7 +181,12 @@ def subjects() -> list[Subject]:
         *[_sgemm(r, (70, 66, 33), (64, 65, 32)) for r in ("naive", "coalesced", "smem")],
         _sgemm("tile1d", (66, 70, 17), (64, 64, 16)),
         *[_sgemm(r, (132, 132, 40), (128, 128, 24)) for r in ("tile2d", "vector", "warptile")],
-        _sgemm("pipelined", (128, 128, 40), (132, 132, 72)),
+        _sgemm(
+            "pipelined",
+            (128, 128, 40),
+            (132, 132, 72),
+            ahead="the last read of a step is of the next stage, which is not the one that is filled after the barrier",
+        ),
         _rows("row sum, a warp a row", "sum", "f32", (5, 200)),
         _rows("softmax, a block a row", "softmax", "f32", (3, 1000)),
         _rows("softmax, a cluster a row", "softmax", "f16", (3, 2048), RowConfig(128, cluster=2)),

@@ -173,6 +173,14 @@ def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return "cp.async.wait_group orders what is copied into shared memory and was moved across no access to that"
 
 
+def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A barrier before the last read of a step."""
+    if not subject.ahead or mutation.what != "nvvm.barrier0 sooner":
+        return ""
+    effects = [o for top in crossed(op, sooner=True) for o in top.walk() if o.name in EFFECTS]
+    return subject.ahead if [o.name for o in effects] == ["llvm.load"] else ""
+
+
 def _regrouped(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A copy that another group than its own takes with it."""
     if mutation.kind == "weaken" or not op.name.endswith("commit.group") or "wgmma" in op.name:
@@ -281,6 +289,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _stronger,
     _producer,
     _regrouped,
+    _ahead,
     _elsewhere,
     _unawaited,
     _once,
