@@ -164,13 +164,28 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for copies into shared memory that is moved across accesses to global memory."""
-    if mutation.kind != "move" or op.name != "nvvm.cp.async.wait.group":
+    if mutation.kind != "move" or op.name not in ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity"):
         return ""
     across = [o for top in crossed(op, sooner=mutation.what.endswith("sooner")) for o in top.walk()]
     effects = [o for o in across if o.name in EFFECTS]
     if not all(o.name in ("llvm.load", "llvm.store") and "ptr<1>" in str(o.operands[-1].type) for o in effects):
         return ""
-    return "cp.async.wait_group orders what is copied into shared memory and was moved across no access to that"
+    return "the wait is for what is copied into shared memory, and was moved across no access to that"
+
+
+def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for one stage that is moved across a read of another, or across the copies into a third."""
+    if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
+        return ""
+    sooner = mutation.what.endswith("sooner")
+    names = {o.name for top in crossed(op, sooner=sooner) for o in top.walk() if o.name in EFFECTS}
+    if not sooner and names == {"llvm.load"}:
+        return (
+            "what is read there is of a stage that was waited for before: a read before its wait is reported as a race"
+        )
+    if sooner and names <= {*LOADS, "nvvm.mbarrier.arrive.expect_tx"}:
+        return "the copies it waits for were issued stages before, for every schedule ends; sooner it orders more"
+    return ""
 
 
 def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -290,6 +305,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _producer,
     _regrouped,
     _ahead,
+    _other_stage,
     _elsewhere,
     _unawaited,
     _once,
