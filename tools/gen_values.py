@@ -79,7 +79,13 @@ FLAGS: tuple[tuple[str, str], ...] = (
     ("division by zero, lowest by -1", "undefined behaviour: always an error"),
     ("roundingmode of arith.truncf", "`to_nearest_even` or none; another is refused: NVPTX would ignore it"),
     ("contract, reassoc, arcp, nsz, afn", "permissions; the interpreter uses none of them"),
-    ("inbounds, nusw, nuw on getelementptr", "not looked at: the access is checked, not the address"),
+    ("nusw, nuw on getelementptr", "an address, offset or sum of offsets that wraps in 64 bits: reported"),
+    (
+        "inbounds on getelementptr",
+        "as nusw; an address outside its allocation, but for one past the end: reported. An allocation is an "
+        "argument's array, a global, an alloca; all of shared or local memory where the pointer's origin is not known. "
+        "A base that is no address of memory is not looked at",
+    ),
 )
 """(promise, what happens when it is broken)."""
 

@@ -408,6 +408,188 @@ def test_poison_that_a_select_discards(
             assert e.value.message == message
 
 
+BIG = 1 << 62
+# (flags, indices and element type, the numbers of %i and %j that break it, those that do not, what is said)
+ADDRESSES = [
+    ("nusw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (BIG, 0), (-8, 0), "+ 4611686018427387904 * 4 wraps (nusw"),
+    ("nusw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8", (-BIG, 0), (-1, 0), "+ -4611686018427387904 * 1 wraps (nusw"),
+    ("nusw", "[%i, %j] : (!llvm.ptr<1>, i64, i64) -> !llvm.ptr<1>, !llvm.array<2 x i16>", (BIG // 4, BIG - 1), (BIG // 4, 0), "* 4 + 4611686018427387903 * 2 wraps (nusw"),
+    ("nusw", "[%i, %j] : (!llvm.ptr<1>, i64, i64) -> !llvm.ptr<1>, !llvm.array<2 x i16>", (-BIG // 2, BIG), (0, -2), "wraps (nusw"),
+    ("nuw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8", (-1, 0), (BIG, 0), "+ -1 * 1 wraps (nuw"),
+    ("nuw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (-1, 0), (3, 0), "+ -1 * 4 wraps (nuw"),
+    ("nuw", "[%i, %j] : (!llvm.ptr<1>, i64, i64) -> !llvm.ptr<1>, !llvm.array<2 x i16>", (8, -1), (8, 1), "+ 8 * 4 + -1 * 2 wraps (nuw"),
+    ("nuw", "[%i, -1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, !llvm.array<2 x i16>", (8, 0), None, "+ 8 * 4 + -1 * 2 wraps (nuw"),
+    ("nusw|nuw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (BIG, 0), (BIG // 4, 0), "wraps (nusw"),
+    ("nusw|nuw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (-1, 0), (1, 0), "+ -1 * 4 wraps (nuw"),
+    ("inbounds", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (BIG, 0), (16, 0), "* 4 wraps (inbounds"),
+    ("inbounds", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (17, 0), (0, 0), "byte offset 0 + 17 * 4 is outside argument 0 of 64 bytes (inbounds promised that it is not)"),
+    ("inbounds", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32", (-1, 0), (15, 0), "byte offset 0 + -1 * 4 is outside argument 0 of 64 bytes (inbounds promised that it is not)"),
+    ("inbounds", "[%i, %j] : (!llvm.ptr<1>, i64, i64) -> !llvm.ptr<1>, !llvm.array<2 x i16>", (17, -2), (16, -2), "byte offset 0 + 17 * 4 + -2 * 2 is outside argument 0 of 64 bytes"),
+    ("inbounds|nuw", "[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, !llvm.struct<(i32, f32)>", (9, 0), (8, 0), "byte offset 0 + 9 * 8 is outside argument 0 of 64 bytes"),
+    ("inbounds", "[%i, 1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, !llvm.struct<(i32, f32)>", (8, 0), (7, 0), "byte offset 0 + 8 * 8 + 4 * 1 is outside argument 0 of 64 bytes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "gep", "bad", "good", "message"), ADDRESSES, ids=[f"{a[0]} {a[1]}" for a in ADDRESSES]
+)
+def test_promises_of_addresses(
+    flags: str, gep: str, bad: tuple[int, int], good: tuple[int, int] | None, message: str
+) -> None:
+    """For one value and one lane of several; not without the flags, nor where wrapping is allowed or the address unused."""
+    from cute_dialect.interp import Pointer
+
+    array = Pointer(np.zeros(16, np.int32))
+    params = "%p: !llvm.ptr<1>, %i: i64, %j: i64"
+    read = "%n = llvm.ptrtoint %r : !llvm.ptr<1> to i64\nfunc.return %n : i64"
+    body = f"%r = llvm.getelementptr {flags} %p{gep}\n{read}"
+    if good is not None:
+        _run(body, params, "i64", [array, *good])
+        lanes = [np.array([g, b, g], np.int64) for g, b in zip(good, bad)]
+    else:
+        lanes = [np.array([b, b], np.int64) for b in bad]
+    for args in (list(bad), lanes):
+        with pytest.raises(InterpError) as e:
+            _run(body, params, "i64", [array, *args])
+        assert e.value.kind == "poison"
+        assert e.value.message.startswith("llvm.getelementptr: ") and message in e.value.message, e.value.message
+    _run(body.replace(flags, ""), params, "i64", [array, *lanes])
+    _run(body, params, "i64", [array, *lanes], overflow="wrap")
+    _run(f"%r = llvm.getelementptr {flags} %p{gep}\nfunc.return %i : i64", params, "i64", [array, *lanes])
+    picks = body.replace("%n =", "%s = arith.select %k, %r, %p : !llvm.ptr<1>\n%n =").replace("toint %r", "toint %s")
+    _run(picks, f"{params}, %k: i1", "i64", [array, *lanes, False])
+    with pytest.raises(InterpError, match=re.escape(message)):
+        _run(picks, f"{params}, %k: i1", "i64", [array, *lanes, True])
+
+
+@pytest.mark.parametrize(
+    ("start", "count", "said"),
+    [
+        ("%a", 0, ""),
+        ("%a", 64, ""),
+        ("%a", 65, "byte offset 0 + 65 * 1 is outside @a of 64 bytes"),
+        ("%b", -1, "byte offset 0 + -1 * 1 is outside @b of 32 bytes"),
+        ("%far", 65, "byte offset 0 + 65 * 1 is outside @a of 64 bytes"),
+        ("%generic", 65, "byte offset 0 + 65 * 1 is outside @a of 64 bytes"),
+        ("%past", 0, ""),
+        ("%past", -1, "byte offset 65 + -1 * 1 is outside @a of 64 bytes"),
+        ("%any", 32, ""),
+        ("%any", -65, "byte offset 64 + -65 * 1 is outside shared memory of 96 bytes"),
+        ("%stack", 16, ""),
+        ("%stack", 17, "byte offset 0 + 17 * 1 is outside %stack of 16 bytes"),
+        ("%second", -1, "byte offset 0 + -1 * 1 is outside %second of 16 bytes"),
+        ("%table", 8, ""),
+        ("%table", 9, "byte offset 0 + 9 * 1 is outside global @table of 8 bytes"),
+        ("%q", 12, ""),
+        ("%q", 13, "byte offset 4 + 13 * 1 is outside argument 0 of 16 bytes"),
+        ("%outside", 0, ""),
+        ("%outside", -4, "is in no allocation (inbounds promised that it is)"),
+        ("%null", 0, ""),
+        ("%number", 4, ""),
+    ],
+)
+def test_what_an_address_is_in_bounds_of(start: str, count: int, said: str) -> None:
+    """The allocation that the base is of; one that an access of the same pointer would be bounded by, or more."""
+    from interp_support import kernel
+
+    from cute_dialect.interp import Pointer, run_kernel
+
+    globals_ = "\n".join(
+        f'"llvm.mlir.global"() <{{addr_space = {space} : i32, alignment = 16 : i64, global_type = !llvm.array<{n} x i8>, '
+        f'linkage = #llvm.linkage<internal>, sym_name = "{name}"}}> ({{}}) : () -> ()'
+        for name, n, space in (("a", 64, 3), ("b", 32, 3), ("table", 8, 1))
+    )
+    body = f"""
+      %one = arith.constant 1 : i32
+      %c16 = arith.constant 16 : i32
+      %zero = arith.constant 0 : i64
+      %some = arith.constant 4096 : i64
+      %count = arith.constant {count} : i64
+      %a = llvm.mlir.addressof @a : !llvm.ptr<3>
+      %b = llvm.mlir.addressof @b : !llvm.ptr<3>
+      %table = llvm.mlir.addressof @table : !llvm.ptr<1>
+      %far = llvm.addrspacecast %a : !llvm.ptr<3> to !llvm.ptr<7>
+      %generic = llvm.addrspacecast %a : !llvm.ptr<3> to !llvm.ptr
+      %past = llvm.getelementptr %a[65] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+      %k = arith.cmpi eq, %tid, %c16 : i32
+      %any = arith.select %k, %a, %b : !llvm.ptr<3>
+      %stack = llvm.alloca %c16 x i8 : (i32) -> !llvm.ptr
+      %second = llvm.alloca %c16 x i8 : (i32) -> !llvm.ptr
+      %q = llvm.getelementptr %p[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+      %outside = llvm.getelementptr %p[5] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+      %null = llvm.inttoptr %zero : i64 to !llvm.ptr
+      %number = llvm.inttoptr %some : i64 to !llvm.ptr
+      %r = llvm.getelementptr inbounds {start}[%count] : (TYPE, i64) -> TYPE, i8
+      %n = llvm.ptrtoint %r : TYPE to i64
+      llvm.store %n, %out : i64, !llvm.ptr<1>
+      llvm.return"""
+    space = {"%a": "<3>", "%b": "<3>", "%past": "<3>", "%any": "<3>", "%far": "<7>"}.get(start, "<1>")
+    generic = start in ("%generic", "%stack", "%second", "%null", "%number")
+    module = kernel(
+        body.replace("TYPE", "!llvm.ptr" if generic else f"!llvm.ptr{space}"),
+        "%p: !llvm.ptr<1>, %out: !llvm.ptr<1>",
+        globals_,
+    )
+    args = [Pointer(np.zeros(4, np.int32)), Pointer(np.zeros(1, np.int64))]
+    if not said:
+        run_kernel(module, "k", args, grid=1, block=32)
+        return
+    with pytest.raises(InterpError) as e:
+        run_kernel(module, "k", args, grid=1, block=32)
+    assert e.value.kind == "poison" and said in e.value.message, e.value.message
+
+
+@pytest.mark.parametrize("lanes", [False, True])
+def test_promises_of_vectors_of_addresses(lanes: bool) -> None:
+    from cute_dialect.interp import Pointer
+
+    body = """%r = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr<1>, vector<2xi64>) -> vector<2x!llvm.ptr<1>>, i32
+      %n = llvm.ptrtoint %r : vector<2x!llvm.ptr<1>> to vector<2xi64>
+      func.return %n : vector<2xi64>"""
+
+    def run(*index: int) -> None:
+        given = np.array([[0, 1], index] if lanes else index, np.int64)
+        _run(body, "%p: !llvm.ptr<1>, %i: vector<2xi64>", "vector<2xi64>", [Pointer(np.zeros(4, np.int32)), given])
+
+    run(4, 0)
+    with pytest.raises(InterpError, match=re.escape("byte offset 0 + 5 * 4 is outside argument 0 of 16 bytes")):
+        run(4, 5)
+
+
+def test_a_loop_that_moves_from_one_array_to_another() -> None:
+    """What the pointer was derived from at first bounds nothing later, and a pointer that walks to the end is right."""
+    from interp_support import kernel
+
+    from cute_dialect.interp import Pointer, run_kernel
+
+    globals_ = "\n".join(
+        f'"llvm.mlir.global"() <{{addr_space = 3 : i32, alignment = 16 : i64, global_type = !llvm.array<64 x i8>, '
+        f'linkage = #llvm.linkage<internal>, sym_name = "{name}"}}> ({{}}) : () -> ()'
+        for name in "ab"
+    )
+    body = """
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %c4 = arith.constant 4 : i32
+      %a = llvm.mlir.addressof @a : !llvm.ptr<3>
+      %b = llvm.mlir.addressof @b : !llvm.ptr<3>
+      %l, %m = scf.for %i = %c0 to %c4 step %c1 iter_args(%x = %a, %y = %p) -> (!llvm.ptr<3>, !llvm.ptr<1>) : i32 {
+        %r = llvm.getelementptr inbounds|nuw %x[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+        %n = llvm.ptrtoint %r : !llvm.ptr<3> to i32
+        llvm.store %n, %p : i32, !llvm.ptr<1>
+        %z = llvm.getelementptr inbounds|nuw %y[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+        scf.yield %b, %z : !llvm.ptr<3>, !llvm.ptr<1>
+      }
+      %before = llvm.getelementptr inbounds %m[-1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+      llvm.store %c4, %before : i32, !llvm.ptr<1>
+      llvm.return"""
+    a = np.zeros(4, np.int32)
+    run_kernel(kernel(body, "%p: !llvm.ptr<1>", globals_), "k", [Pointer(a)], grid=1, block=1)
+    assert a[3] == 4
+    with pytest.raises(InterpError, match=re.escape("byte offset 12 + 1 * 4 is outside argument 0 of 12 bytes")):
+        run_kernel(kernel(body, "%p: !llvm.ptr<1>", globals_), "k", [Pointer(a[:3])], grid=1, block=1)
+
+
 @pytest.mark.parametrize("lanes", [False, True])
 def test_poison_that_the_last_of_some_selects_discards(lanes: bool) -> None:
     """A select that picks poison is itself poison, and no fault where another does not pick it."""

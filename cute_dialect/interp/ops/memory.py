@@ -15,6 +15,7 @@ from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Site, check_written, load, locate, store
 from cute_dialect.interp.ops.data import enum_word, ints_of
 from cute_dialect.interp.ops.order import order_of_op
+from cute_dialect.interp.ops.pointer_promises import Offset, promise_address
 from cute_dialect.interp.program import Builder, FnCompiler, attr_of
 from cute_dialect.interp.types import Leaf, Type, element_of, size_of, stride_of, struct_fields, type_of
 from cute_dialect.interp.values import POISON, Array, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
@@ -130,6 +131,14 @@ def _store(c: FnCompiler, op: Operation) -> None:
 
 def _gep(c: FnCompiler, op: Operation) -> None:
     """getelementptr: base + Σ index · stride, in 64 bits."""
+    p, offsets = _address(c, op)
+    flags = _int_attr(op, "noWrapFlags") or 0
+    if flags and c.overflow_errors:
+        promise_address(c, op, p, offsets, flags)
+
+
+def _address(c: FnCompiler, op: Operation) -> tuple[int, list[Offset]]:
+    """Compile the address alone; the slot of the base, and the offsets in their order."""
     p = c.use(op.operands[0])
     raw = ints_of(attr_of(op, "rawConstantIndices"))
     elem = attr_of(op, "elem_type")
@@ -138,6 +147,7 @@ def _gep(c: FnCompiler, op: Operation) -> None:
     dynamic = [c.use(v) for v in op.operands[1:]]
     const = 0
     terms: list[tuple[int, int]] = []
+    offsets: list[Offset] = []
     at = 0
     current = elem
     for n, i in enumerate(raw):
@@ -150,6 +160,7 @@ def _gep(c: FnCompiler, op: Operation) -> None:
                     "unsupported", f"expected a constant field index in [0, {len(fields.children)}), got {i}"
                 )
             const += fields.starts[i]
+            offsets.append(Offset(None, fields.starts[i], 1))
             current = struct_fields(current)[i]
             continue
         else:
@@ -157,9 +168,11 @@ def _gep(c: FnCompiler, op: Operation) -> None:
             stride = stride_of(current)
         if i == GEP_SSA:
             terms.append((dynamic[at], stride))
+            offsets.append(Offset(dynamic[at], 0, stride))
             at += 1
         else:
             const += i * stride
+            offsets.append(Offset(None, i, stride))
     d = c.define(op.results[0])
     numbers = [c.fn.template[slot] for slot, _ in terms]
     known = all(isinstance(n, int) for n in numbers)
@@ -171,7 +184,7 @@ def _gep(c: FnCompiler, op: Operation) -> None:
             R[d] = R[p] + const  # type: ignore[operator]
 
         c.emit(op, fixed)
-        return
+        return p, offsets
     if len(terms) == 1 and const == 0:
         slot, stride = terms[0]
 
@@ -183,7 +196,7 @@ def _gep(c: FnCompiler, op: Operation) -> None:
                 R[d] = R[p] + i * stride  # type: ignore[operator]
 
         c.emit(op, single)
-        return
+        return p, offsets
 
     def general(R: Regs, g: Group) -> None:
         r = R[p] + const  # type: ignore[operator]
@@ -193,6 +206,7 @@ def _gep(c: FnCompiler, op: Operation) -> None:
         R[d] = r
 
     c.emit(op, general)
+    return p, offsets
 
 
 def _alloca(c: FnCompiler, op: Operation) -> None:
