@@ -67,6 +67,7 @@ slow: $(VENV)/.test  ## millions of random cases against independent oracles, fu
 	$(BIN)/python test/oracle/value_fuzz.py --count 2000
 	$(BIN)/python test/oracle/target_grid.py
 	$(BIN)/python test/oracle/sync_fuzz.py --count 100000
+	$(BIN)/python test/oracle/async_fuzz.py --count 20000
 	$(BIN)/python test/oracle/memory_fuzz.py --count 20000
 	$(BIN)/python test/oracle/mutants.py
 	$(BIN)/python test/oracle/argument_fuzz.py --count 1000000
