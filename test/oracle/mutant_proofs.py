@@ -173,6 +173,22 @@ def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return "the wait is for what is copied into shared memory, and was moved across no access to that"
 
 
+def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The last wait for cp.async of a kernel, and a barrier that is moved before it."""
+    if mutation.what == "nvvm.barrier0 sooner":
+        effects = [o for top in crossed(op, sooner=True) for o in top.walk() if o.name in EFFECTS]
+        if len(effects) != 1:
+            return ""
+        op = effects[0]
+    function = op.parent_op()
+    while function is not None and not function.name.endswith("func"):
+        function = function.parent_op()
+    waits = [o for o in function.walk() if o.name == "nvvm.cp.async.wait.group"] if function is not None else []
+    if not waits or op is not waits[-1]:
+        return ""
+    return "the groups left are empty, their copies lie past K: a block that ends with a copy in flight is reported"
+
+
 def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for one stage that is moved across a read of another, or across the copies into a third."""
     if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
@@ -306,6 +322,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _regrouped,
     _ahead,
     _other_stage,
+    _nothing_left,
     _elsewhere,
     _unawaited,
     _once,
