@@ -120,11 +120,6 @@ COMMUTES = (
         ("nvvm.barrier0",),
         "what comes after is ordered after both (bar, barrier.cluster)",
     ),
-    Commutes(
-        "nvvm.cp.async.wait.group",
-        ("nvvm.barrier0",),
-        "at the end of the loop: no copy is in flight but those that were predicated off",
-    ),
     Commutes("nvvm.setmaxregister", EFFECTS, "setmaxnreg changes how many registers a warp may have (setmaxnreg)"),
 )
 
@@ -268,21 +263,6 @@ def _same_shape(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
-def _registers(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    if (mutation.kind, op.name) != ("drop", "nvvm.setmaxregister"):
-        return ""
-    return "setmaxnreg changes how many registers a warp may have (setmaxnreg); without it ptxas spills, or it does not"
-
-
-def _ends(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    if mutation.what != "nvvm.cp.async.bulk.wait_group waits for reads only":
-        return ""
-    return (
-        "no thread of the grid reads what the bulk copies write; the end of the grid completes them"
-        " (cp.async.bulk.wait_group)"
-    )
-
-
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A fence after a barrier whose threads include one that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
@@ -300,19 +280,27 @@ def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
-def _release(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    if mutation.what != "llvm.fence release":
-        return ""
-    return (
-        "before the atomic that others poll, a release is what is needed (release patterns); PTX spells"
-        " it fence.acq_rel as well"
-    )
+SAME: dict[tuple[str, str], str] = {
+    ("drop", "nvvm.setmaxregister"): (
+        "setmaxnreg changes how many registers a warp may have (setmaxnreg), and nothing else"
+    ),
+    ("weaken", "nvvm.cp.async.bulk.wait_group waits for reads only"): (
+        "no thread of the grid reads what the bulk copies write; the end of the grid completes them"
+        " (cp.async.bulk.wait_group)"
+    ),
+    ("weaken", "llvm.fence release"): (
+        "before the atomic that others poll, a release is what is needed (release patterns); PTX spells it"
+        " fence.acq_rel as well"
+    ),
+    ("weaken", "another named barrier"): (
+        "all threads of the barrier take the other number with it (bar), and nothing else uses that one"
+    ),
+}
+"""By kind and what: mutations that say of themselves why they change nothing."""
 
 
-def _named(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    if mutation.what != "another named barrier":
-        return ""
-    return "all threads of the barrier take the other number with it (bar), and nothing else uses that one"
+def _same(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    return SAME.get((mutation.kind, mutation.what), "")
 
 
 FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
@@ -327,11 +315,8 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _unawaited,
     _once,
     _same_shape,
-    _registers,
-    _ends,
     _known_already,
-    _release,
-    _named,
+    _same,
 )
 
 
