@@ -23,10 +23,11 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text, verify
-from cute_dialect.algebra.int_tuple import UNDERSCORE, is_static, leaves, tree_leaves, tuple_add
-from cute_dialect.algebra.layout import evaluate
+from cute_dialect.algebra.arithmetic import tuple_add
+from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
-from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle, Tile
+from cute_dialect.algebra.trees import is_static, leaves, tree_leaves
+from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle, Tile
 
 SPACES = ("generic", "gmem", "smem", "rmem", "tmem", "dsmem")
 ADDRESS_SPACE = {"generic": 0, "gmem": 1, "smem": 3, "rmem": 0, "tmem": 6, "dsmem": 7}
@@ -474,7 +475,7 @@ def _plain(layout: AnyLayout) -> Layout:
 
 def verify_tiled_copy(tc: TiledCopy) -> None:
     """Raise AlgebraError unless the thread-value layout and the tile fit the atom."""
-    from cute_dialect.algebra.layout import cosize, size
+    from cute_dialect.algebra.evaluation import cosize, size
 
     tv = tc.layout_tv
     if not (is_static(tv) and is_static(tc.tiler)):

@@ -52,7 +52,7 @@ class InstructionCopyType(CopyAtomType):
 
 @lru_cache(maxsize=256)
 def _side_values(name: str, side: str, bits: int) -> int:
-    from cute_dialect.algebra.layout import size
+    from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.values import layout_modes
     from cute_dialect.arch import copy_atom
 

@@ -431,8 +431,8 @@ class TiledMmaType(Data[TiledMmaData], TypeAttribute):
 @lru_cache(maxsize=256)
 def tiled(data: TiledMmaData) -> TiledMma:
     """The partitioning of a tiled MMA.  Raises AlgebraError where atom layout or permutation do not fit."""
-    from cute_dialect.algebra.int_tuple import is_static, product
     from cute_dialect.algebra.tiled_mma import TiledMma
+    from cute_dialect.algebra.trees import is_static, product
 
     row = data.atom.row
     if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):

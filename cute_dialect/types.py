@@ -20,8 +20,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text, verify
-from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Payload
 
 _PARSE: dict[str, Callable[[str], Payload]] = {

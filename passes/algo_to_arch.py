@@ -32,12 +32,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
 from cute_dialect.extensions import module_of_op
-from cute_dialect.making import all_ops, make_op
+from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views

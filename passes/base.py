@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar, cast, get_args
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, did_you_mean
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, did_you_mean
 
 if TYPE_CHECKING:
     from xdsl.context import Context

@@ -32,7 +32,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Emitter, Leaf
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.ops import make
 from cute_dialect.ops.kinds import bind as bind_leaves
 from cute_dialect.ops.kinds import dynamic_leaves

@@ -36,9 +36,9 @@ from functools import cache
 from xdsl.dialects.builtin import IntegerType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import map_leaves
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
-from cute_dialect.making import insert_op, make_op
+from cute_dialect.algebra.trees import map_leaves
+from cute_dialect.ir.editing import insert_op, make_op
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp, EqualOp
 from cute_dialect.ops.base import CuteOp, is_tensor

@@ -66,8 +66,8 @@ def _slice(op: Operation, ctx: ExpandContext) -> None:
 
 
 def _offset_type(offset: IntTuple) -> IntTupleType:
-    from cute_dialect.algebra.int_tuple import map_leaves
     from cute_dialect.algebra.leaf import Dyn
+    from cute_dialect.algebra.trees import map_leaves
 
     return IntTupleType(map_leaves(lambda x: Dyn(x.width, x.div) if isinstance(x, Dyn) else x, offset))
 

@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffect, Pure
 
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.ops.arith import ElemLessOp, EqualOp
 from cute_dialect.ops.kinds import typed
 from cute_dialect.ops.make import StaticOp

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.ir.diagnostics import did_you_mean
 from cute_dialect.passes.registry import PASSES, PassInfo
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.pipelines.launch import CompiledModule
     from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["compile", "load"]
 
@@ -69,6 +69,6 @@ def compile(
 
 def load(folder: str | os.PathLike[str]) -> CompiledModule:
     """Read a compiled module that ``CompiledModule.save`` or ``compile(save=…)`` wrote.  Raises ``ArtifactError``."""
-    from cute_dialect.pipelines.launch import load as load_folder
+    from cute_dialect.runtime.launch import load as load_folder
 
     return load_folder(folder)

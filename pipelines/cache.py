@@ -1,12 +1,12 @@
 """The compile cache: what was compiled before is not compiled again, in this process or in another.
 
-An entry is a compiled module (JSON, PTX, cubin as :mod:`~cute_dialect.pipelines.artifact` writes them; no pickle) under
+An entry is a compiled module (JSON, PTX, cubin as :mod:`~cute_dialect.runtime.artifact` writes them; no pickle) under
 the hash of all that it depends on: the text, the pipeline and its options, this package's sources, xDSL, MLIR, ptxas.
 Any number of processes may use one cache, each user has entries of their own.  An entry that is damaged in any way is
 said, taken away and made again; when the cache outgrows its size the entries used longest ago go first.  Nothing is
 deleted that the cache did not make (:mod:`~cute_dialect.pipelines.entries`).
 
-Where it lies and how large it grows is said by the environment (:mod:`~cute_dialect.pipelines.settings`).  A cache that
+Where it lies and how large it grows is said by the environment (:mod:`~cute_dialect.runtime.settings`).  A cache that
 cannot be written is no error: the module is compiled as without one, and :class:`CacheWarning` says what to do.
 """
 
@@ -21,8 +21,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from cute_dialect.pipelines import settings
-from cute_dialect.pipelines.artifact import Artifact, ArtifactError, artifact_files, read_artifact
 from cute_dialect.pipelines.entries import (
     Damaged,
     is_key,
@@ -34,6 +32,8 @@ from cute_dialect.pipelines.entries import (
     size_of,
     write_entry,
 )
+from cute_dialect.runtime import settings
+from cute_dialect.runtime.artifact import Artifact, ArtifactError, artifact_files, read_artifact
 
 __all__ = ["Cache", "CacheWarning", "Entry", "default_cache", "key_of"]
 

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cute_dialect.pipelines import abi, hostprog
-from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
-from cute_dialect.pipelines.binding import DeviceError, LaunchError
-from cute_dialect.pipelines.call_options import OptionError
-from cute_dialect.pipelines.prepare import Plan, Target, read_arguments
-from cute_dialect.pipelines.staging import host_bytes, is_writable, regions, span
+from cute_dialect.runtime import abi, host_program
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+from cute_dialect.runtime.binding import DeviceError, LaunchError
+from cute_dialect.runtime.call_options import OptionError
+from cute_dialect.runtime.device_memory import host_bytes, is_writable, regions, span
+from cute_dialect.runtime.launch_plan import Plan, Target, read_arguments
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import Pointer, Progress, RunReport
     from cute_dialect.interp.launch import Argument
     from cute_dialect.interp.memory import Elements
-    from cute_dialect.pipelines.launch import CompiledModule
+    from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["run_on_cpu"]
 
@@ -120,7 +120,7 @@ def _registers(module: CompiledModule, kernel: str) -> int:
     return 0
 
 
-def _tensor_map(m: hostprog.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
+def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
     """The interpreter's tensor map."""
     from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
     from cute_dialect.interp.tensor_map import TensorMap

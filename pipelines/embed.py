@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import FileLineColLoc
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, render
-from cute_dialect.parsing import op_name, parse_module
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, render
+from cute_dialect.ir.parsing import op_name, parse_module
+from cute_dialect.ir.verifier import verify
 from cute_dialect.passes.pipeline_text import PipelineTextError, parse_pipeline
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.registry import PIPELINES, PipelineError, named_pipeline
 from cute_dialect.pipelines.runner import IR, PassCrash, ResolveError, Runner, Step, is_cute, resolve
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
 from cute_dialect.upstream.registry import BASE_DIALECTS
-from cute_dialect.verifier import verify
 
 if TYPE_CHECKING:  # pragma: no cover
     import mlir.ir as ir

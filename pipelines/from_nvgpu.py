@@ -25,10 +25,10 @@ def without_nvgpu(module: ModuleOp) -> ModuleOp:
     """
     if not any(op.name.startswith("nvgpu.") for op in module.walk()):
         return module
+    from cute_dialect.ir.printing import ir_text
     from cute_dialect.pipelines.ahead import borrowed
     from cute_dialect.pipelines.stages import parse_module
     from cute_dialect.pipelines.upstream import UpstreamModule
-    from cute_dialect.printing import ir_text
 
     with borrowed() as child:
         upstream = (child.module if child is not None else UpstreamModule.from_text)(ir_text(module, generic=True))

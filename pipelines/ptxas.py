@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
-from cute_dialect.pipelines.settings import program
+from cute_dialect.runtime.settings import program
 
 __all__ = [
     "Assembled",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.ir.diagnostics import did_you_mean
 from cute_dialect.passes.pipeline_text import Element, parse_pipeline
 
 

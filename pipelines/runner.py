@@ -26,16 +26,16 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.diagnostics import DiagnosticEngine, Position, Source, did_you_mean, limit_message
-from cute_dialect.parsing import one_line, op_name
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Position, Source, did_you_mean, limit_message
+from cute_dialect.ir.parsing import one_line, op_name
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.ir.verifier import Known, verify
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptionError, anchored, run_pass
 from cute_dialect.passes.outside import OutsideError, PassTable
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
 from cute_dialect.passes.registry import PassInfo
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream_error import UpstreamError
-from cute_dialect.printing import ir_text
-from cute_dialect.verifier import Known, verify
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.ahead import AheadModule

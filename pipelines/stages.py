@@ -16,22 +16,22 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-from cute_dialect.pipelines.artifact import Artifact, CodeObject, Stage, save_artifact
 from cute_dialect.pipelines.collector import collector_paused
-from cute_dialect.pipelines.launch import CompiledModule
-from cute_dialect.pipelines.settings import missing_package
+from cute_dialect.runtime.artifact import Artifact, CodeObject, Stage, save_artifact
+from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.settings import missing_package
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Source
+    from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Source
     from cute_dialect.passes.pipeline_text import Element, PassElement
     from cute_dialect.pipelines.ahead import Ahead
     from cute_dialect.pipelines.cache import Cache
-    from cute_dialect.pipelines.launch import Lowered
-    from cute_dialect.pipelines.manifest import Manifest
     from cute_dialect.pipelines.runner import IR, Step
+    from cute_dialect.runtime.launch import Lowered
+    from cute_dialect.runtime.manifest import Manifest
 
 __all__ = [
     "CompileError",
@@ -270,7 +270,7 @@ def _compile(
     before_code: Callable[[CompiledModule], None] | None,
     ahead: Ahead | None,
 ) -> CompiledModule:
-    from cute_dialect.pipelines.manifest import ManifestError, build_manifest
+    from cute_dialect.runtime.manifest import ManifestError, build_manifest
 
     if emit != "base" and ahead is None:
         from cute_dialect.pipelines.ahead import prepare
@@ -349,7 +349,7 @@ class _Work:
     def __init__(self, pipeline: str, options: dict[str, str], timings: list[Timing] | None):
         self._timings = timings
         self._last = perf_counter()
-        from cute_dialect.diagnostics import DiagnosticEngine
+        from cute_dialect.ir.diagnostics import DiagnosticEngine
         from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 
         try:
@@ -393,7 +393,7 @@ class _Work:
 
     def failure(self) -> CompileError:
         """All errors so far, with their source lines."""
-        from cute_dialect.diagnostics import render
+        from cute_dialect.ir.diagnostics import render
 
         errors = [d for d in self.engine.seen if d.severity == "error"]
         return CompileError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
@@ -421,9 +421,9 @@ class _Work:
 
     def parse(self, text: str, name: str, *, verified: bool = False) -> ModuleOp:
         """Parse and verify; ``verified``: the text is known to be sound."""
-        from cute_dialect.diagnostics import DiagnosticEngine, Source
-        from cute_dialect.parsing import parse_module as parse
-        from cute_dialect.verifier import verify
+        from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+        from cute_dialect.ir.parsing import parse_module as parse
+        from cute_dialect.ir.verifier import verify
 
         self.engine = DiagnosticEngine(file=name)
         self.sources[name] = Source(name, text)
@@ -527,9 +527,9 @@ class _Keep:
 
 def _through_upstream(text: str) -> str | None:
     """The generic form of base IR, as upstream reads and prints it; ``None`` if it cannot."""
+    from cute_dialect.ir.text_limits import text_overflow
     from cute_dialect.pipelines.ahead import borrowed
     from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, is_available
-    from cute_dialect.text_limits import text_overflow
 
     if not is_available() or text_overflow(text) is not None:
         return None
@@ -562,6 +562,6 @@ def _flat(elements: Sequence[Element]) -> list[PassElement]:
 
 
 def _text(module: ModuleOp, *, generic: bool = False) -> str:
-    from cute_dialect.printing import ir_text
+    from cute_dialect.ir.printing import ir_text
 
     return ir_text(module, generic=generic)

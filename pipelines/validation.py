@@ -18,8 +18,8 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from cute_dialect.diagnostics import DiagnosticEngine
 from cute_dialect.interp.validate import ValidationFailure, validation_report
+from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.base import PassError
 
 SAMPLES = 20

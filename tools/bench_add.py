@@ -21,7 +21,7 @@ from cute_dialect.tools.bench_timing import compare, host_overhead
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.pipelines.launch import CompiledModule, Kernel
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = ["CASES", "Case", "Row", "build", "run"]
 

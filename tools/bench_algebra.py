@@ -17,7 +17,7 @@ from importlib import import_module
 from random import Random
 from typing import NamedTuple
 
-from cute_dialect.algebra import compose, evaluation, layout, tiling
+from cute_dialect.algebra import complements, compose, evaluation, inverses, layout, tiling
 from cute_dialect.algebra.values import Layout, raw_layout
 
 __all__ = ["run", "table"]
@@ -93,9 +93,9 @@ def cases() -> list[Case]:
         Case("composition", compose.composition, {"pycute": "composition", "tensor_layouts": "compose"}, pairs),
         Case("zipped_divide, flat modes", tiling.zipped_divide, same["zipped_divide"], tiles),
         Case("zipped_divide, nested modes", tiling.zipped_divide, same["zipped_divide"], nested),
-        Case("complement", compose.complement, same["complement"], gaps),
-        Case("right_inverse", compose.right_inverse, same["right_inverse"], singles),
-        Case("left_inverse", compose.left_inverse, dict.fromkeys(PEERS, "left_inverse"), singles),
+        Case("complement", complements.complement, same["complement"], gaps),
+        Case("right_inverse", inverses.right_inverse, same["right_inverse"], singles),
+        Case("left_inverse", inverses.left_inverse, dict.fromkeys(PEERS, "left_inverse"), singles),
         Case("coalesce", layout.coalesce, dict.fromkeys(PEERS, "coalesce"), singles),
         Case("evaluate", evaluation.evaluate, dict.fromkeys(PEERS, "()"), indices),
         Case("cosize", evaluation.cosize, dict.fromkeys(PEERS, "cosize"), singles),

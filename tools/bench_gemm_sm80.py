@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # pragma: no cover
     import torch
 
     from cute_dialect.kernels.gemm_sm80 import GemmConfig
-    from cute_dialect.pipelines.launch import CompiledModule
+    from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["CHECKS", "SIZES", "Case", "build", "check", "configs", "run"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from cute_dialect.interp import RunReport
-    from cute_dialect.pipelines.launch import Kernel
+    from cute_dialect.runtime.launch import Kernel
 
 __all__ = ["run", "table"]
 

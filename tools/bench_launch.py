@@ -26,7 +26,7 @@ from cute_dialect.tools.bench_timing import host_overhead
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.pipelines.launch import Kernel
+    from cute_dialect.runtime.launch import Kernel
 
 __all__ = ["Measured", "build", "run"]
 

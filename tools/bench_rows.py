@@ -23,7 +23,7 @@ from cute_dialect.tools.bench_timing import compare
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.pipelines.launch import Kernel
+    from cute_dialect.runtime.launch import Kernel
 
 __all__ = ["CASES", "Case", "build", "build_one", "run"]
 

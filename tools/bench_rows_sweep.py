@@ -19,7 +19,7 @@ from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_rows import BYTES, CASES, Case, Data, build_one, measure
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.pipelines.launch import Kernel
+    from cute_dialect.runtime.launch import Kernel
 
 __all__ = ["build", "run", "space"]
 

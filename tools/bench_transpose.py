@@ -20,7 +20,7 @@ from cute_dialect.tools.bench_timing import compare
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.pipelines.launch import CompiledModule
+    from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["SIZES", "VARIANTS", "build", "run"]
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from cute_dialect.pipelines.cache import Cache, Entry, default_cache
-from cute_dialect.pipelines.settings import SettingError, parse_size
+from cute_dialect.runtime.settings import SettingError, parse_size
 from cute_dialect.tools.once import Once
 
 __all__ = ["main"]

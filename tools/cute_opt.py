@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.diagnostics import (
+from cute_dialect.ir.diagnostics import (
     Diagnostic,
     DiagnosticEngine,
     Position,
@@ -26,7 +26,7 @@ from cute_dialect.diagnostics import (
     render,
 )
 from cute_dialect.passes.outside import OutsideError
-from cute_dialect.pipelines.settings import SettingError, flag, missing_package
+from cute_dialect.runtime.settings import SettingError, flag, missing_package
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     OptOptions,
@@ -174,7 +174,7 @@ class Job:
     ):
         from importlib import import_module
 
-        import_module("cute_dialect.parsing")  # what takes long is imported here, to be timed
+        import_module("cute_dialect.ir.parsing")  # what takes long is imported here, to be timed
 
         self.options = options
         self.words = words

@@ -25,11 +25,11 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.interp import RunReport
-    from cute_dialect.pipelines.launch import CompiledModule
     from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.tools.run_report import Report, Result
 
-from cute_dialect.diagnostics import limit_message
+from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.tools.once import Once
 from cute_dialect.tools.quick_start import leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, Wanted, make_call, read_wanted, values_of
@@ -194,12 +194,12 @@ def user_message(error: Exception) -> str | None:
     """The message of an error that a user can do something about; ``None`` for a bug of ours."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
-    from cute_dialect.pipelines.artifact import ArtifactError
-    from cute_dialect.pipelines.binding import LaunchError
-    from cute_dialect.pipelines.driver import CudaError
-    from cute_dialect.pipelines.settings import SettingError, missing_package
     from cute_dialect.pipelines.stages import CompileError
     from cute_dialect.pipelines.upstream import UpstreamError
+    from cute_dialect.runtime.artifact import ArtifactError
+    from cute_dialect.runtime.binding import LaunchError
+    from cute_dialect.runtime.driver import CudaError
+    from cute_dialect.runtime.settings import SettingError, missing_package
 
     if isinstance(error, CompileError):
         return str(error)
@@ -307,7 +307,7 @@ def _open(
 ) -> CompiledModule:
     """The module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
     if os.path.isdir(options.file):
-        from cute_dialect.pipelines.launch import load
+        from cute_dialect.runtime.launch import load
 
         return load(options.file)
     from cute_dialect.pipelines.stages import compile_module, compiled_before, read_text
@@ -352,7 +352,7 @@ def _list(module: CompiledModule) -> None:
 
 
 def _device(wanted: str) -> str:
-    from cute_dialect.pipelines.driver import NoGpuError, driver
+    from cute_dialect.runtime.driver import NoGpuError, driver
 
     if wanted == "cpu":
         return "cpu"
@@ -418,9 +418,9 @@ def _run_gpu(call: Call, wanted: Wanted, repeat: int) -> Result:
     """Run on copies of the whole storages (padding and guards too), so that a stray write shows."""
     import statistics
 
-    from cute_dialect.pipelines.arrays import view_of
-    from cute_dialect.pipelines.driver import driver
-    from cute_dialect.pipelines.staging import Staged
+    from cute_dialect.runtime.arrays import view_of
+    from cute_dialect.runtime.device_memory import Staged
+    from cute_dialect.runtime.driver import driver
     from cute_dialect.tools.run_inputs import Tensor
     from cute_dialect.tools.run_report import Result
 

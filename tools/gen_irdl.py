@@ -32,14 +32,14 @@ from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, Opt
 from xdsl.printer import Printer
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine, Source, StreamHandler
 from cute_dialect.dialect import core_ops
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, StreamHandler
+from cute_dialect.ir.parsing import parse_module
+from cute_dialect.ir.verifier import verify
 from cute_dialect.ops.base import CuteOp, element_constraint
 from cute_dialect.ops.kinds import Kinds
 from cute_dialect.ops.make import ScalarInt
-from cute_dialect.parsing import parse_module
 from cute_dialect.types import TYPES
-from cute_dialect.verifier import verify
 
 MOST = 16
 """Values of a variadic group that the description has room for."""

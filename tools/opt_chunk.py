@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
-from cute_dialect.parsing import parse_module
-from cute_dialect.printing import ir_text
-from cute_dialect.text_limits import text_overflow
-from cute_dialect.verifier import Known, verify
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
+from cute_dialect.ir.parsing import parse_module
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.ir.text_limits import text_overflow
+from cute_dialect.ir.verifier import Known, verify
 
 if TYPE_CHECKING:
     from cute_dialect.pipelines.runner import IR, Runner

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.ir.diagnostics import did_you_mean
 from cute_dialect.passes.outside import OutsideError, PassTable
 
 Kind: TypeAlias = Literal["flag", "value", "optional"]

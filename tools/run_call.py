@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.tools.run_errors import RunError
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.pipelines.launch import CompiledModule, Kernel
-    from cute_dialect.pipelines.prepare import Plan
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
+    from cute_dialect.runtime.launch_plan import Plan
     from cute_dialect.tools.run_inputs import Argument
     from cute_dialect.tools.run_start import Start
 

@@ -11,7 +11,7 @@ import keyword
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from cute_dialect.diagnostics import did_you_mean
+from cute_dialect.ir.diagnostics import did_you_mean
 
 __all__ = ["ELEMENTWISE", "FUNCTIONS", "KEYWORDS", "REFERENCES", "CheckError", "read_expression", "spelled"]
 

@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
-from cute_dialect.pipelines.arrays import NotAnArray, numpy_dtype
-from cute_dialect.pipelines.signature import Param
+from cute_dialect.runtime.arrays import NotAnArray, numpy_dtype
+from cute_dialect.runtime.signature import Param
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np

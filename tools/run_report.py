@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from rich.table import Table
 
     from cute_dialect.interp import RunReport
-    from cute_dialect.pipelines.launch import CompiledModule
-    from cute_dialect.pipelines.prepare import Plan
+    from cute_dialect.runtime.launch import CompiledModule
+    from cute_dialect.runtime.launch_plan import Plan
 
 __all__ = ["Report", "Result"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from cute_dialect.diagnostics import Diagnostic, Position, Severity
+from cute_dialect.ir.diagnostics import Diagnostic, Position, Severity
 
 _EXPECTED = re.compile(
     r"expected-(error|note|remark|warning)(-re)? *(?:@([+-]\d+|above|below|unknown))? *(\d+)? *\{\{(.*)\}\}$"

@@ -10,8 +10,9 @@ Layout("(3,4):(20,1)")
 >>> zipped_divide(Layout("(12,10):(10,1)"), (4, 5))
 Layout("((4,5),(3,2)):((10,1),(40,5))")
 
-Modules, lowest first: ``leaf`` (integers known now or at run time), ``values`` (layouts, swizzles, …), ``int_tuple``
-(trees: ``trees`` and ``arithmetic``), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make``, ``layout``,
+Modules, lowest first: ``leaf`` (integers known now or at run time), ``values`` (layouts, swizzles, …), ``trees`` and
+``arithmetic`` (int tuples and their like), ``text`` (parsing, printing), ``verify``, ``evaluation``, ``make``,
+``layout``,
 ``complements``, ``inverses``, ``compose``, ``tiling``, ``swizzle``, ``vectors``, ``tiled_copy``, ``tiled_mma``,
 ``tables``.  The functions of the package check what they are given (``arguments``), those of the modules do not.
 ``docs/layouts.md`` is a tutorial.
@@ -23,12 +24,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cute_dialect.algebra.compose import (
-        complement,
-        composition,
-        left_inverse,
-        right_inverse,
-    )
+    from cute_dialect.algebra.arithmetic import elem_less, equal, shape_div, tuple_add, tuple_sub
+    from cute_dialect.algebra.complements import complement
+    from cute_dialect.algebra.compose import composition
     from cute_dialect.algebra.evaluation import (
         coshape,
         cosize,
@@ -38,37 +36,7 @@ if TYPE_CHECKING:
         increment_coord,
         size,
     )
-    from cute_dialect.algebra.int_tuple import (
-        carries_divisor,
-        column_major,
-        compatible,
-        congruent,
-        depth,
-        elem_less,
-        equal,
-        flatten,
-        get,
-        implies,
-        is_static,
-        leaves,
-        map_leaves,
-        prefix_product,
-        product,
-        product_each,
-        rank,
-        row_major,
-        select,
-        shape_div,
-        tracked,
-        tree_flatten,
-        tree_get,
-        tree_select,
-        tuple_add,
-        tuple_sub,
-        untracked,
-        unwrap,
-        weakly_congruent,
-    )
+    from cute_dialect.algebra.inverses import left_inverse, right_inverse
     from cute_dialect.algebra.layout import (
         append_to_rank,
         coalesce,
@@ -136,6 +104,32 @@ if TYPE_CHECKING:
         zipped_divide,
         zipped_product,
     )
+    from cute_dialect.algebra.trees import (
+        carries_divisor,
+        column_major,
+        compatible,
+        congruent,
+        depth,
+        flatten,
+        get,
+        implies,
+        is_static,
+        leaves,
+        map_leaves,
+        prefix_product,
+        product,
+        product_each,
+        rank,
+        row_major,
+        select,
+        tracked,
+        tree_flatten,
+        tree_get,
+        tree_select,
+        untracked,
+        unwrap,
+        weakly_congruent,
+    )
     from cute_dialect.algebra.values import (
         UNDERSCORE,
         AnyLayout,
@@ -161,15 +155,18 @@ _MODULES = {
     "values": (
         "UNDERSCORE AnyLayout Basis ComposedLayout Coord IntTuple Layout Payload Stride Swizzle Tile Underscore"
     ),
-    "int_tuple": (
-        "carries_divisor compatible congruent column_major depth elem_less equal flatten get implies "
-        "is_static leaves map_leaves prefix_product product product_each rank row_major select shape_div "
-        "tracked tree_flatten tree_get tree_select tuple_add tuple_sub untracked unwrap weakly_congruent"
+    "trees": (
+        "carries_divisor column_major compatible congruent depth flatten get implies is_static leaves map_leaves "
+        "prefix_product product product_each rank row_major select tracked tree_flatten tree_get tree_select untracked "
+        "unwrap weakly_congruent"
     ),
+    "arithmetic": "elem_less equal shape_div tuple_add tuple_sub",
     "evaluation": "coshape cosize crd2idx evaluate idx2crd increment_coord size",
     "make": "make_identity_layout make_layout make_layout_like make_ordered_layout",
     "layout": "append_to_rank coalesce dice group_modes prepend_to_rank recast_layout slice_ slice_and_offset",
-    "compose": "complement composition left_inverse right_inverse",
+    "complements": "complement",
+    "inverses": "left_inverse right_inverse",
+    "compose": "composition",
     "tiling": (
         "blocked_product ceil_div flat_divide flat_product logical_divide logical_product raked_product "
         "tile_to_shape tiled_divide tiled_product zipped_divide zipped_product"

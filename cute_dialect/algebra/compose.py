@@ -1,9 +1,7 @@
-"""Composition of layouts; complements and inverses are re-exported.
+"""Composition of layouts.
 
 >>> composition(Layout("(6,10):(10,1)"), Layout("(3,4):(2,6)"))
 Layout("(3,4):(20,1)")
->>> complement(Layout("(2,2):(1,6)"), 24), right_inverse(Layout("(5,3):(3,1)"))
-(Layout("(3,2):(2,12)"), Layout("(3,5):(5,1)"))
 
 The definitions follow the CuTe documentation of layout algebra; where a check compares numbers it is made between
 static ones only, so a dynamic extent or stride never makes a program illegal, it makes results dynamic.
@@ -11,20 +9,12 @@ static ones only, so a dynamic extent or stride never makes a program illegal, i
 
 from __future__ import annotations
 
-from cute_dialect.algebra.complements import (
-    bounded_complement,
-    coalesce_shape,
-    complement,
-    extended_complement,
-    minimal_complement,
-)
 from cute_dialect.algebra.evaluation import scale
-from cute_dialect.algebra.int_tuple import check_range, shape_to_tile, shown
-from cute_dialect.algebra.inverses import left_inverse, right_inverse
 from cute_dialect.algebra.layout import Extents, Strides, coalesce_keeping, flat_modes, fold_modes, from_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, ceil_div, min_extent, mul, sign
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.make import concat
+from cute_dialect.algebra.trees import check_range, shape_to_tile, shown
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,
@@ -357,14 +347,7 @@ def _step_error(extents: Extents, strides: Strides, i: int, s: IntTuple, d: int)
 
 __all__ = [
     "as_tiler",
-    "bounded_complement",
     "check_tile_rank",
-    "coalesce_shape",
-    "complement",
     "compose",
     "composition",
-    "extended_complement",
-    "left_inverse",
-    "minimal_complement",
-    "right_inverse",
 ]

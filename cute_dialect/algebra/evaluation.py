@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cute_dialect.algebra.int_tuple import (
-    arithmetic_add,
+from cute_dialect.algebra.arithmetic import arithmetic_add
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, add, compare, mul, sub
+from cute_dialect.algebra.leaf import div as leaf_div
+from cute_dialect.algebra.leaf import mod as leaf_mod
+from cute_dialect.algebra.leaf import select as leaf_select
+from cute_dialect.algebra.trees import (
     check_range,
     column_major,
     congruent,
@@ -19,10 +23,6 @@ from cute_dialect.algebra.int_tuple import (
     tree_leaves,
     weakly_congruent,
 )
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, add, compare, mul, sub
-from cute_dialect.algebra.leaf import div as leaf_div
-from cute_dialect.algebra.leaf import mod as leaf_mod
-from cute_dialect.algebra.leaf import select as leaf_select
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,

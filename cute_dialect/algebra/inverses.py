@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cute_dialect.algebra.int_tuple import check_range, shown
 from cute_dialect.algebra.layout import Extents, Strides, flat_modes, fold_modes, from_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.trees import check_range, shown
 from cute_dialect.algebra.values import Basis, IntTuple, Layout, raw_layout
 from cute_dialect.algebra.verify import stride_profile
 

@@ -1,4 +1,4 @@
-"""Layouts: coalescing, grouping, padding, recasting, slicing.  Evaluation and construction are re-exported.
+"""Layouts: coalescing, grouping, padding, recasting, slicing.
 
 >>> coalesce(Layout("(2,(1,6)):(1,(6,2))"))
 Layout("12:1")
@@ -12,38 +12,17 @@ from collections.abc import Callable
 from math import gcd
 from typing import TypeAlias, TypeVar
 
+from cute_dialect.algebra.arithmetic import arithmetic_add, shape_div_leaf
 from cute_dialect.algebra.evaluation import (
-    coshape,
-    cosize,
-    crd2idx,
     evaluate,
-    idx2crd,
-    increment_coord,
-    scale,
-    size,
 )
-from cute_dialect.algebra.int_tuple import (
-    arithmetic_add,
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, ceil_div, mul
+from cute_dialect.algebra.trees import (
     check_range,
-    flatten,
-    get,
     is_static,
-    product,
-    select,
-    shape_div_leaf,
     shown,
     tree_leaves,
     weakly_congruent,
-)
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, ceil_div, mul
-from cute_dialect.algebra.make import (
-    basis_like,
-    concat,
-    make_identity_layout,
-    make_layout,
-    make_layout_like,
-    make_ordered_layout,
-    ordered_stride,
 )
 from cute_dialect.algebra.values import (
     UNDERSCORE,
@@ -453,41 +432,17 @@ def dice(coord: Coord, value: T) -> T:
 
 
 __all__ = [
-    "UNDERSCORE",
-    "AnyLayout",
-    "Dyn",
-    "Layout",
     "append_to_rank",
-    "basis_like",
     "coalesce",
     "coalesce_keeping",
-    "concat",
-    "coshape",
-    "cosize",
-    "crd2idx",
     "dice",
     "downcast",
-    "evaluate",
     "flat_modes",
-    "flatten",
     "fold_modes",
     "from_modes",
-    "get",
     "group_modes",
-    "idx2crd",
-    "increment_coord",
-    "layout_modes",
-    "make_identity_layout",
-    "make_layout",
-    "make_layout_like",
-    "make_ordered_layout",
-    "ordered_stride",
     "prepend_to_rank",
-    "product",
     "recast_layout",
-    "scale",
-    "select",
-    "size",
     "slice_",
     "slice_and_offset",
     "tree_dice",

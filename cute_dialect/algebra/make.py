@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from cute_dialect.algebra.int_tuple import column_major, is_static, product, shown, weakly_congruent
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, mul
+from cute_dialect.algebra.trees import column_major, is_static, product, shown, weakly_congruent
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 
 

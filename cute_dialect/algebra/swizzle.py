@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.algebra.int_tuple import is_static, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.layout import slice_and_offset, tree_dice, tree_slice
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, and_, compare, select, shl, shr, sub, xor
+from cute_dialect.algebra.trees import is_static, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     ComposedLayout,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import is_static, product, product_each, shown
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static, product, product_each, shown
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout
 
 MAX_CELLS = 1 << 16

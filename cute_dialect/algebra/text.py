@@ -215,7 +215,7 @@ class _Reader:
         shape: IntTuple = self.tree("shape")  # type: ignore[assignment]
         if self.accept(":"):
             return raw_layout(shape, self.tree("stride"))  # type: ignore[arg-type]
-        from cute_dialect.algebra.int_tuple import column_major
+        from cute_dialect.algebra.trees import column_major
 
         try:
             return raw_layout(shape, column_major(shape))

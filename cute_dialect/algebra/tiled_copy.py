@@ -19,15 +19,16 @@ from __future__ import annotations
 
 from typing import cast
 
-from cute_dialect.algebra.compose import compose, right_inverse
+from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
-from cute_dialect.algebra.int_tuple import column_major, is_static, product, product_each, shown
+from cute_dialect.algebra.inverses import right_inverse
 from cute_dialect.algebra.layout import coalesce, slice_and_offset, tree_dice, upcast
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.leaf import mod as leaf_mod
 from cute_dialect.algebra.make import make_layout
 from cute_dialect.algebra.tiling import Tiler, logical_product, raked_product, zip_layouts, zipped_divide
+from cute_dialect.algebra.trees import column_major, is_static, product, product_each, shown
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from cute_dialect.algebra.compose import compose, minimal_complement, right_inverse
+from cute_dialect.algebra.complements import minimal_complement
+from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
-from cute_dialect.algebra.int_tuple import column_major, is_static, product, shown
+from cute_dialect.algebra.inverses import right_inverse
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.make import make_layout
 from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
 from cute_dialect.algebra.tiling import logical_divide, tiled_product, zipped_divide
+from cute_dialect.algebra.trees import column_major, is_static, product, shown
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore, layout_modes, raw_layout
 from cute_dialect.algebra.verify import verify_layout
 

@@ -11,18 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from cute_dialect.algebra.compose import (
-    as_tiler,
-    bounded_complement,
-    check_tile_rank,
-    compose,
-    compose_static,
-    extended_complement,
-    fold_static,
-    minimal_complement,
-)
-from cute_dialect.algebra.int_tuple import (
-    ceil_div_tree,
+from cute_dialect.algebra.arithmetic import ceil_div_tree
+from cute_dialect.algebra.complements import bounded_complement, extended_complement, minimal_complement
+from cute_dialect.algebra.compose import as_tiler, check_tile_rank, compose, compose_static, fold_static
+from cute_dialect.algebra.layout import append_to_rank, coalesce
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.make import concat, make_layout, ordered_stride
+from cute_dialect.algebra.trees import (
     check_range,
     is_static,
     product,
@@ -32,9 +27,6 @@ from cute_dialect.algebra.int_tuple import (
     tile_shape,
     tree_leaves,
 )
-from cute_dialect.algebra.layout import append_to_rank, coalesce
-from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.make import concat, make_layout, ordered_stride
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     Basis,

@@ -126,7 +126,7 @@ class Layout(_Frozen):
         return hash((self.shape, self.stride))
 
     def __call__(self, *coord: Coord) -> IntTuple:
-        from cute_dialect.algebra.layout import evaluate
+        from cute_dialect.algebra.evaluation import evaluate
 
         return evaluate(coord[0] if len(coord) == 1 else coord, self)
 
@@ -254,7 +254,7 @@ class ComposedLayout(_Frozen):
         return hash((self.inner, self.offset, self.outer))
 
     def __call__(self, *coord: Coord) -> IntTuple:
-        from cute_dialect.algebra.layout import evaluate
+        from cute_dialect.algebra.evaluation import evaluate
 
         return evaluate(coord[0] if len(coord) == 1 else coord, self)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from math import gcd
 
-from cute_dialect.algebra.compose import compose, right_inverse
-from cute_dialect.algebra.int_tuple import column_major, leaves
+from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.inverses import right_inverse
 from cute_dialect.algebra.layout import coalesce, flat_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
 from cute_dialect.algebra.tiling import logical_divide
+from cute_dialect.algebra.trees import column_major, leaves
 from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import itertools
 from operator import index as to_int
 
-from cute_dialect.algebra.int_tuple import arithmetic_add, congruent, shown, tree_leaves, weakly_congruent
+from cute_dialect.algebra.arithmetic import arithmetic_add
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.trees import congruent, shown, tree_leaves, weakly_congruent
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     Basis,
@@ -188,7 +189,7 @@ def checked_layout(shape: object, stride: object = None) -> Layout:
     >>> checked_layout("(4,8)", "(8,1)"), checked_layout([4, 8])
     (Layout("(4,8):(8,1)"), Layout("(4,8):(1,4)"))
     """
-    from cute_dialect.algebra.int_tuple import column_major
+    from cute_dialect.algebra.trees import column_major
 
     if isinstance(shape, str):
         from cute_dialect.algebra.text import parse_layout, parse_shape

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_dialect.algebra.int_tuple import product, tree_leaves
+from cute_dialect.algebra.trees import product, tree_leaves
 from cute_dialect.algebra.values import IntTuple, Layout, Stride, layout_modes, raw_layout
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import AtomError

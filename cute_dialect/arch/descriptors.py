@@ -25,10 +25,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import is_static, product, tree_leaves
 from cute_dialect.algebra.layout import coalesce, recast_layout
 from cute_dialect.algebra.make import make_layout
 from cute_dialect.algebra.tiling import logical_divide, zipped_divide
+from cute_dialect.algebra.trees import is_static, product, tree_leaves
 from cute_dialect.algebra.values import (
     AnyLayout,
     Basis,

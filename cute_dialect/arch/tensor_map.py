@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cute_dialect.algebra.int_tuple import Basis, tree_leaves
 from cute_dialect.algebra.leaf import Dyn, Leaf, divisibility
-from cute_dialect.algebra.values import IntTuple, Layout, Stride, raw_layout
+from cute_dialect.algebra.trees import tree_leaves
+from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_layout
 from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import TmaError

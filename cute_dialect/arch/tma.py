@@ -24,11 +24,12 @@ from itertools import pairwise
 from math import gcd
 
 from cute_dialect.algebra.compose import compose
-from cute_dialect.algebra.int_tuple import Basis, is_static, product, tree_get, tree_leaves
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.make import basis_like
+from cute_dialect.algebra.trees import is_static, product, tree_get, tree_leaves
 from cute_dialect.algebra.values import (
     AnyLayout,
+    Basis,
     ComposedLayout,
     IntTuple,
     Layout,

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.int_tuple import tracked, tuple_add
+from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import Dyn, Emitter, Leaf, width_of
+from cute_dialect.algebra.trees import tracked
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.interp.exact import (
     POISON,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def positions(layout: Layout) -> Array:
     """The offset of each `(thread, value)` of a layout."""
     from cute_dialect.algebra.evaluation import evaluate
-    from cute_dialect.algebra.int_tuple import product
+    from cute_dialect.algebra.trees import product
     from cute_dialect.algebra.values import layout_modes
 
     threads, values = layout_modes(layout)

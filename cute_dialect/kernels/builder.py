@@ -48,8 +48,8 @@ class Builder:
         self._device = next(o for o in self.module.walk() if o.name == "gpu.module").regions[0].block
 
     def _parse(self, text: str) -> ModuleOp:
-        from cute_dialect.diagnostics import DiagnosticEngine, Source
-        from cute_dialect.parsing import parse_module
+        from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+        from cute_dialect.ir.parsing import parse_module
 
         engine = DiagnosticEngine(file="builder")
         module = parse_module(self.context, Source("builder", text), engine)
@@ -70,7 +70,7 @@ class Builder:
 
     def text(self, aliases: Mapping[str, str | Attribute] | None = None) -> str:
         """The module as text, types named by ``aliases`` where given."""
-        from cute_dialect.printing import ir_text
+        from cute_dialect.ir.printing import ir_text
 
         names = {k: self.type(v) for k, v in (aliases or {}).items()}
         return ir_text(self.module, aliases=names, source_names=True)

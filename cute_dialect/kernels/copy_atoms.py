@@ -94,7 +94,7 @@ def copy_atom_kernels() -> str:
 
 
 def _matrix(b: Builder, case: CopyCase) -> None:
-    from cute_dialect.algebra.layout import size
+    from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.text import to_text
     from cute_dialect.algebra.values import layout_modes
     from cute_dialect.arch import copy_atom

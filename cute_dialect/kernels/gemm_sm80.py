@@ -358,7 +358,7 @@ def _split(i: Value, rest_m: int, rest_n: int) -> tuple[Value | int, Value | int
 
 def _rest(part: Value) -> tuple[int, int]:
     """Steps of a partitioned tile along its two modes."""
-    from cute_dialect.algebra.layout import size
+    from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.values import Layout, layout_modes
     from cute_dialect.memory_types import MemRefType
 

@@ -353,7 +353,7 @@ def build(folder: str, chip: str = "sm_90a") -> list[str]:
     import os
 
     from cute_dialect.pipelines import compile as compile_cute
-    from cute_dialect.pipelines.artifact import save_artifact
+    from cute_dialect.runtime.artifact import save_artifact
 
     reports: list[str] = []
     for name, cases in (

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import VectorType
 
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.values import Layout
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.script import Script

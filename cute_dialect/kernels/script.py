@@ -80,7 +80,7 @@ class Script(Builder):
 
     def script(self, head: str) -> str:
         """The file: ``head``, names of types, the module."""
-        from cute_dialect.printing import ir_text
+        from cute_dialect.ir.printing import ir_text
 
         text = ir_text(self.module, source_names=True, aliases=self._named)
 

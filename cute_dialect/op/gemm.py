@@ -30,12 +30,12 @@ from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
-from cute_dialect.pipelines import settings
+from cute_dialect.runtime import settings
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.pipelines.launch import CompiledModule, Kernel
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = ["Choice", "Matrix", "Problem", "Runner", "any_rows", "choose", "library", "mm", "runner", "text_of"]
 

@@ -11,8 +11,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from cute_dialect.algebra.compose import complement, composition, left_inverse, right_inverse
-from cute_dialect.algebra.int_tuple import flatten, is_static, tree_flatten
+from cute_dialect.algebra.complements import complement
+from cute_dialect.algebra.compose import composition
+from cute_dialect.algebra.inverses import left_inverse, right_inverse
 from cute_dialect.algebra.layout import (
     coalesce,
     dice,
@@ -21,6 +22,7 @@ from cute_dialect.algebra.layout import (
     slice_,
 )
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import flatten, is_static, tree_flatten
 from cute_dialect.ops.asm import int_property, parse_ints, print_ints
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.kinds import (

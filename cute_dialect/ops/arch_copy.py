@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
-from cute_dialect.making import fill_op
+from cute_dialect.ir.editing import fill_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, PtrType, element_bits
 from cute_dialect.nvgpu_copy_types import LdsmType, MovmType, ShuffleType, SimtAsyncCopyType, StsmType
 from cute_dialect.ops.base import cute_op
@@ -170,7 +170,8 @@ def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
     Raises AlgebraError unless it lies in one of ``spaces``, has no swizzle, is static, contiguous, aligned to 16 bytes
     and a multiple of 16 bytes long.
     """
-    from cute_dialect.algebra.layout import coalesce, size
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.algebra.layout import coalesce
 
     assert isinstance(t, MemRefType)
     if t.space not in spaces:

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import DotProductType, MmaAtomType, MmaSyncType, UniversalFmaType, WgmmaType

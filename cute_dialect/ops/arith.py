@@ -10,9 +10,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import EqAttrConstraint, operand_def, result_def, traits_def
 from xdsl.traits import NoMemoryEffect, Pure
 
-from cute_dialect.algebra.int_tuple import elem_less, equal, shape_div, tree_leaves, tuple_add, tuple_sub
+from cute_dialect.algebra.arithmetic import elem_less, equal, shape_div, tuple_add, tuple_sub
 from cute_dialect.algebra.leaf import AlgebraError, Condition
 from cute_dialect.algebra.tiling import ceil_div
+from cute_dialect.algebra.trees import tree_leaves
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.kinds import (
     ARITH,

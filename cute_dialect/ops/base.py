@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.making import fill_op
+from cute_dialect.ir.editing import fill_op
 from cute_dialect.ops.asm import (
     parse_operand_list,
     parse_signature,

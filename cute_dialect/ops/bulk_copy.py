@@ -13,9 +13,9 @@ from typing import NamedTuple, cast
 
 from xdsl.ir import Attribute
 
-from cute_dialect.algebra.common import Mode, common_modes
-from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.common_modes import Mode, common_modes
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, add, divisibility, mul
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.nvgpu_bulk_types import UNIT_BITS, BulkAtomType

@@ -12,10 +12,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, layout_modes
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.nvgpu_mma_types import TiledMmaType

@@ -12,12 +12,12 @@ from typing import NamedTuple, cast
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
-from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import is_static, leaves
-from cute_dialect.algebra.layout import coalesce, size
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
 from cute_dialect.algebra.make import make_layout
 from cute_dialect.algebra.tiling import logical_divide
+from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes, raw_layout
 from cute_dialect.memory_types import CopyAtomType, MemRefType, element_bits
 from cute_dialect.nvgpu_copy_types import InstructionCopyType

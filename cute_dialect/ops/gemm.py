@@ -12,9 +12,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.nvgpu_mma_types import AsyncMmaType, MmaAtomType, TiledMmaType, WgmmaSpType, WgmmaType
@@ -127,7 +127,7 @@ def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
 
 
 def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
-    from cute_dialect.algebra.int_tuple import leaves
+    from cute_dialect.algebra.trees import leaves
 
     return list(zip(cast("list[int]", list(leaves(layout.shape))), cast("list[int]", list(leaves(layout.stride)))))
 

@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, result_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from cute_dialect.algebra.int_tuple import depth
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import depth
 from cute_dialect.algebra.values import Layout
 from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType, integer_width
 from cute_dialect.nvgpu_im2col_types import (

@@ -19,8 +19,8 @@ from xdsl.irdl import AttrConstraint, IntConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.int_tuple import carries_divisor, implies, leaves, map_leaves, tracked
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.trees import carries_divisor, implies, leaves, map_leaves, tracked
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Payload
 from cute_dialect.algebra.verify import is_trivial_wrap
 from cute_dialect.types import TYPES, CuteType

@@ -23,11 +23,11 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import congruent
-from cute_dialect.algebra.layout import make_identity_layout, make_layout_like, make_ordered_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.make import make_identity_layout, make_layout_like, make_ordered_layout
+from cute_dialect.algebra.trees import congruent
 from cute_dialect.algebra.values import ComposedLayout, raw_layout
-from cute_dialect.making import fill_op
+from cute_dialect.ir.editing import fill_op
 from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
 from cute_dialect.ops.base import CuteOp, cute_op, is_tensor, plural
 from cute_dialect.ops.kinds import (

@@ -13,9 +13,11 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import is_static, leaves, map_leaves, tuple_add, weakly_congruent
-from cute_dialect.algebra.layout import cosize, evaluate, make_layout_like, size
+from cute_dialect.algebra.arithmetic import tuple_add
+from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError, mul
+from cute_dialect.algebra.make import make_layout_like
+from cute_dialect.algebra.trees import is_static, leaves, map_leaves, weakly_congruent
 from cute_dialect.algebra.values import Basis, ComposedLayout, Coord, IntTuple, Layout, Stride
 from cute_dialect.memory_types import (
     CoordTensorType,

@@ -16,9 +16,9 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import depth, is_static
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Stride, layout_modes
 from cute_dialect.memory_types import MemRefType, TensorType
 from cute_dialect.nvgpu_mma_types import MmaAtomType, TiledMmaType, element_name

@@ -11,10 +11,10 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import cosize
+from cute_dialect.algebra.evaluation import cosize
 from cute_dialect.algebra.leaf import AlgebraError, add
 from cute_dialect.algebra.swizzle import masks
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits, ptr
 from cute_dialect.ops.base import Properties, cute_op

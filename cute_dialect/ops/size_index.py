@@ -12,18 +12,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from cute_dialect.algebra.int_tuple import get, leaves, product, product_each
-from cute_dialect.algebra.layout import (
-    append_to_rank,
-    cosize,
-    crd2idx,
-    evaluate,
-    idx2crd,
-    increment_coord,
-    prepend_to_rank,
-    size,
-)
+from cute_dialect.algebra.evaluation import cosize, crd2idx, evaluate, idx2crd, increment_coord, size
+from cute_dialect.algebra.layout import append_to_rank, prepend_to_rank
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, divisibility
+from cute_dialect.algebra.trees import get, leaves, product, product_each
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload
 from cute_dialect.ops.access import MODE
 from cute_dialect.ops.asm import (

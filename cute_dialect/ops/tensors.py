@@ -17,12 +17,13 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static, leaves, weakly_congruent
-from cute_dialect.algebra.layout import evaluate, recast_layout
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.layout import recast_layout
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add, divisibility
 from cute_dialect.algebra.tiled_copy import local_partition, local_tile
 from cute_dialect.algebra.tiling import Tiler
-from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
+from cute_dialect.algebra.trees import depth, is_static, leaves, weakly_congruent
+from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.ops import shared_memory
 from cute_dialect.ops.asm import parse_one_operand, print_operand_list

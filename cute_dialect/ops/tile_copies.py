@@ -12,10 +12,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from cute_dialect.algebra.int_tuple import UNDERSCORE, depth, is_static
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
-from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Payload, Tile
+from cute_dialect.algebra.trees import depth, is_static
+from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Tile
 from cute_dialect.memory_types import (
     CopyAtomType,
     MemRefType,
@@ -74,7 +74,7 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
 
 def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCopyType:
     """The tiled copy of a thread-value layout over a tile of these extents.  Raises AlgebraError if they do not fit."""
-    from cute_dialect.algebra.int_tuple import shape_to_tile
+    from cute_dialect.algebra.trees import shape_to_tile
 
     data = TiledCopy(atom, layout_tv, shape_to_tile(extents))
     verify_tiled_copy(data)

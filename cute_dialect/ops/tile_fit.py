@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import UNDERSCORE, leaves
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiling import logical_divide
-from cute_dialect.algebra.values import ComposedLayout, layout_modes, raw_layout
+from cute_dialect.algebra.trees import leaves
+from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, layout_modes, raw_layout
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TiledCopyType
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.types import CoordType

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.ir import Attribute
 
-from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 from cute_dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.nvgpu_tma_types import TmaAtomType, TmaMap

@@ -16,10 +16,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.algebra.int_tuple import tuple_add
+from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Payload
-from cute_dialect.making import fill_op
+from cute_dialect.ir.editing import fill_op
 from cute_dialect.memory_types import (
     ConstrainedIntType,
     CoordTensor,

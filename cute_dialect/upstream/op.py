@@ -28,7 +28,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.making import fill_op
+from cute_dialect.ir.editing import fill_op
 from cute_dialect.upstream.constraints import accepts
 from cute_dialect.upstream.lazy import MadeLater
 from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types

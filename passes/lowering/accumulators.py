@@ -14,8 +14,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
-from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.passes.lowering.build import UNWRITTEN, BaseBuilder
 from cute_dialect.passes.lowering.fragments import Cell, FragmentView, Member, Registers, bits_as

@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import StringAttr, i16, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_bulk_types import BulkCopy, BulkReduceType
 from cute_dialect.nvgpu_copy_types import InstructionCopyType, MatrixCopyType, ShuffleType, SimtAsyncCopyType

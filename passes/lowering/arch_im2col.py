@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import i16, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, IM2COL_FUNCTION, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.nvgpu_im2col_types import Im2colAtomType, Im2colMap
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.arch_tma import declare

@@ -24,7 +24,7 @@ from cute_dialect.arch.tensor_map_codes import (
     OOB_FILLS,
     SWIZZLES,
 )
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.nvgpu_tma_types import TmaAtomType
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.walk import Handler, Lowering

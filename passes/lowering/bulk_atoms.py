@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_layout
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_bulk_types import BulkAtomType

@@ -15,8 +15,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.making import all_ops, make_op
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits
 from cute_dialect.passes.lowering.accumulators import (
     Unit,

@@ -18,9 +18,9 @@ from typing import cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import shape_to_tile
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
+from cute_dialect.algebra.trees import shape_to_tile
 from cute_dialect.memory_types import (
     CopyAtomType,
     MemRefType,

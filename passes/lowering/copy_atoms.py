@@ -20,10 +20,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import is_static
-from cute_dialect.algebra.layout import coalesce, size
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import Leaf, add
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_layout
 from cute_dialect.memory_types import MemRefType, PtrType
 from cute_dialect.nvgpu_copy_types import InstructionCopyType

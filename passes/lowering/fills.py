@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, VectorType, i32
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import Dyn, Leaf
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType, integer_width
 from cute_dialect.ops import memory, views
 from cute_dialect.passes.lowering.copying import MAX_BITS, Mode, Side, plan, side_of

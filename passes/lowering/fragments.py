@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.types import lowered, vector
 from cute_dialect.upstream import llvm

@@ -8,8 +8,8 @@ from typing import cast
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import Leaf
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.nvgpu_im2col_types import Im2colAtomType

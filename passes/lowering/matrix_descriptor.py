@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from cute_dialect.algebra.leaf import Dyn, Leaf, add, mul
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.nvgpu_mma_types import AsyncMmaType
 from cute_dialect.ops.gemm import descriptor_of

@@ -20,11 +20,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static, leaves, tuple_add
-from cute_dialect.algebra.layout import cosize, evaluate
+from cute_dialect.algebra.arithmetic import tuple_add
+from cute_dialect.algebra.evaluation import cosize, evaluate
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
+from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload, Swizzle
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder

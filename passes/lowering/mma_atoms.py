@@ -22,11 +22,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, BoolAttr, FloatAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.leaf import Leaf, add
 from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType, TensorType, integer_width
 from cute_dialect.nvgpu_mma_types import (
     AsyncMmaType,
@@ -125,7 +124,7 @@ class Tiles:
 
     def _bound(self, mode: int) -> Layout:
         layout = self._rest[mode - 1]
-        from cute_dialect.algebra.int_tuple import is_static
+        from cute_dialect.algebra.trees import is_static
 
         if is_static(layout):
             return layout

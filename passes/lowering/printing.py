@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.swizzle import ComposedLayout
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import integer_width
 from cute_dialect.ops.kinds import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder

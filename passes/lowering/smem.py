@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from cute_dialect.making import all_ops
+from cute_dialect.ir.editing import all_ops
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
 from cute_dialect.passes.base import PassError

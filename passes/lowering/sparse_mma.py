@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from xdsl.ir import Operation
 
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.nvgpu_mma_types import WgmmaSpType
 from cute_dialect.ops import arch_sparse_mma
 from cute_dialect.ops.sparse_mma import SparseGemmOp, sparse_gemm_operands

@@ -19,8 +19,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import StringAttr, i16, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from cute_dialect.algebra.int_tuple import is_static, tree_get
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, add
+from cute_dialect.algebra.trees import is_static, tree_get
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
 from cute_dialect.memory_types import CoordTensorType, MemRefType
 from cute_dialect.nvgpu_tma_types import TmaAtomType

@@ -32,8 +32,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from cute_dialect.algebra.int_tuple import leaves, tree_leaves
 from cute_dialect.algebra.leaf import Dyn
+from cute_dialect.algebra.trees import leaves, tree_leaves
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout, Payload, Swizzle, Tile
 from cute_dialect.memory_types import (
     ADDRESS_SPACE,

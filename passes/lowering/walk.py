@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 
-from cute_dialect.algebra.int_tuple import is_static
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, div, divisibility
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
-from cute_dialect.dominance import reverse_post_order
-from cute_dialect.making import make_op
+from cute_dialect.ir.dominance import reverse_post_order
+from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError

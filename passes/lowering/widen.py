@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i64
 from xdsl.ir import Block, Operation, SSAValue
 
-from cute_dialect.making import make_op
+from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.lowering.build import insert_after, inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
 

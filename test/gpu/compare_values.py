@@ -240,7 +240,7 @@ def _bytes(kind: str) -> int:
 
 def run(folder: str) -> int:
     """Run every kernel; gives how many results differ."""
-    from cute_dialect.pipelines.driver import LaunchConfig, driver
+    from cute_dialect.runtime.driver import LaunchConfig, driver
 
     gpu = driver()
     gpu.enter(0)

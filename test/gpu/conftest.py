@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.pipelines import driver as cuda
+from cute_dialect.runtime import driver as cuda
 
 
 def no_gpu() -> str | None:

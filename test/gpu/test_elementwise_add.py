@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cute_dialect.pipelines import load
-from cute_dialect.pipelines.arrays import numpy_dtype
-from cute_dialect.pipelines.binding import AlignmentError, DeviceError, StrideError
+from cute_dialect.runtime.arrays import numpy_dtype
+from cute_dialect.runtime.binding import AlignmentError, DeviceError, StrideError
 from cute_dialect.tools.bench_add import CASES, LARGE, check
 
 MODULES = [f"{element}-{layout}" for element in ("f32", "f16", "bf16") for layout in ("seed", "stream")]

@@ -178,7 +178,7 @@ def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
 
 def test_like_calls_are_told_from_others(artifacts: Path) -> None:
     """What torch's guard minds and we do not: gradients, inference mode, a tensor given twice; and what both mind."""
-    from cute_dialect.pipelines.binding import LaunchError
+    from cute_dialect.runtime.binding import LaunchError
 
     k = load(artifacts / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))

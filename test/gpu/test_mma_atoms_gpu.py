@@ -17,7 +17,7 @@ from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmm
 
 from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases, wgmma_sparse_cases
 from cute_dialect.pipelines import load
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule
 
 
 def compiled(artifacts: Path, name: str) -> CompiledModule:

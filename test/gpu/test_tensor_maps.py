@@ -21,7 +21,7 @@ from cute_dialect.arch import copy_atom, find_tma
 from cute_dialect.arch.gmma import smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive
-from cute_dialect.pipelines import driver as cuda
+from cute_dialect.runtime import driver as cuda
 
 # CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion (CUDA driver API).
 DATA_TYPE = {

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from tma_support import CASES, Case, arrays, multicast_arrays
 
-from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines import load
+from cute_dialect.runtime import driver as cuda
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,22 @@ from random import Random
 
 import algebra_reference as ref
 
-from cute_dialect.algebra import compose, int_tuple, layout, make, swizzle, text, tiled_copy, tiling, vectors, verify
+from cute_dialect.algebra import (
+    arithmetic,
+    complements,
+    compose,
+    evaluation,
+    inverses,
+    layout,
+    make,
+    swizzle,
+    text,
+    tiled_copy,
+    tiling,
+    trees,
+    vectors,
+    verify,
+)
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle, raw_layout
 
@@ -156,7 +171,7 @@ def basis_layout(rng: Random, modes: int = 2) -> Layout:
 def with_dynamic(rng: Random, value: object, tracked: bool, rate: float = 0.25, powers: bool = False) -> object:
     """Some integer leaves replaced by dynamic ones whose divisor holds for the number that was there."""
 
-    in_basis = any(isinstance(x, Basis) for x in int_tuple.leaves(value))
+    in_basis = any(isinstance(x, Basis) for x in trees.leaves(value))
 
     def leaf(n):
         # A zero beside basis elements must stay the static zero.
@@ -165,21 +180,21 @@ def with_dynamic(rng: Random, value: object, tracked: bool, rate: float = 0.25, 
         d = random_dyn(rng, tracked, powers)
         return Dyn(d.width, gcd(d.div, abs(n)) if n else d.div, n, NUMBERS)
 
-    return int_tuple.map_leaves(leaf, value)
+    return trees.map_leaves(leaf, value)
 
 
 def anonymous(value: object) -> object:
     """The type of a value: dynamic leaves without numbers."""
-    return int_tuple.map_leaves(lambda n: Dyn(n.width, n.div) if isinstance(n, Dyn) else n, value)
+    return trees.map_leaves(lambda n: Dyn(n.width, n.div) if isinstance(n, Dyn) else n, value)
 
 
 def numbers(value: object) -> object:
     """The value with the numbers in place of its dynamic leaves."""
-    return int_tuple.map_leaves(lambda n: n.value if isinstance(n, Dyn) else n, value)
+    return trees.map_leaves(lambda n: n.value if isinstance(n, Dyn) else n, value)
 
 
 def divisors_hold(value: object) -> None:
-    for x in int_tuple.leaves(value):
+    for x in trees.leaves(value):
         n = x.value if isinstance(x, Basis) else x
         if isinstance(n, Dyn) and n.div:
             assert n.value % n.div == 0, f"{n} is {n.value}"
@@ -256,7 +271,7 @@ def fitting_rhs(rng: Random, a: Layout) -> Layout:
 def check_exact_evaluate(rng: Random) -> None:
     value = any_layout(rng)
     coord = random_coord(rng, value.shape)
-    exact(layout.evaluate, lambda c, x: ref.evaluate(c, x.shape, x.stride), coord, value)
+    exact(evaluation.evaluate, lambda c, x: ref.evaluate(c, x.shape, x.stride), coord, value)
 
 
 def random_coord(rng: Random, shape: object) -> object:
@@ -289,22 +304,22 @@ def check_exact_composition(rng: Random) -> None:
     elif r < 0.75:
         b = any_layout(rng)
     else:
-        b = any_tile(rng, int_tuple.rank(a))
+        b = any_tile(rng, trees.rank(a))
     exact(compose.composition, ref.composition, a, b)
 
 
 def check_exact_complement(rng: Random) -> None:
     value = any_layout(rng)
-    exact(compose.complement, ref.complement1, value)
+    exact(complements.complement, ref.complement1, value)
     target = random_tree(rng, lambda: rng.choice([1, 2, 6, 12, 30, 48, 96, random_dyn(rng, rng.random() < 0.5)]), 1)
-    exact(compose.complement, ref.complement2, value, target)
-    exact(compose.extended_complement, ref.complement_x, value, target)
+    exact(complements.complement, ref.complement2, value, target)
+    exact(complements.extended_complement, ref.complement_x, value, target)
 
 
 def check_exact_inverse(rng: Random) -> None:
     value = any_layout(rng)
-    exact(compose.right_inverse, ref.right_inverse, value)
-    exact(compose.left_inverse, ref.left_inverse, value)
+    exact(inverses.right_inverse, ref.right_inverse, value)
+    exact(inverses.left_inverse, ref.left_inverse, value)
 
 
 PRODUCT_PAIRS = [
@@ -334,10 +349,10 @@ def check_exact_divides(rng: Random) -> None:
     elif r < 0.4:
         tile = any_layout(rng)
     elif r < 0.7:
-        rank = int_tuple.rank(a)
+        rank = trees.rank(a)
         tile = ref.shape_to_tile(tuple([pick_extent(rng) for _ in range(max(1, rank - rng.choice([0, 0, 1])))]))
     else:
-        tile = any_tile(rng, int_tuple.rank(a))
+        tile = any_tile(rng, trees.rank(a))
     exact(tiling.logical_divide, ref.logical_divide, a, tile)
     exact(tiling.zipped_divide, ref.zipped_divide, a, tile)
     exact(tiling.tiled_divide, lambda x, t: ref.spliced(x, t, False), a, tile)
@@ -346,19 +361,19 @@ def check_exact_divides(rng: Random) -> None:
 
 def check_exact_sizes(rng: Random) -> None:
     value = any_layout(rng)
-    exact(layout.cosize, ref.cosize, value)
-    exact(layout.size, lambda x: ref.product(x.shape), value)
+    exact(evaluation.cosize, ref.cosize, value)
+    exact(evaluation.size, lambda x: ref.product(x.shape), value)
     exact(make.make_layout_like, ref.layout_like, value)
     shape = value.shape
     coord = random_coord(rng, shape)
-    exact(layout.crd2idx, ref.crd2idx, coord, shape)
+    exact(evaluation.crd2idx, ref.crd2idx, coord, shape)
     index = like(shape, iter([rng.choice([0, 1, 5, 13]) for _ in ref.leaves(shape)]))
     index = rng.choice([rng.choice([0, 7, 20, Dyn(), Dyn(64, 4)]), index])
-    exact(layout.idx2crd, ref.idx2crd, index, shape)
+    exact(evaluation.idx2crd, ref.idx2crd, index, shape)
     order = random_tree(rng, lambda: rng.choice([0, 1, 2, 2, 5]), 2)
     exact(make.make_ordered_layout, ref.ordered, shape, order)
     crd = like(shape, iter([rng.choice([0, 0, 1, 2, Dyn(), Dyn(64, 8)]) for _ in ref.leaves(shape)]))
-    exact(layout.increment_coord, ref.increment, crd, shape)
+    exact(evaluation.increment_coord, ref.increment, crd, shape)
 
 
 def check_exact_division(rng: Random) -> None:
@@ -368,7 +383,7 @@ def check_exact_division(rng: Random) -> None:
     a, b = random_tree(rng, leaf, 2), random_tree(rng, leaf, 2)
     if rng.random() < 0.5:
         a = like(b, iter([leaf() for _ in ref.leaves(b)]))
-    exact(int_tuple.shape_div, ref.shape_div, a, b)
+    exact(arithmetic.shape_div, ref.shape_div, a, b)
     exact(tiling.ceil_div, ref.ceil_div_tree, a, b)
 
 
@@ -381,14 +396,14 @@ def check_exact_slice(rng: Random) -> None:
     value = any_layout(rng)
     coord = random_coord(rng, value.shape)
     exact(lambda c, x: layout.slice_(c, x), ref.slice_layout, coord, value)
-    if int_tuple.is_static(coord):
+    if trees.is_static(coord):
         exact(layout.dice, lambda c, x: ref.slice_layout(c, x, False), coord, value)
 
 
 def check_exact_tile_to_shape(rng: Random) -> None:
     block = any_layout(rng) if rng.random() < 0.5 else static_layout(rng, limit=64)
     shape = random_tree(rng, lambda: rng.choice([1, 4, 6, 12, 16, Dyn(), Dyn(32, 8)]), 2)
-    order = list(range(int_tuple.rank(shape)))
+    order = list(range(trees.rank(shape)))
     rng.shuffle(order)
     exact(tiling.tile_to_shape, ref.tile_to_shape, block, shape, tuple(order))
 
@@ -457,15 +472,15 @@ def check_evaluate(rng: Random) -> None:
     value = static_layout(rng)
     without_empty_modes(value)
     expected = values(value)
-    assert [layout.evaluate(i, value) for i in range(len(expected))] == expected
+    assert [evaluation.evaluate(i, value) for i in range(len(expected))] == expected
     for i in (len(expected), 3 * len(expected) + 1):
-        assert layout.evaluate(i, value) == beyond(value, i)
+        assert evaluation.evaluate(i, value) == beyond(value, i)
     for c, e in itertools.islice(zip(digits(value.shape), expected), 64):
-        assert layout.evaluate(like(value.shape, iter(c)), value) == e
+        assert evaluation.evaluate(like(value.shape, iter(c)), value) == e
     in_basis = basis_layout(rng)
     without_empty_modes(in_basis)
-    if layout.size(in_basis) < 200 and any(isinstance(d, Basis) for d in ref.leaves(in_basis.stride)):
-        got = [components(layout.evaluate(i, in_basis)) for i in range(layout.size(in_basis))]
+    if evaluation.size(in_basis) < 200 and any(isinstance(d, Basis) for d in ref.leaves(in_basis.stride)):
+        got = [components(evaluation.evaluate(i, in_basis)) for i in range(evaluation.size(in_basis))]
         assert got == values(in_basis)
 
 
@@ -473,11 +488,11 @@ def check_coalesce(rng: Random) -> None:
     value = static_layout(rng)
     simple = layout.coalesce(value)
     assert values(simple) == values(value)
-    assert int_tuple.depth(simple) <= 1
+    assert trees.depth(simple) <= 1
     modes = list(zip(*layout.flat_modes(simple)))
     assert all(a * b != c for (a, b), (_, c) in itertools.pairwise(modes))
     in_basis = basis_layout(rng)
-    if layout.size(in_basis) < 500:
+    if evaluation.size(in_basis) < 500:
         assert same(layout.coalesce(in_basis), in_basis)
 
 
@@ -505,16 +520,16 @@ def check_composition(rng: Random) -> None:
         c = compose.composition(a, b)
     except AlgebraError:
         raise Skip from None
-    assert layout.size(c) == layout.size(b)
+    assert evaluation.size(c) == evaluation.size(b)
     # Compatible with b: every coordinate of b is one of the composition.
-    assert int_tuple.compatible(b.shape, c.shape)
+    assert trees.compatible(b.shape, c.shape)
     if divides_throughout(a, b):
         assert values(c) == [beyond(a, i) for i in values(b)]
 
 
 def check_composition_by_modes(rng: Random) -> None:
     a = make.make_layout(*[static_layout(rng, depth=1, limit=24) for _ in range(2)])
-    size = [layout.size(m) for m in a]
+    size = [evaluation.size(m) for m in a]
     if any(not ref.leaves(m.shape) for m in a):
         raise Skip
     strides = [Basis(rng.choice([1, 1, 2]), (i,)) for i in rng.sample([0, 1], 2)]
@@ -531,14 +546,14 @@ def check_composition_by_modes(rng: Random) -> None:
             divides_throughout(m, raw_layout(b.shape[k], strides[k].value))
             for k, m in enumerate([list(a)[d.path[0]] for d in strides])
         ):
-            assert layout.evaluate(crd, c) == sum(beyond(m, i) for m, i in zip(a, at))
+            assert evaluation.evaluate(crd, c) == sum(beyond(m, i) for m, i in zip(a, at))
 
 
 def check_complement(rng: Random) -> None:
     value = static_layout(rng, rng.choice(["compact", "gaps"]), limit=96)
     image = values(value)
     bound = max(image) + 1 + rng.choice([0, 5, 40])
-    rest = compose.complement(value, bound)
+    rest = complements.complement(value, bound)
     others = values(rest)
     assert others == sorted(set(others)), "strictly increasing"
     assert set(others) & set(image) <= {0}
@@ -546,7 +561,7 @@ def check_complement(rng: Random) -> None:
     sums = [x + y for y in others for x in image]
     if len(set(image)) == len(image):
         assert len(set(sums)) == len(sums), "layout and complement together are injective"
-    minimal = compose.complement(value)
+    minimal = complements.complement(value)
     assert set(values(minimal)) & set(image) <= {0}
     *_, last = layout.flat_modes(minimal)[1]
     assert last == max(a + b for a in image for b in values(minimal)) + 1 or len(set(image)) != len(image)
@@ -554,7 +569,7 @@ def check_complement(rng: Random) -> None:
 
 def check_right_inverse(rng: Random) -> None:
     value = static_layout(rng)
-    inverse = compose.right_inverse(value)
+    inverse = inverses.right_inverse(value)
     image = values(value)
     got = values(inverse)
     assert [image[i] for i in got] == list(range(len(got)))
@@ -568,7 +583,7 @@ def check_left_inverse(rng: Random) -> None:
     if len(set(image)) != len(image) or not ref.leaves(value.shape):
         raise Skip
     try:
-        inverse = compose.left_inverse(value)
+        inverse = inverses.left_inverse(value)
     except AlgebraError:
         raise Skip from None
     assert [beyond(inverse, x) for x in image] == list(range(len(image)))
@@ -581,7 +596,7 @@ def check_products(rng: Random) -> None:
         r = tiling.logical_product(a, b)
     except AlgebraError:
         raise Skip from None
-    rest = compose.complement(a)
+    rest = complements.complement(a)
     if not ref.leaves(a.shape) or not ref.leaves(b.shape) or not divides_throughout(rest, b):
         raise Skip
     expected = [x + beyond(rest, y) for y in values(b) for x in values(a)]
@@ -617,16 +632,16 @@ def check_divides(rng: Random) -> None:
     assert values(tiling.tiled_divide(a, tile)) == expected
     assert values(tiling.flat_divide(a, tile)) == expected
     whole = static_layout(rng, "compact", limit=96)
-    n = layout.size(whole)
+    n = evaluation.size(whole)
     step = rng.choice([k for k in range(1, n + 1) if n % k == 0])
     count = rng.choice([k for k in range(1, n // step + 1) if (n // step) % k == 0])
     try:
         cut = tiling.logical_divide(whole, raw_layout(count, step))
     except AlgebraError:
         raise Skip from None
-    rest = compose.extended_complement(raw_layout(count, step), whole.shape)
+    rest = complements.extended_complement(raw_layout(count, step), whole.shape)
     # Tiles that do not fit the nested extents one by one leave something out.
-    fits = layout.size(cut) == n and divides_throughout(whole, raw_layout(count, step))
+    fits = evaluation.size(cut) == n and divides_throughout(whole, raw_layout(count, step))
     if fits and divides_throughout(whole, rest):
         assert sorted(values(cut)) == sorted(values(whole))
 
@@ -662,13 +677,13 @@ def check_coordinates(rng: Random) -> None:
     without_empty_modes(raw_layout(shape, shape))
     n = prod(ref.leaves(shape))
     i = rng.randrange(n)
-    coord = layout.idx2crd(i, shape)
-    assert int_tuple.congruent(coord, shape)
+    coord = evaluation.idx2crd(i, shape)
+    assert trees.congruent(coord, shape)
     assert all(0 <= c < s for c, s in zip(ref.leaves(coord), ref.leaves(shape)))
-    assert layout.crd2idx(coord, shape) == i
-    after = layout.increment_coord(coord, shape)
+    assert evaluation.crd2idx(coord, shape) == i
+    after = evaluation.increment_coord(coord, shape)
     if i + 1 < n and ref.leaves(shape)[-1] != 1:
-        assert after == layout.idx2crd(i + 1, shape)
+        assert after == evaluation.idx2crd(i + 1, shape)
 
 
 def check_recast(rng: Random) -> None:
@@ -700,14 +715,14 @@ def check_tile_to_shape(rng: Random) -> None:
     rng.shuffle(order)
     r = tiling.tile_to_shape(block, shape, tuple(order))
     assert sorted(values(r)) == list(range(prod(shape)))
-    size = layout.size(block)
+    size = evaluation.size(block)
     for c in digits(tuple([x for s, n in zip(block.shape, counts) for x in (ref.product(s), n)])):
         inner, outer = c[::2], c[1::2]
         base = sum(
             n * prod([counts[j] for j in range(len(counts)) if order[j] < order[i]]) for i, n in enumerate(outer)
         )
-        expected = layout.evaluate(inner, block) + size * base
-        assert layout.evaluate(tuple(zip(inner, outer)), r) == expected
+        expected = evaluation.evaluate(inner, block) + size * base
+        assert evaluation.evaluate(tuple(zip(inner, outer)), r) == expected
 
 
 def check_swizzled_slice(rng: Random) -> None:
@@ -744,7 +759,7 @@ def check_swizzled_slice(rng: Random) -> None:
         ymask = ((1 << b) - 1) << (s.base + max(0, s.shift))
         expected = x ^ ((x & ymask) >> s.shift if s.shift >= 0 else (x & ymask) << -s.shift)
         kept = tuple([n for n, k in zip(c, coord) if k is UNDERSCORE])
-        assert layout.evaluate(kept, part) + moved == expected
+        assert evaluation.evaluate(kept, part) + moved == expected
 
 
 def check_partition(rng: Random) -> None:
@@ -756,10 +771,10 @@ def check_partition(rng: Random) -> None:
     assert tiler == (t[0] * v[0], t[1] * v[1])
     # Thread (tm, tn) holds the values (vm, vn) of its own block.
     for tm, tn, vm, vn in itertools.product(range(t[0]), range(t[1]), range(v[0]), range(v[1])):
-        thread = layout.evaluate((tm, tn), thr)
-        number_ = layout.evaluate((vm, vn), val)
+        thread = evaluation.evaluate((tm, tn), thr)
+        number_ = evaluation.evaluate((vm, vn), val)
         m, n = tm * v[0] + vm, tn * v[1] + vn
-        assert layout.evaluate((thread, number_), tv) == m + tiler[0] * n
+        assert evaluation.evaluate((thread, number_), tv) == m + tiler[0] * n
     rests = [rng.choice([1, 2, 3]) for _ in range(2)]
     extents = [a * r for a, r in zip(tiler, rests)]
     x = raw_layout(tuple(extents), tuple(compact_strides(rng, extents, True)))
@@ -773,9 +788,9 @@ def check_partition(rng: Random) -> None:
         divisors_hold(offset)
         part, offset = numbers(part), numbers(offset)
         for i, (val_i, r0, r1) in enumerate(c for c in digits((prod(v), rests[0], rests[1]))):
-            m, n = divmod(layout.evaluate((thread, val_i), tv), tiler[0])[::-1]
-            expected = layout.evaluate((m + tiler[0] * r0, n + tiler[1] * r1), x)
-            assert layout.evaluate(i, part) + offset == expected
+            m, n = divmod(evaluation.evaluate((thread, val_i), tv), tiler[0])[::-1]
+            expected = evaluation.evaluate((m + tiler[0] * r0, n + tiler[1] * r1), x)
+            assert evaluation.evaluate(i, part) + offset == expected
 
 
 def check_vectors(rng: Random) -> None:
@@ -795,7 +810,7 @@ def check_vectors(rng: Random) -> None:
         assert bits == 16
         return
     n = bits // 16
-    assert layout.size(vector) == n
+    assert evaluation.size(vector) == n
     cut_a, cut_b = tiling.logical_divide(a, vector), tiling.logical_divide(b, vector)
     assert sorted(values(cut_a)) == sorted(values(a)), "the vectors cover all elements"
     for cut, limit in ((cut_a, align), (cut_b, 128)):
@@ -815,9 +830,9 @@ def check_nullspace(rng: Random) -> None:
     still = vectors.nullspace(value)
     image = values(value)
     assert all(image[i] == 0 for i in values(still))
-    assert len(set(values(still))) == layout.size(still)
+    assert len(set(values(still))) == evaluation.size(still)
     zeros = prod([s for s, d in ref.flat(value) if d == 0])
-    assert layout.size(still) == zeros
+    assert evaluation.size(still) == zeros
 
 
 # ------------------------------------------------------------- instances: types, numbers and divisors tell one story
@@ -833,13 +848,13 @@ def instances(rng: Random, f: Callable[..., object], *operands: object, same_tre
         raise Skip from None
     divisors_hold(valued)
     typed = f(*[anonymous(x) for x in operands])
-    assert int_tuple.implies(anonymous(valued), typed), "values may know more divisors than types, no less"
+    assert trees.implies(anonymous(valued), typed), "values may know more divisors than types, no less"
     bound = numbers(valued)
     if isinstance(concrete, Layout) and not same_tree:
         assert values(bound) == values(concrete), f"{text.to_text(valued)}: {bound} is not {concrete}"
     else:
         assert bound == concrete
-    forgotten = [int_tuple.untracked(x) for x in operands]
+    forgotten = [trees.untracked(x) for x in operands]
     untracked = numbers(f(*forgotten))
     if isinstance(concrete, Layout) and not same_tree:
         assert values(untracked) == values(concrete)
@@ -881,21 +896,23 @@ def check_instances_complement(rng: Random) -> None:
     target = with_dynamic(rng, random_tree(rng, lambda: rng.choice([4, 8, 16]), 1), True, 0.4, True)
     if s * d > prod(ref.leaves(numbers(target))):
         raise Skip
-    instances(rng, compose.complement, one, target)
+    instances(rng, complements.complement, one, target)
 
 
 def check_instances_evaluate(rng: Random) -> None:
     value = static_layout(rng)
-    coord = layout.idx2crd(rng.randrange(layout.size(value)), value.shape)
+    coord = evaluation.idx2crd(rng.randrange(evaluation.size(value)), value.shape)
     if rng.random() < 0.4:
-        coord = rng.randrange(layout.size(value))
+        coord = rng.randrange(evaluation.size(value))
     tracked = rng.random() < 0.7
     dynamic = with_dynamic(rng, value, tracked)
-    instances(rng, layout.evaluate, with_dynamic(rng, coord, tracked, 0.5), dynamic)
-    instances(rng, layout.cosize, dynamic)
-    instances(rng, layout.idx2crd, with_dynamic(rng, rng.randrange(40), tracked, 0.7), dynamic.shape, same_tree=True)
-    crd = layout.idx2crd(rng.randrange(layout.size(value)), value.shape)
-    instances(rng, layout.increment_coord, with_dynamic(rng, crd, tracked, 0.5), dynamic.shape, same_tree=True)
+    instances(rng, evaluation.evaluate, with_dynamic(rng, coord, tracked, 0.5), dynamic)
+    instances(rng, evaluation.cosize, dynamic)
+    instances(
+        rng, evaluation.idx2crd, with_dynamic(rng, rng.randrange(40), tracked, 0.7), dynamic.shape, same_tree=True
+    )
+    crd = evaluation.idx2crd(rng.randrange(evaluation.size(value)), value.shape)
+    instances(rng, evaluation.increment_coord, with_dynamic(rng, crd, tracked, 0.5), dynamic.shape, same_tree=True)
 
 
 def check_instances_recast(rng: Random) -> None:
@@ -915,9 +932,9 @@ def check_instances_division(rng: Random) -> None:
     b = rng.choice([like(a, iter([leaf() for _ in ref.leaves(a)])), leaf()])
     tracked = rng.random() < 0.7
     x, y = with_dynamic(rng, a, tracked, 0.5, True), with_dynamic(rng, b, tracked, 0.3, True)
-    for f in (int_tuple.shape_div, tiling.ceil_div):
+    for f in (arithmetic.shape_div, tiling.ceil_div):
         instances(rng, f, x, y, same_tree=True)
-    for f in (int_tuple.tuple_add, int_tuple.tuple_sub):
+    for f in (arithmetic.tuple_add, arithmetic.tuple_sub):
         instances(rng, f, x, y, same_tree=True)
 
 

@@ -14,7 +14,7 @@ import algebra_reference as ref
 import tensor_layouts as peer
 from algebra_checks import Skip, compact_strides, fitting_rhs, static_layout, without_empty_modes
 
-from cute_dialect.algebra import compose, layout, tiling, vectors
+from cute_dialect.algebra import complements, compose, evaluation, inverses, layout, tiling, vectors
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout, raw_layout
 
@@ -34,9 +34,9 @@ def results(ours: Callable[..., object], other: Callable[..., object], *operands
 def same_function(ours: Callable[..., Layout], other: Callable[..., object], *operands: object) -> None:
     a, b = results(ours, other, *operands)
     assert isinstance(a, Layout)
-    n = layout.size(a)
+    n = evaluation.size(a)
     assert n == peer.size(b), f"{[str(x) for x in operands]}: {a} and {b} differ in size"
-    assert [layout.evaluate(i, a) for i in range(n)] == [b(i) for i in range(n)], f"{[str(x) for x in operands]}"
+    assert [evaluation.evaluate(i, a) for i in range(n)] == [b(i) for i in range(n)], f"{[str(x) for x in operands]}"
 
 
 def same_tree(ours: Callable[..., Layout], other: Callable[..., object], *operands: object) -> None:
@@ -60,7 +60,7 @@ def dense(rng: Random, limit: int = 256) -> Layout:
 
 def check_coalesce(rng: Random) -> None:
     value = some(rng)
-    (same_tree if layout.size(value) > 1 else same_function)(layout.coalesce, peer.coalesce, value)
+    (same_tree if evaluation.size(value) > 1 else same_function)(layout.coalesce, peer.coalesce, value)
 
 
 def check_compose(rng: Random) -> None:
@@ -70,13 +70,13 @@ def check_compose(rng: Random) -> None:
 
 def check_complement(rng: Random) -> None:
     value = dense(rng)
-    same_function(compose.complement, peer.complement, value, layout.cosize(value) + rng.choice([0, 5, 40]))
+    same_function(complements.complement, peer.complement, value, evaluation.cosize(value) + rng.choice([0, 5, 40]))
 
 
 def check_inverses(rng: Random) -> None:
     value = dense(rng)
-    same_tree(compose.right_inverse, peer.right_inverse, value)
-    same_tree(compose.left_inverse, peer.left_inverse, value)
+    same_tree(inverses.right_inverse, peer.right_inverse, value)
+    same_tree(inverses.left_inverse, peer.left_inverse, value)
 
 
 def check_leafwise(rng: Random) -> None:
@@ -85,7 +85,7 @@ def check_leafwise(rng: Random) -> None:
     same_tree(layout.upcast, peer.upcast, value, n)
     same_tree(layout.downcast, peer.downcast, value, n)
     same_tree(vectors.nullspace, peer.nullspace, value)
-    assert layout.cosize(value) == peer.cosize(theirs(value))
+    assert evaluation.cosize(value) == peer.cosize(theirs(value))
 
 
 def check_common_vector(rng: Random) -> None:
@@ -148,10 +148,11 @@ DISAGREEMENTS: list[tuple[str, tuple[object, ...], str | None, str | None, str]]
 
 def disagreement(name: str, operands: tuple[object, ...]) -> tuple[str | None, str | None]:
     """Text of our result and of theirs, None for a rejection."""
-    module = compose if hasattr(compose, name) else layout if hasattr(layout, name) else tiling
+    homes = (compose, complements, inverses, layout, tiling)
+    function = next(getattr(home, name) for home in homes if hasattr(home, name))
     values = [Layout(x) if isinstance(x, str) else x for x in operands]
     try:
-        ours = str(getattr(module, name)(*values))
+        ours = str(function(*values))
     except AlgebraError:
         ours = None
     try:

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
-from cute_dialect.pipelines.artifact import ArtifactError, CodeObject, artifact_files, read_artifact
-from cute_dialect.pipelines.binding import LaunchError
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+from cute_dialect.runtime.artifact import ArtifactError, CodeObject, artifact_files, read_artifact
+from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch import CompiledModule
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = ("elementwise_add", "gemm_sm90", "tma_copy", "row_sum")

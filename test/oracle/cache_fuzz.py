@@ -24,10 +24,10 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from cute_dialect.pipelines.artifact import Artifact, CodeObject
 from cute_dialect.pipelines.cache import Cache, CacheWarning
 from cute_dialect.pipelines.entries import MARKER
-from cute_dialect.pipelines.manifest import FORMAT, Manifest
+from cute_dialect.runtime.artifact import Artifact, CodeObject
+from cute_dialect.runtime.manifest import FORMAT, Manifest
 
 KEYS = [f"{i:02x}" * 32 for i in range(3)] + ["00" + "1f" * 31]
 

@@ -124,9 +124,9 @@ def corpus() -> list[str]:
 def generic(text: str) -> str:
     """A piece in generic form, where nothing but the verifier holds an op's parts together; as it is if it has none."""
     from cute_dialect.context import make_context
-    from cute_dialect.diagnostics import DiagnosticEngine, Source
-    from cute_dialect.parsing import parse_module
-    from cute_dialect.printing import ir_text
+    from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+    from cute_dialect.ir.parsing import parse_module
+    from cute_dialect.ir.printing import ir_text
 
     module = parse_module(make_context("all"), Source("piece", text), DiagnosticEngine())
     return text if module is None else ir_text(module, generic=True)

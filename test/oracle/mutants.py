@@ -31,7 +31,7 @@ from xdsl.ir import Operation
 
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule
 
 SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
 CHECKS = ("race", "oob", "uninit", "sync")

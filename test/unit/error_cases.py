@@ -123,8 +123,8 @@ def _fragment_without_element() -> None:
 
 def _raise_first(module: ModuleOp) -> None:
     """The first error that the verifier reports, as an exception."""
-    from cute_dialect.diagnostics import DiagnosticEngine
-    from cute_dialect.verifier import verify
+    from cute_dialect.ir.diagnostics import DiagnosticEngine
+    from cute_dialect.ir.verifier import verify
 
     engine = DiagnosticEngine()
     verify(module, engine)
@@ -168,8 +168,8 @@ def _branch_to_another_region() -> None:
 
 def _nested_deep() -> None:
     from cute_dialect.context import make_context
-    from cute_dialect.diagnostics import DiagnosticEngine, Source
-    from cute_dialect.parsing import parse_module
+    from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+    from cute_dialect.ir.parsing import parse_module
 
     engine = DiagnosticEngine()
     parse_module(make_context("all"), Source("f", "module {" * 5000 + "}" * 5000), engine)
@@ -177,7 +177,7 @@ def _nested_deep() -> None:
 
 
 def _limit_of(error: Exception) -> None:
-    from cute_dialect.diagnostics import limit_message
+    from cute_dialect.ir.diagnostics import limit_message
 
     raise ValueError(limit_message(error))
 
@@ -197,8 +197,8 @@ def _many_elements() -> None:
 def _verified_nested_deep() -> None:
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.diagnostics import DiagnosticEngine
-    from cute_dialect.verifier import verify
+    from cute_dialect.ir.diagnostics import DiagnosticEngine
+    from cute_dialect.ir.verifier import verify
 
     module = ModuleOp([])
     for _ in range(2000):
@@ -222,8 +222,8 @@ def _option_of_another_type() -> None:
 
 def _pass_of_xdsl(text: str) -> None:
     from cute_dialect.context import make_context
-    from cute_dialect.diagnostics import DiagnosticEngine, Source
-    from cute_dialect.parsing import parse_module
+    from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+    from cute_dialect.ir.parsing import parse_module
     from cute_dialect.passes.base import as_module_pass
     from cute_dialect.passes.to_base import ToBasePass
 

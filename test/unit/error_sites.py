@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from cute_dialect.diagnostics import Diagnostic
+    from cute_dialect.ir.diagnostics import Diagnostic
 
 TEST = Path(__file__).parents[1]
 CORPUS = TEST / "errors"
 PACKAGE = TEST.parent / "cute_dialect"
 
-SCANNED = (".", "algebra", "arch", "ops", "upstream", "passes", "passes/lowering")
+SCANNED = (".", "algebra", "arch", "ir", "ops", "upstream", "passes", "passes/lowering")
 """Folders of the package whose modules are looked at."""
 
 NOT_SCANNED = {

@@ -130,7 +130,7 @@ class FakeDriver:
         return previous
 
     def load_module(self, image: bytes) -> int:
-        from cute_dialect.pipelines.driver import CudaError
+        from cute_dialect.runtime.driver import CudaError
 
         self.loaded.append(image)
         if self.refuse_cubin and image[:4] == b"\x7fELF":
@@ -170,7 +170,7 @@ class FakeDriver:
         return self.context == self.primary_context(device)
 
     def check(self, name: str, code: int) -> None:
-        from cute_dialect.pipelines.driver import CudaError
+        from cute_dialect.runtime.driver import CudaError
 
         if code:
             raise CudaError(name, code, "CUDA_ERROR_TEST")

@@ -7,7 +7,21 @@ import pickle
 
 import pytest
 
-from cute_dialect.algebra import compose, int_tuple, layout, make, swizzle, text, tiling, vectors, verify
+from cute_dialect.algebra import (
+    arithmetic,
+    complements,
+    compose,
+    evaluation,
+    inverses,
+    layout,
+    make,
+    swizzle,
+    text,
+    tiling,
+    trees,
+    vectors,
+    verify,
+)
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import ComposedLayout, Layout
 
@@ -236,17 +250,17 @@ RELATIONS = [
 @pytest.mark.parametrize(("a", "b", "same", "ab", "ba"), RELATIONS)
 def test_congruence(a: str, b: str, same: bool, ab: bool, ba: bool) -> None:
     x, y = text.parse_shape(a), text.parse_shape(b)
-    assert int_tuple.congruent(x, y) is same
-    assert int_tuple.weakly_congruent(x, y) is ab
-    assert int_tuple.weakly_congruent(y, x) is ba
+    assert trees.congruent(x, y) is same
+    assert trees.weakly_congruent(x, y) is ab
+    assert trees.weakly_congruent(y, x) is ba
 
 
 def test_compatible() -> None:
-    assert int_tuple.compatible((4, 6), ((2, 2), (3, 2)))
-    assert int_tuple.compatible(24, (4, 6))
-    assert not int_tuple.compatible((4, 5), ((2, 2), (3, 2)))
-    assert not int_tuple.compatible((24,), (4, 6))
-    assert not int_tuple.compatible(text.parse_shape("?"), text.parse_shape("?"))
+    assert trees.compatible((4, 6), ((2, 2), (3, 2)))
+    assert trees.compatible(24, (4, 6))
+    assert not trees.compatible((4, 5), ((2, 2), (3, 2)))
+    assert not trees.compatible((24,), (4, 6))
+    assert not trees.compatible(text.parse_shape("?"), text.parse_shape("?"))
 
 
 # ------------------------------------------------------------------------------------------------------- evaluation
@@ -284,7 +298,7 @@ EVALUATE = [
 
 @pytest.mark.parametrize(("source", "coord", "expected"), EVALUATE)
 def test_evaluate(source: str, coord: str, expected: str) -> None:
-    check(expected, layout.evaluate, text.parse_coord(coord), guess(source))
+    check(expected, evaluation.evaluate, text.parse_coord(coord), guess(source))
 
 
 def test_swizzle_examples() -> None:
@@ -330,14 +344,14 @@ COSIZE = [
 
 @pytest.mark.parametrize(("source", "shape", "cosize"), COSIZE)
 def test_cosize(source: str, shape: str, cosize: str) -> None:
-    check(shape, layout.coshape, guess(source))
-    check(cosize, layout.cosize, guess(source))
+    check(shape, evaluation.coshape, guess(source))
+    check(cosize, evaluation.cosize, guess(source))
 
 
 def test_cosize_of_composed_layouts() -> None:
-    assert layout.cosize(guess("S<2,3,3> o 4 o (5,3):(1,7)")) == 19
+    assert evaluation.cosize(guess("S<2,3,3> o 4 o (5,3):(1,7)")) == 19
     with pytest.raises(AlgebraError):
-        layout.cosize(guess("(4,5):(5,1) o 3 o (2,3):(1,2)"))
+        evaluation.cosize(guess("(4,5):(5,1) o 3 o (2,3):(1,2)"))
 
 
 LIKE = [
@@ -376,57 +390,57 @@ def test_identity(shape: str, expected: str) -> None:
 
 def test_accessors() -> None:
     tile = text.parse_tile("[6:1;[(2,5):(5,1);3:1]]")
-    assert show(int_tuple.tile_shape(tile)) == "(6,((2,5),3))"
-    assert show(int_tuple.tile_shape(text.parse_tile("[(2,3):(1,2)]"))) == "((2,3))"
+    assert show(trees.tile_shape(tile)) == "(6,((2,5),3))"
+    assert show(trees.tile_shape(text.parse_tile("[(2,3):(1,2)]"))) == "((2,3))"
     with pytest.raises(AlgebraError):
-        int_tuple.tile_shape(text.parse_tile("[6:1;_]"))
-    assert [show(x) for x in int_tuple.tile_layouts(text.parse_tile("[6:1;_;[(2,?):(?,1);_]]"))] == [
+        trees.tile_shape(text.parse_tile("[6:1;_]"))
+    assert [show(x) for x in trees.tile_layouts(text.parse_tile("[6:1;_;[(2,?):(?,1);_]]"))] == [
         "6:1",
         "(2,?):(?,1)",
     ]
     with pytest.raises(AlgebraError):
-        int_tuple.tile_layouts(text.parse_tile("[_;_]"))
-    assert show(int_tuple.get(guess("(6,(2,5)):(10,(5,1))"), [1, 0])) == "2:5"
-    assert show(int_tuple.get(guess("S<2,3,3> o 4 o (8,6):(6,1)"), [1])) == "S<2,3,3> o 4 o 6:1"
-    assert int_tuple.get(5, [0]) == 5
+        trees.tile_layouts(text.parse_tile("[_;_]"))
+    assert show(trees.get(guess("(6,(2,5)):(10,(5,1))"), [1, 0])) == "2:5"
+    assert show(trees.get(guess("S<2,3,3> o 4 o (8,6):(6,1)"), [1])) == "S<2,3,3> o 4 o 6:1"
+    assert trees.get(5, [0]) == 5
     for value, path in (((4, 2), [0, 0]), (5, [1]), (5, [0, 0]), ((4, 2), [2]), ((4, 2), [-1])):
         with pytest.raises(AlgebraError):
-            int_tuple.get(value, path)
-    assert show(int_tuple.tree_get(text.parse_tile("[(4,2):(2,1);_]"), [0]), "tile") == "(4,2):(2,1)"
-    assert show(int_tuple.select(guess("(6,5,2):(10,2,1)"), [2, 0])) == "(2,6):(1,10)"
-    assert int_tuple.select(6, [0]) == (6,)
-    assert int_tuple.select((6, 5), []) == ()
+            trees.get(value, path)
+    assert show(trees.tree_get(text.parse_tile("[(4,2):(2,1);_]"), [0]), "tile") == "(4,2):(2,1)"
+    assert show(trees.select(guess("(6,5,2):(10,2,1)"), [2, 0])) == "(2,6):(1,10)"
+    assert trees.select(6, [0]) == (6,)
+    assert trees.select((6, 5), []) == ()
     with pytest.raises(AlgebraError):
-        int_tuple.select((6, 5), [2])
+        trees.select((6, 5), [2])
 
 
 def test_leaves_are_in_storage_order() -> None:
     def of(kind: str, source: str) -> list[str]:
-        return [show(x) for x in int_tuple.leaves(getattr(text, f"parse_{kind}")(source))]
+        return [show(x) for x in trees.leaves(getattr(text, f"parse_{kind}")(source))]
 
     assert of("layout", "(2,(3,?)):(1,(?{i64},6))") == ["2", "3", "?", "1", "?{i64}", "6"]
     assert of("tile", "[(2,?):(?,1);_;[3:1]]") == ["2", "?", "?", "1", "_", "3", "1"]
     assert of("composed_layout", "(4,?):(1,4) o 7 o (2):(1)") == ["2", "1", "7", "4", "?", "1", "4"]
     assert of("composed_layout", "S<2,3,3> o ? o (2):(1)") == ["2", "1", "?"]
-    assert int_tuple.carries_divisor(text.parse_tile("[_;4:?{div=2}]"))
-    assert int_tuple.tree_leaves(text.parse_tile("[4:1;[_]]")) == [Layout("4:1"), text.UNDERSCORE]
+    assert trees.carries_divisor(text.parse_tile("[_;4:?{div=2}]"))
+    assert trees.tree_leaves(text.parse_tile("[4:1;[_]]")) == [Layout("4:1"), text.UNDERSCORE]
 
 
 def test_tree_functions() -> None:
-    assert (int_tuple.rank(5), int_tuple.rank((1, (2, 3))), int_tuple.rank(())) == (1, 2, 0)
-    assert (int_tuple.depth(5), int_tuple.depth((1, (2, 3))), int_tuple.depth(())) == (0, 2, 1)
-    assert int_tuple.flatten(((2, 3), ())) == (2, 3)
-    assert (int_tuple.flatten(()), int_tuple.flatten(5)) == ((), 5)
-    assert show(int_tuple.flatten(guess("(2,(5,(3))):(15,(3,(1)))"))) == "(2,5,3):(15,3,1)"
-    assert show(int_tuple.tree_flatten(text.parse_tile("[6:1;[2:1;_]]"))) == "[6:1;2:1;_]"
-    assert show(int_tuple.product_each(text.parse_shape("(6,(?,2),())"))) == "(6,?,1)"
-    assert show(int_tuple.product(text.parse_shape("(6,(?,2))"))) == "?"
-    assert int_tuple.product(()) == 1
-    assert int_tuple.unwrap(((5,),)) == 5
-    assert int_tuple.prefix_product((2, (3, 4))) == (1, (2, 6))
-    assert int_tuple.row_major((6, 1, (5, 2))) == (10, 10, (2, 1))
+    assert (trees.rank(5), trees.rank((1, (2, 3))), trees.rank(())) == (1, 2, 0)
+    assert (trees.depth(5), trees.depth((1, (2, 3))), trees.depth(())) == (0, 2, 1)
+    assert trees.flatten(((2, 3), ())) == (2, 3)
+    assert (trees.flatten(()), trees.flatten(5)) == ((), 5)
+    assert show(trees.flatten(guess("(2,(5,(3))):(15,(3,(1)))"))) == "(2,5,3):(15,3,1)"
+    assert show(trees.tree_flatten(text.parse_tile("[6:1;[2:1;_]]"))) == "[6:1;2:1;_]"
+    assert show(trees.product_each(text.parse_shape("(6,(?,2),())"))) == "(6,?,1)"
+    assert show(trees.product(text.parse_shape("(6,(?,2))"))) == "?"
+    assert trees.product(()) == 1
+    assert trees.unwrap(((5,),)) == 5
+    assert trees.prefix_product((2, (3, 4))) == (1, (2, 6))
+    assert trees.row_major((6, 1, (5, 2))) == (10, 10, (2, 1))
     with pytest.raises(AlgebraError):
-        int_tuple.product((2, text.UNDERSCORE))
+        trees.product((2, text.UNDERSCORE))
 
 
 # ------------------------------------------------------------------------------------------------------ composition
@@ -540,11 +554,11 @@ COMPLEMENT = [
 
 @pytest.mark.parametrize(("source", "cotarget", "expected"), COMPLEMENT)
 def test_complement(source: str, cotarget: str | None, expected: str) -> None:
-    check(expected, compose.complement, guess(source), None if cotarget is None else text.parse_shape(cotarget))
+    check(expected, complements.complement, guess(source), None if cotarget is None else text.parse_shape(cotarget))
 
 
 def test_complement_in_a_layout() -> None:
-    assert show(compose.complement(guess("5:2"), guess("30:7"))) == "(2,3):(1,10)"
+    assert show(complements.complement(guess("5:2"), guess("30:7"))) == "(2,3):(1,10)"
 
 
 GROUP = [
@@ -688,7 +702,7 @@ RIGHT = [
 
 @pytest.mark.parametrize(("source", "expected"), RIGHT)
 def test_right_inverse(source: str, expected: str) -> None:
-    check(expected, compose.right_inverse, guess(source))
+    check(expected, inverses.right_inverse, guess(source))
 
 
 LEFT = [
@@ -708,17 +722,17 @@ LEFT = [
 
 @pytest.mark.parametrize(("source", "expected"), LEFT)
 def test_left_inverse(source: str, expected: str) -> None:
-    check(expected, compose.left_inverse, guess(source))
+    check(expected, inverses.left_inverse, guess(source))
 
 
 # --------------------------------------------------------------------------------------------------- size and index
 
 
 def test_size() -> None:
-    assert show(layout.size(text.parse_shape("(6,(2,?))"))) == "?"
-    assert layout.size(()) == 1
-    assert layout.size(guess("S<2,3,3> o 4 o (8,6):(6,1)")) == 48
-    assert layout.size(guess("():()")) == 1
+    assert show(evaluation.size(text.parse_shape("(6,(2,?))"))) == "?"
+    assert evaluation.size(()) == 1
+    assert evaluation.size(guess("S<2,3,3> o 4 o (8,6):(6,1)")) == 48
+    assert evaluation.size(guess("():()")) == 1
 
 
 CRD2IDX = [
@@ -736,7 +750,7 @@ CRD2IDX = [
 
 @pytest.mark.parametrize(("coord", "shape", "expected"), CRD2IDX)
 def test_crd2idx(coord: str, shape: str, expected: str) -> None:
-    check(expected, layout.crd2idx, text.parse_coord(coord), text.parse_shape(shape))
+    check(expected, evaluation.crd2idx, text.parse_coord(coord), text.parse_shape(shape))
 
 
 IDX2CRD = [
@@ -757,7 +771,7 @@ IDX2CRD = [
 
 @pytest.mark.parametrize(("index", "shape", "expected"), IDX2CRD)
 def test_idx2crd(index: str, shape: str, expected: str) -> None:
-    check(expected, layout.idx2crd, text.parse_int_tuple(index), text.parse_shape(shape))
+    check(expected, evaluation.idx2crd, text.parse_int_tuple(index), text.parse_shape(shape))
 
 
 INCREMENT = [
@@ -776,7 +790,7 @@ INCREMENT = [
 
 @pytest.mark.parametrize(("coord", "shape", "expected"), INCREMENT)
 def test_increment(coord: str, shape: str, expected: str) -> None:
-    check(expected, layout.increment_coord, text.parse_coord(coord), text.parse_shape(shape))
+    check(expected, evaluation.increment_coord, text.parse_coord(coord), text.parse_shape(shape))
 
 
 PAD = [
@@ -819,7 +833,7 @@ SUMS = [
 
 @pytest.mark.parametrize(("op", "lhs", "rhs", "expected"), SUMS)
 def test_tuple_arithmetic(op: str, lhs: str, rhs: str, expected: str) -> None:
-    check(expected, getattr(int_tuple, f"tuple_{op}"), text.parse_shape(lhs), text.parse_shape(rhs))
+    check(expected, getattr(arithmetic, f"tuple_{op}"), text.parse_shape(lhs), text.parse_shape(rhs))
 
 
 SHAPE_DIV = [
@@ -841,7 +855,7 @@ SHAPE_DIV = [
 
 @pytest.mark.parametrize(("a", "b", "expected"), SHAPE_DIV)
 def test_shape_div(a: str, b: str, expected: str) -> None:
-    check(expected, int_tuple.shape_div, text.parse_shape(a), text.parse_shape(b))
+    check(expected, arithmetic.shape_div, text.parse_shape(a), text.parse_shape(b))
 
 
 CEIL_DIV = [
@@ -881,7 +895,7 @@ COMPARE = [
 
 @pytest.mark.parametrize(("a", "b", "expected"), COMPARE)
 def test_elem_less(a: str, b: str, expected: str) -> None:
-    check(expected, int_tuple.elem_less, text.parse_coord(a), text.parse_coord(b))
+    check(expected, arithmetic.elem_less, text.parse_coord(a), text.parse_coord(b))
 
 
 EQUAL = [
@@ -901,7 +915,7 @@ EQUAL = [
 @pytest.mark.parametrize(("kind", "a", "b", "expected"), EQUAL)
 def test_equal(kind: str, a: str, b: str, expected: str) -> None:
     parse = getattr(text, f"parse_{kind}")
-    check(expected, int_tuple.equal, parse(a), parse(b))
+    check(expected, arithmetic.equal, parse(a), parse(b))
 
 
 # --------------------------------------------------------------------------------------------- products and divides
@@ -1034,26 +1048,26 @@ def test_tile_to_shape(block: str, shape: str, order: str | None, expected: str)
 def test_results_outside_64_bits_are_errors() -> None:
     big = 1 << 62
     assert Layout((big, 4)).stride == (1, big)
-    assert Layout((4, big), int_tuple.row_major((4, big))).stride == (big, 1)
+    assert Layout((4, big), trees.row_major((4, big))).stride == (big, 1)
     wide = Layout((4, 4), (big, 1))
-    assert layout.evaluate((1, 3), wide) == big + 3
+    assert evaluation.evaluate((1, 3), wide) == big + 3
     cases = [
-        lambda: layout.evaluate((2, 0), wide),
-        lambda: layout.evaluate((1, 0, 1), Layout((4, 4, 4), (big, 1, big))),
-        lambda: layout.evaluate(2, wide),
-        lambda: layout.size(Layout((big, 4))),
-        lambda: layout.cosize(wide),
+        lambda: evaluation.evaluate((2, 0), wide),
+        lambda: evaluation.evaluate((1, 0, 1), Layout((4, 4, 4), (big, 1, big))),
+        lambda: evaluation.evaluate(2, wide),
+        lambda: evaluation.size(Layout((big, 4))),
+        lambda: evaluation.cosize(wide),
         lambda: Layout((big, 4, 2)),
         lambda: compose.composition(Layout(8, big), Layout(2, 2)),
         lambda: compose.composition(Layout((8, 8), (big, 1)), Layout(2, 2)),
-        lambda: compose.complement(Layout(4, big)),
-        lambda: compose.right_inverse(Layout((big, 4), (1, 0))),
+        lambda: complements.complement(Layout(4, big)),
+        lambda: inverses.right_inverse(Layout((big, 4), (1, 0))),
         lambda: layout.coalesce(Layout((big, 4))),
         lambda: layout.recast_layout(Layout(4, big), 8, 64),
         lambda: tiling.logical_divide(Layout(8, big), 2),
         lambda: tiling.logical_product(Layout(2, big), Layout(2, 1)),
-        lambda: int_tuple.prefix_product((big, 4, 2)),
-        lambda: layout.crd2idx((0, 2), (big, 4)),
+        lambda: trees.prefix_product((big, 4, 2)),
+        lambda: evaluation.crd2idx((0, 2), (big, 4)),
     ]
     for case in cases:
         with pytest.raises(AlgebraError, match="64 bits"):

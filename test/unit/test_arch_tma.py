@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from cute_dialect.algebra.evaluation import evaluate, size
-from cute_dialect.algebra.int_tuple import tree_leaves
 from cute_dialect.algebra.leaf import Dyn, divisibility
 from cute_dialect.algebra.text import parse_layout
+from cute_dialect.algebra.trees import tree_leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Swizzle
 from cute_dialect.arch import TmaError
 from cute_dialect.arch.gmma import pointer_swizzle, smem_tile

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from oracle import artifact_fuzz
 
-from cute_dialect.pipelines.artifact import ArtifactError, load_artifact
+from cute_dialect.runtime.artifact import ArtifactError, load_artifact
 from cute_dialect.tools.cute_run import main as cute_run
 
 

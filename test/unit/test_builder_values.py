@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine, Source
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+from cute_dialect.ir.parsing import parse_module
+from cute_dialect.ir.verifier import verify
 from cute_dialect.kernels.builder import Builder, Value
-from cute_dialect.parsing import parse_module
-from cute_dialect.verifier import verify
 
 LATER = " is not known while the kernel is built, only when it runs: "
 N = "Value(%n : i32)"

@@ -123,7 +123,7 @@ def test_many_processes_at_once(folder: Path) -> None:
     """Writers, readers and one that empties it, all at once: each gets the right code."""
     program = (
         "import sys\n"
-        "from cute_dialect.pipelines.artifact import Artifact, CodeObject\n"
+        "from cute_dialect.runtime.artifact import Artifact, CodeObject\n"
         "from cute_dialect.pipelines.cache import Cache\n"
         "c = Cache(sys.argv[1], 1 << 14)\n"
         "m = {'format': FORMAT, 'kernels': [], 'chip': 'x', 'modules': []}\n"
@@ -133,7 +133,7 @@ def test_many_processes_at_once(folder: Path) -> None:
         "    assert found is None or found.code[0].ptx == 'p' * (1000 + i % 5), key\n"
         "    c.put(key, Artifact(m, (CodeObject('k', 'p' * (1000 + i % 5), None, None, ''),)))\n"
         "    if i % 20 == 19: c.clear()\n"
-    ).replace("FORMAT", repr(__import__("cute_dialect.pipelines.manifest", fromlist=["FORMAT"]).FORMAT))
+    ).replace("FORMAT", repr(__import__("cute_dialect.runtime.manifest", fromlist=["FORMAT"]).FORMAT))
     running = [
         subprocess.Popen([sys.executable, "-c", program, str(folder)], stderr=subprocess.PIPE, text=True)
         for _ in range(4)

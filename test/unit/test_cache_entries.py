@@ -17,9 +17,9 @@ import pytest
 from oracle import cache_fuzz
 
 from cute_dialect.pipelines import entries
-from cute_dialect.pipelines.artifact import Artifact, CodeObject, artifact_files
 from cute_dialect.pipelines.cache import Cache, CacheWarning
-from cute_dialect.pipelines.manifest import FORMAT, Manifest
+from cute_dialect.runtime.artifact import Artifact, CodeObject, artifact_files
+from cute_dialect.runtime.manifest import FORMAT, Manifest
 from cute_dialect.tools.cute_cache import main as cute_cache
 
 KEY = "0123456789abcdef" * 4

@@ -12,14 +12,14 @@ from pipelines_support import FakeArray, FakeDriver, add_module, tensor_of
 
 from cute_dialect.interp import InterpError
 from cute_dialect.interp import launch as interp_launch
-from cute_dialect.pipelines import call_options
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.artifact import Artifact, ArtifactError
-from cute_dialect.pipelines.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
-from cute_dialect.pipelines.call_options import OptionError
-from cute_dialect.pipelines.launch import CompiledModule, Kernel, load
 from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.runtime import call_options
+from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.artifact import Artifact, ArtifactError
+from cute_dialect.runtime.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
+from cute_dialect.runtime.call_options import OptionError
+from cute_dialect.runtime.launch import CompiledModule, Kernel, load
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -298,8 +298,8 @@ def test_a_read_only_output(gpu: FakeDriver) -> None:
 
 
 def test_numbers_for_scalars() -> None:
-    from cute_dialect.pipelines.binding import bind_plain
-    from cute_dialect.pipelines.signature import describe
+    from cute_dialect.runtime.binding import bind_plain
+    from cute_dialect.runtime.signature import describe
 
     for text, value, error, said in (
         ("i32", "3", DtypeError, "x expects an integer for i32, got str"),

@@ -32,7 +32,7 @@ ALL_OPS = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
 ALL_ATTRIBUTES = [*get_cute_dialect().attributes, *get_cute_nvgpu_dialect().attributes]
 
 
-def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute_dialect.parsing") -> set[str]:
+def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute_dialect.ir.parsing") -> set[str]:
     """The modules that a run of a tool imports, the expected one among them."""
     program = (
         "import os, sys\n"
@@ -104,13 +104,13 @@ def test_what_is_missing_is_said_early(tmp_path: Path, monkeypatch: pytest.Monke
     heavy = {"numpy", "cute_dialect.interp", *RUN_NEEDS_NOT}
     for number, given in enumerate(([], [], ["--in", "4y8"], ["--in", "z=4"])):
         run = [ADD, "--kernel=add", "--device=cpu", *given]
-        modules = imported(run, "cute_run", "cute_dialect.pipelines.launch")
+        modules = imported(run, "cute_run", "cute_dialect.runtime.launch")
         assert not modules.intersection(heavy)
         assert ("xdsl" in modules) == (number == 0)
     modules = imported([str(tmp_path / "none.mlir"), "--device=cpu"], "cute_run", "cute_dialect.pipelines.stages")
     assert "xdsl" not in modules and "numpy" not in modules
     modules = imported([ADD, "--grid=one"], "cute_run", "cute_dialect.tools.cute_run")
-    assert "cute_dialect.pipelines.launch" not in modules
+    assert "cute_dialect.runtime.launch" not in modules
 
 
 def test_plain_file_imports_no_dialect_of_ours(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from copy_atoms_support import run_case, sample
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.kernels.copy_atoms import CopyCase, cases, copy_atom_kernels
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule
 
 LDSM4 = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>"
 LDSM4_T = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, t>"

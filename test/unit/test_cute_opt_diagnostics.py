@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, Position, Severity, Source, nearest, render
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Severity, Source, nearest, render
 from cute_dialect.tools.verify_diagnostics import compare
 
 

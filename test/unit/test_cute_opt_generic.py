@@ -9,12 +9,12 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine, Source
-from cute_dialect.parsing import parse_module
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+from cute_dialect.ir.parsing import parse_module
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.ir.verifier import verify
 from cute_dialect.passes.base import PassContext, run_pass
 from cute_dialect.passes.registry import load
-from cute_dialect.printing import ir_text
-from cute_dialect.verifier import verify
 
 
 def module(text: str) -> ModuleOp:

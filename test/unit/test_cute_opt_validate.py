@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine
+from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_ops import ExpandOpsPass
 from cute_dialect.passes.registry import PassInfo

@@ -10,7 +10,7 @@ from steps_support import steps
 from xdsl.dialects import test
 from xdsl.ir import Block, Region
 
-from cute_dialect.dominance import dominators, reverse_post_order
+from cute_dialect.ir.dominance import dominators, reverse_post_order
 
 
 def graph(edges: Mapping[int, Sequence[int]]) -> tuple[Region, list[Block]]:

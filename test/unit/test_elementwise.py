@@ -10,7 +10,7 @@ import pytest
 
 from cute_dialect.kernels.elementwise import BITS, elementwise_add, seed_tile, streaming_tile
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "elementwise_add.mlir"
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}

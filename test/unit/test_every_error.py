@@ -45,11 +45,11 @@ UNREACHED: Mapping[str, Sequence[str]] = {
         "upstream/spec.py _sizes: a multiple of …",
     ),
     "raised for what xDSL's own dialects reject while they are parsed; the ones registered here do not": (
-        "parsing.py LocatedParser._parse_dialect_type_or_attribute_body: …",
-        "parsing.py LocatedParser._read_operation: … #2",
+        "ir/parsing.py LocatedParser._parse_dialect_type_or_attribute_body: …",
+        "ir/parsing.py LocatedParser._read_operation: … #2",
     ),
     "a module that is verified holds each of its ops in a region": (
-        "verifier.py _structure: has successors but is in no region",
+        "ir/verifier.py _structure: has successors but is in no region",
     ),
     "the verifier and the passes before have lowered or rejected every such value": (
         "passes/lowering/walk.py Lowering.value: a value of type … has no lowered form here",

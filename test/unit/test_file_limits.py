@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.diagnostics import Diagnostic, Position, Source, render
+from cute_dialect.ir.diagnostics import Diagnostic, Position, Source, render
 from cute_dialect.tools.cute_opt import main
 
 Told = Callable[..., str]

@@ -11,7 +11,7 @@ import pytest
 
 from cute_dialect.kernels.gemm_sm80 import GemmConfig, gemm_sm80
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule
 
 SMALL = GemmConfig(tile=(64, 64, 32))
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gemm_sm80.mlir"
@@ -105,7 +105,7 @@ def test_an_empty_sum_is_zero(name: str) -> None:
 
 
 def test_shapes_must_agree() -> None:
-    from cute_dialect.pipelines.launch import LaunchError
+    from cute_dialect.runtime.launch import LaunchError
 
     x = np.zeros((64, 64), np.float16)
     for a, b, c, text in ((x, x[:, :32], x, "the same K"), (x[:32], x, x, "the same M"), (x, x[:32], x, "the same N")):

@@ -10,7 +10,7 @@ import pytest
 from interp_support import kernel
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.layout import evaluate
+from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.values import IntTuple
 from cute_dialect.interp import InterpError, Pointer, run_kernel
 from cute_dialect.interp.allocations import Allocation, Allocations

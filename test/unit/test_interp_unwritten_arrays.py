@@ -12,7 +12,7 @@ from test_interp_tma import COPY, MAP, PARAMS, REDUCE, STORE
 from cute_dialect.interp import InterpError, Pointer, TensorMap, run_kernel
 from cute_dialect.interp.launch import SCHEDULES
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.call_options import OptionError
+from cute_dialect.runtime.call_options import OptionError
 from cute_dialect.tools.cute_run import main
 
 ADD = Path(__file__).parents[1] / "examples" / "elementwise_add.mlir"

@@ -20,7 +20,7 @@ from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.gemm import Choice
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.binding import LaunchError
+from cute_dialect.runtime.binding import LaunchError
 
 DOCS = Path(__file__).parents[2] / "docs" / "kernels.md"
 BASE = GemmConfig()

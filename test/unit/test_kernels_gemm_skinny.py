@@ -14,7 +14,7 @@ from cute_dialect.kernels import gemm_sm90_skinny_config
 from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.binding import LaunchError
+from cute_dialect.runtime.binding import LaunchError
 
 BASE = SkinnyConfig(stages_a=2, stages=4)
 DTYPES = {

@@ -12,7 +12,7 @@ from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.gemm import Choice, Problem, choose
 from cute_dialect.pipelines import compile
-from cute_dialect.pipelines.binding import LaunchError
+from cute_dialect.runtime.binding import LaunchError
 
 BASE = GemmConfig()
 SINGLE = GemmConfig(cluster_m=1, deferred=False)

@@ -12,7 +12,7 @@ import pytest
 from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
 from cute_dialect.kernels.rows import BITS, OPS, RowConfig, default_config, row_kernel, vector_width
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import Kernel
+from cute_dialect.runtime.launch import Kernel
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "row_sum.mlir"
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}

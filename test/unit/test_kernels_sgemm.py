@@ -9,7 +9,7 @@ import pytest
 
 from cute_dialect.kernels.sgemm import RUNGS, sgemm
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import LaunchError
+from cute_dialect.runtime.launch import LaunchError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

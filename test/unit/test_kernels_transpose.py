@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.layout import evaluate
+from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.kernels.transpose import BYTES, TransposeConfig, _by_elements, _by_vectors, transpose
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule, LaunchError
+from cute_dialect.runtime.launch import CompiledModule, LaunchError
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transpose.mlir"
 

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
-from cute_dialect.lexing import QuickLexer
+from cute_dialect.ir.lexing import QuickLexer
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*(ROOT / "test" / "examples").glob("*.mlir"), *(ROOT / "test" / "filecheck").rglob("*.mlir")])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine, Source
-from cute_dialect.parsing import parse_module
-from cute_dialect.printing import ir_text
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+from cute_dialect.ir.parsing import parse_module
+from cute_dialect.ir.printing import ir_text
 
 TEXT = """\
 #loc7 = loc("early.mlir":1:1)

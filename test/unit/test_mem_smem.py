@@ -7,7 +7,7 @@ import pytest
 from xdsl.parser import Parser
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.layout import evaluate, size
+from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.context import make_context
 from cute_dialect.memory_types import MemRefType

@@ -13,10 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import ptxas, settings
-from cute_dialect.pipelines.artifact import ArtifactError
-from cute_dialect.pipelines.settings import SettingError
+from cute_dialect.pipelines import ptxas
 from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.runtime import settings
+from cute_dialect.runtime.artifact import ArtifactError
+from cute_dialect.runtime.settings import SettingError
 from cute_dialect.tools.cute_bench import main as cute_bench
 from cute_dialect.tools.cute_opt import main as cute_opt
 from cute_dialect.tools.cute_run import main as cute_run

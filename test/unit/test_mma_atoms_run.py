@@ -15,7 +15,7 @@ from cute_dialect.kernels.mma_atoms import (
     wgmma_sparse_cases,
 )
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule
 
 REGISTERS = list(register_cases())
 SPARSE = list(sparse_cases())

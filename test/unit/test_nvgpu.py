@@ -25,10 +25,10 @@ from cute_dialect.passes.lowering.to_nvgpu import NOT_CARRIED, mma_obstacle
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.from_nvgpu import without_nvgpu
-from cute_dialect.pipelines.launch import CompiledModule
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 from cute_dialect.pipelines.stages import lower_to_base
 from cute_dialect.pipelines.upstream import UpstreamModule
+from cute_dialect.runtime.launch import CompiledModule
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MMA = [c for c in register_cases() if c.atom.emit.kind == "mma_sync"]

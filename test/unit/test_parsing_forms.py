@@ -8,10 +8,10 @@ import pytest
 from xdsl.utils.exceptions import ParseError
 
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine, Source
-from cute_dialect.lexing import QuickToken
-from cute_dialect.parsing import LocatedParser, parse_module
-from cute_dialect.printing import ir_text
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+from cute_dialect.ir.lexing import QuickToken
+from cute_dialect.ir.parsing import LocatedParser, parse_module
+from cute_dialect.ir.printing import ir_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(p for folder in ("examples", "filecheck/kernels") for p in (ROOT / "test" / folder).rglob("*.mlir"))

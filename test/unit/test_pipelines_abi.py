@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from pipelines_support import M, kernel, module
 
-from cute_dialect.pipelines import abi
 from cute_dialect.pipelines.upstream import UpstreamModule
+from cute_dialect.runtime import abi
 
 SCALARS = ["i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "ptr<1>", "ptr"]
 

@@ -9,10 +9,10 @@ from pipelines_support import add_module, kernel, module
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, IntegerType, Signedness, UnitAttr, f32
 from xdsl.dialects.test import TestOp as AnyOp
 
+from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.stages import lower_to_base, parse_module
 from cute_dialect.pipelines.upstream import UpstreamModule
-from cute_dialect.printing import ir_text
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

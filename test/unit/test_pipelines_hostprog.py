@@ -8,15 +8,15 @@ import random
 import pytest
 from pipelines_support import M, add_module, kernel, module
 
-from cute_dialect.pipelines import hostprog
-from cute_dialect.pipelines.hostprog import HostError, HostOverflow, Launch, Pointer
 from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.runtime import host_program
+from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, Pointer
 
 
-def program(text: str) -> hostprog.Program:
+def program(text: str) -> host_program.Program:
     """The program of the one host function, after a trip through JSON."""
     functions = [op for op in parse_module(text).ops if op.name == "func.func"]
-    (found,) = (p for p in map(hostprog.compile_host, functions) if p is not None)
+    (found,) = (p for p in map(host_program.compile_host, functions) if p is not None)
     return json.loads(json.dumps(found))
 
 
@@ -37,20 +37,20 @@ def host(body: str, args: str, grid: str = "%g, %one, %one", extra: str = "", pa
 
 def run(body: str, args: str, values: list[object]) -> Launch:
     text = host(body, f"%p: !llvm.ptr<1>, {args}")
-    return hostprog.evaluate(program(text), [Pointer(0, 0), *values])  # type: ignore[list-item]
+    return host_program.evaluate(program(text), [Pointer(0, 0), *values])  # type: ignore[list-item]
 
 
-def matrix(rows: int, columns: int, ld: int, index: int = 0) -> hostprog.Value:
+def matrix(rows: int, columns: int, ld: int, index: int = 0) -> host_program.Value:
     return (Pointer(index, 0), ((rows, columns), ld))
 
 
 def test_the_launch_of_the_add() -> None:
     p = program(add_module())
-    got = hostprog.evaluate(p, [matrix(17, 129, 200, i) for i in range(3)])
+    got = host_program.evaluate(p, [matrix(17, 129, 200, i) for i in range(3)])
     assert got == Launch(
         "add", ("add_v",), (4, 1, 1), (128, 1, 1), None, 0, tuple(matrix(17, 129, 200, i) for i in range(3))
     )
-    big = hostprog.evaluate(p, [matrix(2**31 - 65536, 1, 1)] * 3)
+    big = host_program.evaluate(p, [matrix(2**31 - 65536, 1, 1)] * 3)
     assert big.grid == ((2**31 - 65536) // 16, 1, 1)
 
 
@@ -84,22 +84,22 @@ def test_arithmetic_is_exact_or_refused(op: str) -> None:
         unsigned = op.endswith("ui")
         if b == 0 and ("div" in op or "rem" in op):
             with pytest.raises(HostError, match="division by zero"):
-                hostprog.evaluate(p, [Pointer(0, 0), a, b])
+                host_program.evaluate(p, [Pointer(0, 0), a, b])
             continue
         exact = OPS[op](a, b)
         if unsigned:
             exact = exact - 2**32 if exact >= 2**31 else exact
         if -(2**31) <= exact < 2**31:
-            assert hostprog.evaluate(p, [Pointer(0, 0), a, b]).grid[0] == exact, (op, a, b)
+            assert host_program.evaluate(p, [Pointer(0, 0), a, b]).grid[0] == exact, (op, a, b)
         else:
             with pytest.raises(HostOverflow, match=f"= {exact} does not fit i32"):
-                hostprog.evaluate(p, [Pointer(0, 0), a, b])
+                host_program.evaluate(p, [Pointer(0, 0), a, b])
 
 
 def test_overflow_names_the_function_and_the_cure() -> None:
     p = program(add_module())
     with pytest.raises(HostOverflow, match=r"@launch: 134217728 \* 16777216 = \d+ does not fit i32; .*\?\{i64\}"):
-        hostprog.evaluate(p, [matrix(2**31 - 1, 2**31 - 1, 1)] * 3)
+        host_program.evaluate(p, [matrix(2**31 - 1, 2**31 - 1, 1)] * 3)
 
 
 def test_casts_shifts_and_compare() -> None:
@@ -156,7 +156,7 @@ def test_aggregates_pointers_and_shared_memory() -> None:
         kernel("k", ["opaque"], ["!llvm.ptr<1>"]),
         kernel("k", ["o", "o"], [M, "!llvm.struct<(struct<(i32, i32)>, i32)>"]),
     )
-    got = hostprog.evaluate(program(text), [matrix(4, 10, 12)])
+    got = host_program.evaluate(program(text), [matrix(4, 10, 12)])
     assert got.smem == 11 and got.grid == (11, 1, 1)
     assert got.args == ((Pointer(0, 44), ((4, 10), 12)), ((None, 11), None))
 
@@ -176,7 +176,7 @@ def test_cluster_sizes() -> None:
     text = host("    %g = arith.addi %x, %x : i32", "%p: !llvm.ptr<1>, %x: i32").replace(
         "blocks in", "clusters in (%x, %one, %one) blocks in"
     )
-    assert hostprog.evaluate(program(text), [Pointer(0, 0), 2]).cluster == (2, 1, 1)
+    assert host_program.evaluate(program(text), [Pointer(0, 0), 2]).cluster == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_what_cannot_be_evaluated(body: str, said: str) -> None:
 
 def test_wrong_number_of_arguments() -> None:
     with pytest.raises(HostError, match="@launch takes 3 arguments, got 1"):
-        hostprog.evaluate(program(add_module()), [matrix(1, 1, 1)])
+        host_program.evaluate(program(add_module()), [matrix(1, 1, 1)])

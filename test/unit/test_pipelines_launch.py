@@ -18,9 +18,10 @@ import pytest
 from pipelines_support import HOST, PLAIN, FakeArray, FakeDriver, M, add_module, kernel, module, tensor_of
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.artifact import ArtifactError, load_artifact
-from cute_dialect.pipelines.binding import (
+from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.artifact import ArtifactError, load_artifact
+from cute_dialect.runtime.binding import (
     MAX_EXTENT_I32,
     AlignmentError,
     DeviceError,
@@ -31,8 +32,7 @@ from cute_dialect.pipelines.binding import (
     ShapeError,
     StrideError,
 )
-from cute_dialect.pipelines.launch import CompiledModule, load
-from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.runtime.launch import CompiledModule, load
 
 ALIGNED = 0x7F0000000000
 
@@ -455,7 +455,7 @@ def test_dlpack_is_read_in_place() -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (1, 0)
 
-    from cute_dialect.pipelines.arrays import view_of
+    from cute_dialect.runtime.arrays import view_of
 
     view = view_of(Wrapped())
     assert (view.pointer, view.shape, view.strides, view.dtype, view.device) == (

@@ -12,9 +12,9 @@ import pytest
 from pipelines_support import PLAIN, FakeDriver, add_module, kernel, module, tensor_of
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import driver as cuda
 from cute_dialect.pipelines import stages
-from cute_dialect.pipelines.artifact import CodeObject
+from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.artifact import CodeObject
 from cute_dialect.tools import cute_bench, cute_run
 from cute_dialect.tools.run_check import CheckError, check
 from cute_dialect.tools.run_inputs import SpecError, Tensor, make_arguments

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_dialect.pipelines.driver import NoGpuError, driver
 from cute_dialect.pipelines.upstream import is_available
+from cute_dialect.runtime.driver import NoGpuError, driver
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import stages
-from cute_dialect.pipelines.launch import CompiledModule
 from cute_dialect.pipelines.stages import Timing, compile_module, compiled_before
-from cute_dialect.printing import ir_text
+from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools import cute_run
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

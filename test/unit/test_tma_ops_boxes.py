@@ -8,8 +8,7 @@ from itertools import product
 import pytest
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.algebra.layout import size
+from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.errors import TmaError
 from cute_dialect.arch.tma import derive

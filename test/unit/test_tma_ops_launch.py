@@ -18,17 +18,17 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.arch.tma import derive
+from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import hostprog
-from cute_dialect.pipelines import launch as launch_module
-from cute_dialect.pipelines.binding import AlignmentError, TensorMapError
-from cute_dialect.pipelines.hostprog import Pointer, TensorMap
-from cute_dialect.pipelines.launch import CompiledModule
-from cute_dialect.pipelines.manifest import ManifestError, build_manifest
-from cute_dialect.pipelines.prepare import Plan, read_arguments
 from cute_dialect.pipelines.stages import parse_module
-from cute_dialect.pipelines.tensor_maps import checked
-from cute_dialect.printing import ir_text
+from cute_dialect.runtime import host_program
+from cute_dialect.runtime import launch as launch_module
+from cute_dialect.runtime.binding import AlignmentError, TensorMapError
+from cute_dialect.runtime.host_program import Pointer, TensorMap
+from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch_plan import Plan, read_arguments
+from cute_dialect.runtime.manifest import ManifestError, build_manifest
+from cute_dialect.runtime.tensor_maps import checked
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tma_copy.mlir"
 _MODULES: dict[str, CompiledModule] = {}
@@ -126,7 +126,7 @@ def test_the_host_program_makes_the_derived_map(case: Case) -> None:
         dynamic = [n for n, d in zip(given.stride, strides_of(case)) if d != 1]
         bound = spec.bind([*given.shape, *dynamic])
         value = lowered_argument(given, dynamic)
-        launch = hostprog.evaluate(program, [value(0), value(1)])
+        launch = host_program.evaluate(program, [value(0), value(1)])
         maps = [x for x in launch.args if isinstance(x, TensorMap)]
         assert [m.address for m in maps] == [Pointer(0, 0), Pointer(1, 0)]
         for m in maps:

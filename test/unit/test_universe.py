@@ -16,10 +16,10 @@ from xdsl.passes import PassPipeline
 from xdsl.universe import XDSL_UNIVERSE, Universe
 from xdsl.utils.exceptions import PassFailedException
 
+from cute_dialect.ir.printing import ir_text
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions, as_module_pass
 from cute_dialect.passes.registry import PASSES
 from cute_dialect.pipelines.stages import parse_module
-from cute_dialect.printing import ir_text
 from cute_dialect.universe import CUTE_UNIVERSE
 
 TEXT = """

@@ -97,7 +97,7 @@ def element_bytes(element: str) -> int:
 
 
 def _elements(case: Case) -> int:
-    from cute_dialect.algebra.layout import size
+    from cute_dialect.algebra.evaluation import size
     from cute_dialect.algebra.text import parse_layout
 
     n = size(parse_layout(case.smem))
@@ -122,7 +122,7 @@ def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
     """A, B as they are before the launch, and B as it must be after it; numpy, rows padded as TMA wants."""
     import numpy as np
 
-    from cute_dialect.pipelines.arrays import numpy_dtype
+    from cute_dialect.runtime.arrays import numpy_dtype
 
     rng = np.random.default_rng(seed)
     dtype = numpy_dtype(case.element)

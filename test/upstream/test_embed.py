@@ -17,8 +17,8 @@ from ops_support import CONTEXT, parse  # noqa: E402
 from test_ops_assembly import CANONICAL  # noqa: E402
 from xdsl.parser import Parser  # noqa: E402
 
+from cute_dialect.ir.printing import ir_text  # noqa: E402
 from cute_dialect.pipelines.embed import EmbedError, as_upstream_pass, lower  # noqa: E402
-from cute_dialect.printing import ir_text  # noqa: E402
 
 F = """
 module attributes {note.of = 3 : i32} {

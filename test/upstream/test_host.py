@@ -12,7 +12,7 @@ pytest.importorskip("mlir.execution_engine", reason="upstream's mlir package, wi
 
 from cute_dialect.algebra import text
 from cute_dialect.context import make_context
-from cute_dialect.diagnostics import DiagnosticEngine
+from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.pipeline_text import parse_pipeline
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.runner import IR, Runner, resolve

@@ -11,7 +11,7 @@ A call binds the arguments to the host function's parameters, evaluates its prog
 types hold, and launches.  Where none does, or TMA cannot describe an array, the host function's fallback is taken.  All
 that is kept per (shapes, strides, types, alignment): a second call with like arguments writes the addresses into
 prepared parameter buffers (and makes tensor maps for new ones) and launches; with torch tensors it is recognised by
-generated code (:mod:`cute_dialect.pipelines.quick`).  Needs numpy or torch, and the driver; neither xDSL nor MLIR.
+generated code (:mod:`cute_dialect.runtime.fast_call`).  Needs numpy or torch, and the driver; neither xDSL nor MLIR.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
-from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.arrays import ArrayView, stream_of
-from cute_dialect.pipelines.artifact import Artifact, ArtifactError, CodeObject, load_artifact, save_artifact
-from cute_dialect.pipelines.binding import DeviceError, LaunchError
-from cute_dialect.pipelines.call_options import check_options, device_number, dim3, shared_bytes
-from cute_dialect.pipelines.manifest import Manifest, required_alignment
-from cute_dialect.pipelines.prepare import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
-from cute_dialect.pipelines.prepared import BoundCall, Ready
-from cute_dialect.pipelines.quick import MISSING, QuickCall, number_key, quick_call, torch_key
-from cute_dialect.pipelines.signature import Param
+from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.arrays import ArrayView, stream_of
+from cute_dialect.runtime.artifact import Artifact, ArtifactError, CodeObject, load_artifact, save_artifact
+from cute_dialect.runtime.binding import DeviceError, LaunchError
+from cute_dialect.runtime.bound_call import BoundCall, Ready
+from cute_dialect.runtime.call_options import check_options, device_number, dim3, shared_bytes
+from cute_dialect.runtime.fast_call import MISSING, QuickCall, number_key, quick_call, torch_key
+from cute_dialect.runtime.launch_plan import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
+from cute_dialect.runtime.manifest import Manifest, required_alignment
+from cute_dialect.runtime.signature import Param
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -462,7 +462,7 @@ class Kernel:
         smem: int | None,
     ) -> None:
         """Run with numpy arrays: the bytes from first to last element go to the GPU and the elements come back."""
-        from cute_dialect.pipelines.staging import Staged
+        from cute_dialect.runtime.device_memory import Staged
 
         views: list[ArrayView | None] = list(arguments.views)
         names = [self.target.names[i] for i in host]

@@ -10,11 +10,11 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
-from cute_dialect.pipelines.binding import LaunchError
-from cute_dialect.pipelines.prepare import Dim3
+from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch_plan import Dim3
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.pipelines.launch import CallOptions
+    from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["OptionError", "check_options", "device_number", "dim3", "index_of", "shared_bytes"]
 

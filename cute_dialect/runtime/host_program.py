@@ -29,7 +29,7 @@ from cute_dialect.arch.tensor_map_codes import (
     im2col_rank_of,
     rank_of,
 )
-from cute_dialect.pipelines import abi
+from cute_dialect.runtime import abi
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, Operation, SSAValue

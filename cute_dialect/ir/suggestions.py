@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from cute_dialect.diagnostics import nearest
+from cute_dialect.ir.diagnostics import nearest
 
 __all__ = ["meant_op", "meant_type", "no_type"]
 

@@ -25,7 +25,7 @@ from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cute_dialect.aliases import AliasReader
+from cute_dialect.ir.aliases import AliasReader
 
 _PLACEHOLDER = "\0alias "
 """How the name of a placeholder begins; no text can hold it."""

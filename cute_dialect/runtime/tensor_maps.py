@@ -1,8 +1,9 @@
 """Tensor maps at launch: what a host program asks for, checked, and made by the driver.
 
-A host program describes a map by numbers (:class:`~cute_dialect.pipelines.hostprog.TensorMap`); the address is that of
-an array argument, so a prepared launch keeps the description and makes the 128 bytes at the first launch on an address.
-The last few are kept: a kernel called in turn on the same buffers makes each map once, and passes the map that it has.
+A host program describes a map by numbers (:class:`~cute_dialect.runtime.host_program.TensorMap`); the address is that
+of an array argument, so a prepared launch keeps the description and makes the 128 bytes at the first launch on an
+address.  The last few are kept: a kernel called in turn on the same buffers makes each map once, and passes the map
+that it has.
 
 Limits: CUDA driver API, ``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``.
 """
@@ -14,10 +15,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.tensor_map_codes import ELEMENT_BYTES, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
-from cute_dialect.pipelines.hostprog import TensorMap
+from cute_dialect.runtime.host_program import TensorMap
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.pipelines.driver import Driver
+    from cute_dialect.runtime.driver import Driver
 
 __all__ = ["MAP_BYTES", "EncodedMaps", "checked"]
 
@@ -29,7 +30,7 @@ _KEPT = 16
 def checked(tensor_map: TensorMap, address: int) -> TensorMap:
     """The map with strides that are never used made legal.  Raises TmaError, which names the dimension or the address.
 
-    >>> from cute_dialect.pipelines.hostprog import Pointer
+    >>> from cute_dialect.runtime.host_program import Pointer
     >>> checked(TensorMap(Pointer(0, 0), (64, 1), (6,), (64, 1), (1, 1), 6, 0, 0, 2, 0), 256).strides
     (16,)
     """

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cute_dialect.algebra.int_tuple import leaves
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, mul
+from cute_dialect.algebra.trees import leaves
 from cute_dialect.algebra.values import Layout
 
 __all__ = ["Mode", "common_modes"]

@@ -44,11 +44,11 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cute_dialect.diagnostics import DiagnosticEngine, Source, did_you_mean, limit_message, location_position
-from cute_dialect.lexing import QuickLexer, QuickToken
-from cute_dialect.locations import LocationReader
-from cute_dialect.making import make_op
-from cute_dialect.suggestions import meant_op, no_type
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, did_you_mean, limit_message, location_position
+from cute_dialect.ir.editing import make_op
+from cute_dialect.ir.lexing import QuickLexer, QuickToken
+from cute_dialect.ir.locations import LocationReader
+from cute_dialect.ir.suggestions import meant_op, no_type
 
 MAX_INTEGER_WIDTH = (1 << 24) - 1
 """The widest integer type, as in upstream MLIR; without a limit xDSL would compute with numbers of any size."""
@@ -528,7 +528,7 @@ def one_line(message: str) -> str:
 def parse_module(ctx: Context, source: Source, engine: DiagnosticEngine, *, core_only: bool = False) -> ModuleOp | None:
     """Parse a text into a module.  What is wrong is reported to ``engine``, and the result is then None.
 
-    The verifier is not run (see :func:`cute_dialect.verifier.verify`).
+    The verifier is not run (see :func:`cute_dialect.ir.verifier.verify`).
     """
     parser = None
     try:

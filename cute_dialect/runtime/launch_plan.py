@@ -8,20 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
-from cute_dialect.pipelines import hostprog
-from cute_dialect.pipelines.arrays import ArrayView, NotAnArray, view_of
-from cute_dialect.pipelines.binding import (
-    ArgumentError,
-    DtypeError,
-    LaunchError,
-    Packed,
-    bind_array,
-    bind_plain,
-    pack,
-)
-from cute_dialect.pipelines.hostprog import Value
-from cute_dialect.pipelines.manifest import HostEntry, KernelEntry, Manifest
-from cute_dialect.pipelines.signature import Param
+from cute_dialect.runtime import host_program
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
+from cute_dialect.runtime.binding import ArgumentError, DtypeError, LaunchError, Packed, bind_array, bind_plain, pack
+from cute_dialect.runtime.host_program import Value
+from cute_dialect.runtime.manifest import HostEntry, KernelEntry, Manifest
+from cute_dialect.runtime.signature import Param
 
 __all__ = ["Arguments", "Plan", "Target", "find_target", "prepare", "read_arguments"]
 
@@ -178,8 +170,8 @@ def _prepare(
 
     if target.host is not None:
         try:
-            launch = hostprog.evaluate(target.host["program"], values)
-        except hostprog.HostError as e:
+            launch = host_program.evaluate(target.host["program"], values)
+        except host_program.HostError as e:
             raise LaunchError(str(e)) from e
         base = _named(manifest, launch.kernel)
         operands = launch.args

@@ -17,10 +17,10 @@ import operator
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from cute_dialect.pipelines import abi
-from cute_dialect.pipelines.arrays import ArrayView, accepts
-from cute_dialect.pipelines.hostprog import Pointer, TensorMap, Value
-from cute_dialect.pipelines.signature import DynamicLeaf, Param, Tree, element_bits, leaves, scalar_paths
+from cute_dialect.runtime import abi
+from cute_dialect.runtime.arrays import ArrayView, accepts
+from cute_dialect.runtime.host_program import Pointer, TensorMap, Value
+from cute_dialect.runtime.signature import DynamicLeaf, Param, Tree, element_bits, leaves, scalar_paths
 
 __all__ = [
     "MAX_EXTENT_I32",
@@ -374,7 +374,7 @@ def pack(
 
 def _tensor_map(param: Param, value: Value, addresses: Sequence[int], label: str, *, check: bool) -> TensorMap:
     from cute_dialect.arch.errors import TmaError
-    from cute_dialect.pipelines.tensor_maps import checked
+    from cute_dialect.runtime.tensor_maps import checked
 
     if not isinstance(value, TensorMap):
         raise LaunchError(f"{label}: the host function passes no tensor map for {param['type']}")

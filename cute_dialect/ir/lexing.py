@@ -20,7 +20,7 @@ from xdsl.utils.mlir_lexer import (
     PunctuationSpelling,
 )
 
-from cute_dialect.text_limits import MAX_DIGITS, too_long
+from cute_dialect.ir.text_limits import MAX_DIGITS, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable

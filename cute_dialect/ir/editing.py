@@ -3,7 +3,7 @@
 Most ops have operands, results and properties only, and making them is most of what a pass spends on them.
 ``Operation.create`` sets each field by a method that first takes back what was there.  An op that is new has nothing
 to be taken back, so :func:`make_op` sets the fields: half the time.  What it relies on is private to xDSL, whose
-version is fixed in ``pyproject.toml``; ``test_making`` compares it with ``Operation.create``.
+version is fixed in ``pyproject.toml``; ``test_editing`` compares it with ``Operation.create``.
 """
 
 # pyright: reportPrivateUsage=false

@@ -18,9 +18,9 @@ from xdsl.irdl.operations import irdl_op_verify_regions
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from cute_dialect.diagnostics import Diagnostic, DiagnosticEngine, limit_message, op_summary
-from cute_dialect.dominance import dominators as find_dominators
-from cute_dialect.parsing import one_line, op_name
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, limit_message, op_summary
+from cute_dialect.ir.dominance import dominators as find_dominators
+from cute_dialect.ir.parsing import one_line, op_name
 
 MOST = 20
 """How many errors are reported at most."""

@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
-from cute_dialect.pipelines import abi, hostprog
-from cute_dialect.pipelines.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
-from cute_dialect.pipelines.schema import (
+from cute_dialect.runtime import abi, host_program
+from cute_dialect.runtime.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
+from cute_dialect.runtime.schema import (
     Check,
     SchemaError,
     expected,
@@ -27,7 +27,7 @@ from cute_dialect.pipelines.schema import (
     row,
     text,
 )
-from cute_dialect.pipelines.signature import Param, describe
+from cute_dialect.runtime.signature import Param, describe
 
 __all__ = ["check_document"]
 
@@ -111,12 +111,12 @@ _EXTRA: Mapping[str, Check] = {
     "gep": row(integer(0, 1 << 40), nullable(integer(-(1 << 40), 1 << 40))),
     "tensor_map": integer(1, 5),
     "im2col_map": integer(3, 5),
-    "cmpi": row(one_of(*hostprog.PREDICATES), _WIDTH),
+    "cmpi": row(one_of(*host_program.PREDICATES), _WIDTH),
     "absi": _WIDTH,
     "assert": text(),
     "if": row(_anything, _REGISTERS, _anything, _REGISTERS),
-    **{name: _WIDTH for name in hostprog.BINARY},
-    **{name: row(_WIDTH, _WIDTH) for name in hostprog.CASTS},
+    **{name: _WIDTH for name in host_program.BINARY},
+    **{name: row(_WIDTH, _WIDTH) for name in host_program.CASTS},
 }
 """What an instruction of a host program has beside its operands, by its name."""
 
@@ -358,11 +358,11 @@ class _Program:
         name, result, given, extra = cast("tuple[str, object, list[int], object]", instruction)
         _EXTRA[name](extra, f"{where}[3]")
         counts = {"const": 0, "poison": 0, "zero": 0, "select": 3, "set": 2}
-        count = counts.get(name, 2 if name in hostprog.BINARY or name == "cmpi" else 1)
+        count = counts.get(name, 2 if name in host_program.BINARY or name == "cmpi" else 1)
         if name == "gep":
             count = 2 if cast("list[object]", extra)[1] is None else 1
         elif name in ("tensor_map", "im2col_map"):
-            count = 6 + sum(hostprog.map_sizes(name, cast(int, extra)))
+            count = 6 + sum(host_program.map_sizes(name, cast(int, extra)))
         if len(given) != count:
             raise expected(f"{where}[2]", f"a list of {count} for '{name}'", given)
         operands = [f"{where}[2][{i}]" for i in range(count)]

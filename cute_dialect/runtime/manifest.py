@@ -2,7 +2,7 @@
 
 Built from the output of ``cute-to-base`` (an xDSL module); read back by the launcher without xDSL.  One entry a kernel
 (its parameters, block, cluster) and one a host function that launches (its parameters and its program, see
-:mod:`cute_dialect.pipelines.hostprog`).
+:mod:`cute_dialect.runtime.host_program`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
-from cute_dialect.pipelines import abi, hostprog
-from cute_dialect.pipelines.signature import Param, SignatureError, Tree, describe, leaves
+from cute_dialect.runtime import abi, host_program
+from cute_dialect.runtime.signature import Param, SignatureError, Tree, describe, leaves
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -49,7 +49,7 @@ class HostEntry(TypedDict):
     name: str
     params: list[Param]
     names: list[str]
-    program: hostprog.Program
+    program: host_program.Program
     fallback: NotRequired[str]
 
 
@@ -73,17 +73,17 @@ def build_manifest(module: ModuleOp, *, chip: str, features: str, opt_level: int
     modules: list[str] = []
     hosts: list[HostEntry] = []
     for op in module.ops:
-        name = hostprog.op_name(op)
+        name = host_program.op_name(op)
         if name == "gpu.module":
             module_name = _symbol(op)
             modules.append(module_name)
             for inner in op.regions[0].blocks[0].ops:
-                if hostprog.op_name(inner) in ("llvm.func", "gpu.func") and _is_kernel(inner):
+                if host_program.op_name(inner) in ("llvm.func", "gpu.func") and _is_kernel(inner):
                     kernels.append(_kernel(inner, module_name))
         elif name in ("func.func", "llvm.func") and op.regions[0].blocks:
             try:
-                program = hostprog.compile_host(op)
-            except hostprog.HostError as e:
+                program = host_program.compile_host(op)
+            except host_program.HostError as e:
                 raise ManifestError(str(e)) from e
             if program is not None:
                 hosts.append(_host(op, program))
@@ -131,7 +131,7 @@ def _kernel(op: Operation, module: str) -> KernelEntry:
     }
 
 
-def _host(op: Operation, program: hostprog.Program) -> HostEntry:
+def _host(op: Operation, program: host_program.Program) -> HostEntry:
     attributes = {**op.attributes, **op.properties}
     arguments = list(op.regions[0].blocks[0].args)
     lowered = [str(a.type) for a in arguments]

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NotRequired, TypeAlias, TypedDict, cast
 
-from cute_dialect.pipelines import abi
+from cute_dialect.runtime import abi
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.algebra.leaf import Dyn

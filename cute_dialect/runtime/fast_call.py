@@ -58,8 +58,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from cute_dialect.pipelines.arrays import current_stream_of_torch, stream_of
-from cute_dialect.pipelines.prepared import Ready, Word
+from cute_dialect.runtime.arrays import current_stream_of_torch, stream_of
+from cute_dialect.runtime.bound_call import Ready, Word
 
 __all__ = ["MISSING", "Otherwise", "QuickCall", "number_key", "quick_call", "torch_key"]
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 from xdsl.utils.lexer import Span
 
-from cute_dialect.lexing import QuickParser
-from cute_dialect.text_limits import room, too_much
+from cute_dialect.ir.lexing import QuickParser
+from cute_dialect.ir.text_limits import room, too_much
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ShapedType

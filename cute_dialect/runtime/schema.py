@@ -5,7 +5,7 @@
 >>> check({"name": "add", "block": [128, 0, 1]}, "kernel")
 Traceback (most recent call last):
 ...
-cute_dialect.pipelines.schema.SchemaError: kernel.block[1]: expected an integer from 1 to 1024, got 0
+cute_dialect.runtime.schema.SchemaError: kernel.block[1]: expected an integer from 1 to 1024, got 0
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ The folder holds what a person wants to read and what the launcher needs::
     01-input.mlir …          the IR after each stage, if the stages were kept
 
 A folder is written under a temporary name and renamed, so a reader never sees half of one.  No pickle: JSON and bytes.
-What is read may come from anywhere: each field is checked (:mod:`~cute_dialect.pipelines.manifest_schema`).
+What is read may come from anywhere: each field is checked (:mod:`~cute_dialect.runtime.manifest_schema`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
-from cute_dialect.pipelines.manifest import FORMAT, Manifest
+from cute_dialect.runtime.manifest import FORMAT, Manifest
 
 __all__ = [
     "Artifact",
@@ -220,8 +220,8 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
             f"{path} has format {document.get('format')!r}, this version reads format {FORMAT}: compile it again"
         )
     if check:
-        from cute_dialect.pipelines.manifest_schema import check_document
-        from cute_dialect.pipelines.schema import SchemaError
+        from cute_dialect.runtime.manifest_schema import check_document
+        from cute_dialect.runtime.schema import SchemaError
 
         try:
             check_document(document)

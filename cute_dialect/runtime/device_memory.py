@@ -10,14 +10,14 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cute_dialect.pipelines.arrays import ArrayView, numpy_dtype
-from cute_dialect.pipelines.binding import ReadOnlyError
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+from cute_dialect.runtime.binding import ReadOnlyError
 
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-    from cute_dialect.pipelines.driver import Driver
+    from cute_dialect.runtime.driver import Driver
 
 __all__ = ["Region", "Staged", "element_mask", "host_bytes", "is_writable", "regions", "span"]
 

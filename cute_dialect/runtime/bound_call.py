@@ -21,10 +21,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from cute_dialect.pipelines import driver as cuda
-from cute_dialect.pipelines.arrays import ArrayView, current_stream_of_torch, stream_of
-from cute_dialect.pipelines.prepare import Plan
-from cute_dialect.pipelines.tensor_maps import EncodedMaps
+from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
+from cute_dialect.runtime.launch_plan import Plan
+from cute_dialect.runtime.tensor_maps import EncodedMaps
 
 __all__ = ["BoundCall", "Frame", "Ready", "Word"]
 
