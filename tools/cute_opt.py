@@ -453,16 +453,26 @@ def _write_stdout(result: str | bytes, before: Sequence[str | bytes]) -> None:
 
 
 def _write_file(path: str, outputs: Sequence[str | bytes]) -> None:
-    """Write a file under a temporary name and rename it.  Raises Failure."""
+    """Write a file under a temporary name and rename it; what is no file (``/dev/null``, a pipe) is written to.
+
+    A link stays a link to what is written.  Raises Failure.
+    """
     separator = (SEPARATOR + "\n").encode()
     data = separator.join(o.encode() if isinstance(o, str) else o for o in outputs)
+    target = os.path.realpath(path)
     temporary = ""
     try:
-        name = os.path.join(os.path.dirname(path) or ".", f".cute-opt-{os.urandom(8).hex()}")
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(path, "wb") as f:
+                f.write(data)
+            return
+        name = os.path.join(os.path.dirname(target), f".cute-opt-{os.urandom(8).hex()}")
         with open(name, "xb") as f:
             temporary = name
             f.write(data)
-        os.replace(temporary, path)
+        if os.path.exists(target):
+            os.chmod(temporary, os.stat(target).st_mode & 0o7777)
+        os.replace(temporary, target)
     except OSError as e:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -127,6 +128,24 @@ def test_output_file_is_written_only_on_success(opt: Tool, tmp_path: Path):
     assert opt(ADD.replace("-> i32", "-> i64"), "-o", str(target)) == 1
     assert target.read_text() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.mlir", "out.mlir"]
+
+
+def test_output_to_what_is_no_file(opt: Tool, tmp_path: Path):
+    """A pipe is written to, not replaced by a file; a link goes on pointing at what is written, whose mode stays."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert opt(ADD, "-o", str(pipe)) == 0
+        assert pipe.is_fifo() and b"arith.addi" in os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
+    file, link = tmp_path / "file.mlir", tmp_path / "link.mlir"
+    file.write_text("")
+    file.chmod(0o640)
+    link.symlink_to(file.name)
+    assert opt(ADD, "-o", str(link)) == 0
+    assert link.is_symlink() and "arith.addi" in file.read_text() and file.stat().st_mode & 0o777 == 0o640
 
 
 def test_error_in_one_piece_leaves_the_others(opt: Tool):
