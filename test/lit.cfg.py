@@ -21,7 +21,7 @@ config.name = "cute-dialect"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.test_source_root = os.path.dirname(__file__)
-config.excludes = ["Output", "examples", "lit.cfg.py", "corpus", "unit", "oracle", "bench", "Inputs", "golden"]
+config.excludes = ["Output", "Inputs", "golden", "examples", "corpus", "unit", "support", "oracle", "bench"]
 root = os.path.dirname(config.test_source_root)
 config.test_exec_root = os.path.join(root, "out", "lit")
 

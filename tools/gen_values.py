@@ -29,8 +29,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs" / "interpreter-values.md"
 INTRO = """# Values in the interpreter
 
 Written by `python -m cute_dialect.tools.gen_values` from the tables that the interpreter runs by; a test compares.
-Every row is driven with the corner values of its types (`test/unit/test_values.py`) against exact rational arithmetic
-that is rounded once (`test/oracle/value_reference.py`), with more of them in `make slow`
+Every row is driven with the corner values of its types (`test/unit/interp/test_values.py`) against exact rational
+arithmetic that is rounded once (`test/oracle/value_reference.py`), with more of them in `make slow`
 (`test/oracle/value_fuzz.py`), and against a GPU:
 
     python test/gpu/compare_values.py --build DIR        # here: a PTX kernel and inputs for every opcode

@@ -2,7 +2,7 @@
 
 A kernel parameter of struct type is passed by value, in one ``.param`` whose size and alignment are those of the C
 struct: members in order, each at the next multiple of its alignment, the whole padded to its alignment.  (Checked
-against the PTX that LLVM 22 prints, see ``test/unit/test_pipelines_abi.py``.)  An empty struct has size 0 and
+against the PTX that LLVM 22 prints, see ``test/unit/runtime/test_abi.py``.)  An empty struct has size 0 and
 alignment 1 and may stand inside another one; a parameter that is empty as a whole makes the NVPTX back end abort, so
 such parameters never reach a kernel.
 

@@ -15,7 +15,7 @@ TEST = Path(__file__).parents[1]
 
 def build_tma(folder: str, chip: str) -> list[str]:
     """The kernels that move tiles by TMA: ``tma/NAME`` and ``tma/tma_copy``; gives what ptxas says."""
-    sys.path.insert(0, str(TEST / "unit"))
+    sys.path.insert(0, str(TEST / "support"))
     from tma_support import build_all
 
     from cute_dialect.pipelines import compile as compile_cute
@@ -27,7 +27,7 @@ def build_tma(folder: str, chip: str) -> list[str]:
 
 def build_im2col(folder: str, chip: str) -> list[str]:
     """The kernels that move columns of pixels: ``im2col/NAME``, ``NAME_copy``, ``NAME_tiled_copy``; what ptxas says."""
-    sys.path.insert(0, str(TEST / "unit"))
+    sys.path.insert(0, str(TEST / "support"))
     from im2col_support import CASES, copy_text, text
 
     from cute_dialect.pipelines import compile as compile_cute
@@ -45,7 +45,7 @@ def build_im2col(folder: str, chip: str) -> list[str]:
 
 def build_negate(folder: str, chip: str) -> list[str]:
     """``wgmma`` with negated operands: ``negate/NAME``; gives what ptxas says."""
-    sys.path.insert(0, str(TEST / "unit"))
+    sys.path.insert(0, str(TEST / "support"))
     from negate_support import CASES, text
 
     from cute_dialect.pipelines import compile as compile_cute
@@ -59,7 +59,7 @@ def build_negate(folder: str, chip: str) -> list[str]:
 
 def build_gemm_fallback(folder: str, chip: str) -> list[str]:
     """The Hopper GEMM with its fallback, of each kind: ``gemm_fallback/NAME``; gives what ptxas says."""
-    sys.path.insert(0, str(TEST / "unit"))
+    sys.path.insert(0, str(TEST / "support"))
     from gemm_fallback_support import CASES
 
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
@@ -76,7 +76,7 @@ def build_gemm_fallback(folder: str, chip: str) -> list[str]:
 
 def build_sync(folder: str, chip: str) -> list[str]:
     """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
-    sys.path.insert(0, str(TEST / "unit"))
+    sys.path.insert(0, str(TEST / "support"))
     from sync_kernels import CASES
 
     from cute_dialect.pipelines import compile as compile_cute

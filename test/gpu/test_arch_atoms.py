@@ -6,15 +6,10 @@ The kernels are PTX made from the rows alone.  Operands are small random integer
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from arch_support import copy_kernel, header, mma_kernel, transfer_kernel
 
 from cute_dialect.algebra.evaluation import evaluate, size

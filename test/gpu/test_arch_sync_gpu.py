@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sync_kernels import CASES
 
 from cute_dialect.pipelines import load
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from sync_kernels import CASES
 
 
 @pytest.mark.parametrize("name", CASES)

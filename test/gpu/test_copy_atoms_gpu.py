@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from copy_atoms_support import run_case
 
 from cute_dialect.kernels.copy_atoms import CopyCase, cases

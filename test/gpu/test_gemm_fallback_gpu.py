@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from gemm_fallback_support import CASES, arrays
 
 from cute_dialect.pipelines import load
@@ -25,7 +21,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(given) / "gemm_fallback"
     if find_spec("xdsl") is None or find_spec("mlir") is None:
         pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
-    sys.path.insert(0, str(Path(__file__).parent))
     from build import build_gemm_fallback
 
     made = tmp_path_factory.mktemp("gemm_fallback")

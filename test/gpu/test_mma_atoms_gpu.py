@@ -5,14 +5,10 @@ The kernels are those of ``python -m cute_dialect.kernels.mma_atoms FOLDER``; th
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
 
 from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases, wgmma_sparse_cases

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from arch_support import fill, header
 
 from cute_dialect.algebra.evaluation import evaluate, size

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
 from tma_support import CASES, Case, arrays, multicast_arrays
 
 from cute_dialect.pipelines import load
@@ -26,7 +22,6 @@ def tma(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(given) / "tma"
     if find_spec("xdsl") is None or find_spec("mlir") is None:
         pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
-    sys.path.insert(0, str(Path(__file__).parent))
     from build import build_tma
 
     folder = tmp_path_factory.mktemp("tma")

@@ -9,17 +9,13 @@ takes it.  Values are printed where they are made, or go through a call, a loop 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from random import Random
 
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
-
+import brute
 from expand_support import composed, coordinate, int_tuple, layout, payload, shape
-from oracle import brute
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, IntegerType, ModuleOp, i32, i64
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp

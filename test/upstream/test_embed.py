@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
-
 ir = pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
 
+from canonical_ops import CANONICAL  # noqa: E402
 from mlir.passmanager import PassManager  # noqa: E402
 from ops_support import CONTEXT, parse  # noqa: E402
-from test_ops_assembly import CANONICAL  # noqa: E402
 from xdsl.parser import Parser  # noqa: E402
 
 from cute_dialect.ir.printing import ir_text  # noqa: E402

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
-
 ir = pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
 
+from canonical_ops import CANONICAL  # noqa: E402
 from mlir.dialects import irdl  # noqa: E402
 from ops_support import CONTEXT, cute_lines, parse, printed  # noqa: E402
-from test_ops_assembly import CANONICAL  # noqa: E402
 from xdsl.parser import Parser  # noqa: E402
 
 from cute_dialect.ops.base import CuteOp  # noqa: E402

@@ -1,0 +1,71 @@
+"""A sample of every random check of the algebra; ``test/oracle/algebra_fuzz.py`` runs as many as you like."""
+
+from __future__ import annotations
+
+from random import Random
+
+import algebra_checks
+import algebra_peer
+import algebra_text_fuzz
+import argument_fuzz
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from cute_dialect import algebra
+
+CHECKS = {**algebra_checks.CHECKS, **algebra_text_fuzz.CHECKS, **algebra_peer.CHECKS}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_seeded(name: str) -> None:
+    applicable = 0
+    for seed in range(150):
+        try:
+            CHECKS[name](Random(seed))
+        except algebra_checks.Skip:
+            continue
+        applicable += 1
+    assert applicable >= 30
+
+
+@pytest.mark.parametrize("name", algebra_checks.CHECKS)
+def test_shrinking(name: str) -> None:
+    """The same under hypothesis, which reports a small failing case."""
+
+    @settings(
+        max_examples=25,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.randoms(use_true_random=False))
+    def one(rng: Random) -> None:
+        try:
+            algebra_checks.CHECKS[name](rng)
+        except algebra_checks.Skip:
+            reject()
+
+    one()
+
+
+@pytest.mark.parametrize(("name", "operands", "ours", "theirs", "reason"), algebra_peer.DISAGREEMENTS)
+def test_where_the_peer_differs(name, operands, ours, theirs, reason) -> None:
+    assert algebra_peer.disagreement(name, operands) == (ours, theirs), reason
+
+
+def test_arguments_of_every_kind() -> None:
+    """``test/oracle/argument_fuzz.py`` has more."""
+    for seed in range(5000):
+        argument_fuzz.case(seed)
+
+
+@pytest.mark.parametrize(
+    "layout", ["(4,8):(8,1)", "(4,8):(1,4)", "((2,2),3):((1,12),4)", "(4,8):(1,5)", "8:0", "(4,1):(2,7)", "7"]
+)
+def test_idx2crd_finds_what_crd2idx_gives(layout: str) -> None:
+    value = algebra.Layout(layout)
+    for i in range(int(algebra.size(layout))):  # pyright: ignore[reportArgumentType]
+        at = algebra.crd2idx(i, value)
+        assert algebra.crd2idx(algebra.idx2crd(at, value), value) == at

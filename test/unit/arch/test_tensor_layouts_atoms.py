@@ -1,0 +1,101 @@
+"""The table agrees, as functions, with the atoms of the package tensor-layouts, an independent source."""
+
+from __future__ import annotations
+
+import pytest
+import tensor_layouts.atoms_nv as theirs
+from tensor_layouts import mode
+from tensor_layouts import size as their_size
+from tensor_layouts.atoms import CopyAtom as TheirCopy
+from tensor_layouts.atoms import MMAAtom as TheirMma
+
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.values import Layout
+from cute_dialect.arch import ATOMS, CopyAtom, MmaAtom
+
+THEIRS = {n: a for n, a in vars(theirs).items() if isinstance(a, TheirMma | TheirCopy)}
+
+OTHER_NAMES = {"SM61_1x1x2_S32S16S16S32": "SM61_DP2A"}
+"""Theirs -> ours.  dp2a multiplies 16-bit values by 8-bit ones; they name both operands 16 bits wide."""
+
+NOT_OURS = {
+    "_C64C64C64C64_": "complex f64 is four real instructions, not one",
+    "_SPARSE": "theirs give A as if it were dense; B and C are compared in test_sparse_atoms",
+    "SM100_": "Blackwell: tcgen05, tensor memory",
+    "SM120_": "Blackwell: block-scaled products",
+}
+"""Part of a name -> why the table has no such atom."""
+
+OUR_PTX = {
+    "SM61_1x1x2_S32S16S16S32": "dp2a.lo.s32.s32",  # theirs leaves out which half of B
+}
+
+
+THEIR_ERRORS = {"SM80_16x8x32_S32S4S4S32_TN"}
+"""Their B is ((4,8),8):((32,1),8), which holds some elements of (8,32) twice and others never; the PTX ISA has column
+index 8*(lane % 4) + i, stride 64."""
+
+
+def reason(name: str) -> str | None:
+    return next((why for part, why in NOT_OURS.items() if part in name), None)
+
+
+SHARED = sorted(n for n in THEIRS if reason(n) is None)
+
+
+def same_function(ours: Layout, other: object) -> None:
+    """Equal for all threads and values: a layout is the sum of what the thread and the value contribute."""
+    threads, values = ours
+    assert (size(threads), size(values)) == (their_size(mode(other, 0)), their_size(mode(other, 1)))  # type: ignore
+    for t in range(size(threads)):  # type: ignore[arg-type]
+        assert evaluate(t, threads) == other(t, 0)  # type: ignore[operator]
+    for v in range(size(values)):  # type: ignore[arg-type]
+        assert evaluate(v, values) == other(0, v)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_atoms(name: str) -> None:
+    other = THEIRS[name]
+    ours = ATOMS[OTHER_NAMES.get(name, name)]
+    if isinstance(other, TheirMma):
+        assert isinstance(ours, MmaAtom)
+        assert ours.shape_mnk == other.shape_mnk
+        if other.thr_id is not None:
+            n = size(ours.thr_id)
+            assert [evaluate(i, ours.thr_id) for i in range(n)] == [other.thr_id(i) for i in range(n)]  # type: ignore
+        else:
+            # They leave the identity out.
+            assert str(ours.thr_id) == ("128:1" if name.startswith("SM90_64x") else "32:1")
+        same_function(ours.layout_a, other.a_layout)
+        if name in THEIR_ERRORS:
+            with pytest.raises(AssertionError):
+                same_function(ours.layout_b, other.b_layout)
+        else:
+            same_function(ours.layout_b, other.b_layout)
+        same_function(ours.layout_c, other.c_layout)
+        known = OUR_PTX.get(name, other.ptx)
+        assert ours.emit.mnemonic.startswith(known) if "wgmma" in known else ours.emit.mnemonic == known
+    else:
+        assert isinstance(ours, CopyAtom)
+        threads = size(ours.thr_id)
+        assert [evaluate(i, ours.thr_id) for i in range(threads)] == [other.thr_id(i) for i in range(threads)]  # type: ignore
+        same_function(ours.src, other.src_layout_bits)
+        same_function(ours.dst, other.dst_layout_bits)
+
+
+def test_what_is_not_shared_has_a_reason() -> None:
+    for name in THEIRS:
+        if reason(name) is not None:
+            assert name not in ATOMS
+        else:
+            assert OTHER_NAMES.get(name, name) in ATOMS
+    assert len(SHARED) > 80
+    for part in NOT_OURS:
+        assert any(part in n for n in THEIRS), part
+
+
+def test_their_errors_are_errors() -> None:
+    for name in THEIR_ERRORS:
+        layout = THEIRS[name].b_layout  # type: ignore[union-attr]
+        held = [layout(t, v) for t in range(32) for v in range(8)]
+        assert len(set(held)) < len(held) == 8 * 32

@@ -1,0 +1,179 @@
+"""What a run imports: a file that uses no extension imports none, and the tables that say where things are hold."""
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from xdsl.ir import Attribute, Operation
+
+from cute_dialect.context import make_context
+from cute_dialect.dialect import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.extensions import module_of_op, module_of_type
+from cute_dialect.passes import algo_to_arch, to_base
+
+ROOT = Path(__file__).resolve().parents[3]
+CORE_OPS = {"base", "asm", "kinds", "purity", "make", "access", "algebra", "size_index", "arith", "tile", "diag"} | {
+    "views", "memory", "tile_fit", "tiled", "lifted",
+}  # fmt: skip
+CORE_LOWERING = {
+    "accumulators", "bits", "build", "control", "copying", "core", "fills", "folding", "fragments", "functions",
+    "memory", "printing", "site", "types", "walk", "widen",
+}  # fmt: skip
+NOT_NEEDED = (
+    "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",
+    "cute_dialect.kernels", "cute_dialect.arch.table", "cute_dialect.nvgpu_mma_types", "cute_dialect.nvgpu_copy_types",
+    "cute_dialect.nvgpu_tma_types", "xdsl.dialects.llvm", "xdsl.dialects.gpu", "xdsl.dialects.memref",
+    "xdsl.dialects.vector", "xdsl.dialects.linalg", "mlir.dialects.gpu", "mlir.dialects.llvm",
+)  # fmt: skip
+ALL_OPS = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
+ALL_ATTRIBUTES = [*get_cute_dialect().attributes, *get_cute_nvgpu_dialect().attributes]
+
+
+def imported(arguments: list[str], tool: str = "cute_opt", expected: str = "cute_dialect.ir.parsing") -> set[str]:
+    """The modules that a run of a tool imports, the expected one among them."""
+    program = (
+        "import os, sys\n"
+        "leave = os._exit\n"
+        "def report(status):\n"
+        "    os.write(1, '\\n'.join(['', 'MODULES', *sys.modules]).encode())\n"
+        "    leave(status)\n"
+        "os._exit = report\n"
+        f"sys.argv = {[tool, *arguments]!r}\n"
+        f"from cute_dialect.tools.{tool} import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
+    found = set(done.stdout.partition("\nMODULES\n")[2].split("\n"))
+    assert expected in found
+    return found
+
+
+def test_elementwise_imports_no_extension(tmp_path: Path) -> None:
+    out = tmp_path / "add.mlir"
+    source = str(ROOT / "test/examples/elementwise_add.mlir")
+    passes = ["--cute-fold-static", "--cute-expand-ops", "--convert-cute-algo-to-arch", "--cute-to-base"]
+    modules = imported([source, *passes, "-o", str(out)])
+    assert "llvm.func" in out.read_text()
+    ops = {m.rpartition(".")[2] for m in modules if m.startswith("cute_dialect.ops.")}
+    assert ops <= CORE_OPS, f"not needed: {sorted(ops - CORE_OPS)}"
+    lowering = {m.rpartition(".")[2] for m in modules if m.startswith("cute_dialect.passes.lowering.")}
+    assert lowering <= CORE_LOWERING, f"not needed: {sorted(lowering - CORE_LOWERING)}"
+    assert not modules.intersection(NOT_NEEDED)
+    assert not any(m == "mlir" or m.startswith("mlir.") for m in modules)
+
+
+def test_elementwise_to_ptx_imports_no_extension(tmp_path: Path) -> None:
+    pytest.importorskip("mlir.ir")
+    out = tmp_path / "add.ptx"
+    source = str(ROOT / "test/examples/elementwise_add.mlir")
+    modules = imported([source, "--pipeline=nvptx=chip=sm_90a", "--emit=ptx", "-o", str(out)])
+    assert ".visible .entry add" in out.read_text()
+    assert not modules.intersection(set(NOT_NEEDED) - {"numpy"})  # a name without contents, for mlir
+    assert not any(m.startswith("numpy.") for m in modules)
+
+
+RUN_NEEDS_NOT = (
+    "torch", "cupy", "rich", "asyncio", "unittest", "mlir", "cute_dialect.kernels", "cute_dialect.pipelines.upstream",
+    "numpy._core._add_newdocs",
+)  # fmt: skip
+ADD = str(ROOT / "test/examples/elementwise_add.mlir")
+
+
+def test_a_run_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No code is made, so MLIR is not imported; nor is what shows progress and tables."""
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    out = tmp_path / "c.npy"
+    given = ["--in", "17x128", "--in", "17x128", "--check", "add", "--out", f"c={out}"]
+    for _ in range(2):  # compiled, and from the cache
+        out.unlink(missing_ok=True)
+        run = [ADD, "--kernel=add", "--device=cpu", *given]
+        modules = imported(run, "cute_run", "cute_dialect.interp")
+        assert out.exists()
+        assert not modules.intersection(RUN_NEEDS_NOT), sorted(modules.intersection(RUN_NEEDS_NOT))
+
+
+def test_what_is_missing_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without numpy and the interpreter; from the second time on, without the compiler."""
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    heavy = {"numpy", "cute_dialect.interp", *RUN_NEEDS_NOT}
+    for number, given in enumerate(([], [], ["--in", "4y8"], ["--in", "z=4"])):
+        run = [ADD, "--kernel=add", "--device=cpu", *given]
+        modules = imported(run, "cute_run", "cute_dialect.runtime.launch")
+        assert not modules.intersection(heavy)
+        assert ("xdsl" in modules) == (number == 0)
+    modules = imported([str(tmp_path / "none.mlir"), "--device=cpu"], "cute_run", "cute_dialect.pipelines.stages")
+    assert "xdsl" not in modules and "numpy" not in modules
+    modules = imported([ADD, "--grid=one"], "cute_run", "cute_dialect.tools.cute_run")
+    assert "cute_dialect.runtime.launch" not in modules
+
+
+def test_plain_file_imports_no_dialect_of_ours(tmp_path: Path) -> None:
+    source = tmp_path / "f.mlir"
+    source.write_text("func.func @f(%a: i32) -> i32 {\n  return %a : i32\n}\n")
+    modules = imported([str(source), "-o", str(tmp_path / "out.mlir")])
+    assert not any(m.startswith(("cute_dialect.ops", "cute_dialect.algebra", "cute_dialect.types")) for m in modules)
+    assert "xdsl.dialects.arith" not in modules
+
+
+@pytest.mark.parametrize("op", ALL_OPS, ids=lambda op: op.name)
+def test_module_of_op(op: type[Operation]) -> None:
+    core = {o.name for o in get_core_dialect("cute").operations}
+    where = module_of_op(op.name)
+    if op.name in core:
+        assert where is None, f"{op.name} is a core op; cute_dialect/extensions.py says {where}"
+        return
+    assert where is not None, f"{op.name}: expected a row in cute_dialect/extensions.py"
+    module = import_module(where)
+    held = [*getattr(module, "OPS", ()), *getattr(module, "CUTE_OPS", ())]
+    assert op in held, f"{op.name}: cute_dialect/extensions.py says {where}, which does not hold it"
+
+
+@pytest.mark.parametrize("attribute", ALL_ATTRIBUTES, ids=lambda a: a.name)
+def test_module_of_type(attribute: type[Attribute]) -> None:
+    core = {a.name for n in ("cute", "cute_nvgpu") for a in get_core_dialect(n).attributes}
+    where = module_of_type(attribute.name)
+    assert (where is None) == (attribute.name in core), f"{attribute.name}: see cute_dialect/extensions.py"
+    if where is not None:
+        module = import_module(where)
+        assert attribute in [*module.ATTRS, *getattr(module, "CUTE_ATTRS", ())]
+
+
+def test_an_editable_install_is_a_path() -> None:
+    """Setuptools decides by this between a path file and a finder, which imports ``pathlib`` at each start."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert settings["package-dir"] == {"": "."}
+    assert settings["packages"]["find"] == {"include": ["cute_dialect*"]}
+
+
+def test_every_handler_is_found() -> None:
+    """Each handler of the lowering modules is the one that the lazy look-up gives."""
+    for find, names in (
+        (algo_to_arch.handler_of, ("copy_atoms", "mma_atoms", "tma_atoms")),
+        (to_base.handler_of, ("smem", "arch_sync", "arch_copy", "arch_mma", "arch_tma")),
+    ):
+        for name in names:
+            handlers = import_module(f"cute_dialect.passes.lowering.{name}").HANDLERS
+            for op, handler in handlers.items():
+                if op != "cute.tiled_copy":
+                    assert find(op) is handler, f"{op}: see _EXTENSIONS in {find.__module__}"
+
+
+def test_context_knows_all() -> None:
+    """A fresh context finds each op and type by name alone, and lists all once a dialect is loaded."""
+    for op in ALL_OPS:
+        assert make_context().get_optional_op(op.name) is op
+    context = make_context()
+    assert context.get_optional_op("cute.no_such_op") is None
+    assert context.get_optional_type("cute_nvgpu.no_such_type") is None
+    assert {op for op in context.loaded_ops if op.name.startswith("cute")} == set(ALL_OPS)
+    copy = make_context().clone()
+    for attribute in ALL_ATTRIBUTES:
+        found = copy.get_optional_type(attribute.name) or copy.get_optional_attr(attribute.name)
+        assert found is not None and found.name == attribute.name
+    assert make_context("base").get_optional_op("cute.gemm") is None

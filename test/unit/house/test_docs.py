@@ -1,0 +1,57 @@
+"""The reference of the dialect: every example verifies, every core op is described in full, the file is current; so are
+the tables of figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from xdsl.ir import Operation
+
+from cute_dialect.dialect import core_ops, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.tools.gen_docs import DOCS, annotated, op_text, read_example, sections
+
+ALL = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
+ROOT = Path(__file__).parents[3]
+WITH_EXAMPLE = [op for op in ALL if sections(op.__doc__).example]
+
+
+@pytest.mark.parametrize("op", WITH_EXAMPLE, ids=lambda op: op.name)
+def test_example_verifies_and_shows_the_op(op: type[Operation]) -> None:
+    module = read_example(sections(op.__doc__).example)
+    module.verify()
+    assert any(type(o) is op for o in module.walk())
+
+
+@pytest.mark.parametrize("op", core_ops(), ids=lambda op: op.name)
+def test_core_op_is_described(op: type[Operation]) -> None:
+    doc = sections(op.__doc__)
+    assert doc.summary.count("\n") == 0 and doc.summary.endswith((".", "``")) and len(doc.summary) > 10
+    assert op.name in doc.syntax
+    assert doc.inference and doc.example
+
+
+def test_document_has_the_core_ops_as_they_are() -> None:
+    document = DOCS.read_text()
+    stale = [op.name for op in core_ops() if op_text(op).rstrip() not in document]  # pyright: ignore
+    assert not stale, f"run python -m cute_dialect.tools.gen_docs: {stale}"
+
+
+def test_inferred_results_are_shown() -> None:
+    line = '%r = cute.slice(%l, %c) : !cute.layout<"(6,5):(5,1)">, !cute.coord<"(_,2)">'
+    assert annotated(line) == line + '\n// -> !cute.layout<"(6):(5)">'
+
+
+def test_performance_tables_are_what_the_results_say(tmp_path: Path) -> None:
+    from cute_dialect.tools import gen_performance
+
+    assert gen_performance.main(["--check", "--root", str(ROOT)]) == 0
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    wrong = text.replace("| geometric mean of the six large | **", "| geometric mean of the six large | **9")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "performance.md").write_text(wrong, encoding="utf-8")
+    (tmp_path / "test" / "bench").mkdir(parents=True)
+    (tmp_path / "test" / "bench" / "results").symlink_to(ROOT / "test" / "bench" / "results")
+    assert gen_performance.main(["--check", "--root", str(tmp_path)]) == 1
+    assert gen_performance.main(["--root", str(tmp_path)]) == 0
+    assert (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8") == text

@@ -1,0 +1,88 @@
+"""Imports go left only; see ``LAYERS``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+LAYERS = ("algebra", "arch", "ir", "dialect", "passes", "interp", "pipelines", "kernels", "op", "tools")
+XDSL_FREE = ("algebra", "arch")
+VENDOR = ("mlir", "cuda", "torch", "cupy")
+VENDOR_FREE = LAYERS[: LAYERS.index("pipelines")]
+
+
+def layer_of(module: str) -> str | None:
+    """The layer of a module of the package; None for what belongs to none (universe, the package itself)."""
+    parts = module.split(".")[1:]
+    if not parts:
+        return None
+    if parts[0] in LAYERS and parts[0] != "dialect":
+        return parts[0]
+    if parts[0] == "runtime":
+        return "pipelines"
+    if parts[0] in ("universe", "__main__"):
+        return None
+    return "dialect"  # types, attrs, ops, upstream, dialect, diagnostics, …
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for folder, name in (
+        (ROOT / "cute_dialect", "cute_dialect"),
+        *((ROOT / d, f"cute_dialect.{d}") for d in ("passes", "pipelines", "tools")),
+    ):
+        for path in sorted(folder.rglob("*.py")):
+            relative = path.relative_to(folder)
+            if folder.name == "cute_dialect" and relative.parts[0] in ("passes", "pipelines", "tools"):
+                continue  # the symlinks
+            dotted = ".".join([name, *relative.with_suffix("").parts])
+            yield dotted.removesuffix(".__init__"), path
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Modules imported anywhere in a file, lazily too; imports for types only are left out."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+
+
+MODULES = dict(modules())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_left(module: str) -> None:
+    layer = layer_of(module)
+    if layer is None:
+        return
+    wrong: list[str] = []
+    for name, line in imports(MODULES[module]):
+        top = name.split(".")[0]
+        if top == "cute_dialect":
+            other = layer_of(name)
+            if other is not None and LAYERS.index(other) > LAYERS.index(layer):
+                wrong.append(f"line {line}: {layer} imports {name} of the later layer {other}")
+        elif (top == "xdsl" and layer in XDSL_FREE) or (top in VENDOR and layer in VENDOR_FREE):
+            wrong.append(f"line {line}: {layer} imports {name}")
+        elif top in ("passes", "pipelines", "tools"):
+            wrong.append(f"line {line}: import cute_dialect.{name}")
+    assert not wrong, "\n".join([module, *wrong])
+
+
+def test_every_layer_is_seen() -> None:
+    assert {layer_of(m) for m in MODULES} >= {"algebra", "dialect", "passes", "interp", "pipelines", "tools"}

@@ -1,0 +1,29 @@
+"""A fast sample of ``test/oracle/mutants.py``: kernels broken in one place are caught, or equal for a reason."""
+
+from __future__ import annotations
+
+import mutants
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kinds", "share"),
+    [
+        ("tma copy", "drop,weaken,move,bound", 1),
+        ("transpose f16", "drop,weaken,bound", 0.5),
+        ("softmax, a cluster", "drop,weaken,move", 1),
+        ("GEMM sm_90, one block", "drop,weaken", 0.1),
+    ],
+)
+def test_no_mutant_is_missed(kernel: str, kinds: str, share: float, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mutants.main(["--only", kernel, "--kinds", kinds, "--share", str(share), "--seed", "1"]) == 0
+    total = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all "))
+    _, mutated, caught, *_ = total.split()
+    assert int(caught) >= int(mutated) * 0.5
+
+
+def test_a_missed_mutant_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the reasons, what is equal counts as missed."""
+    monkeypatch.setattr(mutants, "proof", lambda *_: "")
+    assert mutants.main(["--only", "tma copy", "--kinds", "move"]) == 1
+    assert "missed  tma copy, @copy_tma: move nvvm.mbarrier.arrive.expect_tx later" in capsys.readouterr().out

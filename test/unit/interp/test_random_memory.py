@@ -1,0 +1,12 @@
+"""A fast sample of ``test/oracle/memory_fuzz.py``: what memory holds, against the definition by bytes."""
+
+from __future__ import annotations
+
+import memory_fuzz
+import pytest
+
+
+@pytest.mark.parametrize("first", range(0, 80, 40))
+def test_interpreter_and_definition_agree(first: int) -> None:
+    found = {memory_fuzz.check(seed) for seed in range(first, first + 40)}
+    assert found == {"", "oob", "sync", "uninit"}

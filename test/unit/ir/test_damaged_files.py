@@ -1,0 +1,27 @@
+"""A fast sample of ``test/oracle/file_fuzz.py``: damaged files give output or a diagnostic, never anything else."""
+
+from __future__ import annotations
+
+import file_fuzz
+import pytest
+
+
+def test_damaged_and_absurd_files_end_in_output_or_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_CACHE", "0")
+    pieces = file_fuzz.corpus()
+    assert len(pieces) > 100
+    assert list(file_fuzz.run(range(300), pieces)) == []
+
+
+@pytest.mark.parametrize(("seed", "what"), [(0, "raise ValueError"), (1, "os.kill(os.getpid(), 11)")])
+def test_the_fuzzer_sees_what_goes_wrong(seed: int, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fuzzer's own alarm: a case that raises and one that kills its process are told, with their seeds."""
+
+    def broken(found: int, _: list[str]) -> str | None:
+        if found == 5:
+            exec(what)
+        return "wrong" if found == 7 else None
+
+    monkeypatch.setattr(file_fuzz, "check", broken)
+    told = list(file_fuzz.run(range(10), []))
+    assert [at for at, _ in told] == [5, 7]

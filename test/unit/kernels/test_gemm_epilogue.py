@@ -1,0 +1,167 @@
+"""Epilogues of the Hopper GEMM on the CPU interpreter, beside float64."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from builtins import compile as compile_python
+from math import erf
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels import gemm_sm90_epilogue
+from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
+from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.op.gemm import Choice
+from cute_dialect.pipelines import compile
+from cute_dialect.runtime.binding import LaunchError
+
+DOCS = Path(__file__).parents[3] / "docs" / "kernels.md"
+BASE = GemmConfig()
+SINGLE = GemmConfig(cluster_m=1, deferred=False, tile=(128, 128, 64))
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
+FUNCTIONS = {
+    "": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "gelu": lambda x: x * 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2))),
+    "gelu_tanh": lambda x: x * 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+}
+
+
+def diagonal(b: Builder, x: Value, row: Value, column: Value) -> Value:
+    """A hook that needs the place: 7 on the diagonal."""
+    return b.select(row.eq(column), b.constant(7.0, "f32"), x)
+
+
+CASES = {
+    "alpha": (BASE, Epilogue(alpha=-0.5)),
+    "alpha and beta at run time": (BASE, Epilogue(alpha="arg", beta="arg")),
+    "S added": (SINGLE, Epilogue(beta=1.0)),
+    "bias a column, relu": (BASE, Epilogue(bias="n", activation="relu")),
+    "bias a row, silu": (SINGLE, Epilogue(bias="m", bias_type="f16", activation="silu")),
+    "gelu": (SINGLE, Epilogue(activation="gelu")),
+    "gelu_tanh, bf16": (SINGLE._replace(output="bf16"), Epilogue(activation="gelu_tanh", bias="n", bias_type="bf16")),
+    "hook": (SINGLE, Epilogue(activation="relu", hook=diagonal)),
+    "all, f32": (
+        SINGLE._replace(output="f32"),
+        Epilogue(alpha="arg", beta=2.0, bias="n", activation="gelu", hook=diagonal),
+    ),
+    "batch": (SINGLE._replace(batch=True), Epilogue(beta="arg", bias="m")),
+}
+
+
+def expected(e: Epilogue, product: np.ndarray, more: dict[str, object]) -> np.ndarray:
+    """float64; matrices of (L, M, N)."""
+    alpha = more["alpha"] if e.alpha == "arg" else e.alpha
+    beta = more["beta"] if e.beta == "arg" else e.beta
+    x = float(str(alpha)) * product
+    if "source" in more:
+        x = x + float(str(beta)) * np.asarray(more["source"]).astype(np.float64)
+    if e.bias:
+        bias = np.asarray(more["bias"]).astype(np.float64)
+        x = x + (bias[:, None] if e.bias == "m" else bias)
+    x = FUNCTIONS[e.activation](x)
+    if e.hook is diagonal:
+        i = np.arange(min(x.shape[-2:]))
+        x[..., i, i] = 7.0
+    return x
+
+
+def run(c: GemmConfig, shape: tuple[int, int, int], text: str, workspace: tuple[object, ...] = ()) -> None:
+    """Run a kernel on random data and compare."""
+    m, n, k = shape
+    e, matrices = c.epilogue, 2 if c.batch else 1
+    rng = np.random.default_rng(m + n + k)
+    a, b = (rng.standard_normal((matrices, x, k)).astype(np.float16) for x in (m, n))
+    out = np.full((matrices, m, n), np.nan, DTYPES[c.output])
+    more: dict[str, object] = {}
+    for name in e.arguments(c.output):
+        if name == "source":
+            more[name] = rng.standard_normal(out.shape).astype(out.dtype)
+        elif name == "bias":
+            more[name] = rng.standard_normal(n if e.bias == "n" else m).astype(DTYPES[e.bias_type])
+        else:
+            more[name] = {"alpha": 0.75, "beta": -1.5}[name]
+    exact = expected(e, a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1), more)
+
+    def given(x: object) -> object:
+        if not isinstance(x, np.ndarray) or x.ndim < 3:
+            return x
+        return x.transpose(1, 2, 0) if c.batch else x[0]
+
+    module = compile(text, emit="base")
+    module.kernel("launch")(*map(given, (a, b, out)), *workspace, *map(given, more.values()), device="cpu")
+    got = out.astype(np.float64)
+    limit = 4 * float(ml_dtypes.finfo(out.dtype).eps) * np.maximum(np.abs(exact), 1) + 1e-5 * k**0.5
+    assert (np.abs(got - exact) <= limit).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_epilogue(name: str) -> None:
+    base, epilogue = CASES[name]
+    c = base._replace(epilogue=epilogue)
+    run(c, (136, 264, 72), gemm_sm90(c))
+
+
+def test_blocks_that_share_k_have_it_once() -> None:
+    """Sums of all blocks first, then the epilogue."""
+    e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
+    config = SplitConfig(SplitConfig().base._replace(tile=(128, 128, 64), stages=6, cluster_n=1, epilogue=e), 2)
+    floats, counters = Choice(config.base, config.parts).workspace(136, 136)
+    run(
+        config.base,
+        (136, 136, 200),
+        gemm_sm90_split(config),
+        (np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)),
+    )
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_few_rows(parts: int) -> None:
+    e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu", hook=diagonal)
+    c = SkinnyConfig(columns=64 * parts, stages_a=2, stages=4, parts=parts, epilogue=e)
+    run(c.base._replace(epilogue=e), (100, 136, 200), gemm_sm90_skinny(c))
+
+
+def test_without_an_epilogue_nothing_changes() -> None:
+    assert gemm_sm90(BASE._replace(epilogue=Epilogue())) == gemm_sm90(BASE)
+    assert gemm_sm90(BASE._replace(epilogue=Epilogue(activation="relu"))) != gemm_sm90(BASE)
+
+
+def test_the_example_of_the_documentation() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    exec(compile_python(block, str(DOCS), "exec"), {})
+
+
+def test_docstring() -> None:
+    assert doctest.testmod(gemm_sm90_epilogue).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("epilogue", "says"),
+    [
+        (Epilogue(activation="selu"), "expected an activation of relu, gelu, gelu_tanh, silu, got 'selu'"),
+        (Epilogue(bias="k"), "expected a bias along m or n"),
+        (Epilogue(alpha="beta"), 'expected a number or "arg" for alpha'),
+    ],
+)
+def test_bad_epilogues(epilogue: Epilogue, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        gemm_sm90(BASE._replace(epilogue=epilogue))
+
+
+def test_arguments_that_do_not_fit() -> None:
+    c = SINGLE._replace(epilogue=Epilogue(beta=1.0, bias="n"))
+    kernel = compile(gemm_sm90(c), emit="base").kernel("launch")
+    a, b, d, s = (np.zeros(x, np.float16) for x in ((64, 64), (128, 64), (64, 128), (64, 120)))
+    with pytest.raises(LaunchError, match="source and C must have the same N"):
+        kernel(a, b, d, s, np.zeros(128, np.float32), device="cpu")
+    with pytest.raises(LaunchError, match="bias must have a value for each column of C"):
+        kernel(a, b, d, d, np.zeros(120, np.float32), device="cpu")

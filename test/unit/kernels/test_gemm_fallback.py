@@ -1,0 +1,67 @@
+"""What the Hopper GEMM falls back to: matrices that TMA cannot read, on the CPU interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gemm_fallback_support import CASES, DTYPES, FP8, arrays
+
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.pipelines import compile
+from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.tools.cute_run import main as cute_run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "gemm_sm90.mlir"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_product(name: str) -> None:
+    arguments, out, exact = arrays(name)
+    kernel = compile(gemm_sm90(CASES[name][0]), filename=f"{name}.mlir", emit="base").kernel("launch")
+    plan = kernel.plan(*arguments)
+    assert plan.kernel == "gemm_any"
+    assert "expected a stride that is a multiple of" in plan.rejected[0]
+    kernel(*arguments, device="cpu", checks=("race", "uninit", "sync"))
+    assert (out.astype(np.float64) == exact).all()
+
+
+@pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
+def test_every_8_bit_float(element: str) -> None:
+    """Times one, each comes out as it went in: zeros, subnormals, NaN and all."""
+    c = FP8._replace(element=element, output="f32", tile=(128, 128, 128))
+    a = np.arange(256, dtype=np.uint8).view(DTYPES[element]).reshape(256, 1)
+    one, out = np.ones((1, 1), DTYPES[element]), np.zeros((256, 1), np.float32)
+    compile(gemm_sm90(c), emit="base").kernel("launch")(a, one, out, device="cpu")
+    assert np.array_equal(out, a.astype(np.float32), equal_nan=True)
+
+
+def test_addresses() -> None:
+    """Rows that TMA could read at an address that it could not."""
+    kernel = compile(EXAMPLE.read_text(), emit="base").kernel("launch")
+    memory = np.zeros(64 * 64 + 1, np.float16)
+    shifted, fine = memory[1:].reshape(64, 64), np.zeros((64, 64), np.float16)
+    off = shifted if shifted.ctypes.data % 16 else memory[:-1].reshape(64, 64)
+    assert kernel.plan(fine, fine, fine).kernel == "gemm"
+    plan = kernel.plan(off, fine, fine)
+    assert plan.kernel == "gemm_any"
+    assert "align" in plan.rejected[0]
+
+
+def test_what_does_not_fit_is_refused_by_both() -> None:
+    kernel = compile(EXAMPLE.read_text(), emit="base").kernel("launch")
+    a, c = np.zeros((64, 60), np.float16), np.zeros((64, 64), np.float16)
+    with pytest.raises(LaunchError, match="A and B must have the same K"):
+        kernel.plan(a, np.zeros((64, 61), np.float16), c)
+
+
+@pytest.mark.parametrize("k", [100, 101])
+def test_the_run_says_why(k: int, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(EXAMPLE), "--kernel", "launch", "--device=cpu", "--in", f"66x{k}", "--in", f"70x{k}"]
+    assert cute_run([*arguments, "--in", "66x70", "--check", "gemm"]) == 0
+    said = capsys.readouterr().out
+    assert "@gemm_any of" in said
+    assert (
+        f"passed over @launch: argument A, mode 0: expected a stride that is a multiple of 8 elements, got {k}" in said
+    )

@@ -1,0 +1,225 @@
+"""The Hopper GEMM on the CPU interpreter: every operand layout and type, sizes that are no multiples of a tile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.op.gemm import Choice, Problem, choose
+from cute_dialect.pipelines import compile
+from cute_dialect.runtime.binding import LaunchError
+
+BASE = GemmConfig()
+SINGLE = GemmConfig(cluster_m=1, deferred=False)
+FP8 = GemmConfig(element="f8E4M3FN", output="bf16", tile=(128, 256, 128))
+CASES = {
+    "multi": (BASE, (200, 264, 136)),
+    "one tile of K": (BASE, (264, 520, 64)),
+    "bf16": (BASE._replace(element="bf16", output="bf16"), (136, 264, 72)),
+    "single": (SINGLE, (200, 264, 136)),
+    "A M-major": (BASE._replace(major_a="m"), (200, 264, 136)),
+    "B N-major": (BASE._replace(major_b="n"), (200, 264, 136)),
+    "both MN-major": (SINGLE._replace(major_a="m", major_b="n"), (200, 264, 136)),
+    "batch": (BASE._replace(batch=True), (136, 264, 72, 3)),
+    "f16 in, bf16 out": (SINGLE._replace(output="bf16"), (72, 264, 136)),
+    "fp8": (FP8, (200, 264, 272)),
+    "fp8, two levels": (FP8._replace(tile=(128, 128, 128), promote=True, deferred=False), (200, 264, 272)),
+    "tf32": (GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False), (200, 264, 72)),
+    "A shared along N": (BASE._replace(cluster_m=1, cluster_n=2), (200, 520, 136)),
+    "three chunks a tile": (BASE._replace(tile=(128, 192, 64), cluster_m=1, sms=2), (300, 400, 136)),
+    "64 rows": (SINGLE._replace(tile=(64, 256, 64)), (72, 264, 136)),
+}
+DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+}  # fmt: skip
+
+
+def operands(c: GemmConfig, shape: tuple[int, ...], *, integers: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A (L, M, K), B (L, N, K) and a poisoned C (L, M, N)."""
+    m, n, k, matrices = (*shape, 1)[:4]
+    rng = np.random.default_rng(sum(shape))
+
+    def matrix(rows: int) -> np.ndarray:
+        values = rng.integers(-2, 3, (matrices, rows, k)) if integers else rng.standard_normal((matrices, rows, k))
+        return values.astype(DTYPES[c.element])
+
+    return matrix(m), matrix(n), np.full((matrices, m, n), np.nan, DTYPES[c.output])
+
+
+def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
+    """The same values, the last mode contiguous or the one before it."""
+    return x if k_major else x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
+
+
+@pytest.mark.parametrize("integers", [True, False], ids=["integers", "normal"])
+@pytest.mark.parametrize("name", CASES)
+def test_product(name: str, integers: bool) -> None:
+    c, shape = CASES[name]
+    module = compile(gemm_sm90(c), filename=f"{name}.mlir", emit="base")
+    a, b, out = operands(c, shape, integers=integers)
+    given = (with_major(a, c.major_a == "k"), with_major(b, c.major_b == "k"), out)
+    arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in given]
+    module.kernel("launch")(*arguments, device="cpu")
+    exact = a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)
+    got = out.astype(np.float64)
+    if integers:
+        assert (got == exact.astype(DTYPES[c.output]).astype(np.float64)).all()
+        return
+    # tf32 keeps 10 bits of each factor, which the tensor core cuts off.
+    limit = (
+        2 ** (-9 if c.element == "tf32" else 0) if c.element == "tf32" else 2 * float(ml_dtypes.finfo(out.dtype).eps)
+    )
+    assert np.abs(got - exact).max() <= limit * 4 * shape[2] ** 0.5
+
+
+@pytest.mark.parametrize("cluster_n", [1, 2])
+def test_blocks_that_share_k(cluster_n: int) -> None:
+    """Twice on the same workspace: the counters are zero again; both times the same bits."""
+    config = SplitConfig(SplitConfig().base._replace(cluster_n=cluster_n, tile=(128, 128, 64), stages=6), 2)
+    choice = Choice(config.base, config.parts)
+    module = compile(gemm_sm90_split(config), emit="base")
+    shape = (136, 264, 328)
+    a, b, out = (x[0] for x in operands(config.base, shape, integers=False))
+    floats, counters = choice.workspace(*shape[:2])
+    workspace, counts = np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+    results: list[bytes] = []
+    for schedule in ("round-robin", "random"):
+        out[:] = np.nan
+        module.kernel("launch")(a, b, out, workspace, counts, device="cpu", schedule=schedule)
+        assert (counts == 0).all()
+        results.append(out.tobytes())
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    assert np.abs(out - exact).max() <= 8e-3 * shape[2] ** 0.5
+    assert results[0] == results[1]
+
+
+PINGPONG = SINGLE._replace(schedule="pingpong", tile=(64, 256, 64))
+TURNS = {
+    "64x256": (PINGPONG._replace(sms=2), (200, 264, 136)),
+    "an odd number of tiles": (PINGPONG._replace(sms=1), (136, 200, 328)),
+    "one tile": (PINGPONG, (64, 64, 200)),
+    "128x128, cluster": (PINGPONG._replace(tile=(128, 128, 64), stages=5, cluster_m=2, sms=2), (300, 264, 136)),
+    "192 columns": (PINGPONG._replace(tile=(64, 192, 64), sms=2), (200, 264, 40)),
+    "f32": (PINGPONG._replace(tile=(128, 128, 64), output="f32", sms=2), (200, 264, 72)),
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_consumers_that_take_turns(name: str) -> None:
+    c, shape = TURNS[name]
+    module = compile(gemm_sm90(c), filename="pingpong.mlir", emit="base")
+    a, b, out = (x[0] for x in operands(c, shape, integers=True))
+    module.kernel("launch")(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
+
+
+STREAM = SINGLE._replace(stream_k=True, tile=(64, 64, 64))
+SHARED = {
+    "one tile of four, by three blocks": (STREAM._replace(sms=3), (64, 256, 448)),
+    "two tiles of five, by three blocks": (STREAM._replace(sms=3, deferred=True), (64, 320, 456)),
+    "three of eight, by five": (STREAM._replace(sms=5, early=False), (100, 256, 320)),
+    "all of two, by five": (STREAM._replace(sms=5), (64, 128, 448)),
+    "fewer steps than blocks": (STREAM._replace(sms=7), (64, 64, 136)),
+    "too few steps to share": (STREAM._replace(sms=3), (64, 256, 64)),
+    "nothing left over": (STREAM._replace(sms=2), (64, 256, 136)),
+    "a cluster": (BASE._replace(stream_k=True, tile=(64, 128, 64), sms=6), (250, 256, 200)),
+    "f32": (STREAM._replace(sms=3, output="f32"), (64, 256, 320)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_last_wave_is_shared(name: str) -> None:
+    """Twice on the same workspace: the flags are zero again; both times the same bits."""
+    c, (m, n, k) = SHARED[name]
+    floats, flags = Choice(c).workspace(m, n)
+    kernel = compile(gemm_sm90(c), filename="stream.mlir", emit="base").kernel("launch")
+    a, b, out = (x[0] for x in operands(c, (m, n, k), integers=False))
+    workspace, seen = np.full(floats, np.nan, np.float32), np.zeros(flags, np.int32)
+    results: set[bytes] = set()
+    for schedule in ("round-robin", "random"):
+        out[:] = np.nan
+        kernel(a, b, out, workspace, seen, device="cpu", schedule=schedule, checks=("sync", "oob", "uninit"))
+        assert (seen == 0).all()
+        results.add(out.tobytes())
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    assert np.abs(out - exact).max() <= 8e-3 * k**0.5
+    assert len(results) == 1
+    shares = not any(word in name for word in ("too few", "nothing"))
+    assert np.isnan(workspace).all() != shares
+
+
+def test_a_wave_that_is_shared_without_a_race() -> None:
+    c, (m, n, k) = SHARED["one tile of four, by three blocks"]
+    floats, flags = Choice(c).workspace(m, n)
+    kernel = compile(gemm_sm90(c), filename="stream.mlir", emit="base").kernel("launch")
+    a, b, out = (x[0] for x in operands(c, (m, n, k), integers=True))
+    kernel(a, b, out, np.zeros(floats, np.float32), np.zeros(flags, np.int32), device="cpu", checks=("race",))
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
+
+
+def test_the_generator_prints_the_example() -> None:
+    example = Path(__file__).parents[2] / "examples" / "gemm_sm90.mlir"
+    assert gemm_sm90() == example.read_text()
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [
+        (Problem(8192, 8192, 8192), "f16-f16-kk-128x256-c2d"),
+        (Problem(2048, 2048, 2048, "bf16", "bf16"), "bf16-bf16-kk-128x256-c1"),
+        (Problem(128, 8192, 8192), "f16-f16-kk-128x64-y-q9.10-h"),
+        (Problem(16, 28672, 4096, "bf16", "bf16"), "bf16-bf16-kk-64x224-y-q6.6-h-l16"),
+        (Problem(128, 8192, 8192, major_b="n"), "f16-f16-kn-128x128-c1-q6-s2"),
+        (Problem(64, 1024, 16384), "f16-f16-kk-128x128-c1-q6-s2"),
+        (Problem(4096, 4096, 4096, "f8E4M3FN", "bf16"), "f8E4M3FN-bf16-kk-128x256-c2d"),
+        (Problem(4096, 4096, 4096, "tf32", "f32"), "tf32-f32-kk-128x256-c2"),
+    ],
+)
+def test_which_kernel_for_which_problem(problem: Problem, name: str) -> None:
+    choice = choose(problem)
+    assert choice.name == name
+    (choice.skinny or choice.config).check()
+
+
+def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
+    module = compile(gemm_sm90(SINGLE), emit="base")
+    a, b, c = np.zeros((64, 60), np.float16), np.zeros((256, 60), np.float16), np.zeros((64, 256), np.float16)
+    with pytest.raises(LaunchError, match=r"multiple of 8"):
+        module.kernel("launch")(a, b, c, device="cpu")
+    with pytest.raises(LaunchError, match="A and B must have the same K"):
+        module.kernel("launch")(np.zeros((64, 64), np.float16), np.zeros((256, 72), np.float16), c, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"tile": (128, 256, 32)}, "64 elements"),
+        ({"tile": (100, 256, 64)}, "64, 128 or 192 rows"),
+        ({"stages": 5}, "at most 232448 bytes"),
+        ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
+        ({"element": "f64"}, "expected elements of"),
+        ({"stream_k": True, "batch": True}, "no other schedule, batch or promotion"),
+        ({"schedule": "turns"}, "a schedule of cooperative or pingpong, got 'turns'"),
+        ({"schedule": "pingpong", "tile": (64, 256, 64)}, "none deferred or promoted"),
+        ({"schedule": "pingpong", "deferred": False}, "at most 128 x 128 or 64 x 256"),
+    ],
+)
+def test_bad_configurations(change: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        gemm_sm90(BASE._replace(**change))  # type: ignore[arg-type]
+
+
+def test_tma_rounds_to_tf32() -> None:
+    """A load of tf32 elements rounds to nearest, ties to even; what lies between two of them shows it."""
+    c = CASES["tf32"][0]
+    module = compile(gemm_sm90(c), emit="base")
+    a, b, out = np.zeros((64, 32), np.float32), np.eye(256, 32, dtype=np.float32), np.zeros((64, 256), np.float32)
+    a[0, :4] = [1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-20, -1 - 2**-12]
+    module.kernel("launch")(a, b, out, device="cpu")
+    assert out[0, :4].tolist() == [1.0, 1 + 2**-9, 1 + 2**-10, -1.0]

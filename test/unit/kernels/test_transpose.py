@@ -1,0 +1,146 @@
+"""The transpose kernels: equal to numpy's transpose on the CPU interpreter, free of bank conflicts, without spills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cute_dialect.algebra import text
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.kernels.transpose import BYTES, TransposeConfig, _by_elements, _by_vectors, transpose
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.runtime.launch import CompiledModule, LaunchError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "transpose.mlir"
+
+
+def test_the_generator_prints_the_example() -> None:
+    assert transpose() == EXAMPLE.read_text()
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, CompiledModule]:
+    return {e: compile_cute(transpose(e), emit="base") for e in BYTES}
+
+
+DTYPES = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "f64": np.float64}
+
+
+def matrix(
+    element: str, shape: tuple[int, int], strides: tuple[int, int], offset: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random bits in a buffer that is aligned to 16 bytes, ``offset`` elements after its start: the matrix as numbers
+    of its type, and as integers of the same memory.
+    """
+    item = BYTES[element]
+    last = sum((n - 1) * s for n, s in zip(shape, strides)) + 1
+    raw = np.random.default_rng(sum(shape)).integers(0, 256, (last + offset) * item + 16, np.uint8)
+    skip = -raw.ctypes.data % 16
+    store = raw[skip : skip + (last + offset) * item]
+    views = [store.view(t)[offset:] for t in (DTYPES[element], f"i{item}")]
+    a, b = (np.lib.stride_tricks.as_strided(v, shape, [s * item for s in strides]) for v in views)
+    return a, b
+
+
+CASES = [
+    ((64, 128), (128, 1), (64, 1), 0, "transpose_v"),
+    ((131, 77), (77, 1), (131, 1), 0, "transpose"),
+    ((70, 144), (160, 1), (80, 1), 0, "transpose_v"),
+    ((1, 5), (16, 1), (16, 1), 0, "transpose_v"),
+    ((65, 130), (1, 65), (131, 1), 0, "transpose"),
+    ((33, 64), (64, 1), (48, 1), 1, "transpose"),
+]
+
+
+@pytest.mark.parametrize(("shape", "a_strides", "b_strides", "offset", "kernel"), CASES)
+@pytest.mark.parametrize("element", ["f32", "f16", "i8", "f64"])
+def test_equal_to_numpy(
+    modules: dict[str, CompiledModule],
+    element: str,
+    shape: tuple[int, int],
+    a_strides: tuple[int, int],
+    b_strides: tuple[int, int],
+    offset: int,
+    kernel: str,
+) -> None:
+    (a, a_bits), (b, b_bits) = matrix(element, shape, a_strides, offset), matrix(element, shape[::-1], b_strides)
+    launch = modules[element].kernel("transpose")
+    launch(a, b, device="cpu")
+    assert launch.plan(a, b).kernel == kernel
+    assert np.array_equal(b_bits, a_bits.T)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((24, 32), "B must have as many rows as A has columns"),
+        ((20, 24), "B must have as many columns as A has rows"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    modules: dict[str, CompiledModule], shape: tuple[int, int], message: str
+) -> None:
+    a, b = np.zeros((32, 20), np.float32), np.zeros(shape, np.float32)
+    with pytest.raises(LaunchError, match=message):
+        modules["f32"].kernel("launch")(a, b, device="cpu")
+
+
+def phases(bits: int) -> int:
+    """Threads of a warp that one pass over shared memory serves: 32 words of 4 bytes."""
+    return min(32, 1024 // bits)
+
+
+def worst(smem: str, tv: str, width: int, element: str) -> int:
+    """The most passes that one access of a warp's share takes, over all values and warps; 1 without conflict."""
+    item = BYTES[element]
+    layout = text.parse_layout(smem[smem.index('"') + 1 : smem.rindex('"')])
+    numbers = smem[smem.index("S<") + 2 : smem.index(">", smem.index("S<"))]
+    bits, base, shift = map(int, numbers.split(","))
+    thread_value = text.parse_layout(tv)
+    threads, values = (np.prod(_flat(s), dtype=int) for s in thread_value.shape)  # type: ignore[union-attr]
+    group = phases(8 * item * width)
+    most = 0
+    for first in range(0, int(threads), group):
+        for v in range(int(values)):
+            words: dict[int, set[int]] = {}
+            for t in range(first, first + group):
+                at = evaluate(evaluate((t, v), thread_value), layout)
+                assert isinstance(at, int)
+                at *= item
+                at ^= (at >> shift) & (((1 << bits) - 1) << base)
+                if at % (item * width):
+                    continue  # not the start of an access
+                for k in range(0, max(4, item * width), 4):
+                    word = (at + k) // 4
+                    words.setdefault(word % 32, set()).add(word)
+            most = max(most, max((len(w) for w in words.values()), default=0))
+    return most
+
+
+def _flat(x: object) -> list[int]:
+    return [z for y in x for z in _flat(y)] if isinstance(x, tuple) else [x]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("element", ["f64", "f32", "f16", "i8"])
+def test_no_bank_conflicts(element: str) -> None:
+    c = TransposeConfig(element)
+    load, store, smem = _by_vectors(c)
+    assert worst(smem, load, c.vector, element) == 1
+    assert worst(smem, store, c.vector, element) == 1
+    load, store, smem = _by_elements(c)
+    assert worst(smem, load, 1, element) == 1
+    assert worst(smem, store, 1, element) == 1
+
+
+def test_the_count_of_conflicts_sees_them() -> None:
+    # A column of a row-major tile of 32 words without swizzle: all in one bank.
+    smem = '!cute.memref<f32, smem, S<0,4,3>, "(32,32):(32,1)">'
+    assert worst(smem, "(32,32):(1,32)", 1, "f32") == 32
+
+
+def test_registers_do_not_spill() -> None:
+    for element in ("f32", "f16"):
+        report = compile_cute(transpose(element)).report
+        assert report.count("0 bytes spilled, 0 bytes stack") == 2, report

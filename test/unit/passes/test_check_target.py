@@ -1,0 +1,64 @@
+"""Chips and versions of PTX: what is refused before LLVM is asked, and the grid of kernels and chips."""
+
+from __future__ import annotations
+
+import pytest
+import target_grid
+from sync_support import around, example
+
+from cute_dialect.arch.targets import CHIPS
+from cute_dialect.ops.arch_sync import OPS, ArchOp
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.stages import CompileError
+
+PAIRS = {
+    ("elementwise_add", "sm_50"): "ptx",
+    ("transpose", "sm_61"): "ptx",
+    ("gemm_sm80", "sm_75"): "refused",
+    ("gemm_sm80", "sm_80"): "ptx",
+    ("gemm_sm90", "sm_90"): "refused",
+    ("gemm_sm90", "sm_100a"): "refused",
+    ("tma_copy", "sm_120f"): "ptx",
+}
+"""Example and chip -> what becomes of it; ``test/oracle/target_grid.py`` has them all."""
+
+
+@pytest.mark.parametrize(("kernel", "chip"), PAIRS)
+def test_kernels_for_chips(kernel: str, chip: str) -> None:
+    assert target_grid.outcome(kernel, chip) == PAIRS[kernel, chip]
+
+
+def text_of(op: type[ArchOp]) -> str:
+    kernel = around(example(op), "k")
+    return f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels {{\n{kernel}\n}}\n}}\n"
+
+
+ROWS = [op for op in OPS if issubclass(op, ArchOp) and op.ROW.sm > 50]
+
+
+@pytest.mark.parametrize("op", ROWS, ids=lambda op: op.ROW.name)
+def test_an_op_is_refused_on_the_chip_before(op: type[ArchOp]) -> None:
+    """The place is the op's."""
+    numbers = sorted({int(chip[3:]) for chip in CHIPS if chip[3:].isdigit()})
+    before = max(n for n in numbers if n < op.ROW.sm)
+    with pytest.raises(CompileError) as e:
+        compile_cute(text_of(op), chip=f"sm_{before}", emit="base", cache=False)
+    (said,) = [d for d in e.value.diagnostics if f"cute_nvgpu.arch.{op.ROW.name}," in d.message]
+    assert said.message.startswith(f"sm_{before} has no cute_nvgpu.arch.{op.ROW.name}, which needs sm_")
+    line = text_of(op).splitlines()[said.position.line - 1]
+    assert f"cute_nvgpu.arch.{op.ROW.name}(" in line
+
+
+def test_the_cpu_has_every_instruction() -> None:
+    """Without a chip nothing is refused where no machine code is made."""
+    text = (target_grid.EXAMPLES / "gemm_sm90.mlir").read_text()
+    compile_cute(text, emit="base", cache=False)
+    with pytest.raises(CompileError, match="sm_80 has no"):
+        compile_cute(text, chip="sm_80", emit="base", cache=False)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_chip_without_features_gets_a_version_that_knows_it(chip: str) -> None:
+    kernel = "gpu.module @m {\n  gpu.func @k() kernel {\n    gpu.return\n  }\n}\n"
+    (code,) = compile_cute(kernel, chip=chip, emit="ptx", cache=False).artifact.code
+    assert f".target {chip}\n" in code.ptx

@@ -1,0 +1,50 @@
+"""The garbage collector during compilations."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.collector import collector_paused
+from cute_dialect.pipelines.stages import CompileError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "row_sum.mlir"
+
+
+def test_the_collector_is_as_it_was() -> None:
+    assert gc.isenabled()
+    with collector_paused(), collector_paused():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collector_paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_no_collection_while_compiling() -> None:
+    seen: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        seen.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        compile_cute(str(EXAMPLE), emit="base", cache=False)
+        during = len(seen)
+    finally:
+        gc.callbacks.remove(note)
+    assert during <= 2 and gc.isenabled()  # at most the one that follows
+
+
+def test_errors_let_it_go_on() -> None:
+    with pytest.raises(CompileError):
+        compile_cute('"cute.nothing"() : () -> ()', emit="base", cache=False)
+    assert gc.isenabled()

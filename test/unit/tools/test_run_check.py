@@ -1,0 +1,177 @@
+"""``cute-run --check``: what may be written, that it is said before anything runs, parameters of any name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect.pipelines import stages
+from cute_dialect.tools import cute_run
+from cute_dialect.tools.run_check import check
+from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES, CheckError, read_expression
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "elementwise_add.mlir"
+KNOWN = ", ".join(FUNCTIONS)
+ADD = np.arange(4, dtype=np.float32)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = cute_run.main(words)
+    return status, *capsys.readouterr()
+
+
+def test_help_names_all_that_may_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cute_run.main(["--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert set(words) >= {*FUNCTIONS, *KEYWORDS, *REFERENCES, "race", "oob", "uninit", "sync"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("alclose(c, a)", f"unknown function 'alclose'; did you mean 'allclose'? (known: {KNOWN})"),
+        ("c == np(a)", f"unknown function 'np' (known: {KNOWN})"),
+        ("allclose(c, a, tol=1)", "unknown keyword 'tol' of allclose (known: atol, axis, equal_nan, rtol)"),
+        ("c == ", "cannot read the expression 'c == ': invalid syntax"),
+    ],
+)
+def test_what_no_module_is_needed_for_is_said_first(
+    expression: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, "no-such-file.mlir", "--check", expression)
+    assert (status, out, err) == (1, "", f"cute-run: error: --check: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("mCs == mA + mB", "no argument is called 'mCs'; did you mean 'mC'? (there are: mA, mB, mC)"),
+        ("d == a", "no argument is called 'd' (there are: mA, mB, mC)"),
+        ("c == in_d", "no argument is called 'in_d' (there are: mA, mB, mC)"),
+        ("c == a.shape", "'a.shape' is not allowed in an expression"),
+        ("a < b < c", "'a < b < c' compares more than once: write 'a < b and b < c'"),
+        ("c == [a]", "'[a]' is not allowed in an expression"),
+    ],
+)
+def test_names_are_said_before_anything_runs(
+    expression: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def refuse(*_: Any, **__: Any) -> None:
+        made.append("code")
+
+    monkeypatch.setattr(stages._Work, "to_code", refuse)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(cute_run, "_run_cpu", refuse)
+    words = (str(EXAMPLE), "--kernel", "add", "--device=cpu", "--in", "4x8", "--check", expression)
+    status, out, err = run(capsys, *words)
+    assert (status, out, err) == (1, "", f"cute-run: error: --check: {message}\n") and made == []
+
+
+NAMES = ["in", "lambda", "sum", "abs", "x-y", "x.T", "a$b", "None", "in_x", "class", "and", "0", "T", "like"]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("and", "0")])
+def test_parameters_of_any_name(name: str) -> None:
+    values = {name: ADD + 1, f"in_{name}": ADD, "other": ADD}
+    for expression in (
+        f"{name} == other + 1",
+        f"other + 1 == {name}",
+        f"sum({name}) == 10",
+        f"allclose({name}, other + 1)",
+    ):
+        assert check(expression, values, [name, "other"]).ok, expression
+    assert not check(f"{name} == other", values, [name, "other"]).ok
+    assert check(f"in_{name} == other", values, [name, "other"]).ok
+    assert check("copy", {"other": ADD, name: ADD}, ["other", name]).ok
+    with pytest.raises(CheckError, match=r"^no argument is called 'nothing'"):
+        read_expression(f"{name} == nothing", [name])
+
+
+@pytest.mark.parametrize("name", ["and", "0"])
+def test_names_that_the_language_needs_go_by_their_letter(name: str) -> None:
+    read_expression("a == a", [name], (), ["a"])
+
+
+def test_a_kernel_with_such_names_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "odd.mlir"
+    text = EXAMPLE.read_text()
+    for old, new in (("mA", "class"), ("mB", "lambda"), ("mC", "out-1.x")):
+        text = text.replace(f"%{old}", f"%{new}")
+    file.write_text(text)
+    words = (str(file), "--kernel", "add", "--device=cpu", "--no-cache", "--in", "class=4x8", "--in", "lambda=4x8=ones")
+    saved = tmp_path / "c.npy"
+    status, out, err = run(
+        capsys, *words, "--check", "out-1.x == class + lambda", "--check", "add", "--out", f"out-1.x={saved}"
+    )
+    assert (status, err) == (0, "") and "check   out-1.x == class + lambda: ok, 32 elements equal" in out
+    assert np.load(saved).shape == (4, 8)
+
+
+def test_floats_that_differ_are_told_of_allclose() -> None:
+    a = np.ones(2, dtype=np.float32)
+    assert check("c == a", {"a": a, "c": a + 1}, ["a", "c"]).detail == (
+        "2 of 2 elements differ, the first at (0,): got 2.0, expected 1.0; "
+        "== compares bit by bit, to allow for rounding: allclose(c, a, rtol=1e-3)"
+    )
+    n = np.ones(2, dtype=np.int32)
+    assert "allclose" not in check("c == a", {"a": n, "c": n + 1}, ["a", "c"]).detail
+
+
+def test_the_time_on_the_cpu_is_that_of_the_interpreter_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what the speed that the interpreter tells is made of, and says so."""
+    words = (str(EXAMPLE), "--kernel", "add", "--device=cpu", "--no-cache", "--in", "64x256")
+    _, out, _ = run(capsys, *words)
+    time = re.search(r"  time    ([\d.]+) (us|s) \(interpreting one launch\); compiled in [\d.]+ s\n", out)
+    speed = re.search(r"  cpu     \d+ blocks, ([\d.]+) ([kMG]?) ?lane-ops, ([\d.]+) ([kMG]?) ?lane-ops/s\n", out)
+    assert time is not None and speed is not None, out
+    unit = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+    seconds = float(time[1]) * (1e-6 if time[2] == "us" else 1.0)
+    ops, rate = float(speed[1]) * unit[speed[2]], float(speed[3]) * unit[speed[4]]
+    assert seconds * rate == pytest.approx(ops, rel=0.1)
+
+
+OPTIONS = [
+    (["--seed", "-1"], "cute-run: error: argument --seed: expected a number, 0 or more, got '-1'"),
+    (["--repeat=x"], "cute-run: error: argument --repeat: expected a number, 0 or more, got 'x'"),
+    (["--smem=-5"], "cute-run: error: argument --smem: expected a number, 0 or more, got '-5'"),
+    (["--kernel", "add", "--kernel", "add_v"], "cute-run: error: --kernel is given twice: 'add' and 'add_v'"),
+    (["--device=cpu", "--device", "gpu"], "cute-run: error: --device is given twice: 'cpu' and 'gpu'"),
+    (["--devic=cpu"], "cute-run: error: unrecognized arguments: --devic=cpu"),
+    (["--host=main", "--kernel", "add"],
+     "cute-run: error: --host runs a host function alone: --kernel goes with kernels"),
+    (["--report-json=x"], "cute-run: error: --report-json needs --report: what is to be reported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), OPTIONS, ids=[" ".join(w) for w, _ in OPTIONS])
+def test_options_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as e:
+        cute_run.main([str(EXAMPLE), *words])
+    assert e.value.code == 2 and capsys.readouterr().err.splitlines()[-1] == message
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--check", "race,foo"], "--check: the interpreter looks for race, oob, uninit, sync, not for 'foo'"),
+        (["--in", "4x8", "--out", "c=x.npy", "--out", "mC=y.npy"], "--out: mC is given twice: 'x.npy' and 'y.npy'"),
+        (["--in", "4x8", "--kernel", "ad"], "no kernel or host function @ad here (there are: add, add_v, launch)"),
+        (["--in", "4x8", "--blocks=foo"],
+         "expected blocks as numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]; got 'foo'"),
+    ],
+)  # fmt: skip
+def test_values_that_are_wrong(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = [] if "--kernel" in words else ["--kernel", "add"]
+    status, _, err = run(capsys, str(EXAMPLE), "--device=cpu", *kernel, *words)
+    assert status == 1 and err.splitlines()[-1] == f"cute-run: error: {message}"
+
+
+def test_a_value_that_is_said_twice_alike_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--kernel", "add", "--kernel=add", "--device=cpu", "--in", "4x8", "-q")
+    assert run(capsys, str(EXAMPLE), *words) == (0, "", "")

@@ -1,0 +1,156 @@
+"""The xDSL plug-in: what it registers, and our passes as xDSL's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.passes import PassPipeline
+from xdsl.universe import XDSL_UNIVERSE, Universe
+from xdsl.utils.exceptions import PassFailedException
+
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions, as_module_pass
+from cute_dialect.passes.registry import PASSES
+from cute_dialect.pipelines.stages import parse_module
+from cute_dialect.universe import CUTE_UNIVERSE
+
+TEXT = """
+func.func @f(%s: !cute.shape<"(?,6)">) -> !cute.int_tuple<"?"> {
+  %n = cute.size (%s) : (!cute.shape<"(?,6)">) -> !cute.int_tuple<"?">
+  return %n : !cute.int_tuple<"?">
+}
+func.func @g(%s: !cute.shape<"(?,6)">) -> !cute.shape<"(?,6)"> {
+  return %s : !cute.shape<"(?,6)">
+}
+"""
+
+
+class CountOps(Pass):
+    """Complain where a function has few or many ops."""
+
+    name = "count-ops"
+    anchor = ("func.func",)
+
+    @dataclass(frozen=True)
+    class Options(PassOptions):
+        least: int = 0
+        most: tuple[int, ...] = ()
+        who: str | None = None
+
+    def run(self, op: Operation, ctx: PassContext) -> None:
+        options = self.options_as(self.Options)
+        count = sum(1 for _ in op.walk()) - 1
+        if count < options.least:
+            raise PassError(f"{count} ops are too few for {options.who}", op)
+        for most in options.most:
+            if count > most:
+                ctx.error(f"{count} ops are more than {most}", op)
+        ctx.warning("counted", op)
+
+
+def context() -> Context:
+    """What xdsl-opt has with the plug-in installed."""
+    made = Context()
+    universe = Universe.get_multiverse()
+    for name, factory in universe.all_dialects.items():
+        made.register_dialect(name, factory)
+    return made
+
+
+def run(text: str, pipeline: str, passes: dict[str, type[Pass]] | None = None) -> ModuleOp:
+    """The module after a pipeline in xDSL's syntax."""
+    ctx = context()
+    module = Parser(ctx, text).parse_module()
+    known = {name: lambda p=p: as_module_pass(p) for name, p in (passes or {}).items()}
+    PassPipeline.parse_spec(dict(Universe.get_multiverse().all_passes) | known, pipeline).apply(ctx, module)
+    module.verify()
+    return module
+
+
+def test_the_plug_in_is_found_and_clashes_with_nothing() -> None:
+    found = Universe.get_multiverse()  # raises ValueError on a clash
+    for name in ("cute", "cute_nvgpu", "nvvm", "nvgpu", "index"):
+        assert found.all_dialects[name] is CUTE_UNIVERSE.all_dialects[name]
+        assert found.all_dialects[name]().name == name
+    ours = ("cute-fold-static", "cute-expand-ops", "convert-cute-algo-to-arch", "cute-to-base")
+    assert set(ours) <= set(CUTE_UNIVERSE.all_passes)
+    assert not set(CUTE_UNIVERSE.all_dialects) & set(XDSL_UNIVERSE.all_dialects)
+    assert not set(CUTE_UNIVERSE.all_passes) & set(XDSL_UNIVERSE.all_passes)
+    for name in ours:
+        made = CUTE_UNIVERSE.all_passes[name]()
+        assert made.name == made().name == name
+
+
+def test_every_pass_on_cute_ir_is_there() -> None:
+    assert set(CUTE_UNIVERSE.all_passes) == {row.name for row in PASSES.values() if row.scope == "cute"}
+
+
+def test_importing_it_imports_no_dialect_of_ours() -> None:
+    code = (
+        "import sys, cute_dialect.universe\n"
+        "print([m for m in sys.modules if m.startswith(('cute_dialect.ops', 'cute_dialect.types', 'mlir'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_pipeline_of_both() -> None:
+    module = run(TEXT, "cute-expand-ops,canonicalize,cute-to-base,canonicalize,cse,dce")
+    names = {op.name for op in module.walk()}
+    assert "arith.muli" in names and not any(name.startswith("cute") for name in names)
+
+
+def test_attributes_of_llvm_that_nvvm_takes() -> None:
+    """xDSL's ``llvm`` has no ``#llvm.constant_range``."""
+    module = run(
+        '"func.func"() <{function_type = () -> i32, sym_name = "f"}> ({\n'
+        '  %0 = "nvvm.read.ptx.sreg.tid.x"() <{range = #llvm.constant_range<i32, 0, 128>}> : () -> i32\n'
+        '  "func.return"(%0) : (i32) -> ()\n}) : () -> ()\n',
+        "canonicalize",
+    )
+    assert "nvvm.read.ptx.sreg.tid.x range <i32, 0, 128>" in str(module)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("example", sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.func" in p.read_text()))
+def test_kernels_go_in_in_generic_form(example: str) -> None:
+    """As the README says: whole, the sizes that xDSL's ``gpu.func`` does not have among the attributes."""
+    module = parse_module((EXAMPLES / f"{example}.mlir").read_text())
+    for op in module.walk():
+        for name in ("known_block_size", "known_cluster_size"):
+            if op.name == "gpu.func" and name in op.properties:
+                op.attributes[name] = op.properties.pop(name)
+    lowered = run(
+        ir_text(module, generic=True), "cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base"
+    )
+    names = {op.name for op in lowered.walk()}
+    assert "gpu.launch_func" in names and not [name for name in names if name.startswith("cute")]
+
+
+def test_options_cross() -> None:
+    run(TEXT, "count-ops", {"count-ops": CountOps})
+    run(TEXT, "count-ops{least=1 most=2,3}", {"count-ops": CountOps})
+    with pytest.raises(PassFailedException, match=r"^1 ops are too few for me$"):
+        run(TEXT, 'count-ops{least=2 who="me"}', {"count-ops": CountOps})
+
+
+def test_all_errors_are_told() -> None:
+    with pytest.raises(
+        PassFailedException, match=r"^2 ops are more than 1; 2 ops are more than 0; 1 ops are more than 0$"
+    ):
+        run(TEXT, "count-ops{most=1,0}", {"count-ops": CountOps})
+
+
+def test_a_pass_that_cannot_go_on() -> None:
+    with pytest.raises(PassFailedException, match=r"'cute\.size' cannot be lowered here; run the earlier"):
+        run(TEXT, "cute-to-base")
