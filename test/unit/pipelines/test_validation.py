@@ -21,7 +21,7 @@ from cute_dialect.passes.fold_static import FoldStaticPass
 from cute_dialect.passes.to_base import ToBasePass
 
 CONTEXT = make_context("all")
-FILES = sorted((Path(__file__).parents[2] / "filecheck" / "ops").glob("*.mlir"))
+FILES = sorted((Path(__file__).parents[2] / "filecheck" / "dialect").glob("*.mlir"))
 CORE = ("access", "algebra", "arith", "make", "size_index", "tile")
 PIPELINES: dict[str, list[type[Pass]]] = {
     "fold": [FoldStaticPass],
