@@ -11,7 +11,6 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,7 +33,7 @@ from cute_dialect.tools.opt_options import (
     PipelineFlag,
     parse_arguments,
 )
-from cute_dialect.tools.quick_start import leave, methods_made_later
+from cute_dialect.tools.process import collect_rarely, leave
 
 if TYPE_CHECKING:
     from xdsl.context import Context
@@ -79,11 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         debug = flag("CUTE_OPT_TRACEBACK", False) or debug
         options = parse_arguments(words)
-        if as_program:
-            with methods_made_later(), ExitStack() as later:
-                status = _command(options, words, start, later)
-        else:
-            status = _command(options, words, start)
+        status = _command(options, words, start, as_program=as_program)
         sys.stdout.flush()
     except SettingError as e:
         sys.stderr.write(f"cute-opt: error: {e}\n")
@@ -114,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _command(options: OptOptions, words: Sequence[str], start: float, later: ExitStack | None = None) -> int:
-    """What is asked for; ``later``, of a program, holds what :mod:`.quick_start` puts off."""
+def _command(options: OptOptions, words: Sequence[str], start: float, *, as_program: bool) -> int:
+    """Do what is asked for; give the exit status."""
     if "help" in options.values:
         topic = options.value("help")
         from cute_dialect.tools.opt_help import help_text, pass_help
@@ -133,20 +128,13 @@ def _command(options: OptOptions, words: Sequence[str], start: float, later: Exi
             sys.stdout.write(pipelines_text())
         return 0
     ahead = None
-    if later is not None and _goes_upstream(options):
+    if as_program and _goes_upstream(options):
         from cute_dialect.pipelines.ahead import start as start_ahead
 
         ahead = start_ahead()
-    if later is not None:
-        from cute_dialect.tools.quick_definitions import definitions_made_later
-
-        later.enter_context(definitions_made_later())
-        job = Job(options, words, start, ahead, as_program=True)
-        gc.freeze()
-        gc.set_threshold(100_000, 20, 20)
-        gc.enable()
-    else:
-        job = Job(options, words, start)
+    job = Job(options, words, start, ahead, as_program=as_program)
+    if as_program:
+        collect_rarely()
     if options.flag("show-dialects"):
         sys.stdout.write("Available Dialects: " + ", ".join(sorted(job.context().registered_dialect_names)) + "\n")
         return 0

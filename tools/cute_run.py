@@ -17,7 +17,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -31,11 +30,10 @@ if TYPE_CHECKING:  # pragma: no cover
 
 from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.tools.once import Once
-from cute_dialect.tools.quick_start import leave
+from cute_dialect.tools.process import collect_rarely, leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_errors import RunError
 from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
-from cute_dialect.tools.run_start import Start
 
 __all__ = ["main"]
 
@@ -158,14 +156,12 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-run`` with these arguments (default: those of the process); give the exit status."""
     if argv is not None:
-        return _main(argv, Start())
+        return _main(argv, as_program=False)
     gc.disable()  # nothing that imports make is garbage
-    with ExitStack() as later:
-        status = _main(None, Start(later))
-    leave(status)
+    leave(_main(None, as_program=True))
 
 
-def _main(argv: Sequence[str] | None, start: Start) -> int:
+def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.file is None and options.host is not None:  # --host FILE
@@ -178,7 +174,7 @@ def _main(argv: Sequence[str] | None, start: Start) -> int:
     if options.report_json is not None and not options.report:
         parser.error("--report-json needs --report: what is to be reported")
     try:
-        return _run(options, start)
+        return _run(options, as_program)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -220,12 +216,12 @@ def user_message(error: Exception) -> str | None:
 # ---------------------------------------------------------------------------------------------------------- the run
 
 
-def _run(options: argparse.Namespace, start: Start) -> int:
+def _run(options: argparse.Namespace, as_program: bool) -> int:
     if options.host is not None:
-        _run_host(options, start)
+        _run_host(options)
         return 0
     if options.list:
-        _list(_open(options, "base", start))
+        _list(_open(options, "base", as_program))
         return 0
     wanted = read_wanted(options)
     device = _device(options.device)
@@ -235,9 +231,9 @@ def _run(options: argparse.Namespace, start: Start) -> int:
     calls: list[Call] = []
 
     def settle(module: CompiledModule) -> None:
-        calls.append(make_call(module, wanted, options, start))
+        calls.append(make_call(module, wanted, options))
 
-    module = _open(options, _emit(device, wanted, options), start, settle)
+    module = _open(options, _emit(device, wanted, options), as_program, settle)
     if not calls:
         settle(module)
     compiled = time.perf_counter() - began - calls[0].seconds
@@ -246,7 +242,8 @@ def _run(options: argparse.Namespace, start: Start) -> int:
     if device == "gpu":
         result = _run_gpu(call, wanted, max(5, options.repeat))
     else:
-        start.compiler()
+        if as_program:
+            collect_rarely()
         result, told = _run_cpu(call, wanted, options)
     return 0 if _report(module, call, wanted, result, told, compiled, options) else 1
 
@@ -303,7 +300,7 @@ def _report(
 
 
 def _open(
-    options: argparse.Namespace, emit: Emit, start: Start, settle: Callable[[CompiledModule], None] | None = None
+    options: argparse.Namespace, emit: Emit, as_program: bool, settle: Callable[[CompiledModule], None] | None = None
 ) -> CompiledModule:
     """The module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
     if os.path.isdir(options.file):
@@ -318,7 +315,11 @@ def _open(
     if found is not None:
         return found
     read_text(source)
-    ahead = start.compiler(upstream=emit != "base")
+    ahead = None
+    if as_program and emit != "base":
+        from cute_dialect.pipelines.ahead import start
+
+        ahead = start()  # ends by itself when we do
     return compile_module(
         source,
         pipeline=pipeline,
@@ -461,17 +462,14 @@ def _save(path: str, array: NDArray[np.generic]) -> None:
 # -------------------------------------------------------------------------------------------------------------- host
 
 
-def _run_host(options: argparse.Namespace, start: Start) -> None:
+def _run_host(options: argparse.Namespace) -> None:
     from cute_dialect.pipelines.stages import lower_to_base, read_text
     from cute_dialect.pipelines.upstream import run_host
 
     if os.path.isdir(options.file):
         raise RunError("--host runs a .mlir file, not a compiled folder")
     read_text(_Path(options.file))
-    start.compiler()
-    text = lower_to_base(_Path(options.file), pipeline="host")
-    start.upstream()
-    run_host(text, options.host, options.file)
+    run_host(lower_to_base(_Path(options.file), pipeline="host"), options.host, options.file)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
     from cute_dialect.runtime.launch_plan import Plan
     from cute_dialect.tools.run_inputs import Argument
-    from cute_dialect.tools.run_start import Start
 
 __all__ = ["Call", "Wanted", "make_call", "read_wanted", "values_of"]
 
@@ -56,13 +55,13 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
     return Wanted(*shape, sanitizers, expressions, reports)
 
 
-def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace, start: Start) -> Call:
+def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace) -> Call:
     """What is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
     from cute_dialect.tools.run_inputs import Tensor
 
     began = time.perf_counter()
     kernel = module.kernel(options.kernel or _only_kernel(module))
-    arguments = _arguments(kernel, options, start)
+    arguments = _arguments(kernel, options)
     tensors = [a.name for a in arguments if isinstance(a, Tensor)]
     for expression in wanted.expressions:
         _read(expression, kernel.target.names, tensors)
@@ -99,11 +98,11 @@ def _only_kernel(module: CompiledModule) -> str:
     raise RunError(f"say which kernel with --kernel (there are: {', '.join([*names, *hosts]) or 'none'})")
 
 
-def _arguments(kernel: Kernel, options: argparse.Namespace, start: Start) -> list[Argument]:
+def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[Argument]:
     from cute_dialect.tools.run_inputs import SpecError, make_arguments
 
     try:
-        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed, start.arrays)
+        return make_arguments(kernel.params, kernel.target.names, options.inputs, options.seed)
     except SpecError as e:
         raise RunError(str(e)) from e
 

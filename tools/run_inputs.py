@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
@@ -83,17 +83,8 @@ class _Spec(NamedTuple):
     text: str
 
 
-def make_arguments(
-    params: Sequence[Param],
-    names: Sequence[str],
-    given: Sequence[str],
-    seed: int,
-    numpy_comes: Callable[[], object] | None = None,
-) -> list[Argument]:
-    """The arguments for ``params`` from texts.  Raises :class:`SpecError`.
-
-    ``numpy_comes`` is called when all texts are read, before the arrays are made.
-    """
+def make_arguments(params: Sequence[Param], names: Sequence[str], given: Sequence[str], seed: int) -> list[Argument]:
+    """Make the arguments for ``params`` from texts, all of which are read first.  Raises :class:`SpecError`."""
     by_index = _assign(names, given)
     read: list[_Spec | int | float | tuple[object, ...] | None] = []
     for i, (param, name) in enumerate(zip(params, names)):
@@ -108,8 +99,6 @@ def make_arguments(
             read.append(None)  # like the last
         else:
             raise SpecError(f"parameter {name} ({param['type']}) needs an array: --in {name}=64x128")
-    if numpy_comes is not None:
-        numpy_comes()
     random = _Random(seed)
     out: list[Argument] = []
     shape: tuple[int, ...] | None = None

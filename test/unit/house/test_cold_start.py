@@ -78,7 +78,6 @@ def test_elementwise_to_ptx_imports_no_extension(tmp_path: Path) -> None:
 
 RUN_NEEDS_NOT = (
     "torch", "cupy", "rich", "asyncio", "unittest", "mlir", "cute_dialect.kernels", "cute_dialect.pipelines.upstream",
-    "numpy._core._add_newdocs",
 )  # fmt: skip
 ADD = str(ROOT / "test/examples/elementwise_add.mlir")
 

@@ -1,10 +1,8 @@
-"""How ``cute-run`` starts: as a program quickly, as a library without a trace; what it compiles, when it objects."""
+"""What ``cute-run`` compiles and when it objects; as a library it leaves no trace."""
 
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,48 +16,6 @@ from cute_dialect.tools import cute_run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ADD = str(EXAMPLES / "elementwise_add.mlir")
-
-PROGRAM = """
-import os, sys
-from contextlib import contextmanager
-from cute_dialect.tools import quick_definitions, quick_start
-
-entered = []
-
-def noted(name, make):
-    @contextmanager
-    def inside():
-        entered.append(name)
-        with make():
-            yield
-    return inside
-
-for module, name in ((quick_definitions, "definitions_made_later"), (quick_start, "methods_made_later")):
-    setattr(module, name, noted(name, getattr(module, name)))
-leave = os._exit
-def report(status):
-    print(status, *sorted(entered), flush=True)
-    leave(0)
-os._exit = report
-
-from cute_dialect.tools.cute_run import main
-
-mode = sys.argv.pop(1)
-print("gave", main(sys.argv[1:] if mode == "library" else None), *entered)
-"""
-
-
-def start(mode: str, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, mode, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[-1]
-
-
-def test_program_and_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    run = (ADD, "--kernel=add", "--device=cpu", "--in=4x8", "--in=4x8", "--check=add")
-    assert start("program", *run) == "0 definitions_made_later methods_made_later"
-    assert start("library", *run) == "gave 0"
 
 
 def test_the_library_leaves_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
