@@ -38,7 +38,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, width_of
 from cute_dialect.algebra.trees import map_leaves
-from cute_dialect.ir.editing import insert_op, make_op
+from cute_dialect.ir.editing import make_op
+from cute_dialect.ir.xdsl_compat import insert_op
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp, EqualOp
 from cute_dialect.ops.base import CuteOp, is_tensor

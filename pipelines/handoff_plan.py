@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
+from cute_dialect.ir.xdsl_compat import following_use
 from cute_dialect.pipelines.handoff_registers import (
     LETTERS,
     WGMMA,
@@ -121,7 +122,7 @@ def _is_dead(op: Operation, dead: set[Operation]) -> bool:
         while use is not None:
             if use.operation not in dead:
                 return False
-            use = use._next_use  # pyright: ignore[reportPrivateUsage]  (the iterator takes much longer)
+            use = following_use(use)
     return True
 
 

@@ -42,39 +42,39 @@ class AliasReader(QuickParser):
         if size is not None:
             self.stand_for(size, f"the alias '{name}' of {size}", span)
 
-    def _parse_alias_def(self) -> None:
-        name, before, start = self._current_token.text, self.expanded, self.pos
-        super()._parse_alias_def()
+    def parse_alias_def(self) -> None:
+        name, before, start = self.current_token.text, self.expanded, self.pos
+        super().parse_alias_def()
         self.alias_sizes[name] = self.expanded - before + self.pos - start
 
-    def _parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_or_dialect_name: str, is_type: bool
     ) -> Attribute:
         if "." not in attr_or_dialect_name:
             name = ("!" if is_type else "#") + attr_or_dialect_name
             at = self.lexer.input.content.rfind(name, 0, self.pos)
             self.use_alias(name, Span(max(at, 0), max(at, 0) + len(name), self.lexer.input))
-        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # pyright: ignore
+        return super().parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # pyright: ignore
 
     # ------------------------------------------------------------------------------------------------ constants
 
     def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
         """A number with its type, if one is next.  Raises ParseError."""
-        at = self._current_token
+        at = self.current_token
         try:
             return super().parse_optional_builtin_int_or_float_attr()
         except OverflowError:
             self.raise_error("hexadecimal float constant out of range for its type", at.start, max(self.pos, at.end))
 
-    def _parse_dense_literal_type(self):
-        start = self._current_token
-        found = super()._parse_dense_literal_type()
+    def parse_dense_literal_type(self):
+        start = self.current_token
+        found = super().parse_dense_literal_type()
         self._check_dense(found, Span(start.start, max(self.pos, start.end), self.lexer.input))
         return found
 
     def parse_dense_int_or_fp_elements_attr(self, type: Attribute | None) -> DenseIntOrFPElementsAttr:  # pyright: ignore
         """A dense constant from its elements on, of a type that is known or follows.  Raises ParseError."""
-        at = self._current_token
+        at = self.current_token
         if type is not None:
             self._check_dense(type, at.span)
         try:

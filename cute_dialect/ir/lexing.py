@@ -15,12 +15,12 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import (
     KIND_BY_PUNCTUATION_SPELLING,
-    MLIRLexer,
     MLIRTokenKind,
     PunctuationSpelling,
 )
 
 from cute_dialect.ir.text_limits import MAX_DIGITS, too_long
+from cute_dialect.ir.xdsl_compat import OpenLexer, OpenParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,10 +90,10 @@ class QuickOperand(UnresolvedOperand):
         return self.token.span
 
 
-class QuickLexer(MLIRLexer):
+class QuickLexer(OpenLexer):
     """xDSL's lexer, with a pattern for strings that does not backtrack (xDSL's: exponential time on an open quote)."""
 
-    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+    unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
     def __init__(self, input: Input[str]):
         super().__init__(input)
@@ -117,45 +117,45 @@ class QuickLexer(MLIRLexer):
         return QuickToken(kind, text, end - len(text), end, self.input)
 
 
-class QuickParser(Parser):
+class QuickParser(OpenParser):
     """xDSL's parser over tokens of :class:`QuickLexer`."""
 
     if TYPE_CHECKING:
-        _parser_state: _State  # pyright: ignore[reportIncompatibleVariableOverride]
+        state: _State  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
-    def _current_token(self) -> QuickToken:
-        return self._parser_state.current_token
+    def current_token(self) -> QuickToken:
+        return self.state.current_token
 
     @property
     def pos(self) -> int:
         """Where the next token begins."""
-        return self._current_token.start
+        return self.current_token.start
 
-    def _consume_token(self, expected_kind: MLIRTokenKind | None = None) -> QuickToken:
-        state = self._parser_state
+    def consume_token(self, expected_kind: MLIRTokenKind | None = None) -> QuickToken:
+        state = self.state
         token = state.current_token
         assert expected_kind is None or token.kind is expected_kind
         state.current_token = state.lexer.lex()
         return token
 
-    def _parse_optional_token(self, expected_kind: MLIRTokenKind) -> QuickToken | None:
-        state = self._parser_state
+    def parse_optional_token(self, expected_kind: MLIRTokenKind) -> QuickToken | None:
+        state = self.state
         token = state.current_token
         if token.kind is not expected_kind:
             return None
         state.current_token = state.lexer.lex()
         return token
 
-    def _parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> QuickToken:
-        token = self._parse_optional_token(expected_kind)
+    def parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> QuickToken:
+        token = self.parse_optional_token(expected_kind)
         if token is None:
-            self.raise_error(error_msg, self._current_token.span)
+            self.raise_error(error_msg, self.current_token.span)
         return token
 
     def parse_optional_characters(self, text: str) -> str | None:
         """The token ``text``, if it is next."""
-        state = self._parser_state
+        state = self.state
         if state.current_token.text != text:
             return None
         state.current_token = state.lexer.lex()
@@ -163,7 +163,7 @@ class QuickParser(Parser):
 
     def parse_characters(self, text: str, context_msg: str = "") -> str:
         """The token ``text``.  Raises ParseError."""
-        state = self._parser_state
+        state = self.state
         if state.current_token.text != text:
             self.raise_error(f"'{text}' expected" + context_msg)
         state.current_token = state.lexer.lex()
@@ -172,7 +172,7 @@ class QuickParser(Parser):
     def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
         """A punctuation, if it is next: no other token has its text."""
         assert punctuation in KIND_BY_PUNCTUATION_SPELLING
-        state = self._parser_state
+        state = self.state
         if state.current_token.text != punctuation:
             return None
         state.current_token = state.lexer.lex()
@@ -181,7 +181,7 @@ class QuickParser(Parser):
     def parse_punctuation(self, punctuation: PunctuationSpelling, context_msg: str = "") -> PunctuationSpelling:
         """A punctuation.  Raises ParseError."""
         assert punctuation in KIND_BY_PUNCTUATION_SPELLING
-        state = self._parser_state
+        state = self.state
         if state.current_token.text != punctuation:
             self.raise_error(f"Expected '{punctuation}'" + context_msg)
         state.current_token = state.lexer.lex()
@@ -189,7 +189,7 @@ class QuickParser(Parser):
 
     def parse_optional_keyword(self, keyword: str) -> str | None:
         """An identifier, if it is next."""
-        state = self._parser_state
+        state = self.state
         token = state.current_token
         if token.text != keyword or token.kind is not MLIRTokenKind.BARE_IDENT:
             return None
@@ -217,25 +217,25 @@ class QuickParser(Parser):
     ) -> list[T] | None:
         """Elements between delimiters, if the first of these is next.  Raises ParseError."""
         ends = delimiter._value_
-        if ends is None or self._parser_state.current_token.text == ends[0]:
+        if ends is None or self.state.current_token.text == ends[0]:
             return super().parse_optional_comma_separated_list(delimiter, parse, context_msg)
         return None
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal, if it is next; without its quotes and escapes."""
-        token = self._current_token
+        token = self.current_token
         if token.kind is MLIRTokenKind.STRING_LIT and "\\" not in token.text:
-            self._consume_token()
+            self.consume_token()
             return token.text[1:-1]
         return super().parse_optional_str_literal()
 
     def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
         """``%name`` or ``%name#2``, if it is next."""
-        token = self._parse_optional_token(MLIRTokenKind.PERCENT_IDENT)
+        token = self.parse_optional_token(MLIRTokenKind.PERCENT_IDENT)
         if token is None:
             return None
         index = 0
-        number = self._parse_optional_token(MLIRTokenKind.HASH_IDENT)
+        number = self.parse_optional_token(MLIRTokenKind.HASH_IDENT)
         if number is not None:
             if not (number.text.isascii() and number.text[1:].isdigit()):
                 self.raise_error("Expected integer as SSA value tuple index", number.span)

@@ -37,21 +37,21 @@ class LocationReader(AliasReader):
     waiting: dict[str, Span]
     """Aliases of locations that were used before they were defined, and where that was first."""
 
-    def _parse_location(self) -> LocationAttr:
-        token = self._current_token
+    def parse_location(self) -> LocationAttr:
+        token = self.current_token
         if token.kind is MLIRTokenKind.HASH_IDENT and token.text not in self.attribute_aliases:
-            self._consume_token()
+            self.consume_token()
             self.waiting.setdefault(token.text, token.span)
             return NameLoc(StringAttr(_PLACEHOLDER + token.text), NoneAttr())
         if token.text == "fused":
-            self._consume_token()
+            self.consume_token()
             if self.parse_optional_punctuation("<") is not None:
                 self.parse_attribute()
                 self.parse_punctuation(">")
             return FusedLoc(
-                tuple(self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)), NoneAttr()
+                tuple(self.parse_comma_separated_list(self.Delimiter.SQUARE, self.parse_location)), NoneAttr()
             )
-        location = super()._parse_location()
+        location = super().parse_location()
         if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to") is not None:
             self.parse_optional_integer(False, False)
             self.parse_punctuation(":")

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, TypeAttribute
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import (
@@ -88,7 +88,7 @@ class LocatedParser(LocationReader):
     """
 
     def __init__(self, ctx: Context, source: Source, *, core_only: bool = False):
-        super(Parser, self).__init__(ParserState(QuickLexer(Input(source.text, source.name))), ctx)
+        super().__init__(ParserState(QuickLexer(Input(source.text, source.name))), ctx)
         self.ssa_values = {}
         self.blocks = {}
         self.forward_block_references = defaultdict(list)
@@ -121,16 +121,16 @@ class LocatedParser(LocationReader):
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         """The whole text: one ``builtin.module``, or a list of ops that are then wrapped in one; may be empty."""
         ops: list[Operation] = []
-        while self._current_token.kind is not MLIRTokenKind.EOF:
-            kind = self._current_token.kind
+        while self.current_token.kind is not MLIRTokenKind.EOF:
+            kind = self.current_token.kind
             if kind is MLIRTokenKind.HASH_IDENT or kind is MLIRTokenKind.EXCLAMATION_IDENT:
-                start = self._current_token.span
+                start = self.current_token.span
                 try:
-                    self._parse_alias_def()
+                    self.parse_alias_def()
                 except VerifyException as e:
                     self.raise_error(one_line(str(e)), start)
             elif kind is MLIRTokenKind.FILE_METADATA_BEGIN:
-                self._parse_file_metadata_dictionary()
+                self.parse_file_metadata_dictionary()
             else:
                 op = self.parse_optional_operation()
                 if op is None:
@@ -156,9 +156,9 @@ class LocatedParser(LocationReader):
 
     def parse_operation(self) -> Operation:
         """One op, custom or generic, with the names it binds."""
-        start = self._current_token
+        start = self.current_token
         bound = self._results() if start.kind is MLIRTokenKind.PERCENT_IDENT else ()
-        name = self._current_token
+        name = self.current_token
         line = self._line(name)
         op = self._from_form(*line) if line is not None else None
         if op is None:
@@ -174,9 +174,9 @@ class LocatedParser(LocationReader):
 
     def _read_operation(self, name: QuickToken) -> tuple[Operation, LocationAttr | None]:
         """An op from its name on, token by token, and the location written after it."""
-        stack = self._parser_state.dialect_stack
+        stack = self.state.dialect_stack
         try:
-            if self._parse_optional_token(MLIRTokenKind.BARE_IDENT) is not None:
+            if self.parse_optional_token(MLIRTokenKind.BARE_IDENT) is not None:
                 op_type = self._op_type(name, name.text, custom=True)
                 stack.append(op_type.dialect_name())
                 waiting = self._waiting(op_type)
@@ -187,7 +187,7 @@ class LocatedParser(LocationReader):
                 op_type = self._op_type(name, generic, custom=False)
                 stack.append(op_type.dialect_name())
                 waiting = self._waiting(op_type)
-                op = self._parse_generic_operation(op_type)
+                op = self.parse_generic_operation(op_type)
                 location = None if isinstance(op.location, UnknownLoc) else op.location
         except VerifyException as e:
             self.raise_error(one_line(str(e)), name.span)
@@ -230,7 +230,7 @@ class LocatedParser(LocationReader):
             if values is None or values[0].type != wanted:
                 return None
             operands.append(values[0])
-        self._resume_from(end)
+        self.resume_from(end)
         return make_op(form.op_type, operands, form.result_types, form.properties)
 
     def _keep_form(self, op: Operation, text: str, names: Sequence[str], end: int) -> None:
@@ -251,17 +251,17 @@ class LocatedParser(LocationReader):
 
     def _results(self) -> list[tuple[QuickToken, int]]:
         """``%a, %b:2 =``: the names and how many values each stands for."""
-        first = self._current_token
+        first = self.current_token
         found = _EQUALS.match(self._source.text, first.end)
         if found is not None:
-            self._resume_from(found.end())
+            self.resume_from(found.end())
             return [(first, 1)]
 
         def one() -> tuple[QuickToken, int]:
-            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "Expected result SSA value!")
+            name = self.parse_token(MLIRTokenKind.PERCENT_IDENT, "Expected result SSA value!")
             if self.parse_optional_punctuation(":") is None:
                 return name, 1
-            size = self._parse_token(MLIRTokenKind.INTEGER_LIT, "Expected SSA value tuple size")
+            size = self.parse_token(MLIRTokenKind.INTEGER_LIT, "Expected SSA value tuple size")
             count = size.kind.get_int_value(size.span)
             if count < 1:
                 self.raise_error(f"expected a name to stand for at least 1 result, got {count}", size.span)
@@ -286,7 +286,7 @@ class LocatedParser(LocationReader):
         for token, size in bound:
             name = token.text[1:]
             if name in self.ssa_values or name in self.forward_ssa_references:
-                self._register_ssa_definition(name, values[first : first + size], token.span)
+                self.register_ssa_definition(name, values[first : first + size], token.span)
             else:
                 self.ssa_values[name] = mine = values[first : first + size]
                 if not name[0].isdigit():
@@ -296,7 +296,7 @@ class LocatedParser(LocationReader):
 
     def _op_type(self, token: QuickToken, name: str, *, custom: bool) -> type[Operation]:
         """The class of an op by its name; without one, an error that says what is there instead."""
-        stack = self._parser_state.dialect_stack if custom else ()
+        stack = self.state.dialect_stack if custom else ()
         op_type = self.ctx.get_optional_op(name, dialect_stack=stack)
         if op_type is not None and op_type.name != UnregisteredOp.name:
             return op_type
@@ -333,7 +333,7 @@ class LocatedParser(LocationReader):
             ", ".join(names) + ")"
         )
 
-    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+    def register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
         if name in self.ssa_values:
             defined = self._definition(name, self.ssa_values[name])
             self._raise_with_note(f"redefinition of SSA value '%{name}'", span, defined, "previously defined here")
@@ -345,7 +345,7 @@ class LocatedParser(LocationReader):
                 message = f"definition of SSA value '%{name}#{index}' has type '{values[index].type}'"
                 note = f"previously used here with type '{used.type}'"
                 self._raise_with_note(message, span, self._first_use[name], note)
-        super()._register_ssa_definition(name, values, span)
+        super().register_ssa_definition(name, values, span)
         if values and isinstance(values[0], BlockArgument) and isinstance(values[0].location, UnknownLoc):
             values[0].location = self.location(span.start)
 
@@ -380,7 +380,7 @@ class LocatedParser(LocationReader):
         """Raise a ParseError; where a type is missing, it says what stands there and what that may mean."""
         if msg in _NO_TYPE:
             self._load_all()
-            msg = no_type(self._current_token.text, [t.name for t in self.ctx.loaded_types])
+            msg = no_type(self.current_token.text, [t.name for t in self.ctx.loaded_types])
         super().raise_error(msg, at_position, end_position)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     def _definition(self, name: str, values: Sequence[SSAValue]) -> Span:
@@ -403,45 +403,45 @@ class LocatedParser(LocationReader):
 
     # ------------------------------------------------------------------------------------------- types and attributes
 
-    def _parse_block(self) -> Block:
+    def parse_block(self) -> Block:
         """Parse a block; one whose label has stood in a branch before is known as defined, too."""
-        label = self._current_token
-        block = super()._parse_block()
+        label = self.current_token
+        block = super().parse_block()
         self.blocks[label.text[1:]] = (block, label.span)
         return block
 
     def parse_optional_type(self) -> TypeAttribute | None:
         """A type, if one is next; one that was read before by its text."""
-        token = self._current_token
+        token = self.current_token
         if token.kind is MLIRTokenKind.BARE_IDENT:
             known = self._known_scalars.get(token.text)
             if known is not None:
-                self._consume_token()
+                self.consume_token()
                 return known
         elif token.kind is MLIRTokenKind.EXCLAMATION_IDENT:
             body = self._body_text(token.text[1:], token.end)
             found = self._known_bodies.get((token.text[1:], True, body)) if body else None
             if found is not None:
-                self._resume_from(token.end + len(body))
+                self.resume_from(token.end + len(body))
                 return cast("TypeAttribute", found)
         return super().parse_optional_type()
 
-    def _parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ):
         whole = self._body_text(attr_name, self.pos)
         known = self._known_bodies.get((attr_name, is_type, whole)) if whole else None
         if known is not None:
-            self._resume_from(self.pos + len(whole))
+            self.resume_from(self.pos + len(whole))
             return known
         if "." in attr_name:
             lookup = self.ctx.get_optional_type if is_type else self.ctx.get_optional_attr
             found = lookup(attr_name)
             if found is None or (issubclass(found, UnregisteredAttr) and self._is_cute(attr_name)):
                 self._unknown_attribute(attr_name, is_type)
-        start = self._current_token
+        start = self.current_token
         try:
-            made = super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+            made = super().parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
             if whole:
                 self._known_bodies[attr_name, is_type, whole] = made
             return made
@@ -464,36 +464,36 @@ class LocatedParser(LocationReader):
 
     def _unknown_attribute(self, name: str, is_type: bool) -> None:
         what, mark = ("type", "!") if is_type else ("attribute", "#")
-        at = self.lexer.input.content.rfind(name, 0, self._current_token.span.start)
-        span = self._current_token.span if at < 0 else Span(max(at - 1, 0), at + len(name), self.lexer.input)
+        at = self.lexer.input.content.rfind(name, 0, self.current_token.span.start)
+        span = self.current_token.span if at < 0 else Span(max(at - 1, 0), at + len(name), self.lexer.input)
         dialect = name.partition(".")[0]
         if dialect not in set(self.ctx.registered_dialect_names):
             self.raise_error(self._unknown_dialect(dialect, f"{what} '{mark}{name}'"), span)
         loaded: Iterable[type[Attribute]] = self.ctx.loaded_types if is_type else self.ctx.loaded_attrs
         self.raise_error(f"unregistered {what} '{mark}{name}'{did_you_mean(name, [a.name for a in loaded])}", span)
 
-    def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
-        token = self._current_token
+    def parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        token = self.current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT:
             return None
         text = token.text
         known = self._known_scalars.get(text)
         if known is not None:
-            self._consume_token()
+            self.consume_token()
             return known
         if len(text) > 6:
             found = _INTEGER_TYPE.fullmatch(text)
             if found is not None and (len(found.group(1)) > 8 or int(found.group(1)) > MAX_INTEGER_WIDTH):
                 self.raise_error(f"integer bitwidth is limited to {MAX_INTEGER_WIDTH} bits", token.span)
-        made = super()._parse_optional_integer_or_float_type()
+        made = super().parse_optional_integer_or_float_type()
         if made is not None:
             self._known_scalars[text] = made
         return made
 
-    def _parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
+    def parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
         at = self.pos
         try:
-            return super()._parse_builtin_densearray_attr()
+            return super().parse_builtin_densearray_attr()
         except ZeroDivisionError:  # xDSL divides by the size of the element
             self.raise_error("dense array element type must have a size, got i0", at, self.pos)
         except NotImplementedError:  # nor does it store wider ones
@@ -501,7 +501,7 @@ class LocatedParser(LocationReader):
 
     def parse_optional_str_literal(self) -> str | None:
         """A string literal; under ``core_only`` one that holds a divisibility is an error."""
-        token = self._current_token
+        token = self.current_token
         if self._core_only and token.kind is MLIRTokenKind.STRING_LIT:
             found = _DIV.search(token.text)
             if found is not None:

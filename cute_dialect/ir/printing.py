@@ -15,11 +15,12 @@ from typing import cast
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove
 
+from cute_dialect.ir.xdsl_compat import OpenPrinter
 
-class IRPrinter(Printer):
+
+class IRPrinter(OpenPrinter):
     """xDSL's printer, op names shortened and values named as upstream does."""
 
     def __init__(
@@ -48,7 +49,6 @@ class IRPrinter(Printer):
         if "\n" in text:
             super().print_string(text, indent=indent)
         else:
-            self._current_column += len(text)
             self._write(text)
 
     def print_attribute(self, attribute: Attribute) -> None:
@@ -71,7 +71,7 @@ class IRPrinter(Printer):
             super().print_op(op)
             return
         scope = bool(op.get_traits_of_type(IsolatedFromAbove))
-        self._print_results(op)
+        self.print_results(op)
         if scope:
             self.enter_scope()
         self.print_string(op.name.split(".", 1)[1])
@@ -82,13 +82,13 @@ class IRPrinter(Printer):
         if scope:
             self.exit_scope()
 
-    def _print_results(self, op: Operation) -> None:
+    def print_results(self, op: Operation) -> None:
         results = op.results
         if len(results) > 1 and results[0] in self._names:
             base = self._names[results[0]].split("#", 1)[0]
             self.print_string(f"%{base}:{len(results)} = ")
         else:
-            super()._print_results(op)
+            super().print_results(op)
 
     def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
         """Print a dictionary, sorted by name as upstream's dictionaries are."""

@@ -20,6 +20,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from cute_dialect.ir.xdsl_compat import next_kind
 from cute_dialect.ops.kinds import Kinds, Properties
 from cute_dialect.types import TYPES, CuteType
 
@@ -57,14 +58,9 @@ def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
 # --------------------------------------------------------------------------------------------------------------- types
 
 
-def at_token(parser: Parser, kind: MLIRTokenKind) -> bool:
-    """Whether the next token is of this kind; nothing is consumed."""
-    return parser._current_token.kind is kind  # pyright: ignore[reportPrivateUsage]
-
-
 def parse_type(parser: Parser, kinds: Kinds | None) -> Attribute:
     """A type, or, where only one kind is possible, its stripped form ``<"…">``."""
-    if kinds is not None and len(kinds.kinds) == 1 and at_token(parser, MLIRTokenKind.LESS):
+    if kinds is not None and len(kinds.kinds) == 1 and next_kind(parser) is MLIRTokenKind.LESS:
         (kind,) = kinds.kinds
         cls = TYPES[kind]
         return cls(cls.parse_parameter(parser))
@@ -96,7 +92,7 @@ def parse_signature(
         types.append(parse_type(parser, _at(operand_kinds, len(types))))
 
     if form == "functional":
-        if not at_token(parser, MLIRTokenKind.L_PAREN):
+        if next_kind(parser) is not MLIRTokenKind.L_PAREN:
             parser.raise_error("expected the types of the operands and of the result, as in '(T) -> T'")
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
     elif form == "arrow" and parser.parse_optional_punctuation("(") is not None:

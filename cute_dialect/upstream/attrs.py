@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from cute_dialect.ir.xdsl_compat import parse_symbol_body, scan_balanced
 from cute_dialect.upstream.lazy import MadeLater
 from cute_dialect.upstream.tables import table
 
@@ -33,7 +34,7 @@ def normalise(text: str) -> str:
 
 def raw_body(parser: AttrParser) -> str:
     """The text between a `<` (the current token) and its matching `>`, both consumed; aliases are spelled out."""
-    text = parser._parse_dialect_symbol_body()  # pyright: ignore[reportPrivateUsage]
+    text = parse_symbol_body(parser)
     aliases = parser.attribute_aliases
     if aliases and ("#" in text or "!" in text):
         text = _ALIAS.sub(lambda m: str(aliases[m[0]]) if m[0] in aliases else m[0], text)
@@ -43,13 +44,8 @@ def raw_body(parser: AttrParser) -> str:
 def peek_body(parser: AttrParser) -> tuple[str, int]:
     """The text between a `<` (the current token) and its matching `>`, and the place after it; nothing is consumed."""
     start = parser.pos + 1
-    end = parser._raw_scan_balanced(start)  # pyright: ignore[reportPrivateUsage]
+    end = scan_balanced(parser, start)
     return parser.lexer.input.content[start:end], end + 1
-
-
-def skip_to(parser: AttrParser, pos: int) -> None:
-    """Goes on reading at `pos`."""
-    parser._resume_from(pos)  # pyright: ignore[reportPrivateUsage]
 
 
 def at_punctuation(parser: AttrParser, text: str) -> bool:

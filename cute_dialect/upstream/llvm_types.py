@@ -14,7 +14,8 @@ from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from cute_dialect.upstream.attrs import at_punctuation, peek_body, raw_body, skip_to
+from cute_dialect.ir.xdsl_compat import resume_from
+from cute_dialect.upstream.attrs import at_punctuation, peek_body, raw_body
 
 
 class LLVMPointerType(Data[int], TypeAttribute):
@@ -211,7 +212,7 @@ class LLVMStructType(Data[StructBody], TypeAttribute):
         text, end = peek_body(parser)
         known = _Bodies.by_text.get(text)
         if known is not None:
-            skip_to(parser, end)
+            resume_from(parser, end)
             return known
         body = cls._parse_body(parser)
         if "!" not in text and "#" not in text:  # an alias may mean something else in another file

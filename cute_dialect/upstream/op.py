@@ -29,6 +29,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.ir.editing import fill_op
+from cute_dialect.ir.xdsl_compat import stored_operands
 from cute_dialect.upstream.constraints import accepts
 from cute_dialect.upstream.lazy import MadeLater
 from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
@@ -194,8 +195,8 @@ class TableOp(Operation):
         for args, values, sizes in (
             (
                 spec.operands,
-                self._operands,
-                lambda: spec.operand_sizes(len(self._operands), self.segments(SEGMENTS[0])),
+                stored_operands(self),
+                lambda: spec.operand_sizes(len(stored_operands(self)), self.segments(SEGMENTS[0])),
             ),
             (spec.results, self.results, lambda: spec.result_sizes(len(self.results), self.segments(SEGMENTS[1]))),
         ):
@@ -220,7 +221,7 @@ class TableOp(Operation):
             if arg.name == name:
                 values = self.group(name)
                 return _one_or_all(arg, values)
-        for names, values in ((spec.regions, self.regions), (spec.successors, self._successors)):
+        for names, values in ((spec.regions, self.regions), (spec.successors, self.successors)):
             for i, item in enumerate(names):
                 if item.rstrip("*") == name:
                     return values[i:] if item.endswith("*") else values[i]
@@ -235,7 +236,7 @@ class TableOp(Operation):
         """
         spec = self.spec()
         try:
-            self._verify_values(spec.operands, self._operands, spec.operand_sizes, SEGMENTS[0], "o")
+            self._verify_values(spec.operands, stored_operands(self), spec.operand_sizes, SEGMENTS[0], "o")
             self._verify_values(spec.results, self.results, spec.result_sizes, SEGMENTS[1], "r")
         except ValueError as err:
             raise VerifyException(str(err)) from err

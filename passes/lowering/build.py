@@ -26,7 +26,8 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.ub import PoisonOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from cute_dialect.ir.editing import append_op, make_op
+from cute_dialect.ir.editing import make_op
+from cute_dialect.ir.xdsl_compat import append_op
 from cute_dialect.passes.emitter import integer_attr
 from cute_dialect.passes.lowering.types import Path, is_empty, vector
 from cute_dialect.upstream import llvm

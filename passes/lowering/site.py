@@ -13,7 +13,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.algebra.leaf import Dyn, Leaf
 from cute_dialect.algebra.trees import map_leaves
 from cute_dialect.algebra.values import IntTuple
-from cute_dialect.ir.editing import append_op, insert_op, make_op
+from cute_dialect.ir.editing import make_op
+from cute_dialect.ir.xdsl_compat import append_op, insert_op
 from cute_dialect.ops.access import GetScalarsOp
 from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp

@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, StringAt
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from cute_dialect.ir.editing import all_ops, append_op, insert_op, make_op
+from cute_dialect.ir.editing import all_ops, make_op
+from cute_dialect.ir.xdsl_compat import append_op, insert_op
 from cute_dialect.upstream import llvm
 
 
