@@ -126,9 +126,10 @@ class AttrSpec:
             return value
         if isinstance(value, int | str):
             return _converted(self, value.__class__, value)
-        return self._convert(value)
+        return self.make(value)
 
-    def _convert(self, value: "int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
+    def make(self, value: "int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
+        """Make what :meth:`convert` returns; that one keeps the attributes of numbers and words.  Raises TypeError."""
         kind = self.kind
         if (cls := self.attr_class) is not None and isinstance(value, str):
             return attr(cls.name, value) if issubclass(cls, TextAttr) else cls(value)
@@ -175,7 +176,7 @@ class AttrSpec:
 @lru_cache(maxsize=4096)
 def _converted(spec: AttrSpec, kind: type, value: int | str) -> Attribute:
     """`AttrSpec.convert` of a number or word; `kind` tells True from 1."""
-    return spec._convert(value)  # pyright: ignore[reportPrivateUsage]
+    return spec.make(value)
 
 
 @lru_cache(maxsize=4096)

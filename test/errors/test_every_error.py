@@ -45,7 +45,7 @@ UNREACHED: Mapping[str, Sequence[str]] = {
         "upstream/spec.py _sizes: a multiple of …",
     ),
     "raised for what xDSL's own dialects reject while they are parsed; the ones registered here do not": (
-        "ir/parsing.py LocatedParser._parse_dialect_type_or_attribute_body: …",
+        "ir/parsing.py LocatedParser.parse_dialect_type_or_attribute_body: …",
         "ir/parsing.py LocatedParser._read_operation: … #2",
     ),
     "a module that is verified holds each of its ops in a region": (
