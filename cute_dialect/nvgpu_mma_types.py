@@ -197,10 +197,9 @@ def _parse_word(parser: AttrParser, words: tuple[str, ...]) -> str:
 @cache
 def _rows_by_types(prefixes: tuple[str, ...]) -> dict[tuple[tuple[int, int, int], tuple[str, ...]], str]:
     from cute_dialect.arch.atom import MmaAtom
-    from cute_dialect.arch.table import atoms
+    from cute_dialect.arch.table import ATOMS
 
-    table = atoms()
-    rows = [table[name] for name in table if name.startswith(prefixes)]
+    rows = [ATOMS[name] for name in ATOMS if name.startswith(prefixes)]
     return {(r.shape_mnk, (r.d, r.a, r.b, r.c)): r.name for r in rows if isinstance(r, MmaAtom)}
 
 

@@ -13,7 +13,7 @@ from cute_dialect.algebra.evaluation import scale
 from cute_dialect.algebra.layout import Extents, Strides, coalesce_keeping, flat_modes, fold_modes, from_modes
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, absolute, ceil_div, min_extent, mul, sign
 from cute_dialect.algebra.leaf import div as leaf_div
-from cute_dialect.algebra.make import concat
+from cute_dialect.algebra.make_layouts import concat
 from cute_dialect.algebra.trees import check_range, shape_to_tile, shown
 from cute_dialect.algebra.values import (
     UNDERSCORE,

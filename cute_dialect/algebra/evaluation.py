@@ -349,7 +349,7 @@ def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
         return index
     if not all(shape):
         # An empty mode has no digit at all; what is left of it in the coordinate follows from the definition.
-        from cute_dialect.algebra.make import basis_like
+        from cute_dialect.algebra.make_layouts import basis_like
 
         return _evaluate(index, shape, basis_like(shape))  # type: ignore[arg-type]
     out: list[IntTuple] = []

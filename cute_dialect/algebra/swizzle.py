@@ -176,8 +176,6 @@ def _signed(base: Leaf, bit: int, clear: int, set_: int) -> Leaf:
 
 
 __all__ = [
-    "ComposedLayout",
-    "Swizzle",
     "apply_swizzle",
     "masks",
     "slice_pointer_offset",

@@ -7,6 +7,7 @@ the source side, on the destination side, and on the side that ``TV`` refers to.
 >>> tiler, tv = make_layout_tv(Layout("(4,32):(32,1)"), Layout("(4,4):(4,1)"))
 >>> tiler, tv
 ((16, 128), Layout("((32,4),(4,4)):((64,4),(16,1))"))
+>>> from cute_dialect.algebra.leaf import Dyn
 >>> block = Layout((16, 128), (Dyn(), 1))
 >>> layout, offset = thread_slice(tile_to_thread(block, tiler, tv), 74)
 >>> layout, offset
@@ -23,10 +24,10 @@ from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.inverses import right_inverse
 from cute_dialect.algebra.layout import coalesce, slice_and_offset, tree_dice, upcast
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.leaf import mod as leaf_mod
-from cute_dialect.algebra.make import make_layout
+from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import Tiler, logical_product, raked_product, zip_layouts, zipped_divide
 from cute_dialect.algebra.trees import column_major, is_static, product, product_each, shown
 from cute_dialect.algebra.values import (
@@ -265,7 +266,6 @@ def _filled(coord: Coord, rest: IntTuple) -> Coord:
 
 
 __all__ = [
-    "Dyn",
     "composed_thread_slice",
     "local_partition",
     "local_tile",

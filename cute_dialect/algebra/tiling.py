@@ -16,7 +16,7 @@ from cute_dialect.algebra.complements import bounded_complement, extended_comple
 from cute_dialect.algebra.compose import as_tiler, check_tile_rank, compose, compose_static, fold_static
 from cute_dialect.algebra.layout import append_to_rank, coalesce
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.algebra.make import concat, make_layout, ordered_stride
+from cute_dialect.algebra.make_layouts import concat, make_layout, ordered_stride
 from cute_dialect.algebra.trees import (
     check_range,
     is_static,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
+from cute_dialect.algebra.leaf import AlgebraError, Leaf
 
 
 class Underscore:
@@ -280,7 +280,6 @@ __all__ = [
     "Basis",
     "ComposedLayout",
     "Coord",
-    "Dyn",
     "IntTuple",
     "Layout",
     "Payload",

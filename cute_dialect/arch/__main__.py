@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.listing import as_json, as_text, show
-from cute_dialect.arch.table import atoms
+from cute_dialect.arch.table import ATOMS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,17 +28,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--arch", metavar="SM", help="only atoms that a GPU such as sm_80 has")
     args = parser.parse_args(argv)
-    table = atoms()
     try:
         if args.show:
             for i, name in enumerate(args.show):
-                print(*([""] if i else []), *show(table[name]), sep="\n")
+                print(*([""] if i else []), *show(ATOMS[name]), sep="\n")
             return 0
         limit = _number(args.arch) if args.arch else None
     except ArchError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
-    chosen = (table[name] for name in table if args.k in name)
+    chosen = (ATOMS[name] for name in ATOMS if args.k in name)
     kept = (
         a
         for a in chosen

@@ -115,10 +115,8 @@ class UnknownAtom(AtomError, KeyError):
     __str__ = Exception.__str__
 
 
-@cache
-def atoms() -> AtomTable:
-    """The table."""
-    return AtomTable()
+ATOMS = AtomTable()
+"""The table."""
 
 
 # ------------------------------------------------------------------------------------------------------- look-ups
@@ -126,7 +124,7 @@ def atoms() -> AtomTable:
 
 def mma_atom(name: str) -> MmaAtom:
     """The MMA atom of that name.  Raises AtomError."""
-    atom = atoms()[name]
+    atom = ATOMS[name]
     if not isinstance(atom, MmaAtom):
         raise AtomError("expected an MMA atom, got a copy atom", name)
     return atom
@@ -134,7 +132,7 @@ def mma_atom(name: str) -> MmaAtom:
 
 def copy_atom(name: str) -> CopyAtom:
     """The copy atom of that name.  Raises AtomError."""
-    atom = atoms()[name]
+    atom = ATOMS[name]
     if not isinstance(atom, CopyAtom):
         raise AtomError("expected a copy atom, got an MMA atom", name)
     return atom
@@ -309,9 +307,9 @@ def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = 
 
 __all__ = [
     "ALIASES",
+    "ATOMS",
     "AtomTable",
     "UnknownAtom",
-    "atoms",
     "canonical_name",
     "copy_atom",
     "find_cp_async",

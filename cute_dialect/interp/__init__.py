@@ -11,9 +11,6 @@ executed but its IR, under step and memory limits.
 
 from __future__ import annotations
 
-from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.launch import Pointer, RunReport, run_function, run_kernel
-from cute_dialect.interp.state import Progress
-from cute_dialect.interp.tensor_map import TensorMap
+from cute_dialect.exports import exports
 
-__all__ = ["InterpError", "Pointer", "Progress", "RunReport", "TensorMap", "run_function", "run_kernel"]
+__getattr__, __dir__ = exports(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.interp.allocations import Allocations
-from cute_dialect.interp.arguments import Argument, Binder, Pointer
+from cute_dialect.interp.arguments import Argument, Binder
 from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.group import Counter, Dim3, Group
@@ -317,4 +317,4 @@ def _result(t: Type, values: list[Value]) -> Result:
     return tuple(out)
 
 
-__all__ = ["Argument", "Pointer", "Result", "RunReport", "run_function", "run_kernel"]
+__all__ = ["Result", "run_function", "run_kernel"]

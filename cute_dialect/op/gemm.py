@@ -99,8 +99,7 @@ def library(choice: Choice) -> CompiledModule:
 
 def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
     """A kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else compiled."""
-    from cute_dialect.pipelines import compile
-    from cute_dialect.runtime import load
+    from cute_dialect.pipelines import compile, load
 
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):

@@ -58,7 +58,7 @@ def modes_of(layout: Layout) -> Layout:
 
 def derived(operand_types: Sequence[Attribute], properties: Properties) -> object:
     """The :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op.  Raises AlgebraError."""
-    from cute_dialect.algebra.swizzle import Swizzle
+    from cute_dialect.algebra.values import Swizzle
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.gmma import SWIZZLES
     from cute_dialect.arch.tma import derive

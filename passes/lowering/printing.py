@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.algebra import text
-from cute_dialect.algebra.swizzle import ComposedLayout
+from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import integer_width
 from cute_dialect.ops.kinds import dynamic_leaves

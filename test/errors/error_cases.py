@@ -362,8 +362,8 @@ CALLS: Sequence[tuple[Callable[[], object], str]] = (
 
 MODULES = {
     "algebra": (
-        "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "leaf", "make", "tables", "text",
-        "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
+        "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "layout_pictures", "leaf",
+        "make_layouts", "text", "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
     ),
     "arch": ("descriptors", "elements", "gmma", "sm90"),
 }  # fmt: skip
@@ -435,7 +435,7 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "remainder of a division by zero",
     ),
     (
-        'make.make_layout(L("4:1"), 3)',
+        'make_layouts.make_layout(L("4:1"), 3)',
         "expected layouts only, or a shape and a stride, got 2 mixed operands",
     ),
     (
@@ -443,23 +443,23 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         "expected bits and base of a swizzle to be >= 0, got S<-1,2,3>",
     ),
     (
-        'tables.layout_table(L("(4,?):(1,4)"))',
+        'layout_pictures.layout_table(L("(4,?):(1,4)"))',
         "expected a static layout to show, got (4,?):(1,4)",
     ),
     (
-        'tables.layout_table(L("(4,2,2):(1,4,8)"))',
+        'layout_pictures.layout_table(L("(4,2,2):(1,4,8)"))',
         "expected rank 1 or 2 to show, got rank 3; group the modes first",
     ),
     (
-        'tables.layout_table(L("(4000,4000):(1,4000)"))',
+        'layout_pictures.layout_table(L("(4000,4000):(1,4000)"))',
         "expected at most 65536 elements to show, got 16000000",
     ),
     (
-        'tables.thread_value_table(L("(4,2):(2,1)"), (2, 2, 2))',
+        'layout_pictures.thread_value_table(L("(4,2):(2,1)"), (2, 2, 2))',
         "expected a thread-value layout over a tile (M, N), got (4,2):(2,1) over (2,2,2)",
     ),
     (
-        'tables.thread_value_table(L("(4,2):(2,1)"), (2, 2))',
+        'layout_pictures.thread_value_table(L("(4,2):(2,1)"), (2, 2))',
         "expected positions in [0, 4) of the tile, got 4",
     ),
     (

@@ -19,7 +19,7 @@ from random import Random
 import numpy as np
 
 from cute_dialect import algebra
-from cute_dialect.algebra.arguments import SIGNATURES
+from cute_dialect.algebra.argument_checks import SIGNATURES
 
 L, S, C = algebra.Layout, algebra.Swizzle, algebra.ComposedLayout
 PLAIN: tuple[object, ...] = (

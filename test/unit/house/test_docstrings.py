@@ -1,8 +1,8 @@
 """Public definitions have a docstring, and a function's begins with a verb.
 
-A folder of ``NOT_YET`` is not looked at.  To enable one, delete its line, run ``pytest test/unit/test_docstrings.py``
-and mend what it prints; to enable a part of one (``passes/lowering`` before ``passes``), put the other parts into its
-place.  The list only shrinks.
+A folder of ``NOT_YET`` is not looked at.  To enable one, delete its line, run this file with pytest and mend what it
+prints; to enable a part of one (``passes/lowering`` before ``passes``), put the other parts into its place.  The list
+only shrinks.
 
 A definition is public if no part of its name begins with an underscore.  A method that overrides a documented one of
 the package, or one of ``INHERITED``, needs no docstring of its own.  A property is a value, so its docstring may name
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 NOT_YET = (
     "cute_dialect",  # its own files, without those of the folders in it

@@ -207,12 +207,13 @@ SIGNATURES: Mapping[str, str] = {
 """Function -> the kind of each argument; ``?``: None, or left out."""
 
 
-def checked(name: str, function: Callable[..., object]) -> Callable[..., object]:
-    """The function behind the check of its arguments; the function itself where there is no signature."""
+def checked(name: str, value: object) -> object:
+    """Put the check of its arguments before a function that has a signature; return any other value as it is."""
     kinds = SIGNATURES.get(name, "").split()
     if not kinds:
-        return function
+        return value
 
+    function = cast("Callable[..., object]", value)
     code, defaults = _written(function)
     names = code.co_varnames[: len(kinds)]
     least = sum(not kind.endswith("?") for kind in kinds)

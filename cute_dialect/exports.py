@@ -1,0 +1,58 @@
+"""The public names of a package, written once: in the stub ``__init__.pyi`` beside its ``__init__.py``.
+
+The stub holds imports, ``from package.module import name as name``, and second names, ``other = name``.  Type checkers
+and editors read it in place of the package; at run time the package reads the same text when one of its names is first
+asked for, so that importing one of its modules loads no other.
+
+>>> from cute_dialect import algebra
+>>> dir(algebra)[:3], algebra.Layout.__module__
+(['AlgebraError', 'AnyLayout', 'Basis'], 'cute_dialect.algebra.values')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def exports(
+    package: str, guard: Callable[[str, object], object] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose public names stand in its stub.
+
+    ``guard`` takes the name of a public definition and the definition, and returns what users of the package get.
+    """
+    homes: dict[str, tuple[str, str]] = {}
+    """Public name -> the module that defines it, and its name there."""
+
+    def read() -> dict[str, tuple[str, str]]:
+        if not homes:
+            import ast
+            from pkgutil import get_data
+
+            stub = get_data(package, "__init__.pyi")
+            assert stub is not None, package
+            for node in ast.parse(stub).body:
+                match node:
+                    case ast.ImportFrom(module=str(module), names=names):
+                        homes.update({alias.name: (module, alias.name) for alias in names})
+                    case ast.Assign(targets=[ast.Name(id=other)], value=ast.Name(id=name)):
+                        homes[other] = homes[name]
+                    case _:
+                        pass
+        return homes
+
+    def get(name: str) -> object:
+        import sys
+        from importlib import import_module
+
+        if name == "__all__":
+            return sorted(read())
+        if name.startswith("__") or name not in read():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, own = homes[name]
+        value: object = getattr(import_module(module), own)
+        value = value if guard is None else guard(name, value)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted(read())

@@ -1,0 +1,20 @@
+# ruff: noqa: I001 (sorting would make a statement of each name)
+"""The public names of the interpreter: each from the module that defines it."""
+
+from cute_dialect.interp.arguments import (
+    Pointer as Pointer,
+)
+from cute_dialect.interp.errors import (
+    InterpError as InterpError,
+)
+from cute_dialect.interp.launch import (
+    run_function as run_function,
+    run_kernel as run_kernel,
+)
+from cute_dialect.interp.state import (
+    Progress as Progress,
+    RunReport as RunReport,
+)
+from cute_dialect.interp.tensor_map import (
+    TensorMap as TensorMap,
+)

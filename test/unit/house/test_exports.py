@@ -1,0 +1,68 @@
+"""The public names of a package are one list, its stub, for type checkers, `import *`, `dir` and completion alike."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = {"cute_dialect.algebra": "Layout", "cute_dialect.arch": "ATOMS", "cute_dialect.interp": "run_kernel"}
+"""Package -> one of its names."""
+
+
+def stub(package: str) -> dict[str, tuple[str, str]]:
+    """Map the public names of a package to the module that the stub names, and the name there."""
+    names: dict[str, tuple[str, str]] = {}
+    for node in ast.parse((ROOT / package.replace(".", "/") / "__init__.pyi").read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            assert all(alias.asname == alias.name for alias in node.names), node.lineno
+            names.update({alias.name: (node.module or "", alias.name) for alias in node.names})
+        elif isinstance(node, ast.Assign):
+            names[ast.unparse(node.targets[0])] = names[ast.unparse(node.value)]
+    return names
+
+
+def test_every_stub_is_of_a_package_here() -> None:
+    tops = [ROOT / top for top in ("cute_dialect", "passes", "pipelines", "tools")]
+    stubs = {p.parent.relative_to(ROOT).as_posix().replace("/", ".") for top in tops for p in top.rglob("*.pyi")}
+    assert stubs == {*PACKAGES}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_name_is_defined_where_the_stub_says(package: str) -> None:
+    """No name passes through a second module."""
+    names = stub(package)
+    assert names
+    for name, (module, own) in names.items():
+        value = getattr(import_module(package), name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert (value.__module__, value.__name__) == (module, own), name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_star_import_and_dir_give_the_list(package: str) -> None:
+    found: dict[str, object] = {}
+    exec(f"from {package} import *", found)
+    assert sorted(found.keys() - {"__builtins__"}) == dir(import_module(package)) == sorted(stub(package))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_loads_nothing_until_a_name_is_used(package: str) -> None:
+    code = (
+        f"import sys, {package} as p; names = lambda: {{m for m in sys.modules if m.startswith('{package}.')}}; "
+        f"assert not names(), names(); p.{PACKAGES[package]}; assert names()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_that_is_missing() -> None:
+    from cute_dialect import algebra
+
+    with pytest.raises(AttributeError, match=r"^module 'cute_dialect\.algebra' has no attribute 'compose_all'$"):
+        algebra.compose_all  # pyright: ignore  # noqa: B018
