@@ -175,6 +175,7 @@ def _extend(
         return _along(_repeat(*at(path), shape), path)
     modes = shape if type(shape) is tuple else (shape,)
     if len(profile) > len(modes):
+        # unreachable: callers in this package have checked it
         raise AlgebraError(f"expected at most {len(modes)} modes to be stepped through, got {shown(profile)}")
     parts = [_extend(p, x, (*path, i), at) for i, (p, x) in enumerate(zip(profile, modes))]
     for i in range(len(profile), len(modes)):
@@ -230,6 +231,7 @@ def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
     pairs: list[tuple[Leaf, Leaf]] = list(zip(D, S))  # type: ignore[arg-type]
     if len(pairs) > 1:
         if any(isinstance(d, Dyn) for d in D):
+            # unreachable: callers in this package have checked it
             raise AlgebraError(f"expected static strides or a single mode to complement, got {shown(layout)}")
         pairs.sort(key=_stride_of)
     out_s: Extents = []
@@ -238,6 +240,7 @@ def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
     for d, s in pairs:
         gap = leaf_div(d, covered)
         if type(gap) is int and gap < 1:
+            # unreachable: callers in this package have checked it
             raise _not_injective(layout, d, covered)
         out_s.append(gap)
         out_d.append(covered)

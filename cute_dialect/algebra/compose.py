@@ -211,6 +211,7 @@ def _leaf_static(E: list[int], F: list[int], s: int, d: int) -> tuple[IntTuple, 
             D.append(F[j])
             break
         if s % a:
+            # unreachable: callers in this package have checked it
             raise AlgebraError(_count_error(E, F, j, s, 1, a))  # type: ignore[arg-type]
         S.append(a)
         D.append(F[j])
@@ -246,6 +247,7 @@ def _compose_basis(a: Layout, s: IntTuple, d: Stride) -> tuple[IntTuple, Stride]
     shape, stride = a.shape, a.stride
     for at, i in enumerate(d.path):
         if type(shape) is not tuple or i >= len(shape):
+            # unreachable: callers in this package have checked it
             raise AlgebraError(f"expected the path of {d} to lead to a mode of {shown(a)}, but depth {at} has none")
         shape, stride = shape[i], stride[i]  # type: ignore[index]
     extents, strides = flat_modes(raw_layout(shape, stride))  # type: ignore

@@ -146,6 +146,7 @@ def left_inverse(layout: Layout) -> Layout:
     for path, v, q, s in _folded(layout, extents, strides):
         S, D, running = parts.setdefault(path, ([1], [0], [1]))  # type: ignore[assignment]
         if v % running[0] or v < 0:
+            # unreachable: callers in this package have checked it
             raise _not_multiple(layout, v, running[0])
         gap = v // running[0]
         S[-1] = gap

@@ -101,6 +101,7 @@ def _fixed_and_free(coord: Coord, value: ComposedLayout) -> tuple[Swizzle, Layou
     if not is_static(outer):
         raise AlgebraError(f"expected a static swizzled layout to slice, got {shown(outer)}")
     if not weakly_congruent(coord, outer.shape):
+        # unreachable: callers in this package have checked it
         raise AlgebraError(f"expected a coordinate that fits {shown(outer.shape)}, got {shown(coord)}")
     crd_leaves = tree_leaves(coord)
     if UNDERSCORE not in crd_leaves:
@@ -141,6 +142,7 @@ def _decayed(swizzle: Swizzle, offset: Leaf, outer: Layout) -> ComposedLayout | 
 def _scalar(index: IntTuple) -> Leaf:
     if type(index) is tuple:
         if index:
+            # unreachable: callers in this package have checked it
             raise AlgebraError(f"expected an integer index to swizzle, got the arithmetic tuple {shown(index)}")
         return 0
     return index  # type: ignore[return-value]

@@ -111,6 +111,7 @@ def _check_counts(tv: Layout, atom: tuple[int, int]) -> None:
 def _two(layout: Layout) -> list[Layout]:
     modes = layout_modes(layout)
     if len(modes) != 2:
+        # unreachable: callers in this package have checked it
         raise AlgebraError(f"expected a layout of two modes, got {shown(layout)}")
     return modes
 
@@ -253,6 +254,7 @@ def local_partition(layout: AnyLayout, threads: Layout, thread: Leaf) -> tuple[A
 def _halves(divided: AnyLayout) -> tuple[IntTuple, IntTuple]:
     shape = divided.outer.shape if isinstance(divided, ComposedLayout) else divided.shape
     if type(shape) is not tuple or len(shape) != 2:
+        # unreachable: callers in this package have checked it
         raise AlgebraError(f"expected a layout divided into a tile and a rest, got {shown(divided)}")
     return shape[0], shape[1]
 

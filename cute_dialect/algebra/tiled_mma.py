@@ -122,6 +122,7 @@ class TiledMma:
         i, j = OPERAND_MODES[operand]
         shape = (self.tile_size[i], self.tile_size[j])
         if not is_static(shape):
+            # unreachable: callers in this package have checked it
             raise AlgebraError(f"expected a static tile, got {shown(shape)}")
         fragments = self.thread_fragments(operand, raw_layout(shape, column_major(shape)), atom_tv)
         threads, values = layout_modes(fragments)

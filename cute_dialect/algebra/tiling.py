@@ -282,6 +282,7 @@ def flat_divide(a: A, tiler: Tiler) -> A:
 
 def _two(layout: Layout) -> list[Layout]:
     if type(layout.shape) is not tuple or len(layout.shape) != 2:
+        # unreachable: callers in this package have checked it
         raise AlgebraError(f"expected a layout divided into a tile and a rest, got {shown(layout)}")
     return layout_modes(layout)
 

@@ -312,6 +312,7 @@ def _in_units(mode: Layout, bits: int, which: str, major: str) -> Layout:
 def _split(mode: Layout, rows: int, which: str) -> tuple[tuple[int, int], tuple[int, int]]:
     """The first ``rows`` and the rest, each (extent, stride) in units; stride 0 where the extent is 1."""
     if product(mode.shape) % rows:  # type: ignore[operator]
+        # unreachable: callers in this package have checked it
         raise DescriptorError(f"expected a multiple of {rows} units of 16 bytes, got {product(mode.shape)}", which)
     parts: list[tuple[int, int]] = []
     for part, name in zip(layout_modes(logical_divide(mode, rows)), (f"{which}[:{rows}]", f"{which}[{rows}:]")):

@@ -109,6 +109,7 @@ class TensorMapSpec:
             )
         for d in int_leaves(self.offsets.stride):
             if d * self.element_bytes % 128:
+                # unreachable: callers in this package have checked it
                 raise TmaError(
                     f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}",
                     "smem",

@@ -147,10 +147,12 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
         if type(t) is int:
             t = raw_layout(t, 1)
         if not isinstance(t, Layout) or not is_static(t):
+            # unreachable: callers in this package have checked it
             raise TmaError(f"expected a static extent or layout, got {t}", f"tile[{i}]")
         try:
             blocks.append(compose(mode, t))
         except AlgebraError as e:
+            # unreachable: callers in this package have checked it
             raise TmaError(str(e), f"tile[{i}]") from None
     modes = layout_modes(smem)
     if len(modes) != len(blocks):
@@ -178,9 +180,11 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
         (s, basis), (t, stride) = ours[0], theirs[0]
         n = min(s, t)
         if s % n or t % n:
+            # unreachable: callers in this package have checked it
             raise TmaError(f"expected {block} and {smem} to divide into common pieces, got {s} against {t}", where)
         if n != 1:
             if not isinstance(basis, Basis) or type(basis.value) is not int:
+                # unreachable: callers in this package have checked it
                 raise TmaError(f"expected steps along modes of the tensor, got {block}", where)
             if stride <= 0:
                 raise TmaError(f"expected positive strides in shared memory, got {smem}", where)
@@ -339,6 +343,7 @@ def _multicast(spec: TensorMapSpec, ctas: int) -> TensorMapSpec:
                 "multicast",
             )
     if left != 1:
+        # unreachable: callers in this package have checked it
         raise TmaError(f"expected a number of CTAs that divides the box {spec.box}, got {ctas}", "multicast")
     extents, steps = tuple([f for f, _ in slices]), tuple([b for _, b in slices])
     layout = raw_layout(extents, steps) if len(slices) > 1 else raw_layout(extents[0], steps[0])

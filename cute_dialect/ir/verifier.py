@@ -277,6 +277,7 @@ def _structure(op: Operation, kind: _Kind) -> str | None:
     last = op.next_op is None
     if op.successors:
         if block is None or region is None:
+            # unreachable: a module that is verified holds each of its ops in a region
             return "has successors but is in no region"
         if not last:
             return "has successors, so it must be the last op of its block"

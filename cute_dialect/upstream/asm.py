@@ -224,6 +224,7 @@ class ParseState:
             try:
                 sizes = self.spec.result_sizes(len(types), None)
             except ValueError as err:
+                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
                 self.parser.raise_error(str(err), pos)
             counts = [(a.name, n) for a, n in zip(self.spec.results, sizes)]
         else:
@@ -231,6 +232,7 @@ class ParseState:
             return
         expected = sum(n for _, n in counts)
         if expected != len(types):
+            # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
             self.parser.raise_error(f"'{self.spec.name}' has {expected} {name}, but {len(types)} types are given", pos)
         start = 0
         for arg, count in counts:
@@ -285,9 +287,11 @@ class ParseState:
                 continue
             given = types.get(arg.name)
             if given is None:
+                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
                 parser.raise_error(f"the type of operand '{arg.name}' of '{spec.name}' is not determined", self.start)
             if len(given) != len(values):
                 message = f"operand '{arg.name}' of '{spec.name}' has {len(values)} values and {len(given)} types"
+                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
                 parser.raise_error(message, values[0].span)
             operands += [parser.resolve_operand(value, type_) for value, type_ in zip(values, given)]
         try:

@@ -38,6 +38,7 @@ def parse_custom(state: ParseState, element: Custom) -> bool:
     """Reads a directive; whether it was there."""
     found = _DIRECTIVES.get(element.name)
     if found is None:
+        # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
         state.parser.raise_error(f"the custom form of '{state.spec.name}' is not supported, write it in generic form")
     return found[0](state, [name for _, name in element.args])
 
@@ -64,6 +65,7 @@ def _parse_element_type(state: ParseState, args: Args) -> bool:
 def _parse_shuffle_type(state: ParseState, args: Args) -> bool:
     source, result, mask = state.types[args[0]][0], args[1], numbers(state.props[args[2]])
     if not is_vector(source):
+        # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
         state.parser.raise_error(f"expected a vector type, got {source}", state.start)
     state.types[result] = [vector(source.element_type, [len(mask)], source)]
     return True

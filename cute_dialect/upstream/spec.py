@@ -314,6 +314,7 @@ def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, mes
             raise ValueError(message.format(f"segments that add up to {sum(given)}", count))
         for arg, size in zip(args, given):
             if (arg.arity == "" and size != 1) or (arg.arity == "?" and size > 1):
+                # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
                 raise ValueError(message.format(f"one value for '{arg.name}'", size))
         return list(given)
     loose = [arg for arg in args if arg.arity]
@@ -324,6 +325,7 @@ def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, mes
         return [spare if arg.arity else 1 for arg in args]
     each, rest = divmod(spare, len(loose))
     if rest:
+        # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
         raise ValueError(message.format("a multiple of " + str(len(loose)), count))
     return [each if arg.arity else 1 for arg in args]
 

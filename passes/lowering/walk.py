@@ -101,6 +101,7 @@ class Lowering:
             if old in self.views:
                 view = self.views[old]
                 raise NeedsMemory(view.fragment.op, "its address is used by an op that needs memory")
+            # unreachable: the verifier and earlier passes have rejected or lowered every such value
             raise PassError(f"a value of type {old.type} has no lowered form here", owner_op(old))
         return new
 

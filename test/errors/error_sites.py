@@ -1,28 +1,33 @@
-"""Every place that makes an error for the user, and which of them a run reaches.
+"""Every place that makes an error for the user is reached by a test, or says at its line why none can reach it.
 
-A *site* is, in the modules of :data:`SCANNED`, one of
+A *site* is, in the modules below :data:`SCANNED`, one of
 
 * ``raise Error(…)``, unless the class is of :data:`NOT_FOR_USERS`;
 * ``parser.raise_error("…")`` and ``context.error("…")``;
 * a sentence that a function of type ``str | None`` returns: the verifier's functions give what is wrong, or None.
 
 They are found in the syntax tree.  :func:`install` makes the modules be imported with each site's expression wrapped in
-a call that notes the site and its message; nothing else about them changes.  So "reached" means that this very
-expression was evaluated, not that a line near it was.  Modules are compiled once, when they are imported: a process of
-its own is needed, ``python test/errors/error_sites.py`` runs ``test/errors`` and the other files of wrong input in one.
+a call that notes the site; nothing else about them changes.  So "reached" means that this very expression was
+evaluated, not that a line near it was: half of the sites are arms of an expression, which coverage of lines cannot see.
+A site that no input gets to has a comment on its line or just above it, ``# unreachable: why``; it must be true.
+
+Modules are compiled once, when they are imported, so ``python test/errors/error_sites.py`` is a process of its own.  It
+runs ``test/errors``, the other files of wrong input, ``error_cases`` and the unit tests that expect an exception,
+and prints what is wrong.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import io
-import json
 import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -38,8 +43,8 @@ TEST = Path(__file__).parents[1]
 CORPUS = TEST / "errors"
 PACKAGE = TEST.parent / "cute_dialect"
 
-SCANNED = (".", "algebra", "arch", "ir", "ops", "upstream", "passes", "passes/lowering")
-"""Folders of the package whose modules are looked at."""
+SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "ops", "passes", "upstream")
+"""Folders of the package whose modules are looked at, with the folders in them ("": what lies in no folder)."""
 
 NOT_SCANNED = {
     "upstream/generate.py": "a tool of this project's developers, it makes upstream/tables",
@@ -59,44 +64,16 @@ NOT_FOR_USERS = {
 NOTE = "__note_error__"
 """The name that the wrapped expressions call."""
 
+_UNREACHABLE = re.compile(r"# unreachable: \S")
+
 
 class Site(NamedTuple):
-    """One place: module, function, line, and the words of its message that are literal (what varies is ``…``)."""
+    """One place, as an editor names it, and whether a comment there says that nothing reaches it."""
 
     path: str
-    where: str
     line: int
-    words: str
-    nth: int = 1
-    """Which of the sites of the function with the same words."""
-
-    @property
-    def key(self) -> str:
-        """What names the site while lines move: ``ops/base.py CuteOp.check_types: expected …, got …``."""
-        return f"{self.path} {self.where}: {self.words}" + (f" #{self.nth}" if self.nth > 1 else "")
-
-
-def _name(e: ast.expr) -> str:
-    return e.id if isinstance(e, ast.Name) else e.attr if isinstance(e, ast.Attribute) else ""
-
-
-def _words(e: ast.expr) -> str:
-    """The literal words of a message, from the first string of an expression.
-
-    >>> _words(ast.parse('f"expected {a}, got {b} and so on"', mode="eval").body)
-    'expected …, got … and so on'
-    """
-    if isinstance(e, ast.Constant):
-        return str(e.value) if isinstance(e.value, str) else "…"
-    if isinstance(e, ast.JoinedStr):
-        return "".join(_words(v) if isinstance(v, ast.Constant) else "…" for v in e.values)
-    if isinstance(e, ast.Call):
-        return _words(e.args[0]) if e.args else ""
-    if isinstance(e, ast.BinOp):
-        return _words(e.left) + _words(e.right)
-    if isinstance(e, ast.IfExp):
-        return f"{_words(e.body)} | {_words(e.orelse)}"
-    return "…"
+    column: int
+    excused: bool
 
 
 class _Wrapper(ast.NodeTransformer):
@@ -104,36 +81,39 @@ class _Wrapper(ast.NodeTransformer):
 
     def __init__(self, path: str):
         self.path = path
+        self.text = (PACKAGE / path).read_text(encoding="utf-8")
+        self.lines = self.text.split("\n")
         self.sites: list[Site] = []
-        self._scope: list[str] = []
+        self.comments: set[int] = {n for n, line in enumerate(self.lines, 1) if _UNREACHABLE.search(line)}
+        """Lines that say "unreachable"; once the module is visited, those at no site."""
         self._gives_message: list[bool] = []
 
-    def _wrapped(self, e: ast.expr) -> ast.expr:
-        words = _words(e)
-        where = ".".join(self._scope)
-        nth = 1 + sum(s.where == where and s.words == words for s in self.sites)
-        self.sites.append(Site(self.path, where, e.lineno, words, nth))
-        key = ast.Constant(self.sites[-1].key)
-        return ast.copy_location(ast.Call(ast.Name(NOTE, ast.Load()), [key, e], []), e)
+    def _excuses(self, first: int, last: int) -> set[int]:
+        """The comments on these lines, and in the comment just above them."""
+        while first > 1 and self.lines[first - 2].lstrip().startswith("#"):
+            first -= 1
+        return {n for n, line in enumerate(self.lines[first - 1 : last], first) if _UNREACHABLE.search(line)}
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        self._scope.append(node.name)
-        self.generic_visit(node)
-        self._scope.pop()
-        return node
+    def _wrapped(self, e: ast.expr, at: ast.AST) -> ast.expr:
+        excuses = self._excuses(at.lineno, at.end_lineno)  # pyright: ignore
+        self.comments -= excuses
+        site = Site(self.path, e.lineno, e.col_offset, bool(excuses))
+        self.sites.append(site)
+        arguments: list[ast.expr] = [ast.Constant(site[:3]), e]
+        return ast.copy_location(ast.Call(ast.Name(NOTE, ast.Load()), arguments, []), e)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self._scope.append(node.name)
         self._gives_message.append(node.returns is not None and ast.unparse(node.returns) == "str | None")
         self.generic_visit(node)
         self._gives_message.pop()
-        self._scope.pop()
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.exc, ast.Call) and _name(node.exc.func) not in NOT_FOR_USERS:
-            node.exc = self._wrapped(node.exc)
+        if isinstance(node.exc, ast.Call):
+            error = ast.unparse(node.exc.func).rpartition(".")[2]
+            if error not in NOT_FOR_USERS:
+                node.exc = self._wrapped(node.exc, node)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -141,7 +121,7 @@ class _Wrapper(ast.NodeTransformer):
         # What only hands on a message that it was given (error(message)) is no site.
         called = node.func.attr if isinstance(node.func, ast.Attribute) and node.args else ""
         if called == "raise_error" or (called == "error" and not isinstance(node.args[0], ast.Name)):
-            node.args[0] = self._wrapped(node.args[0])
+            node.args[0] = self._wrapped(node.args[0], node)
         return node
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
@@ -153,32 +133,34 @@ class _Wrapper(ast.NodeTransformer):
     def _sentences(self, e: ast.expr) -> ast.expr:
         if isinstance(e, ast.IfExp):
             e.body, e.orelse = self._sentences(e.body), self._sentences(e.orelse)
-        elif isinstance(e, (ast.Constant, ast.JoinedStr)) and " " in _words(e):
-            return self._wrapped(e)
+        elif isinstance(e, (ast.Constant, ast.JoinedStr)) and " " in ast.unparse(e):
+            return self._wrapped(e, e)
         return e
 
 
-def _instrumented(path: str) -> tuple[ast.Module, list[Site]]:
-    wrapper = _Wrapper(path)
-    tree = wrapper.visit(ast.parse((PACKAGE / path).read_text(encoding="utf-8")))
-    return ast.fix_missing_locations(tree), wrapper.sites
+class Module:
+    """A module with its sites wrapped: ``code``, ``sites``, and ``stray``, the comments that stand at no site."""
+
+    def __init__(self, path: str):
+        wrapper = _Wrapper(path)
+        tree = ast.fix_missing_locations(wrapper.visit(ast.parse(wrapper.text)))
+        self.code: CodeType = compile(tree, str(PACKAGE / path), "exec")
+        self.sites = wrapper.sites
+        self.stray = wrapper.comments
+
+
+instrumented = cache(Module)
 
 
 def modules() -> list[str]:
     """The modules that are looked at, as paths in the package."""
-    found = (p.relative_to(PACKAGE).as_posix() for folder in SCANNED for p in sorted((PACKAGE / folder).glob("*.py")))
-    return [path for path in found if path not in NOT_SCANNED]
-
-
-def sites() -> list[Site]:
-    """Every site, in the order of the text."""
-    return sorted(site for path in modules() for site in _instrumented(path)[1])
+    found = (p for folder in SCANNED for p in sorted((PACKAGE / folder).glob("**/*.py" if folder else "*.py")))
+    return [path for p in found if (path := p.relative_to(PACKAGE).as_posix()) not in NOT_SCANNED]
 
 
 class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
-        tree, _ = _instrumented(Path(self.path).relative_to(PACKAGE).as_posix())
-        return compile(tree, self.path, "exec")
+        return instrumented(Path(self.path).relative_to(PACKAGE).as_posix()).code
 
 
 class _Finder(MetaPathFinder):
@@ -196,17 +178,32 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-def install(note: Callable[[str, str], None]) -> None:
-    """Import the package's modules so that each site calls ``note(key, message)`` when it is reached."""
-    import builtins
+def install() -> set[object]:
+    """Import the package's modules so that each site is noted when it is reached; the set grows as that happens."""
+    reached: set[object] = set()
 
-    def noted(key: str, value: object) -> object:
-        note(key, str(value))
+    def noted(site: object, value: object) -> object:
+        reached.add(site)
         return value
 
     assert not any(name.startswith("cute_dialect.") for name in sys.modules), "the modules are imported already"
     setattr(builtins, NOTE, noted)
     sys.meta_path.insert(0, _Finder())
+    return reached
+
+
+def unjust(reached: set[object]) -> Iterator[str]:
+    """Sites that no test reaches and no comment excuses, and comments that are not true."""
+    for path in modules():
+        module = instrumented(path)
+        for site in module.sites:
+            place = f"cute_dialect/{path}:{site.line}:{site.column + 1}"
+            if site[:3] not in reached and not site.excused:
+                yield f"{place}: an error without a test: add a case to test/errors/*.mlir or to error_cases.py"
+            elif site[:3] in reached and site.excused:
+                yield f"{place}: said to be unreachable, but a test reaches it"
+        for line in sorted(module.stray):
+            yield f"cute_dialect/{path}:{line}: says 'unreachable' where no error is made"
 
 
 # ---------------------------------------------------------------------------------------------------------- the corpus
@@ -226,10 +223,8 @@ def files() -> Iterator[tuple[Path, list[str]]]:
                 yield path, shlex.split(found.group(1))
 
 
-def run_corpus(note: Callable[[str, str, str], None]) -> list[str]:
-    """Run every file and every case of ``error_cases``; calls ``note(key, message, source)``; gives what went wrong."""
-    here = ""
-    install(lambda key, message: note(key, message, here))
+def run_corpus() -> list[str]:
+    """Run every file, every case of ``error_cases`` and the unit tests; gives what went wrong."""
     from error_cases import CALLS, COMMANDS, EXPRESSIONS, namespace
 
     from cute_dialect.tools import verify_diagnostics
@@ -245,22 +240,18 @@ def run_corpus(note: Callable[[str, str, str], None]) -> list[str]:
     verify_diagnostics.compare = remembered
     wrong: list[str] = []
     for path, options in files():
-        here = path.relative_to(TEST).as_posix()
         seen.clear()
         status, said = _cute_opt([str(path), *options])
         if status != 0:
-            wrong.append(f"{here}: {said}")
+            wrong.append(f"{path.relative_to(TEST)}: {said}")
         if path.parent == CORPUS:
             wrong += _columns(path, seen)
-    here = "error_cases.py"
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as empty:
         for arguments, words in COMMANDS:
             status, said = _cute_opt([empty.name, *arguments])
             if status != 1 or words not in said or "internal error" in said:
                 wrong.append(f"cute-opt {' '.join(arguments)}: expected '{words}', got: {said}")
-    here = "unit tests"
     wrong += _unit_tests()
-    here = "error_cases.py"
     names = namespace()
     calls = [(call.__name__, call, words) for call, words in CALLS]
     calls += [(text, lambda text=text: eval(text, names), words) for text, words in EXPRESSIONS]
@@ -300,6 +291,10 @@ class _OnlyErrors:
     def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
         items[:] = [i for i in items if isinstance(i, pytest.Function) and "raises" in i.function.__code__.co_names]
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed.append(f"{report.nodeid}: {report.longreprtext}")
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failed.append(f"{report.nodeid}: {report.longreprtext}")
@@ -338,17 +333,11 @@ def _columns(path: Path, seen: Iterable[Diagnostic]) -> list[str]:
 
 
 def main() -> int:
-    """Print as JSON what went wrong, and of each site reached the first messages with the file they come from."""
-    reached: dict[str, list[tuple[str, str]]] = {}
-
-    def note(key: str, message: str, source: str) -> None:
-        seen = reached.setdefault(key, [])
-        if len(seen) < 3 and all(m != message for m, _ in seen):
-            seen.append((message, source))
-
-    wrong = run_corpus(note)
-    json.dump({"wrong": wrong, "reached": reached}, sys.stdout)
-    return 0
+    """Print what is wrong; exit status 1 if anything is."""
+    reached = install()
+    wrong = [*run_corpus(), *unjust(reached)]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
