@@ -1,6 +1,7 @@
 """The dialects ``cute`` and ``cute_nvgpu``: their ops, types and attributes.
 
 Everything is imported when a dialect is asked for, not before: give the functions themselves to xDSL's ``Context``.
+(The contexts of :mod:`cute_dialect.ir.context` import an extension when a name of it is met.)
 
 >>> from xdsl.context import Context
 >>> context = Context()
@@ -9,12 +10,16 @@ Everything is imported when a dialect is asked for, not before: give the functio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from typing import TypeVar
 
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
+from cute_dialect.extensions import module_of_op, module_of_type
+from cute_dialect.ir.context import LazyDialect
 from cute_dialect.types import CuteType
 
 CORE_MODULES = ("make", "access", "algebra", "size_index", "arith", "tile", "diag")
@@ -53,6 +58,57 @@ def get_core_dialect(name: str) -> Dialect:
     return Dialect(name, ops, attributes, [CuteConstants()])
 
 
+class ExtensibleDialect(LazyDialect):
+    """A dialect of this project: its core, and extensions (:mod:`.extensions`), each imported when a file names it.
+
+    A name that no table lists imports everything.
+    """
+
+    def __init__(self, name: str, whole: Callable[[], Dialect], interfaces: Sequence[CuteConstants] = ()):
+        super().__init__(name, [], [], list(interfaces))
+        core = get_core_dialect(name)
+        self._core_ops = {op.name: op for op in core.operations}
+        self._core_attributes = list(core.attributes)
+        self._whole = whole
+
+    @property
+    def operations(self) -> Iterator[type[Operation]]:
+        """Every op."""
+        return self._whole().operations
+
+    @property
+    def attributes(self) -> Iterator[type[Attribute]]:
+        """Every attribute and type."""
+        return self._whole().attributes
+
+    def find_op(self, name: str) -> type[Operation] | None:
+        full = f"{self.name}.{name}"
+        found = self._core_ops.get(full)
+        if found is None:
+            module = module_of_op(full)
+            ops = self.operations if module is None else _held(module, "OPS", Operation)
+            found = next((op for op in ops if op.name == full), None)
+        return found
+
+    def find_attributes(self, name: str) -> Sequence[type[Attribute]]:
+        full = f"{self.name}.{name}"
+        found = [a for a in self._core_attributes if a.name == full]
+        if not found:
+            module = module_of_type(full)
+            attributes = self.attributes if module is None else _held(module, "ATTRS", Attribute)
+            found = [a for a in attributes if a.name == full]
+        return found
+
+
+T = TypeVar("T")
+
+
+def _held(module: str, what: str, kind: type[T]) -> list[type[T]]:
+    """Return the classes that a module lists."""
+    found = import_module(module)
+    return [*getattr(found, what, ()), *getattr(found, f"CUTE_{what}", ())]
+
+
 @cache
 def get_cute_dialect() -> Dialect:
     """The dialect ``cute``: layouts, their algebra, tensors and memory."""
@@ -83,3 +139,10 @@ def get_cute_nvgpu_dialect() -> Dialect:
         *nvgpu_im2col_types.ATTRS, *nvgpu_bulk_types.ATTRS,
     ]  # fmt: skip
     return Dialect("cute_nvgpu", list(ops), list(attributes))
+
+
+LAZY_DIALECTS: Mapping[str, Callable[[], Dialect]] = {
+    "cute": lambda: ExtensibleDialect("cute", get_cute_dialect, [CuteConstants()]),
+    "cute_nvgpu": lambda: ExtensibleDialect("cute_nvgpu", get_cute_nvgpu_dialect),
+}
+"""What a context of :mod:`cute_dialect.ir.context` registers."""

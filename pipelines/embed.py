@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import FileLineColLoc
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, render
 from cute_dialect.ir.parsing import op_name, parse_module
 from cute_dialect.ir.verifier import verify

@@ -366,7 +366,7 @@ class _Work:
     @cached_property
     def context(self) -> Context:
         """All dialects; xDSL is imported here, after a file that cannot be read was met."""
-        from cute_dialect.context import make_context
+        from cute_dialect.ir.context import make_context
 
         return make_context("all", allow_unregistered=True)
 

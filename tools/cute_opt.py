@@ -264,7 +264,7 @@ class Job:
 
     def context(self) -> Context:
         """A fresh context with the dialects asked for."""
-        from cute_dialect.context import make_context
+        from cute_dialect.ir.context import make_context
 
         return make_context(
             self.options.value("dialects", "all"),  # pyright: ignore[reportArgumentType]  (checked by parse_arguments)

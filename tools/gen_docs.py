@@ -23,8 +23,8 @@ from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, Opt
 from xdsl.parser import Parser
 from xdsl.traits import ConstantLike, MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
 
-from cute_dialect.context import make_context
 from cute_dialect.dialect import CORE_MODULES, core_ops, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.ir.context import make_context
 from cute_dialect.ops.base import element_constraint
 from cute_dialect.ops.kinds import Kinds
 from cute_dialect.ops.make import ScalarInt

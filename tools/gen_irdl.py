@@ -31,8 +31,8 @@ from xdsl.ir import Operation
 from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, OperandDef, OptionalDef, ResultDef, VariadicDef
 from xdsl.printer import Printer
 
-from cute_dialect.context import make_context
 from cute_dialect.dialect import core_ops
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, StreamHandler
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.verifier import verify

@@ -35,7 +35,7 @@ class Builder:
     """Builds one module: kernels in ``gpu.module @kernels``, host functions beside it."""
 
     def __init__(self) -> None:
-        from cute_dialect.context import make_context
+        from cute_dialect.ir.context import make_context
 
         self.context = make_context("all")
         self._types: dict[str, Attribute] = {}

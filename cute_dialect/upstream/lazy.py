@@ -2,7 +2,7 @@
 
 The tables of upstream hold 800 ops and 200 attributes, of which a file uses some ten.  A :class:`MadeLater` is the
 mapping of their names to classes; a :class:`TableDialect` gives them to a context by name
-(:class:`cute_dialect.context.CuteContext`), or all to whoever asks for all.
+(:class:`cute_dialect.ir.context.CuteContext`), or all to whoever asks for all.
 
 >>> squares = MadeLater(("1", "2"), lambda name: type(f"Square{name}", (), {}))
 >>> "2" in squares, len(squares), squares["2"].__name__, squares["2"] is squares["2"], squares.get("3")
@@ -12,7 +12,9 @@ mapping of their names to classes; a :class:`TableDialect` gives them to a conte
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Operation
+
+from cute_dialect.ir.context import LazyDialect
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class MadeLater(Mapping[str, type[T]]):
         return len(self._made)
 
 
-class TableDialect(Dialect):
+class TableDialect(LazyDialect):
     """A dialect that makes its classes when they are asked for.
 
     ``ops`` and ``attributes`` are by name without dialect; ``others`` are attributes and types that are there anyway.
@@ -70,11 +72,9 @@ class TableDialect(Dialect):
         yield from self._attributes_by_name.values()
 
     def find_op(self, name: str) -> type[Operation] | None:
-        """The op ``dialect.name``."""
         return self._ops_by_name.get(name)
 
     def find_attributes(self, name: str) -> list[type[Attribute]]:
-        """The attribute and the type ``dialect.name``, as far as there are such."""
         found = [a for a in self._others if a.name == f"{self.name}.{name}"]
         if name in self._attributes_by_name:
             found.append(self._attributes_by_name[name])

@@ -32,18 +32,18 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
     "builtin": _builtin,
     "arith": _own("completed", "ARITH"),
     "cf": _own("completed", "CF"),
-    "dlti": _own("small", "DLTI"),
+    "dlti": _own("table_dialects", "DLTI"),
     "func": _own("completed", "FUNC"),
     "gpu": _own("gpu", "GPU"),
-    "index": _own("small", "INDEX"),
+    "index": _own("table_dialects", "INDEX"),
     "llvm": _own("llvm", "LLVM"),
     "math": _own("completed", "MATH"),
-    "memref": _own("small", "MEMREF"),
-    "nvgpu": _own("small", "NVGPU"),
+    "memref": _own("table_dialects", "MEMREF"),
+    "nvgpu": _own("table_dialects", "NVGPU"),
     "nvvm": _own("nvvm", "NVVM"),
     "scf": _own("completed", "SCF"),
     "ub": _own("completed", "UB"),
-    "vector": _own("small", "VECTOR"),
+    "vector": _own("table_dialects", "VECTOR"),
 }
 """The factory of each dialect, by name."""
 

@@ -91,7 +91,7 @@ def _loop(site: Site, loops: tuple[Mode, ...], store: object) -> None:
 
 
 def _splat(site: Site, value: SSAValue, n: int) -> SSAValue:
-    from cute_dialect.upstream.small import VECTOR
+    from cute_dialect.upstream.table_dialects import VECTOR
 
     broadcast = next(op for op in VECTOR.operations if op.name == "vector.broadcast")
     return site.emit(make_op(broadcast, [value], [VectorType(value.type, [n])]))

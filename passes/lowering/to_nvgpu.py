@@ -142,7 +142,7 @@ def handlers(base: Callable[[str], Handler | None], report: Report) -> Callable[
 
 @cache
 def _ops(dialect: str) -> Mapping[str, type[TableOp]]:
-    from cute_dialect.upstream import small
+    from cute_dialect.upstream import table_dialects as small
 
     found = {"nvgpu": small.NVGPU, "vector": small.VECTOR}[dialect]
     return {o.name.split(".", 1)[1]: cast("type[TableOp]", o) for o in found.operations}

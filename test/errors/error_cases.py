@@ -167,7 +167,7 @@ def _branch_to_another_region() -> None:
 
 
 def _nested_deep() -> None:
-    from cute_dialect.context import make_context
+    from cute_dialect.ir.context import make_context
     from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
     from cute_dialect.ir.parsing import parse_module
 
@@ -221,7 +221,7 @@ def _option_of_another_type() -> None:
 
 
 def _pass_of_xdsl(text: str) -> None:
-    from cute_dialect.context import make_context
+    from cute_dialect.ir.context import make_context
     from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
     from cute_dialect.ir.parsing import parse_module
     from cute_dialect.passes.base import as_module_pass
@@ -242,7 +242,7 @@ def _pass_that_reports() -> None:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Operation
 
-    from cute_dialect.context import make_context
+    from cute_dialect.ir.context import make_context
     from cute_dialect.passes.base import Pass, PassContext, as_module_pass
 
     class Reports(Pass):

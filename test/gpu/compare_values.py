@@ -152,9 +152,9 @@ def _op_results(case: Case, text: str, rows: Sequence[tuple[int, ...]]) -> list[
     from value_fuzz import column
     from xdsl.parser import Parser
 
-    from cute_dialect.context import make_context
     from cute_dialect.interp import run_function
     from cute_dialect.interp.types import float_leaf
+    from cute_dialect.ir.context import make_context
 
     letters = "abc"[: len(case.sources)]
     args = ", ".join(f"%{x}: {_ir_type(k)}" for x, k in zip(letters, case.sources))
@@ -175,9 +175,9 @@ def _instructions() -> Iterator[tuple[Case, list[tuple[int, ...]], list[list[int
     from value_fuzz import function, inputs, results
     from xdsl.parser import Parser
 
-    from cute_dialect.context import make_context
     from cute_dialect.interp.ops.ptx import SCALAR_ROWS
     from cute_dialect.interp.ops.ptx_rows import Words, expand
+    from cute_dialect.ir.context import make_context
 
     n = 0
     for row in SCALAR_ROWS:

@@ -123,7 +123,7 @@ def corpus() -> list[str]:
 @cache
 def generic(text: str) -> str:
     """A piece in generic form, where nothing but the verifier holds an op's parts together; as it is if it has none."""
-    from cute_dialect.context import make_context
+    from cute_dialect.ir.context import make_context
     from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
     from cute_dialect.ir.parsing import parse_module
     from cute_dialect.ir.printing import ir_text

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from value_reference import LAYOUTS, SIZES, accepts
 
-from cute_dialect.context import make_context
 from cute_dialect.interp import run_function
 from cute_dialect.interp.ops.ptx import SCALAR_ROWS
 from cute_dialect.interp.ops.ptx_rows import Row, Words, expand
+from cute_dialect.ir.context import make_context
 
 
 def corners(name: str) -> list[int]:

@@ -15,7 +15,7 @@ from xdsl.dialects.ub import UB
 from xdsl.dialects.vector import Vector
 from xdsl.parser import Parser
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 
 
 def parse(text: str, *, own: bool = True) -> ModuleOp:

@@ -11,7 +11,7 @@ from host_programs import Program, program
 pytest.importorskip("mlir.execution_engine", reason="upstream's mlir package, with its engine, is not installed")
 
 from cute_dialect.algebra import text
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.pipeline_text import parse_pipeline
 from cute_dialect.pipelines.handoff import handoff_text

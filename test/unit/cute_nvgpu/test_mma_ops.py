@@ -7,7 +7,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.nvgpu_mma_types import MmaKey, MmaSyncType, TiledMmaType
 from cute_dialect.ops import arch_mma, gemm, mma

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.printing import ir_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from xdsl.utils.exceptions import ParseError
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.lexing import QuickToken
 from cute_dialect.ir.parsing import LocatedParser, parse_module

@@ -8,8 +8,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from cute_dialect.context import make_context
 from cute_dialect.interp import run_kernel
+from cute_dialect.ir.context import make_context
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.stages import lower_to_base
 from cute_dialect.pipelines.upstream import UpstreamModule, is_available

@@ -7,7 +7,7 @@ import pytest
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.passes.base import PassContext, PassError, run_pass
 from cute_dialect.passes.registry import load
 from cute_dialect.pipelines import compile as compile_cute

@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.algebra import SliceOp
 from cute_dialect.ops.lifted import infer_lifted

@@ -3,7 +3,7 @@
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.pipelines.runner import first_cute, is_cute

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_ops import ExpandOpsPass

@@ -8,7 +8,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.ir import TypeAttribute
 
-from cute_dialect.context import CuteContext, make_context
+from cute_dialect.ir.context import CuteContext, make_context
 from cute_dialect.upstream import gpu, lazy, llvm, nvvm
 from cute_dialect.upstream.attrs import attrs, make_attrs
 from cute_dialect.upstream.op import TableOp, TableOps, class_name, make_ops
@@ -16,7 +16,7 @@ from cute_dialect.upstream.registry import BASE_DIALECTS, register
 from cute_dialect.upstream.tables import OpRow, has_table, table
 
 COUNT = """
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.upstream.op import TableOp
 
 def made(cls):

@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Dialect:
     if name in ("DLTI", "INDEX", "MEMREF", "NVGPU", "VECTOR"):
         globals()[name] = made = _make(name.lower())
         return made
-    raise AttributeError(f"module 'small' has no '{name}'")
+    raise AttributeError(f"module 'table_dialects' has no '{name}'")

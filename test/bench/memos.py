@@ -1,0 +1,65 @@
+"""Measure what the memos of the parser and the verifier save: ``python test/bench/memos.py [RUNS]``.
+
+The parser keeps the text of a line with its op (``ir/parsing.py``), the verifier the forms of ops that it found sound
+(``ir/verifier.py``).  Each file is read and verified with and without, alternating; medians of user CPU time.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+from pathlib import Path
+from statistics import median
+from unittest import mock
+
+from cute_dialect.ir.context import make_context
+from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+from cute_dialect.ir.parsing import LocatedParser, parse_module
+from cute_dialect.ir.verifier import Known, verify
+from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.tools.bench_opt import large_file
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "gemm_sm90.mlir"
+FILES = {"gemm_sm90.mlir": EXAMPLE.read_text(), "one GEMM": gemm_sm90(GemmConfig()), "10,000 ops": large_file(10000)}
+
+
+def cpu() -> float:
+    """Return the user CPU time of this process so far, in milliseconds."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime * 1e3
+
+
+def measure(text: str) -> tuple[float, float]:
+    """Return the milliseconds of reading and of verifying a text."""
+    engine, context = DiagnosticEngine(), make_context()
+    start = cpu()
+    module = parse_module(context, Source("-", text), engine)
+    read = cpu()
+    assert module is not None and verify(module, engine)
+    return read - start, cpu() - read
+
+
+def without(text: str) -> tuple[float, float]:
+    """Return the same without the memos."""
+    with (
+        mock.patch.object(LocatedParser, "_line", lambda *_: None),
+        mock.patch.object(Known, "holds", lambda *_: False),
+    ):
+        return measure(text)
+
+
+def main(runs: int) -> None:
+    """Print a line a file."""
+    gc.disable()
+    for name, text in FILES.items():
+        measure(text), without(text)
+        rows = [(*measure(text), *without(text), gc.collect()) for _ in range(runs)]
+        parse, check, plain_parse, plain_check = (median(row[i] for row in rows) for i in range(4))
+        print(
+            f"{name}: parse {parse:.0f} ms, without its memo {plain_parse:.0f} ({1 - parse / plain_parse:.0%} saved); ",
+            end="",
+        )
+        print(f"verify {check:.0f} ms, without {plain_check:.0f} ({1 - check / plain_check:.0%} saved)")
+
+
+main(int(sys.argv[1]) if len(sys.argv) > 1 else 11)
