@@ -74,6 +74,20 @@ _ROWS: tuple[PassInfo, ...] = (
         "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", ".to_base", "ToBasePass"
     ),
     PassInfo("convert-nvgpu-to-nvvm", "nvgpu ops, as cute-to-base{arch-dialect=nvgpu} leaves, to nvvm", "base"),
+    PassInfo(
+        "cute-strong-atomics",
+        "make inline PTX of the atomics whose order or scope LLVM would drop",
+        "base",
+        ".strong_atomics",
+        "StrongAtomicsPass",
+    ),
+    PassInfo(
+        "cute-wgmma-registers",
+        "join consecutive wgmma, make their accumulators registers of PTX",
+        "base",
+        ".wgmma_registers",
+        "WgmmaRegistersPass",
+    ),
     PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
     PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
     PassInfo(

@@ -31,7 +31,9 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, render
 from cute_dialect.ir.parsing import op_name, parse_module
 from cute_dialect.ir.verifier import verify
+from cute_dialect.passes.base import PassContext, run_pass
 from cute_dialect.passes.pipeline_text import PipelineTextError, parse_pipeline
+from cute_dialect.passes.strong_atomics import StrongAtomicsPass
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.registry import PIPELINES, PipelineError, named_pipeline
 from cute_dialect.pipelines.runner import IR, PassCrash, ResolveError, Runner, Step, is_cute, resolve
@@ -230,6 +232,8 @@ class _Crossing:
                 left,
             )
             raise EmbedError([self._retold(engine.seen[-1])])
+        # LLVM makes code of what goes back, and would make its atomics weaker.
+        run_pass(StrongAtomicsPass(), ir.module, PassContext(context))
         return handoff_text(ir.module, retold=self._locations(op.location for op in ir.module.walk()))
 
     def _locations(self, used: Iterable[Attribute]) -> dict[Attribute, str]:

@@ -26,9 +26,6 @@ from xdsl.dialects.builtin import (
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from cute_dialect.pipelines.handoff_atomics import ATOMIC, atomic_text
-from cute_dialect.pipelines.handoff_plan import Plan, chain_text, make_plan
-from cute_dialect.pipelines.handoff_registers import piece_text
 from cute_dialect.upstream.typed import width
 
 __all__ = ["handoff_text"]
@@ -42,15 +39,13 @@ def handoff_text(
     *,
     locations: bool = True,
     retold: Mapping[Attribute, str] | None = None,
-    reduced: bool = False,
 ) -> str:
     """``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it.
 
     ``retold`` gives the text of locations that are to be written otherwise than they are; with it an op without a
-    location says so, where otherwise upstream would take a place in this text.  ``reduced``: what is dead is left
-    out, and chains of ``wgmma`` are one op (:mod:`.handoff_plan`); otherwise upstream gets every op as it is.
+    location says so, where otherwise upstream would take a place in this text.
     """
-    writer = _Writer(locations, retold or {}, make_plan(module) if reduced else Plan())
+    writer = _Writer(locations, retold or {})
     writer.op(module)
     return "".join([*writer.aliases, *writer.parts])
 
@@ -69,11 +64,8 @@ def _number_text(attribute: Attribute) -> str | None:
 
 
 class _Writer:
-    def __init__(self, locations: bool, retold: Mapping[Attribute, str], plan: Plan):
+    def __init__(self, locations: bool, retold: Mapping[Attribute, str]):
         self.retold = retold
-        self.left_out = plan.left_out
-        self.chains = plan.chains
-        self.webs = plan.webs
         self.parts: list[str] = []
         self.aliases: list[str] = []
         self.values: dict[int, str] = {}
@@ -82,8 +74,6 @@ class _Writer:
         self.texts: dict[int, str] = {}
         self.by_value: dict[Attribute, str] = {}
         self.locations = locations
-        self.device = False
-        """Whether the op at hand is code of the GPU."""
 
     def attribute(self, attribute: Attribute) -> str:
         """The text of a type or attribute; equal ones are printed once."""
@@ -137,35 +127,12 @@ class _Writer:
 
     def op(self, op: Operation) -> None:
         """One op with its regions."""
-        if op in self.left_out:
-            return
         operands, results, attributes = tuple(op.operands), op.results, op.attributes
         name = op.name
         if name == "builtin.unregistered":
             assert isinstance(op, UnregisteredOp)
             name = op.op_name.data
             attributes = {k: v for k, v in attributes.items() if k != "op_name__"}
-        if name == ATOMIC and self.device:
-            lines = atomic_text(op, self.value_name, self.attribute)
-            if lines is not None:
-                self.parts.append(lines)
-                self.end(op)
-                return
-        if op in self.chains:
-            web = self.webs.number.get(results[0])
-            self.parts.append(chain_text(self.chains[op], web, self.value_name, self.attribute, len(self.values)))
-            self.end(op)
-            return
-        if op in self.webs.pieces:
-            piece = piece_text(self.webs.pieces[op], self.value_name, self.attribute)
-            if piece:
-                self.parts.append(piece)
-                self.end(op)
-            return
-        if op in self.webs.dropped:
-            dropped = self.webs.dropped[op]
-            operands = tuple([o for i, o in enumerate(operands) if i not in dropped])
-            results = [r for r in results if r not in self.webs.number]
         head = f'{self.names(results)} = "{name}"(' if results else f'"{name}"('
         head += f"{self.names(operands)})" if operands else ")"
         if op.successors:
@@ -173,13 +140,11 @@ class _Writer:
         if op.properties:
             head += f" <{self.dictionary(op.properties)}>"
         if op.regions:
-            self.device = self.device or name == "gpu.module"
             self.parts.append(head + " (")
             for i, region in enumerate(op.regions):
                 if i:
                     self.parts.append(", ")
                 self.region(region)
-            self.device = self.device and name != "gpu.module"
             head = ")"
         if attributes:
             head += f" {self.dictionary(attributes)}"
@@ -204,15 +169,9 @@ class _Writer:
         for i, block in enumerate(region.blocks):
             if i or block.args or block.first_op is None:
                 arguments = ", ".join(
-                    [
-                        f"{self.value_name(a)}: {self.attribute(a.type)}{self.argument_location(a)}"
-                        for a in block.args
-                        if a not in self.webs.number
-                    ]
+                    [f"{self.value_name(a)}: {self.attribute(a.type)}{self.argument_location(a)}" for a in block.args]
                 )
                 out(f"{self.block_name(block)}({arguments}):\n" if arguments else f"{self.block_name(block)}:\n")
-            if block in self.webs.declared:
-                out(self.webs.declaration(block))
             for op in block.ops:
                 self.op(op)
         out("}")

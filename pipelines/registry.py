@@ -91,8 +91,8 @@ _ROWS = (
         "nvptx",
         "cute to PTX for a GPU (the default)",
         f"builtin.module({_ARCH},cute-check-target{{chip=<chip> features=<features>}},"
-        "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu},convert-nvgpu-to-nvvm>,"
-        "base-prepare,one-shot-convert-to-llvm,"
+        "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu}>,cute-strong-atomics,cute-wgmma-registers,"
+        "<arch-dialect=nvgpu?convert-nvgpu-to-nvvm,>base-prepare,one-shot-convert-to-llvm,"
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
         "emit-gpu-binary{compilation-target=<compilation-target>})",
         {

@@ -226,10 +226,9 @@ class Runner:
                     and counted == self.pass_context.statistics
                 )
                 middle = perf_counter()
-                following = steps[number] if number < len(steps) else None
-                # Upstream verifies what it is handed, all of it: no need to do so here too.
-                handed_next = ir.module is not None and following is not None and following.instance is None
-                ok = ok and self._check(ir, step, verified=same or handed_next)
+                ok = ok and self._check(
+                    ir, step, verified=same or (ir.module is not None and _is_handed(steps[number:]))
+                )
             except Exception as e:
                 message = limit_message(e)
                 if message is None:
@@ -322,7 +321,7 @@ class Runner:
             )
             return False
         start = perf_counter()
-        text = handoff_text(ir.module, reduced=True)
+        text = handoff_text(ir.module)
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
         try:
@@ -352,6 +351,13 @@ def _from_text(text: str, filename: str) -> UpstreamModule:
     from cute_dialect.pipelines.upstream import UpstreamModule
 
     return UpstreamModule.from_text(text, filename)
+
+
+def _is_handed(following: Sequence[Step]) -> bool:
+    """Return whether these steps hand what there is to upstream, which verifies all that it is handed: no need to do so
+    here too.  Passes on base IR that come before that keep most of it."""
+    following = [step for step in following if step.instance is None or step.info.scope != "base"]
+    return bool(following) and following[0].instance is None
 
 
 def _targets(module: ModuleOp, step: Step) -> list[Operation]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.runtime.artifact import Artifact, CodeObject, Stage, save_artifact
@@ -194,7 +194,7 @@ def _found(disk: Cache, key: str, given: tuple[str, str], pipeline: str) -> Comp
         artifact = disk.get(key)
         if artifact is None:
             return None
-        found = CompiledModule(artifact, lowered=_lowered_again(*given, pipeline))
+        found = CompiledModule(artifact, lowered=_lowered_again(_reading(*given), pipeline))
     _remember(key, found)
     return found
 
@@ -205,20 +205,28 @@ def _remember(key: str, module: CompiledModule) -> None:
     _MEMORY[key] = module
 
 
-def _lowered_again(text: str, name: str, pipeline: str) -> Lowered:
-    """The lowered module of a cached one, made when it is asked for: all of it, or as much as a kernel needs."""
+def _lowered_again(read: Callable[[_Work], ModuleOp], pipeline: str) -> Lowered:
+    """Return the lowered module of a compiled one, made when it is asked for: all of it, or as much as a kernel needs.
+
+    ``read`` gives a module to be lowered in place.
+    """
     kept: dict[str | None, ModuleOp] = {}
 
     def lowered(kernel: str | None) -> ModuleOp:
         if kernel not in kept:
             work = _Work(pipeline, {}, None)
-            module = work.parse(text, name, verified=True)
+            module = read(work)
             if kernel is not None:
                 _drop_others(module, kernel)
             kept[kernel] = work.run_cute(module, None)
         return kept[kernel]
 
     return lowered
+
+
+def _reading(text: str, name: str) -> Callable[[_Work], ModuleOp]:
+    """Return what parses a text that is known to be sound."""
+    return lambda work: work.parse(text, name, verified=True)
 
 
 def _drop_others(module: ModuleOp, kernel: str) -> None:
@@ -281,6 +289,7 @@ def _compile(
     module, text = work.read(source, filename)
     if stages is not None:
         stages.append(Stage("input", text if text is not None else _text(module)))
+    kept = module.clone() if emit != "base" and text is None else None
     module = work.run_cute(module, stages, for_chip=emit != "base" or bool(options))
     try:
         manifest = build_manifest(
@@ -303,7 +312,10 @@ def _compile(
     if save is not None:
         save_artifact(artifact, save)
         work.tick("save")
-    return CompiledModule(artifact, lowered=_constant(module))
+    if emit == "base":
+        return CompiledModule(artifact, lowered=lambda _: module)
+    again = _reading(text, work.name) if text is not None else lambda _: cast("ModuleOp", kept).clone()
+    return CompiledModule(artifact, lowered=_lowered_again(again, pipeline))
 
 
 def lower_to_base(
@@ -337,10 +349,6 @@ def parse_module(text: str, filename: str = "-") -> ModuleOp:
     """
     work = _Work("base", {}, None)
     return work.parse(text, filename)
-
-
-def _constant(module: ModuleOp) -> Lowered:
-    return lambda _: module
 
 
 class _Work:
@@ -381,13 +389,14 @@ class _Work:
         """An option that the pipeline gives to a pass."""
         return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
 
-    def _steps(self, *, upstream: bool) -> list[Step]:
-        """The steps on one side of the hand-off; what is on the other is not even imported."""
+    def _steps(self, *, base: bool) -> list[Step]:
+        """Return the steps up to base IR, or those from there on; what is not among them is not even imported."""
         from cute_dialect.passes.registry import PASSES
         from cute_dialect.pipelines.runner import ResolveError, resolve
 
+        to_base = 1 + max(i for i, e in enumerate(self._passes) if PASSES[e.name].scope == "cute")
         try:
-            return resolve([e for e in self._passes if (e.name not in PASSES or PASSES[e.name].upstream) == upstream])
+            return resolve(self._passes[to_base:] if base else self._passes[:to_base])
         except ResolveError as e:
             raise CompileError(f"error: {e}") from e
 
@@ -452,14 +461,14 @@ class _Work:
             if stages is not None:
                 stages.append(Stage("cute-to-base", _text(module, generic=True)))
             return module
-        steps = self._steps(upstream=False)
+        steps = self._steps(base=False)
         self._run(IR(module), [step for step in steps if for_chip or step.name != "cute-check-target"], stages)
         return module
 
     def to_code(
         self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None, ahead: Ahead | None
     ) -> tuple[CodeObject, ...]:
-        """The hand-off, PTX and cubin."""
+        """Take base IR to PTX and cubin, in place."""
         from cute_dialect.pipelines.ahead import borrowed
         from cute_dialect.pipelines.runner import IR
         from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
@@ -468,7 +477,7 @@ class _Work:
             raise CompileError(f"error: {UpstreamMissing.HINT}")
         ir = IR(module)
         with nullcontext(ahead) if ahead is not None else borrowed() as child:
-            self._run(ir, self._steps(upstream=True), stages, child)
+            self._run(ir, self._steps(base=True), stages, child)
             if ir.upstream is None:
                 return ()
             ptx = ir.upstream.ptx()

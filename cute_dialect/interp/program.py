@@ -253,6 +253,7 @@ class FnCompiler:
         self.op_now = op  # being compiled
         self.overflow_errors = program.overflow == "error"
         self.pieces = Pieces(program.segments)
+        self.ptx_registers: dict[str, int] = {}  # declared by inline PTX for the whole function
         self.late: dict[int, int] = {}  # slots whose poison is a fault only where a select picks it (see promises)
 
     # -- slots --------------------------------------------------------------------------------------------------------
@@ -283,6 +284,12 @@ class FnCompiler:
             self._note_use(s)
         self._ins.extend(got)
         return got
+
+    def reads(self, slot: int) -> None:
+        """Note that the op at hand takes what is in a slot, which is none of its operands."""
+        if slot not in self._ins:
+            self._note_use(slot)
+            self._ins.append(slot)
 
     def type_of(self, value: SSAValue) -> Type:
         """The leaves of a value's type; one of many fields takes long to be looked up by its hash."""

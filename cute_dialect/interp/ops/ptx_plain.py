@@ -29,7 +29,7 @@ Handler = Callable[[Text, Statement], None]
 def _mov(text: Text, s: Statement) -> None:
     m = re.search(r"\.[busf](\d+)$|\.pred$", s.opcode)
     width = int(m[1]) if m is not None and m[1] else 32
-    if s.operands[1].startswith("%"):
+    if s.operands[1].startswith("%") and not text.declares(s.operands[1]):
         d = text.slot(s.operands[0])
         leaf = text.leaf(d)
         name = s.operands[1][1:].removeprefix("cluster_").strip()

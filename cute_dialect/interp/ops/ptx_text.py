@@ -72,6 +72,10 @@ class Text:
         got = self.registers.get(name)
         if got is not None:
             return got
+        got = self.c.ptx_registers.get(name)
+        if got is not None:
+            self.c.reads(got)
+            return got
         value = number(name)
         if value is None:
             raise InterpError("unsupported", f"expected a register, operand or number in PTX, got {name}")
@@ -79,6 +83,10 @@ class Text:
             return self.c.new_slot(float_leaf("f64"), value, fixed=True)
         width = 32 if -(1 << 31) <= value < 1 << 31 else 64
         return self.c.new_slot(int_leaf(width), wrap_int(value, width), fixed=True)
+
+    def declares(self, name: str) -> bool:
+        """Return whether a name is that of a register that this text or one before it has declared."""
+        return name in self.registers or name in self.c.ptx_registers
 
     def address(self, text: str) -> tuple[int, int]:
         """Slot and byte offset of `[a]` or `[a + 8]`."""
@@ -161,7 +169,10 @@ def parse(
     predicate: int,
     tied: dict[int, int] | None = None,
 ) -> Text:
-    """Split a text into statements and give its declared registers slots."""
+    """Split a text into statements and give its declared registers slots.
+
+    What is declared outside of braces is there for the texts that follow in the function, too.
+    """
     code = (
         re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S).replace("$$", "\0").replace("\\n", " ").replace("\\t", " ")
     )
@@ -169,9 +180,11 @@ def parse(
     statements: list[Statement] = []
     # Braces that group statements begin the text or follow `;` or another such brace; operands never begin one.
     body = code.strip()
+    depth = 0
     while body:
         body = body.lstrip()
         if body[0] in "{}":
+            depth += 1 if body[0] == "{" else -1
             body = body[1:].lstrip()
             continue
         label = re.match(r"[\w$%\0{}:]+:(?!:)\s*", body)
@@ -182,7 +195,7 @@ def parse(
         one = (body if end < 0 else body[:end]).strip()
         body = "" if end < 0 else body[end + 1 :].lstrip()
         if one:
-            _statement(c, one, registers, statements)
+            _statement(c, one, registers if depth else c.ptx_registers, statements)
     return Text(c, op, statements, operands, outputs, predicate, registers, tied or {})
 
 
@@ -192,7 +205,9 @@ def _statement(c: FnCompiler, one: str, registers: dict[str, int], statements: l
         kind = declared[1]
         leaf = float_leaf(kind) if kind in ("f16", "f32", "f64") else int_leaf(_TYPES.get(kind, 32))
         for name in declared[2].split(","):
-            registers[name.strip()] = c.new_slot(leaf)
+            many = re.fullmatch(r"\s*([\w$%]+)<(\d+)>\s*", name)  # `%r<4>`: %r0 to %r3
+            names = [name.strip()] if many is None else [f"{many[1]}{i}" for i in range(int(many[2]))]
+            registers.update({one: c.new_slot(leaf, fixed=registers is c.ptx_registers) for one in names})
         return
     guard = ""
     m = re.match(r"(@!?[\w$%{}]+)\s+", one)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from cute_dialect.pipelines.handoff_plan import make_plan
 from pipelines_support import kernel, module
 
 from cute_dialect.pipelines.handoff import handoff_text
-from cute_dialect.pipelines.handoff_plan import make_plan
 from cute_dialect.pipelines.ptxas import assemble
 from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.pipelines.upstream import UpstreamModule

@@ -1,0 +1,324 @@
+"""``cute-wgmma-registers``: consecutive ``wgmma`` become one piece of inline PTX, their accumulators registers of PTX.
+
+Input: base IR, whose accumulators are structs of hundreds of values that each ``nvvm.wgmma.mma_async`` takes and gives.
+LLVM takes each value apart and joins it again wherever one instruction follows another, and searches for what to do
+with them: half the time of a GEMM's way to PTX.  Two rewrites spare it that; ptxas gives the same machine code.
+
+*Chains.*  What hands its accumulators from one instruction to the next within a block, with nothing in between but
+computations without effects, which all stand before the piece, is one ``llvm.inline_asm``.
+
+*Registers.*  Where no two structs of accumulators live at a time (:mod:`.wgmma_webs` walks the kernel to see that), the
+kernel declares registers in PTX that hold them all: instructions take descriptors and give nothing, loops carry
+nothing, and a wait whose result is read copies the registers to its outputs.
+
+Before::
+
+    %d0 = nvvm.wgmma.mma_async %a, %b, %undef, <m = 64, n = 256, k = 16>, D [<f32>, <zero>], … : !s -> !s
+    %d1 = nvvm.wgmma.mma_async %c, %d, %d0, <m = 64, n = 256, k = 16>, D [<f32>, <one>], … : !s -> !s
+    %x = llvm.extractvalue %d1[0] : !s …
+    %w = llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;", "=f,…,0,…" %x, … : (f32, …) -> !s
+
+After::
+
+    llvm.inline_asm has_side_effects ".reg .f32 %acc0_<128>;", "" : () -> ()          // first in the kernel
+    llvm.inline_asm has_side_effects "{
+      .reg .pred p;
+      setp.ne.b32 p, 0, 0;
+      wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%acc0_0, …}, $0, $1, p, 1, 1, 0, 1;
+      setp.ne.b32 p, 1, 0;
+      wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {%acc0_0, …}, $2, $3, p, 1, 1, 0, 1;
+      }", "l,l,l,l" %a, %b, %c, %d : (i64, i64, i64, i64) -> ()
+    %w = llvm.inline_asm has_side_effects "wgmma.wait_group.sync.aligned 0;
+      mov.b32 $0, %acc0_0; …", "=f,…" : () -> !s
+
+Registers declared in PTX are state outside of SSA, and their names are the kernel's: nothing may duplicate, reorder or
+inline code after this pass.  So it is the last before ``base-prepare`` in the pipeline ``nvptx``, whose passes up to
+PTX do none of that, and in no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from xdsl.traits import IsTerminator, NoMemoryEffect
+
+from cute_dialect.ir.editing import all_ops, insert_op, make_op
+from cute_dialect.passes.base import Pass, PassContext
+from cute_dialect.passes.wgmma_webs import LETTERS, WGMMA, RegisterTypes, Tied, Webs, find_webs, is_undefined, ptx_text
+from cute_dialect.upstream import llvm
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
+
+_PTX_TYPES = {"f32": "f32", "i32": "b32"}
+_DIGITS = re.compile(r"\d+")
+
+
+class WgmmaRegistersPass(Pass):
+    """Join consecutive ``wgmma``; keep accumulators in registers that the kernel declares in PTX."""
+
+    name = "cute-wgmma-registers"
+    summary = "join consecutive wgmma, make their accumulators registers of PTX"
+    description = __doc__ or ""
+    anchor = ("gpu.module",)
+    counts_changes = True
+
+    def run(self, op: Operation, ctx: PassContext) -> None:
+        types = RegisterTypes()
+        declared = 0
+        for function in op.regions[0].block.ops:
+            chains, webs = _plan(function, types, declared)
+            if chains or webs.number:
+                _Rewriter(webs, types).run(function, chains)
+                declared += len(webs.types)
+                ctx.count("pieces of wgmma made", len(chains))
+                ctx.count("webs in registers", len(webs.types))
+
+    def legal_after(self, op: Operation) -> Iterable[Operation]:
+        """What is left to be joined, or to be put into registers."""
+        types = RegisterTypes()
+        for holder in op.walk():
+            if holder.name != "gpu.module":
+                continue
+            for function in holder.regions[0].block.ops:
+                chains, webs = _plan(function, types, 0)
+                yield from (link for chain in chains for link in chain)
+                yield from (tied.op for tied in webs.tied)
+
+
+def _plan(function: Operation, types: RegisterTypes, first: int) -> tuple[list[list[Operation]], Webs]:
+    """Return the chains of a function that become one op, in the order of their instructions, and its webs."""
+    if not function.regions or not any(op.name in (WGMMA, "llvm.inline_asm") for op in all_ops(function)):
+        return [], Webs()
+    is_kernel = function.name == "llvm.func" and "nvvm.kernel" in function.attributes
+    blocks = function.regions[0].blocks
+    webs = find_webs(blocks[0], types, first) if is_kernel and len(blocks) == 1 else Webs()
+    chains = [c for c in find_chains(function, types) if len(c) > 1 or c[0].results[0] in webs.number]
+    return chains, webs
+
+
+# ------------------------------------------------------------------------------------------------------------ chains
+
+
+def find_chains(function: Operation, types: RegisterTypes) -> list[list[Operation]]:
+    """Return the instructions of a function that can be written as one, in order; one alone is a chain, too."""
+    found: list[list[Operation]] = []
+    harmless: dict[type[Operation], bool] = {}
+
+    def collect(region: Region) -> None:
+        for block in region.blocks:
+            chain: list[Operation] | None = None  # what ends before op, with nothing but computations in between
+            op = block.first_op
+            while op is not None:
+                pure = harmless.get(type(op))
+                if pure is None:
+                    pure = harmless[type(op)] = _is_harmless(op)
+                if op.name == WGMMA and "satfinite" not in op.properties and types.of(op.results[0].type):
+                    last = chain[-1].results[0] if chain is not None else None
+                    if chain is not None and op.operands[0] is last and last.has_one_use():
+                        chain.append(op)
+                    else:
+                        chain = [op]
+                        found.append(chain)
+                elif not pure:
+                    chain = None
+                    for inner in op.regions:
+                        collect(inner)
+                op = op.next_op
+
+    for region in function.regions:
+        collect(region)
+    return found
+
+
+def _is_harmless(op: Operation) -> bool:
+    return not op.regions and op.has_trait(NoMemoryEffect) and not op.has_trait(IsTerminator)
+
+
+def _chain_code(chain: Sequence[Operation], accumulators: str, at: int) -> str:
+    """Return the PTX of a chain, whose descriptors begin at ``$at``."""
+    lines = ["{", ".reg .pred p;"]
+    scale = ""
+    for i, op in enumerate(chain):
+        if _word(op, "scaleD") != scale:
+            scale = _word(op, "scaleD")
+            lines.append(f"setp.ne.b32 p, {int(scale == 'one')}, 0;")
+        lines.append(_instruction(op, accumulators, at + 2 * i))
+    return "\n".join([*lines, "}"])
+
+
+def _instruction(op: Operation, accumulators: str, at: int) -> str:
+    """Return one instruction whose descriptors are ``$at`` and the one after it (PTX ISA 9.7.15.5.2)."""
+    m, n, k = _DIGITS.findall(str(op.properties["shape"]))
+    types = [_word(op, f"type{x}") for x in "DAB"]
+    operands = [accumulators, f"${at}", f"${at + 1}", "p"]
+    if types[0] != "s32":
+        operands += ["-1" if _word(op, f"scale{x}") == "neg" else "1" for x in "AB"]
+    if types[1] in ("f16", "bf16"):
+        operands += [str(int(_word(op, "layoutA") == "col")), str(int(_word(op, "layoutB") == "row"))]
+    return f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{'.'.join(types)} {', '.join(operands)};"
+
+
+def _word(op: Operation, name: str) -> str:
+    """Return the case of an enum attribute: ``row`` of ``#nvvm.mma_layout<row>``."""
+    text = str(op.properties[name])
+    return text[text.index("<") + 1 : -1]
+
+
+@lru_cache(maxsize=64)
+def _registers(number: int, n: int) -> tuple[str, ...]:
+    return tuple([f"%acc{number}_{i}" for i in range(n)])
+
+
+# ---------------------------------------------------------------------------------------------------------- rewriting
+
+
+class _Rewriter:
+    """Rewrites one function.  What is replaced is taken out at the end, when nothing uses it any more."""
+
+    def __init__(self, webs: Webs, types: RegisterTypes):
+        self.webs = webs
+        self.types = types
+        self.replaced: list[Operation] = []
+        self.arguments: list[BlockArgument] = []
+
+    def run(self, function: Operation, chains: Sequence[Sequence[Operation]]) -> None:
+        """Rewrite chains and webs."""
+        sources = [use.operation for value in self.webs.number for use in value.uses]
+        unused = [op for op in sources if op.name == "llvm.extractvalue"]
+        starts = {op.operands[0] for chain in chains for op in chain[:1]}
+        starts |= {op.operands[3 + k] for op, positions in self.webs.loops.items() for k in positions}
+        unused += [cast("Operation", value.owner) for value in starts if is_undefined(value)]
+        for chain in chains:
+            self._join(chain)
+        for tied in self.webs.tied:
+            self._untie(tied)
+        for loop, positions in self.webs.loops.items():
+            self._narrow(loop, set(positions))
+        self._remove(unused)
+        self._declare(function)
+
+    def _join(self, chain: Sequence[Operation]) -> None:
+        """Make a chain one op, in the place of its last instruction."""
+        first, last = chain[0], chain[-1]
+        descriptors = [o for op in chain for o in op.operands[1:]]
+        types = self.types.of(first.results[0].type)
+        n = len(types)
+        number = self.webs.number.get(last.results[0])
+        if number is not None:
+            code = _chain_code(chain, _braced(_registers(number, n)), 0)
+            self._replace(last, code, ["l"] * len(descriptors), descriptors, None)
+        else:
+            code = _chain_code(chain, _braced([f"${i}" for i in range(n)]), 2 * n)
+            letters = [LETTERS[t] for t in types]
+            constraints = [*[f"={x}" for x in letters], *map(str, range(n)), *["l"] * len(descriptors)]
+            inputs = self._members(first, last)
+            self._replace(last, code, constraints, [*inputs, *descriptors], last.results[0].type)
+        self.replaced += chain
+
+    def _members(self, first: Operation, before: Operation) -> list[SSAValue]:
+        """Return the accumulators that an instruction begins with, each by itself."""
+        start = first.operands[0]
+        types = cast("llvm.LLVMStructType", start.type).types
+        if is_undefined(start) and _word(first, "scaleD") == "zero":
+            undefined = make_op(llvm.UndefOp, (), [next(iter(types))], location=first.location)
+            insert_op(undefined, before)
+            return [undefined.results[0]] * len(types)
+        members: list[SSAValue] = []
+        for i, t in enumerate(types):
+            extract = llvm.ExtractValueOp(start, [i])
+            assert extract.results[0].type == t
+            extract.location = first.location
+            insert_op(extract, before)
+            members.append(extract.results[0])
+        return members
+
+    def _untie(self, tied: Tied) -> None:
+        """Let inline PTX name the registers of a web; without code, and if nobody reads its result, there is none."""
+        op, n = tied.op, tied.count
+        result = op.results[0]
+        registers = _registers(self.webs.number[result], n)
+        read = result in self.webs.read
+        behind = n if read else 0
+
+        def renumbered(found: re.Match[str]) -> str:
+            at = int(found[1])
+            return registers[at % n] if at < 2 * n else f"${at - 2 * n + behind}"
+
+        code = re.sub(r"\$(\d+)", renumbered, ptx_text(op))
+        constraints = [word for word in ptx_text(op, "constraints").split(",")[2 * n :] if word]
+        if read:
+            code += "".join(f"\nmov.b32 ${i}, {r};" for i, r in enumerate(registers))
+            constraints = [*[f"={LETTERS[t]}" for t in self.types.of(result.type)], *constraints]
+        if code:
+            self._replace(op, code, constraints, op.operands[n:], result.type if read else None)
+        self.replaced.append(op)
+
+    def _replace(
+        self,
+        op: Operation,
+        code: str,
+        constraints: Sequence[str],
+        operands: Sequence[SSAValue],
+        result: Attribute | None,
+    ) -> None:
+        """Put inline PTX in front of ``op``; its result, if it has one, takes the place of that of ``op``."""
+        new = llvm.InlineAsmOp(code, ",".join(constraints), operands, result, has_side_effects=True)
+        new.location = op.location
+        insert_op(new, op)
+        if result is not None:
+            op.results[0].replace_all_uses_with(new.results[0])
+
+    def _narrow(self, loop: Operation, gone: set[int]) -> None:
+        """Take carried values out of a loop."""
+        body = loop.regions[0].block
+        end = body.last_op
+        assert end is not None
+        end.operands = [o for k, o in enumerate(end.operands) if k not in gone]
+        self.arguments += [body.args[1 + k] for k in gone]
+        kept = [r for k, r in enumerate(loop.results) if k not in gone]
+        new = type(loop).create(
+            operands=[o for i, o in enumerate(loop.operands) if i - 3 not in gone],
+            result_types=[r.type for r in kept],
+            properties=loop.properties,
+            attributes=loop.attributes,
+            regions=[loop.detach_region(0)],
+        )
+        new.location = loop.location
+        insert_op(new, loop)
+        for old, result in zip(kept, new.results):
+            result.name_hint = old.name_hint
+            old.replace_all_uses_with(result)
+        self.replaced.append(loop)
+
+    def _remove(self, unused: Iterable[Operation]) -> None:
+        """Take out what was replaced, and of ``unused`` what nobody uses now."""
+        for op in self.replaced:
+            op.detach()
+            op.drop_all_references()
+        for op in unused:
+            if op.results[0].first_use is None:
+                op.detach()
+                op.erase()
+        for op in self.replaced:
+            op.erase(drop_references=False)
+        for argument in self.arguments:
+            argument.block.erase_arg(argument)
+
+    def _declare(self, function: Operation) -> None:
+        """Declare the registers of all webs, first thing in the kernel."""
+        if not self.webs.types:
+            return
+        lines = [f".reg .{_PTX_TYPES[t[0]]} %acc{number}_<{len(t)}>;" for number, t in self.webs.types.items()]
+        declaration = llvm.InlineAsmOp("\n".join(lines), "", has_side_effects=True)
+        declaration.location = function.location
+        first = function.regions[0].block.first_op
+        assert first is not None
+        insert_op(declaration, first)
+
+
+def _braced(registers: Sequence[str]) -> str:
+    return "{" + ", ".join(registers) + "}"
