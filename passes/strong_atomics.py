@@ -112,7 +112,7 @@ def _strength(op: Operation) -> _Strength | None:
 def _instruction(kind: str, t: Attribute) -> str | None:
     """Operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` where it makes a loop.
 
-    Found by compiling every kind with every type, order, scope and address space (test_handoff_atomics.py).
+    Found by compiling every kind with every type, order, scope and address space (test_strong_atomics.py).
 
     >>> from xdsl.dialects.builtin import f32, i64
     >>> _instruction("umax", i64), _instruction("xchg", f32), _instruction("fmin", f32)

@@ -64,7 +64,8 @@ class _Kernel:
         self.types = types
         self.parent: dict[SSAValue, SSAValue] = {}
         self.tied: dict[Operation, Tied] = {}
-        self.instructions: list[Operation] = []
+        self.instructions: dict[Operation, None] = {}
+        """Those that write accumulators, in order."""
         self.steps: dict[Block, list[Operation]] = {}
         """Of each block, what can change the registers."""
         self.loops: dict[Operation, list[int]] = {}
@@ -111,7 +112,7 @@ class _Kernel:
         while op is not None:
             if op.name == WGMMA:
                 if "satfinite" not in op.properties and self.types.of(op.results[0].type):
-                    self.instructions.append(op)
+                    self.instructions[op] = None
                     steps.append(op)
                     self._join(op.operands[0], op.results[0])
             elif op.name == "llvm.inline_asm":
@@ -120,7 +121,7 @@ class _Kernel:
                     self.tied[op] = tied
                     steps.append(op)
                     if "wgmma.mma_async" in ptx_text(op):
-                        self.instructions.append(op)
+                        self.instructions[op] = None
                     self._join(tied.source, op.results[0])
             elif op.regions:
                 steps.append(op)
@@ -156,7 +157,7 @@ class _Kernel:
                 if op.name == "llvm.extractvalue":
                     if any(self._is_read(value, u.operation, u.index) for u in op.results[0].uses):
                         reads.add(value)
-                        if value.owner not in self.tied:
+                        if value.owner not in self.tied or value.owner in self.instructions:  # not waited for
                             self.rejected.add(root)
                 elif not (
                     (op.name == WGMMA and use.index == 0)

@@ -7,6 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from cute_dialect.passes.base import PassContext, run_pass
+from cute_dialect.passes.wgmma_registers import WgmmaRegistersPass
 
 M = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"
 PLAIN = '!cute.memref<f32, gmem, "(?,?):(?,1)">'
@@ -27,6 +32,15 @@ def kernel(name: str, args: list[str], lowered: list[str], body: str = "", attri
         f"nvvm.reqntid = array<i32: 128, 1, 1>, cute.args = [{types}]{attributes}}} {{\n"
         f"{body}      llvm.return\n    }}\n"
     )
+
+
+def with_registers(module: ModuleOp) -> ModuleOp:
+    """The module after ``cute-wgmma-registers``, which is sound and has nothing left to be done."""
+    after = module.clone()
+    run_pass(WgmmaRegistersPass(), after, PassContext(Context()))
+    after.verify()
+    assert list(WgmmaRegistersPass().legal_after(after)) == []
+    return after
 
 
 ADD_BODY = f"""\
