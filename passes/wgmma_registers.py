@@ -33,7 +33,7 @@ After::
 
 Registers declared in PTX are state outside of SSA, and their names are the kernel's: nothing may duplicate, reorder or
 inline code after this pass.  So it is the last before ``base-prepare`` in the pipeline ``nvptx``, whose passes up to
-PTX do none of that, and in no other.
+PTX do none of that, and in no other pipeline.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from typing import TYPE_CHECKING, cast
 
 from xdsl.traits import IsTerminator, NoMemoryEffect
 
-from cute_dialect.ir.editing import all_ops, insert_op, make_op
+from cute_dialect.ir.editing import all_ops, make_op
+from cute_dialect.ir.xdsl_compat import insert_op
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.wgmma_webs import LETTERS, WGMMA, RegisterTypes, Tied, Webs, find_webs, is_undefined, ptx_text
 from cute_dialect.upstream import llvm
@@ -58,7 +59,11 @@ _DIGITS = re.compile(r"\d+")
 
 
 class WgmmaRegistersPass(Pass):
-    """Join consecutive ``wgmma``; keep accumulators in registers that the kernel declares in PTX."""
+    """Join consecutive ``wgmma``; keep accumulators in registers that the kernel declares in PTX.
+
+    Such registers are state outside of SSA: nothing may duplicate, reorder or inline code after this pass.  It is the
+    last one before what makes PTX.
+    """
 
     name = "cute-wgmma-registers"
     summary = "join consecutive wgmma, make their accumulators registers of PTX"

@@ -141,14 +141,9 @@ if TYPE_CHECKING:
     def following_op(op: Operation) -> Operation | None:
         """Return the next op of the block."""
         raise NotImplementedError
-
-    def following_use(use: Use) -> Use | None:
-        """Return the next use of the same value."""
-        raise NotImplementedError
 else:
     stored_operands = attrgetter("_operands")
     following_op = attrgetter("_next_op")
-    following_use = attrgetter("_next_use")
 
 
 def set_fields(

@@ -234,6 +234,19 @@ def test_values_at_the_top_of_a_module(context) -> None:
     assert [op.name for op in module.body.operations] == ["cute.static", "cute.static", "my.use"]
 
 
+def test_atomics_go_back_as_strong_as_they_are(context) -> None:
+    kernel = """"gpu.module"() <{sym_name = "m"}> ({
+      "llvm.func"() <{sym_name = "k", function_type = !llvm.func<void (ptr<1>, i32)>, linkage = #llvm.linkage<external>,
+          CConv = #llvm.cconv<ccc>, visibility_ = 0 : i64}> ({
+      ^bb0(%p: !llvm.ptr<1>, %v: i32):
+        %r = "llvm.atomicrmw"(%p, %v) <{bin_op = 1 : i64, ordering = 4 : i64}> : (!llvm.ptr<1>, i32) -> i32
+        "llvm.return"() : () -> ()
+      }) : () -> ()
+    }) : () -> ()"""
+    lowered = str(lower(ir.Module.parse(kernel, context), "base"))
+    assert "atom.acquire.sys.global.add.u32" in lowered and "atomicrmw" not in lowered
+
+
 def test_the_pass_wants_a_module(context) -> None:
     module = ir.Module.parse(F, context)
     passes = PassManager("any", context)

@@ -4,6 +4,14 @@
 // RUN: not cute-opt %s --dialects=base 2>&1 | filecheck %s --check-prefix=LEAK
 // RUN: not cute-opt %s --cute-fold-static --dialects=cute --cute-to-base --base-prepare 2>&1 | filecheck %s --check-prefix=SCOPE
 // RUN: cute-opt %s --verify-roundtrip --mlir-print-op-generic | cute-opt - --verify-roundtrip | filecheck %s --check-prefix=SAME
+// RUN: cute-opt %s --pipeline --dump-pass-pipeline -o %t 2>&1 | filecheck %s --check-prefix=NVPTX
+// RUN: cute-opt %s --pipeline=base --dump-pass-pipeline -o %t 2>&1 | filecheck %s --check-prefix=STOPS
+// RUN: cute-opt --list-passes | filecheck %s --check-prefix=LIST
+
+// NVPTX: cute-to-base,cute-strong-atomics,cute-wgmma-registers,base-prepare,
+// STOPS: cute-to-base)
+// LIST:  cute-strong-atomics {{.*}}make inline PTX of the atomics
+// LIST:  cute-wgmma-registers {{.*}}join consecutive wgmma, make their accumulators registers of PTX
 
 // BASE-LABEL: func.func @offset
 // BASE-NOT:   cute

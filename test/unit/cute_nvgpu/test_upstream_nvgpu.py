@@ -158,7 +158,10 @@ def test_the_pipelines_text() -> None:
     row, options = named_pipeline("base=arch-dialect=nvgpu")
     assert row.text(options).endswith("cute-to-base{arch-dialect=nvgpu})")
     row, options = named_pipeline("nvptx=arch-dialect=nvgpu")
-    assert "cute-to-base{arch-dialect=nvgpu},convert-nvgpu-to-nvvm,base-prepare," in row.text(options)
+    passes = (
+        "cute-to-base{arch-dialect=nvgpu},cute-strong-atomics,cute-wgmma-registers,convert-nvgpu-to-nvvm,base-prepare,"
+    )
+    assert passes in row.text(options)
     assert "nvgpu" not in row.text()
 
 
