@@ -122,8 +122,7 @@ def find_chains(function: Operation, types: RegisterTypes) -> list[list[Operatio
                 if pure is None:
                     pure = harmless[type(op)] = _is_harmless(op)
                 if op.name == WGMMA and "satfinite" not in op.properties and types.of(op.results[0].type):
-                    last = chain[-1].results[0] if chain is not None else None
-                    if chain is not None and op.operands[0] is last and last.has_one_use():
+                    if chain is not None and _follows(op, chain[-1]):
                         chain.append(op)
                     else:
                         chain = [op]
@@ -137,6 +136,11 @@ def find_chains(function: Operation, types: RegisterTypes) -> list[list[Operatio
     for region in function.regions:
         collect(region)
     return found
+
+
+def _follows(op: Operation, before: Operation) -> bool:
+    """Return whether an instruction takes the accumulators of another one, which nothing else does."""
+    return op.operands[0] is before.results[0] and before.results[0].has_one_use()
 
 
 def _is_harmless(op: Operation) -> bool:
@@ -243,7 +247,7 @@ class _Rewriter:
 
     def _untie(self, tied: Tied) -> None:
         """Let inline PTX name the registers of a web; without code, and if nobody reads its result, there is none."""
-        op, n = tied.op, tied.count
+        op, n = tied.op, tied.members
         result = op.results[0]
         registers = _registers(self.webs.number[result], n)
         read = result in self.webs.read

@@ -27,11 +27,11 @@ LETTERS = {"f32": "f", "i32": "r"}
 
 
 class Tied(NamedTuple):
-    """Inline PTX whose first outputs are the members of ``source``, changed in place; ``count`` of them."""
+    """Inline PTX whose first outputs are the members of ``source``, changed in place; ``members`` of them."""
 
     op: Operation
     source: SSAValue
-    count: int
+    members: int
 
 
 @dataclass
@@ -170,7 +170,7 @@ class _Kernel:
     def _is_read(self, value: SSAValue, user: Operation, index: int) -> bool:
         """Return whether an operand, a member of a struct, is something else than that struct in inline PTX."""
         tied = self.tied.get(user)
-        return tied is None or tied.source is not value or index >= tied.count
+        return tied is None or tied.source is not value or index >= tied.members
 
     def _walk(self, block: Block, held: dict[SSAValue, SSAValue | None]) -> set[SSAValue]:
         """Go through the ops in order; return the webs written.  ``held``: what the registers of each web hold, kept up

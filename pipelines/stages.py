@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.runtime.artifact import Artifact, CodeObject, Stage, save_artifact
@@ -229,6 +229,11 @@ def _reading(text: str, name: str) -> Callable[[_Work], ModuleOp]:
     return lambda work: work.parse(text, name, verified=True)
 
 
+def _cloning(module: ModuleOp) -> Callable[[_Work], ModuleOp]:
+    """Return what gives a copy of a module."""
+    return lambda _: module.clone()
+
+
 def _drop_others(module: ModuleOp, kernel: str) -> None:
     """Take out the other kernels, and what launches kernels."""
     for op in list(module.ops):
@@ -289,7 +294,7 @@ def _compile(
     module, text = work.read(source, filename)
     if stages is not None:
         stages.append(Stage("input", text if text is not None else _text(module)))
-    kept = module.clone() if emit != "base" and text is None else None
+    again = _lowered_again(_cloning(module.clone()) if text is None else _reading(text, work.name), pipeline)
     module = work.run_cute(module, stages, for_chip=emit != "base" or bool(options))
     try:
         manifest = build_manifest(
@@ -312,10 +317,7 @@ def _compile(
     if save is not None:
         save_artifact(artifact, save)
         work.tick("save")
-    if emit == "base":
-        return CompiledModule(artifact, lowered=lambda _: module)
-    again = _reading(text, work.name) if text is not None else lambda _: cast("ModuleOp", kept).clone()
-    return CompiledModule(artifact, lowered=_lowered_again(again, pipeline))
+    return CompiledModule(artifact, lowered=again if emit != "base" else lambda _: module)
 
 
 def lower_to_base(
