@@ -283,7 +283,8 @@ def _compile(
     before_code: Callable[[CompiledModule], None] | None,
     ahead: Ahead | None,
 ) -> CompiledModule:
-    from cute_dialect.runtime.manifest import ManifestError, build_manifest
+    from cute_dialect.pipelines.build_manifest import build_manifest
+    from cute_dialect.runtime.manifest import ManifestError
 
     if emit != "base" and ahead is None:
         from cute_dialect.pipelines.ahead import prepare
@@ -299,6 +300,7 @@ def _compile(
     try:
         manifest = build_manifest(
             module,
+            work.context,
             chip=work.option("attach-nvvm-target", "chip", "sm_90a"),
             features=work.option("attach-nvvm-target", "features", ""),
             opt_level=int(work.option("attach-nvvm-target", "opt-level", "3")),

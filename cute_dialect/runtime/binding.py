@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.arrays import ArrayView, accepts
 from cute_dialect.runtime.host_program import Pointer, TensorMap, Value
-from cute_dialect.runtime.signature import DynamicLeaf, Param, Tree, element_bits, leaves, scalar_paths
+from cute_dialect.runtime.signature import DynamicLeaf, Param, Tree, leaves, scalar_paths
 
 __all__ = [
     "MAX_EXTENT_I32",
@@ -450,11 +450,6 @@ def _check_alignment(param: Param, address: int, label: str) -> None:
             f"{label}: expected an address that is a multiple of {wanted} bytes, got {address:#x}, which is "
             f"{address % wanted} bytes past one ({param['type']})"
         )
-
-
-def item_bytes(param: Param) -> int:
-    """Bytes of one element."""
-    return max(1, element_bits(param.get("element", "i8")) // 8)
 
 
 def _show(shape: Sequence[int]) -> str:

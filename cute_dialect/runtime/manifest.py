@@ -1,23 +1,18 @@
 """The manifest of a compiled module: everything a launch needs beside the machine code, as plain data.
 
-Built from the output of ``cute-to-base`` (an xDSL module); read back by the launcher without xDSL.  One entry a kernel
-(its parameters, block, cluster) and one a host function that launches (its parameters and its program, see
-:mod:`cute_dialect.runtime.host_program`).
+One entry a kernel (its parameters, block, cluster) and one a host function that launches (its parameters and its
+program, see :mod:`cute_dialect.runtime.host_program`).  The compiler makes it of the output of ``cute-to-base``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
-from cute_dialect.runtime import abi, host_program
-from cute_dialect.runtime.signature import Param, SignatureError, Tree, describe, leaves
+from cute_dialect.runtime.host_program import Program
+from cute_dialect.runtime.signature import Param, Tree
 
-if TYPE_CHECKING:  # pragma: no cover
-    from xdsl.dialects.builtin import ModuleOp, StringAttr
-    from xdsl.ir import Attribute, Operation
-
-__all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "build_manifest", "check_manifest"]
+__all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "check_manifest", "required_alignment"]
 
 FORMAT = 1
 """Version of the manifest; a reader refuses any other."""
@@ -49,7 +44,7 @@ class HostEntry(TypedDict):
     name: str
     params: list[Param]
     names: list[str]
-    program: host_program.Program
+    program: Program
     fallback: NotRequired[str]
 
 
@@ -65,102 +60,6 @@ class Manifest(TypedDict):
     kernels: list[KernelEntry]
     hosts: list[HostEntry]
     remarks: NotRequired[list[str]]
-
-
-def build_manifest(module: ModuleOp, *, chip: str, features: str, opt_level: int) -> Manifest:
-    """Describe the kernels and host functions of a lowered module.  Raises :class:`ManifestError`."""
-    kernels: list[KernelEntry] = []
-    modules: list[str] = []
-    hosts: list[HostEntry] = []
-    for op in module.ops:
-        name = host_program.op_name(op)
-        if name == "gpu.module":
-            module_name = _symbol(op)
-            modules.append(module_name)
-            for inner in op.regions[0].blocks[0].ops:
-                if host_program.op_name(inner) in ("llvm.func", "gpu.func") and _is_kernel(inner):
-                    kernels.append(_kernel(inner, module_name))
-        elif name in ("func.func", "llvm.func") and op.regions[0].blocks:
-            try:
-                program = host_program.compile_host(op)
-            except host_program.HostError as e:
-                raise ManifestError(str(e)) from e
-            if program is not None:
-                hosts.append(_host(op, program))
-    manifest: Manifest = {
-        "format": FORMAT,
-        "chip": chip,
-        "features": features,
-        "opt_level": opt_level,
-        "modules": modules,
-        "kernels": kernels,
-        "hosts": hosts,
-    }
-    check_manifest(manifest)
-    return manifest
-
-
-def _kernel(op: Operation, module: str) -> KernelEntry:
-    name = _symbol(op)
-    attributes = {**op.attributes, **op.properties}
-    arguments = list(op.regions[0].blocks[0].args)
-    byval = [_has_byval(attributes, i) for i in range(len(arguments))]
-    lowered = [str(a.type) for a in arguments]
-    for text in lowered:
-        try:
-            empty = not text.startswith("!llvm.ptr") and abi.parse_type(text).size == 0
-        except abi.AbiError as e:
-            raise ManifestError(f"kernel @{name} has a parameter of a type that cannot be passed: {e}") from None
-        if empty:
-            raise ManifestError(f"kernel @{name} has a parameter of the empty type {text}, which NVPTX cannot take")
-    params = _params(name, attributes, lowered, byval)
-    required = _ints(attributes.get("nvvm.reqntid"))
-    bound = required or _ints(attributes.get("nvvm.maxntid"))
-    offset_bits = _ints(attributes.get("cute.offset_bits"))
-    dynamic_smem = _ints(attributes.get("cute.dynamic_smem"))
-    return {
-        "name": name,
-        "module": module,
-        "params": params,
-        "names": _names(arguments),
-        "block": _three(required),
-        "max_threads": _product(bound) if bound else 1024,
-        "cluster": _three(_ints(attributes.get("nvvm.cluster_dim"))),
-        "offset_bits": offset_bits[0] if offset_bits else 64,
-        "dynamic_smem": dynamic_smem[0] if dynamic_smem else 0,
-    }
-
-
-def _host(op: Operation, program: host_program.Program) -> HostEntry:
-    attributes = {**op.attributes, **op.properties}
-    arguments = list(op.regions[0].blocks[0].args)
-    lowered = [str(a.type) for a in arguments]
-    name = _symbol(op)
-    entry: HostEntry = {
-        "name": name,
-        "params": _params(name, attributes, lowered, [False] * len(lowered)),
-        "names": _names(arguments),
-        "program": program,
-    }
-    fallback = attributes.get("cute.fallback")
-    if fallback is not None:
-        entry["fallback"] = str(getattr(getattr(fallback, "root_reference", fallback), "data", fallback))
-    return entry
-
-
-def _params(name: str, attributes: dict[str, Attribute], lowered: Sequence[str], byval: Sequence[bool]) -> list[Param]:
-    given = attributes.get("cute.args")
-    types = cast("Sequence[StringAttr]", getattr(given, "data", ()))
-    texts = [str(t.data) for t in types] if given is not None else list(lowered)
-    if len(texts) != len(lowered):
-        raise ManifestError(f"@{name}: cute.args lists {len(texts)} types, the function takes {len(lowered)} arguments")
-    params: list[Param] = []
-    for i, (text, low) in enumerate(zip(texts, lowered)):
-        try:
-            params.append(describe(text, low, byval=byval[i]))
-        except (SignatureError, ValueError) as e:
-            raise ManifestError(f"@{name}, argument {i}: {e}") from e
-    return params
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -237,54 +136,3 @@ def _profile(param: Param) -> object:
 def required_alignment(kernels: Sequence[KernelEntry]) -> int:
     """The largest alignment in bytes that any pointer of these kernels asks for (a power of two)."""
     return max((p.get("alignment", 1) for k in kernels for p in k["params"]), default=1)
-
-
-def dynamic_count(param: Param) -> int:
-    """Number of dynamic leaves."""
-    trees = (param.get("shape"), param.get("stride"))
-    return sum(isinstance(leaf, dict) for t in trees if t is not None for leaf in leaves(t))
-
-
-# ----------------------------------------------------------------------------------------------------------- helpers
-
-
-def _symbol(op: Operation) -> str:
-    return str({**op.attributes, **op.properties}["sym_name"].data)  # type: ignore[attr-defined]
-
-
-def _is_kernel(op: Operation) -> bool:
-    attributes = {**op.attributes, **op.properties}
-    return "gpu.kernel" in attributes or "nvvm.kernel" in attributes
-
-
-def _has_byval(attributes: dict[str, Attribute], index: int) -> bool:
-    given = attributes.get("arg_attrs")
-    if given is None:
-        return False
-    return "llvm.byval" in given.data[index].data  # type: ignore[attr-defined]
-
-
-def _names(arguments: Sequence[object]) -> list[str]:
-    return [str(getattr(a, "name_hint", None) or f"arg{i}") for i, a in enumerate(arguments)]
-
-
-def _ints(attribute: Attribute | None) -> list[int]:
-    if attribute is None:
-        return []
-    if hasattr(attribute, "get_values"):
-        return [int(v) for v in attribute.get_values()]  # type: ignore[attr-defined]
-    inner = getattr(attribute, "value", None)
-    if inner is not None and hasattr(inner, "data"):
-        return [int(inner.data)]
-    return []
-
-
-def _three(values: list[int]) -> list[int] | None:
-    return (values + [1, 1])[:3] if values else None
-
-
-def _product(values: Sequence[int]) -> int:
-    out = 1
-    for v in values:
-        out *= v
-    return out

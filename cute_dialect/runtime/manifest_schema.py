@@ -27,7 +27,7 @@ from cute_dialect.runtime.schema import (
     row,
     text,
 )
-from cute_dialect.runtime.signature import Param, describe
+from cute_dialect.runtime.signature import FIELDS, Param, SignatureError, Tree, dynamic_leaves, integer_slots, leaves
 
 __all__ = ["check_document"]
 
@@ -52,6 +52,7 @@ def _tree(value: object, where: str) -> None:
 
 _LEAF = record({"width": one_of(8, 16, 32, 64), "div": integer(1, (1 << 63) - 1), "offset": integer(0, 4096)})
 
+_COMMON = ("kind", "type", "lowered", "size", "align")
 _PARAM = record(
     {
         "kind": one_of("memref", "pointer", "scalar", "tuple", "layout", "tensormap", "opaque"),
@@ -61,9 +62,9 @@ _PARAM = record(
         "align": _POWER,
     },
     {
-        "element": text(r"\w+", "an element type"),
+        "element": text(r"(si|u?i|t?f|bf)\d+|f8E\w+|index", "an element type"),
         "space": text(r"\w+", "a memory space"),
-        "alignment": integer(1, 1 << 30),
+        "alignment": one_of(*(1 << i for i in range(31))),
         "pointer": integer(0, 4096),
         "shape": _tree,
         "stride": _tree,
@@ -265,19 +266,53 @@ def _check_params(params: Sequence[Param], names: Sequence[str], where: str) -> 
     if len(names) != len(params):
         raise expected(f"{where}.names", f"a list of {len(params)}, as many as there are params", list(names))
     for i, param in enumerate(params):
-        place = f"{where}.params[{i}]"
-        try:
-            known = describe(param["type"], param["lowered"], byval=param["kind"] == "tensormap")
-        except ValueError as e:  # an AlgebraError says so too
-            raise SchemaError(f"{place}.type: {e}") from None
-        for key in dict.fromkeys((*known, *param)):
-            if key not in param:
-                raise SchemaError(f"{place}.{key}: expected this field for {param['type']}, it is missing")
-            if key not in known:
-                raise SchemaError(f"{place}.{key}: expected no such field for {param['type']}")
-            given, wanted = cast(object, param[key]), cast(object, known[key])
-            if given != wanted:
-                raise expected(f"{place}.{key}", f"{json.dumps(wanted)} (by its type, {param['type']})", given)
+        _check_param(param, f"{where}.params[{i}]")
+
+
+def _check_param(param: Param, where: str) -> None:
+    """Check that a parameter has the fields of its kind, and lies as its lowered type does."""
+    known = (*_COMMON, *FIELDS[param["kind"]])
+    for key in dict.fromkeys((*known, *param)):
+        if key not in param:
+            raise SchemaError(f"{where}.{key}: expected this field for {param['type']}, it is missing")
+        if key not in known:
+            raise SchemaError(f"{where}.{key}: expected no such field for {param['type']}")
+    wanted: dict[str, object] = {"size": 128, "align": 64}
+    try:
+        if param["kind"] != "tensormap":
+            wanted = _lowered_fields(param)
+    except ValueError as e:
+        raise SchemaError(f"{where}.type: {e}") from None
+    for key, value in wanted.items():
+        given = cast(object, param[key])
+        if given != value:
+            raise expected(f"{where}.{key}", f"{json.dumps(value)} (by its type, {param['type']})", given)
+    if param["kind"] in ("memref", "layout"):
+        shape, stride = param.get("shape"), param.get("stride")
+        if _profile(shape) != _profile(stride) or None in (*leaves(shape), *leaves(stride)):
+            raise expected(f"{where}.stride", f"a tree of integers like the shape, {json.dumps(shape)}", stride)
+
+
+def _lowered_fields(param: Param) -> dict[str, object]:
+    """Return what the lowered type says of other fields.  Raises ValueError where it is of another kind."""
+    lowered = abi.parse_type(param["lowered"])
+    fields: dict[str, object] = {"size": lowered.size, "align": lowered.align}
+    if "pointer" in param:
+        fields["pointer"] = 0
+    if param["kind"] in ("pointer", "scalar"):
+        if isinstance(lowered, abi.Struct) or (lowered.name == "ptr") != (param["kind"] == "pointer"):
+            raise SignatureError(f"{param['type']} does not lower to {param['lowered']}")
+        if param["kind"] == "scalar":
+            fields["element"] = lowered.name
+    elif param["kind"] != "opaque":
+        for leaf, (_, offset) in zip(dynamic_leaves(param), integer_slots(param)):
+            if leaf["offset"] != offset:
+                raise SignatureError(f"expected a dynamic leaf at byte {offset}, got {leaf['offset']}")
+    return fields
+
+
+def _profile(tree: Tree) -> object:
+    return [_profile(t) for t in tree] if isinstance(tree, list) else 0
 
 
 # ----------------------------------------------------------------------------------------------------- host programs

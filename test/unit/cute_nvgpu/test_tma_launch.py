@@ -18,8 +18,10 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.arch.tma import derive
+from cute_dialect.context import make_context
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.build_manifest import build_manifest
 from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime import launch as launch_module
@@ -27,7 +29,7 @@ from cute_dialect.runtime.binding import AlignmentError, TensorMapError
 from cute_dialect.runtime.host_program import Pointer, TensorMap
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.runtime.launch_plan import Plan, read_arguments
-from cute_dialect.runtime.manifest import ManifestError, build_manifest
+from cute_dialect.runtime.manifest import ManifestError
 from cute_dialect.runtime.tensor_maps import checked
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tma_copy.mlir"
@@ -292,14 +294,16 @@ OTHER = "!cute_nvgpu.atom.tma_load<f16, box = (64, 64), swizzle = 128>"
 )
 def test_manifest(change: tuple[str, str], message: str) -> None:
     with pytest.raises(ManifestError) as error:
-        build_manifest(parse_module(lowered_example(change)), chip="sm_90a", features="+ptx83", opt_level=3)
+        build_manifest(
+            parse_module(lowered_example(change)), make_context("all"), chip="sm_90a", features="+ptx83", opt_level=3
+        )
     assert message in str(error.value)
 
 
 def test_other_calls_are_refused() -> None:
     text = lowered_example(("@cute_tensor_map_tiled_2d", "@something"))
     with pytest.raises(ManifestError, match=r"llvm\.call cannot be evaluated at launch"):
-        build_manifest(parse_module(text), chip="sm_90a", features="+ptx83", opt_level=3)
+        build_manifest(parse_module(text), make_context("all"), chip="sm_90a", features="+ptx83", opt_level=3)
 
 
 def test_plans_name_what_is_launched() -> None:

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from pipelines_support import FakeArray, FakeDriver, add_module, tensor_of
 
+from cute_dialect.context import make_context
 from cute_dialect.interp import InterpError
 from cute_dialect.interp import launch as interp_launch
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.runtime import call_options
 from cute_dialect.runtime import driver as cuda
@@ -20,6 +22,7 @@ from cute_dialect.runtime.artifact import Artifact, ArtifactError
 from cute_dialect.runtime.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
 from cute_dialect.runtime.call_options import OptionError
 from cute_dialect.runtime.launch import CompiledModule, Kernel, load
+from cute_dialect.runtime.signature import Param
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -299,7 +302,9 @@ def test_a_read_only_output(gpu: FakeDriver) -> None:
 
 def test_numbers_for_scalars() -> None:
     from cute_dialect.runtime.binding import bind_plain
-    from cute_dialect.runtime.signature import describe
+
+    def param(text: str, lowered: str) -> Param:
+        return describe(text, parse_type(text, make_context("all")), lowered)
 
     for text, value, error, said in (
         ("i32", "3", DtypeError, "x expects an integer for i32, got str"),
@@ -311,10 +316,10 @@ def test_numbers_for_scalars() -> None:
         ("!llvm.ptr<1>", True, DtypeError, "x expects an array or an address, got bool"),
     ):
         with pytest.raises(error) as e:
-            bind_plain(describe(text, text), value, 0, "x")
+            bind_plain(param(text, text), value, 0, "x")
         assert str(e.value) == said
-    assert bind_plain(describe("i32", "i32"), np.array([7]), 0, "x") == 7
-    shape = describe('!cute.shape<"(?,8)">', "i32")
+    assert bind_plain(param("i32", "i32"), np.array([7]), 0, "x") == 7
+    shape = param('!cute.shape<"(?,8)">', "i32")
     assert bind_plain(shape, (np.int64(3), np.int32(8)), 0, "x") == 3
 
 

@@ -8,6 +8,7 @@ import random
 import pytest
 from pipelines_support import M, add_module, kernel, module
 
+from cute_dialect.pipelines.extract_host_program import extract_host_program
 from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, Pointer
@@ -16,7 +17,7 @@ from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, P
 def program(text: str) -> host_program.Program:
     """The program of the one host function, after a trip through JSON."""
     functions = [op for op in parse_module(text).ops if op.name == "func.func"]
-    (found,) = (p for p in map(host_program.compile_host, functions) if p is not None)
+    (found,) = (p for p in map(extract_host_program, functions) if p is not None)
     return json.loads(json.dumps(found))
 
 

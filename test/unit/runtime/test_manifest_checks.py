@@ -40,6 +40,7 @@ def edit(folder: Path, change: Callable[[Any], object]) -> str:
 
 SHA = "0" * 64
 COORD = '!cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">'
+LOWERED = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"
 MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
 
 
@@ -105,15 +106,24 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
         ),
         (
             lambda d: d["kernels"][0]["params"][1].update(kind="memref"),
-            f'kernels[0].params[1].kind: expected "opaque" (by its type, {COORD}), got "memref"',
+            f"kernels[0].params[1].element: expected this field for {COORD}, it is missing",
         ),
         (
             lambda d: d["kernels"][1]["params"][0].update(size=32),
             f"kernels[1].params[0].size: expected 24 (by its type, {MEMREF}), got 32",
         ),
         (
-            lambda d: d["kernels"][1]["params"][0].update(element="f32"),
-            f'kernels[1].params[0].element: expected "f16" (by its type, {MEMREF}), got "f32"',
+            lambda d: d["kernels"][1]["params"][0].update(element="f"),
+            'kernels[1].params[0].element: expected an element type, got "f"',
+        ),
+        (
+            lambda d: d["kernels"][1]["params"][0]["shape"][0].update(offset=12),
+            "kernels[1].params[0].type: expected a dynamic leaf at byte 8, got 12",
+        ),
+        (
+            lambda d: d["kernels"][1]["params"][0].update(stride=[1]),
+            f"kernels[1].params[0].type: {MEMREF} has the dynamic leaves (i32, i32), its lowered type {LOWERED} holds "
+            "(i32, i32, i32)",
         ),
         (
             lambda d: d["kernels"][1]["params"][0].pop("shape"),

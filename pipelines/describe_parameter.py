@@ -1,0 +1,139 @@
+"""Parameters from IR: a cute type and the lowered type beside it as the record that the manifest holds.
+
+The cute type (``!cute.memref<f32, gmem, "(?,?):(?,1)">``) says what a parameter promises, the lowered type
+(``!llvm.struct<…>``) where each dynamic leaf lies.  ``cute-to-base`` stores the dynamic leaves only, flat; one leaf
+alone is not wrapped in a struct.  The record: :mod:`cute_dialect.runtime.signature`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from cute_dialect.runtime import abi
+from cute_dialect.runtime.signature import Param, SignatureError, Tree, dynamic_leaves, integer_slots
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.context import Context
+    from xdsl.ir import Attribute
+
+    from cute_dialect.memory_types import Ptr
+
+__all__ = ["describe", "parse_type"]
+
+
+def parse_type(text: str, context: Context) -> Attribute | None:
+    """Read one entry of ``cute.args``; ``None`` for a type of another dialect, whose lowered form says all.
+
+    Raises :class:`SignatureError`.
+    """
+    if not text.startswith(("!cute.", "!cute_nvgpu.")):
+        return None
+    from xdsl.parser import Parser
+    from xdsl.utils.exceptions import ParseError
+
+    parser = Parser(context, text)
+    try:
+        found = parser.parse_type()
+    except ParseError as e:
+        raise SignatureError(f"{e.msg} (in {text})") from None
+    if parser.pos != len(text):
+        raise SignatureError(f"expected one type, got {text}")
+    return found
+
+
+def describe(text: str, type_: Attribute | None, lowered_text: str, *, byval: bool = False) -> Param:
+    """Describe one parameter of the type ``type_`` (as written: ``text``).  Raises :class:`SignatureError`.
+
+    >>> from cute_dialect.context import make_context
+    >>> text = '!cute.memref<f16, gmem, align<16>, "(?,64):(?{div=8},1)">'
+    >>> p = describe(text, parse_type(text, make_context()), "!llvm.struct<(ptr<1>, struct<(i32, i32)>)>")
+    >>> p["size"], p["alignment"], p["shape"], p["stride"]
+    (16, 16, [{'width': 32, 'div': 1, 'offset': 8}, 64], [{'width': 32, 'div': 8, 'offset': 12}, 1])
+    """
+    if byval:
+        interleave = cast(int, getattr(getattr(type_, "data", None), "interleave", 0))
+        return {
+            "kind": "tensormap",
+            "type": text,
+            "lowered": lowered_text,
+            "size": 128,
+            "align": 64,
+            "alignment": max(16, interleave),
+        }
+    try:
+        lowered = abi.parse_type(lowered_text)
+    except abi.AbiError as e:
+        raise SignatureError(str(e)) from e
+    param: Param = {
+        "kind": "opaque",
+        "type": text,
+        "lowered": lowered_text,
+        "size": lowered.size,
+        "align": lowered.align,
+    }
+    if type_ is None or not type_.name.startswith("cute."):
+        if isinstance(lowered, abi.Struct):
+            return param
+        if lowered.name == "ptr":
+            param.update({"kind": "pointer", "element": "i8", "space": "gmem", "alignment": 1, "pointer": 0})
+        else:
+            param.update({"kind": "scalar", "element": lowered.name, "div": 1})
+        return param
+    return _describe_cute(param, type_, lowered)
+
+
+def _describe_cute(param: Param, type_: Attribute, lowered: abi.Type) -> Param:
+    """Complete the record of a parameter of cute type; one that says nothing more stays opaque."""
+    from cute_dialect.algebra.values import Layout
+    from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType
+    from cute_dialect.types import CoordType, IntTupleType, LayoutType, ShapeType
+
+    if isinstance(type_, MemRefType):
+        layout = type_.data.layout
+        if isinstance(layout, Layout) and type_.data.ptr.swizzle is None:
+            _pointer(param, type_.data.ptr)
+            param.update({"kind": "memref", "shape": _tree(layout.shape), "stride": _tree(layout.stride)})
+            _place(param)
+    elif isinstance(type_, PtrType):
+        if isinstance(lowered, abi.Struct) or lowered.name != "ptr":
+            raise SignatureError(f"{param['type']} does not lower to {param['lowered']}")
+        _pointer(param, type_.data)
+    elif isinstance(type_, ConstrainedIntType):
+        if isinstance(lowered, abi.Struct):
+            raise SignatureError(f"{param['type']} does not lower to {param['lowered']}")
+        param.update({"kind": "scalar", "element": lowered.name, "div": type_.divisor})
+    elif isinstance(type_, (IntTupleType, ShapeType, CoordType)):
+        param.update({"kind": "tuple", "shape": _tree(type_.data)})
+        _place(param)
+    elif isinstance(type_, LayoutType) and isinstance(type_.data, Layout):
+        param.update({"kind": "layout", "shape": _tree(type_.data.shape), "stride": _tree(type_.data.stride)})
+        _place(param)
+    return param
+
+
+def _pointer(param: Param, ptr: Ptr) -> None:
+    param.update(
+        {"kind": "pointer", "element": str(ptr.element), "space": ptr.space, "alignment": ptr.alignment, "pointer": 0}
+    )
+
+
+def _tree(payload: object) -> Tree:
+    """A shape, stride or coordinate of the algebra as plain data; offsets are filled in by :func:`_place`."""
+    from cute_dialect.algebra.leaf import Dyn
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    if isinstance(payload, tuple):
+        return [_tree(p) for p in cast("tuple[object, ...]", payload)]
+    if isinstance(payload, int):
+        return payload
+    if payload is UNDERSCORE:
+        return None
+    if isinstance(payload, Dyn):
+        return {"width": payload.width, "div": payload.div or 1, "offset": -1}
+    raise SignatureError(f"the stride {payload} cannot be passed to a kernel")
+
+
+def _place(param: Param) -> None:
+    """Give each dynamic leaf its offset: the integers of the lowered type, in order, are the dynamic leaves."""
+    for leaf, (_, offset) in zip(dynamic_leaves(param), integer_slots(param)):
+        leaf["offset"] = offset
