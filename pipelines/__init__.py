@@ -1,11 +1,11 @@
-"""Named pipelines, the hand-off to upstream MLIR, machine code, and launches.
+"""Named pipelines, the hand-off to upstream MLIR, and machine code.
 
-    from cute_dialect.pipelines import compile, load
+    from cute_dialect.pipelines import compile
 
     add = compile("add.mlir").kernel("add")
     add(a, b, c)
 
-``compile`` needs the whole compiler; ``load`` and what it gives need the driver and numpy or torch only.
+What it gives launches, and can be saved for a machine that only launches (:mod:`cute_dialect.runtime`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["compile", "load"]
+__all__ = ["compile"]
 
 
 def compile(
@@ -65,10 +65,3 @@ def compile(
         save=save,
         cache=cache,
     )
-
-
-def load(folder: str | os.PathLike[str]) -> CompiledModule:
-    """Read a compiled module that ``CompiledModule.save`` or ``compile(save=…)`` wrote.  Raises ``ArtifactError``."""
-    from cute_dialect.runtime.launch import load as load_folder
-
-    return load_folder(folder)

@@ -17,6 +17,7 @@ from cute_dialect.runtime.launch_plan import Plan, Target, read_arguments
 if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
+    from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.interp import Pointer, Progress, RunReport
     from cute_dialect.interp.arguments import Argument
@@ -77,7 +78,7 @@ def run_on_cpu(
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
     report = run_kernel(
-        without_nvgpu(module.lowered(plan.kernel)),
+        without_nvgpu(cast("ModuleOp", module.lowered(plan.kernel))),
         plan.kernel,
         operands,
         plan.grid,

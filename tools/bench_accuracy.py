@@ -130,7 +130,7 @@ def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 def contests(folder: str) -> Iterator[Contest]:
     """All kernels; they are loaded one by one."""
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     for name, choice in bench_gemm.choices().items():
         c = choice.config

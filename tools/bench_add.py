@@ -91,7 +91,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
     import torch
 
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     names = [f"{e}-{layout}" for e in TORCH_NAMES for layout in ("seed", "stream")]
     modules = {name: load(os.path.join(folder, name)) for name in names}

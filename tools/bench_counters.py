@@ -113,7 +113,7 @@ def _read(folder: str) -> list[dict[str, object]]:
 
 def launch(folder: str) -> None:
     """Launch each case once; this is what the profiler watches."""
-    from cute_dialect.runtime.launch import load
+    from cute_dialect.runtime import load
 
     for i, told in enumerate(_read(folder)):
         case = Case(told["name"], "", told["kernel"], told["shapes"], told["element"])  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def build(folder: str, chip: str) -> list[str]:
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure what :func:`build` made; a row for each kernel, shape and state of the L2."""
     from cute_dialect.op.gemm import Runner
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
     calls: dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]] = {}
@@ -113,7 +113,7 @@ def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tens
     """Kernels that only read B, and that do nothing."""
     import torch
 
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     total = load(os.path.join(folder, "sum")).kernel("sum")
     nothing = load(os.path.join(folder, "empty")).kernel("empty")

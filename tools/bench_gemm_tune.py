@@ -121,7 +121,7 @@ def run(
     element: str = "f16",
 ) -> dict[str, object]:
     """Measure the space; a row for each pair of a kernel that is right and a problem."""
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     wanted = problems(shapes, element)
     runners = {c: Runner(c, load(os.path.join(folder, c.name))) for c in _needed(wanted, element)}

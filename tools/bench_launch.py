@@ -67,7 +67,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
     import torch
 
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     x, y = (torch.randn(64, 256, device="cuda") for _ in range(2))
     a, b = (torch.randint(-2, 3, (128, 256), device="cuda").half() for _ in range(2))

@@ -63,7 +63,7 @@ def _gemms(
     import torch
 
     from cute_dialect.op.gemm import Problem, Runner, choose
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
     from cute_dialect.tools.bench_gemm import inputs
 
     for shape in shapes:
@@ -77,7 +77,7 @@ def _gemms(
 
 
 def _rows(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
     from cute_dialect.tools.bench_rows import ELEMENTS, Case, Data
 
     for op, element, n in ROWS:

@@ -93,7 +93,7 @@ def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     kernels = {c.folder: load(os.path.join(folder, c.folder)).kernel(c.op) for c in CASES}
     rows: list[dict[str, object]] = []

@@ -78,7 +78,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Measure what :func:`build` made, each after a check; a wrong one is left out and said."""
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
     for case in CASES:

@@ -54,7 +54,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
     import torch
 
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[dict[str, object]] = []

@@ -56,7 +56,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
     for element, height in VARIANTS:

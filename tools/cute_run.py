@@ -304,7 +304,7 @@ def _open(
 ) -> CompiledModule:
     """The module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
     if os.path.isdir(options.file):
-        from cute_dialect.runtime.launch import load
+        from cute_dialect.runtime import load
 
         return load(options.file)
     from cute_dialect.pipelines.stages import compile_module, compiled_before, read_text

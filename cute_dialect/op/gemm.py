@@ -99,7 +99,8 @@ def library(choice: Choice) -> CompiledModule:
 
 def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
     """A kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else compiled."""
-    from cute_dialect.pipelines import compile, load
+    from cute_dialect.pipelines import compile
+    from cute_dialect.runtime import load
 
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):

@@ -1,0 +1,32 @@
+"""Launching compiled kernels: with the CUDA driver, cuda-python and numpy (or torch, or CuPy) alone.
+
+    from cute_dialect.runtime import load
+
+    add = load("build/add").kernel("add")
+    add(a, b, c)
+
+Nothing here imports xDSL or MLIR, or anything of this package but ``algebra`` and ``arch``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pragma: no cover
+    import os
+
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["load"]
+
+
+def load(folder: str | os.PathLike[str]) -> CompiledModule:
+    """Read a compiled module that ``CompiledModule.save`` or ``compile(save=…)`` wrote.  Raises ``ArtifactError``."""
+    import os
+
+    from cute_dialect.runtime.artifact import ArtifactError, load_artifact
+    from cute_dialect.runtime.launch import CompiledModule
+
+    if not isinstance(folder, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArtifactError(f"expected the path of a folder, got {folder!r}")
+    return CompiledModule(load_artifact(folder))

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.arrays import ArrayView, stream_of
-from cute_dialect.runtime.artifact import Artifact, ArtifactError, CodeObject, load_artifact, save_artifact
+from cute_dialect.runtime.artifact import Artifact, CodeObject, save_artifact
 from cute_dialect.runtime.binding import DeviceError, LaunchError
 from cute_dialect.runtime.bound_call import BoundCall, Ready
 from cute_dialect.runtime.call_options import check_options, device_number, dim3, shared_bytes
+from cute_dialect.runtime.devices import read_lowered, runner
 from cute_dialect.runtime.fast_call import MISSING, QuickCall, number_key, quick_call, torch_key
 from cute_dialect.runtime.launch_plan import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
 from cute_dialect.runtime.manifest import Manifest, required_alignment
@@ -35,19 +36,17 @@ from cute_dialect.runtime.signature import Param
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from xdsl.dialects.builtin import ModuleOp
-
     from cute_dialect.interp import Progress, RunReport
 
-__all__ = ["CompiledModule", "Kernel", "load"]
+__all__ = ["CompiledModule", "Kernel"]
 
 _CACHE_LIMIT = 256
 _RECENT = 4
 """Kinds of calls that are tried by comparison, before those remembered are looked up: a kernel often sees a few shapes
 in turn, and a comparison that fails ends early."""
 _T = TypeVar("_T")
-Lowered: TypeAlias = "Callable[[str | None], ModuleOp]"
-"""Makes the lowered module, or as much of it as the kernel of this name needs."""
+Lowered: TypeAlias = Callable[[str | None], object]
+"""Makes the lowered module (an xDSL module), or as much of it as the kernel of this name needs."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -89,7 +88,8 @@ class KernelCall(Protocol):
 
 
 class CompiledModule:
-    """Compiled kernels with what it takes to launch them.  Made by ``compile`` or :func:`load`."""
+    """Compiled kernels with what it takes to launch them.  Made by :func:`cute_dialect.pipelines.compile` or
+    :func:`cute_dialect.runtime.load`."""
 
     def __init__(self, artifact: Artifact, lowered: Lowered | None = None):
         self.artifact = artifact
@@ -133,26 +133,20 @@ class CompiledModule:
         return Kernel(self, find_target(self.manifest, name))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write the module to a folder that :func:`load` reads; gives its path."""
+        """Write the module to a folder that :func:`cute_dialect.runtime.load` reads; gives its path."""
         return save_artifact(self.artifact, folder)
 
-    def lowered(self, kernel: str | None = None) -> ModuleOp:
-        """The module after ``cute-to-base``, for the interpreter.  Raises :class:`LaunchError` if it was not kept.
+    def lowered(self, kernel: str | None = None) -> object:
+        """Return the module after ``cute-to-base``, an xDSL module, for the interpreter.
 
         ``kernel``: the only one that is needed; others may be missing.
+        Raises :class:`LaunchError` if it was not kept.
         """
         if self._lowered is not None:
             return self._lowered(kernel)
         for stage in self.artifact.stages:
             if stage.name == "cute-to-base":
-                from cute_dialect.pipelines.stages import parse_module
-
-                try:
-                    return parse_module(stage.text, "cute-to-base")
-                except ImportError as e:
-                    raise LaunchError(
-                        f"running on the CPU needs the compiler's packages: pip install xdsl ({e})"
-                    ) from e
+                return read_lowered("cpu", stage.text)
         raise LaunchError("this compiled module was saved without its stages, so it cannot run on the CPU")
 
     # ----------------------------------------------------------------------------------------------------- the GPU
@@ -181,13 +175,6 @@ class CompiledModule:
                 gpu.allow_large_cluster(function)
             self._functions[key] = function
         return function
-
-
-def load(folder: str | os.PathLike[str]) -> CompiledModule:
-    """Read a compiled module from a folder.  Raises :class:`ArtifactError`."""
-    if not isinstance(folder, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArtifactError(f"expected the path of a folder, got {folder!r}")
-    return CompiledModule(load_artifact(folder))
 
 
 def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> int:
@@ -293,10 +280,8 @@ class Kernel:
         where = device_number(device)
         raw = 0 if stream is None else stream_of(stream)
         if where == "cpu":
-            from cute_dialect.pipelines.cpu import run_on_cpu
-
             plan = self.plan(*args, grid=grid, block=block, smem=smem)
-            return run_on_cpu(
+            return runner("cpu")(
                 self.module,
                 plan,
                 args,

@@ -128,7 +128,7 @@ def run(folder: str) -> int:
     """Run on the GPU and compare; gives how many integer cases differ."""
     import torch
 
-    from cute_dialect.pipelines import load
+    from cute_dialect.runtime import load
 
     wrong = 0
     print("| kernel | elements | identical | largest difference |\n|---|---|---|---|")

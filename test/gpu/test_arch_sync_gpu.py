@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sync_kernels import CASES
 
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 
 
 @pytest.mark.parametrize("name", CASES)

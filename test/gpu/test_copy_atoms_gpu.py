@@ -9,7 +9,7 @@ import pytest
 from copy_atoms_support import run_case
 
 from cute_dialect.kernels.copy_atoms import CopyCase, cases
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)

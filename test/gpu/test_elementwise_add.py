@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.runtime.binding import AlignmentError, DeviceError, StrideError
 from cute_dialect.tools.bench_add import CASES, LARGE, check

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gemm_fallback_support import CASES, arrays
 
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 
 
 @pytest.fixture(scope="module")

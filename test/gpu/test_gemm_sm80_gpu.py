@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools.bench_gemm_sm80 import CHECKS, check, configs, repeat
 

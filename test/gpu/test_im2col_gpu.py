@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from im2col_support import CASES, CHANNELS, Case, arrays, stored
 
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 
 
 @pytest.fixture(scope="module")

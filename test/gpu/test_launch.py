@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 

@@ -12,7 +12,7 @@ import pytest
 from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
 
 from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases, wgmma_sparse_cases
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 from cute_dialect.runtime.launch import CompiledModule
 
 

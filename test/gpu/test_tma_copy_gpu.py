@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tma_support import CASES, Case, arrays, multicast_arrays
 
-from cute_dialect.pipelines import load
 from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime import load
 
 
 @pytest.fixture(scope="module")

@@ -149,7 +149,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(bench_gemm_tune, "check", check)
     monkeypatch.setattr(bench_gemm_tune, "measure", measure)
     monkeypatch.setattr(bench_gemm_tune, "Runner", FakeRunner)
-    monkeypatch.setattr("cute_dialect.pipelines.load", lambda path: None)
+    monkeypatch.setattr("cute_dialect.runtime.load", lambda path: None)
     monkeypatch.setattr(cute_bench, "_missing", lambda **_: None)
     monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": GPU, "torch": "none"})
     return found

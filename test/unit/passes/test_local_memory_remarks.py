@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import load
+from cute_dialect.runtime import load
 from cute_dialect.tools.cute_opt import main as cute_opt
 from cute_dialect.tools.cute_run import main as cute_run
 

@@ -16,12 +16,12 @@ from cute_dialect.interp import launch as interp_launch
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.pipelines.stages import CompileError
-from cute_dialect.runtime import call_options
+from cute_dialect.runtime import call_options, load
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.artifact import Artifact, ArtifactError
 from cute_dialect.runtime.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
 from cute_dialect.runtime.call_options import OptionError
-from cute_dialect.runtime.launch import CompiledModule, Kernel, load
+from cute_dialect.runtime.launch import CompiledModule, Kernel
 from cute_dialect.runtime.signature import Param
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
