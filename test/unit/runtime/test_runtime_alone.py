@@ -11,7 +11,7 @@ import pytest
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.artifact import CodeObject
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 ALONE = """
 import sys
