@@ -44,7 +44,7 @@ def parse_type(text: str, context: Context) -> Attribute | None:
 def describe(text: str, type_: Attribute | None, lowered_text: str, *, byval: bool = False) -> Param:
     """Describe one parameter of the type ``type_`` (as written: ``text``).  Raises :class:`SignatureError`.
 
-    >>> from cute_dialect.context import make_context
+    >>> from cute_dialect.ir.context import make_context
     >>> text = '!cute.memref<f16, gmem, align<16>, "(?,64):(?{div=8},1)">'
     >>> p = describe(text, parse_type(text, make_context()), "!llvm.struct<(ptr<1>, struct<(i32, i32)>)>")
     >>> p["size"], p["alignment"], p["shape"], p["stride"]

@@ -18,7 +18,7 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.arch.tma import derive
-from cute_dialect.context import make_context
+from cute_dialect.ir.context import make_context
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.build_manifest import build_manifest

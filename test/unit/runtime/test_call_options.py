@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from pipelines_support import FakeArray, FakeDriver, add_module, tensor_of
 
-from cute_dialect.context import make_context
 from cute_dialect.interp import InterpError
 from cute_dialect.interp import launch as interp_launch
+from cute_dialect.ir.context import make_context
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.pipelines.stages import CompileError
