@@ -20,6 +20,7 @@ __all__ = [
     "accepts",
     "current_stream_of_torch",
     "numpy_dtype",
+    "plain_address",
     "stream_of",
     "view_of",
 ]
@@ -271,11 +272,20 @@ def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
         found = getattr(stream, attribute, None)
         if found is not None:
             return int(found)
+    bindings = sys.modules.get("cuda.bindings.driver")
+    if bindings is not None and isinstance(stream, bindings.CUstream):
+        return int(cast(Any, stream))
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         pair = cast("tuple[int, int]", protocol() if callable(protocol) else protocol)
         return int(pair[1])
     raise TypeError(f"stream: expected a stream of torch, cupy or cuda-python, or its handle, got {stream!r}")
+
+
+def plain_address(value: object) -> object:
+    """Return a ``CUdeviceptr`` of cuda-python as an integer, anything else as it is."""
+    bindings = sys.modules.get("cuda.bindings.driver")
+    return int(cast(Any, value)) if bindings is not None and isinstance(value, bindings.CUdeviceptr) else value
 
 
 def current_stream_of_torch() -> Callable[[int], int]:

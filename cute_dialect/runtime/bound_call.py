@@ -30,7 +30,8 @@ __all__ = ["BoundCall", "Frame", "Ready", "Word"]
 
 _Slots: TypeAlias = tuple[ctypes.c_uint64, ...]
 _Known: TypeAlias = tuple[dict[int, int], ...]
-Frame: TypeAlias = tuple[_Slots, _Known, ctypes.c_uint64, Callable[[], int], tuple[EncodedMaps, ...], object]
+_Kept: TypeAlias = "tuple[cuda.LaunchConfig, ctypes.Array[ctypes.c_void_p], object]"
+Frame: TypeAlias = "tuple[_Slots, _Known, ctypes.c_uint64, Callable[[], int], tuple[EncodedMaps, ...], _Kept]"
 """What one launch writes: the words (as in :attr:`Ready.words`), the known tensor maps, the stream; then the driver's
 call with all that, which gives its code, what makes tensor maps, and what must stay alive."""
 
@@ -41,14 +42,14 @@ Word: TypeAlias = tuple[int, int, int]
 class Ready:
     """A prepared launch.  ``frames`` is the pool of those that nobody uses now; any thread may launch at any time."""
 
-    __slots__ = ("_function", "_gpu", "device", "frames", "plan", "words")
+    __slots__ = ("_gpu", "device", "frames", "function", "plan", "words")
 
-    def __init__(self, gpu: cuda.Driver, plan: Plan, function: int, device: int):
+    def __init__(self, gpu: cuda.Driver, plan: Plan, function: cuda.Handle, device: int):
         self.plan = plan
         self.device = device
         self.frames: list[Frame] = []
         self._gpu = gpu
-        self._function = function
+        self.function = function
         packed = plan.packed
         words: list[Word] = [(argument, add, -1) for _, _, argument, add in packed.patches]
         words += [(m.address.argument, 0, i) for i, (_, m) in enumerate(packed.maps)]
@@ -59,7 +60,6 @@ class Ready:
         plan = self.plan
         packed = plan.packed
         config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
-        keep: list[object] = [config]
         offsets: list[int] = []
         total = 0
         for b in packed.buffers:
@@ -78,13 +78,17 @@ class Ready:
         maps = tuple([EncodedMaps(self._gpu, m) for _, m in packed.maps])
         if plan.cluster is not None:
             attribute = cuda.cluster_attribute(plan.cluster)
-            keep.append(attribute)
             config.attributes = ctypes.pointer(attribute)
             config.attribute_count = 1
         stream = word(config, cuda.LaunchConfig.stream.offset)
-        keep += [memory, parameters]
-        run = self._gpu.launcher(self._function, config, parameters)
+        keep = (config, parameters, memory)
+        run = self._gpu.launcher(self.function, config, parameters)
         return tuple(slots), tuple([m.known for m in maps]), stream, run, maps, keep
+
+    def launcher_of_bindings(self, frame: Frame) -> Callable[[], object]:
+        """Return what launches with a frame by cuda-python's own call."""
+        config, parameters = frame[5][:2]
+        return self._gpu.launcher_of_bindings(self.function, config, parameters)
 
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
         """Write the addresses of the arguments (one each) into a frame.  Raises :class:`CudaError` for a tensor map."""
@@ -160,9 +164,19 @@ class BoundCall:
         return self._ready.plan
 
     @property
+    def function(self) -> cuda.Handle:
+        """The kernel, a ``CUfunction`` of cuda-python."""
+        return self._ready.function
+
+    @property
     def driver_call(self) -> Callable[[], int]:
         """``cuLaunchKernelEx`` alone, as the last launch called it; gives the driver's code.  To measure by."""
         return self._frames[-1][3]
+
+    @property
+    def driver_call_of_bindings(self) -> Callable[[], object]:
+        """The same call by cuda-python, its arguments made before.  To measure by."""
+        return self._ready.launcher_of_bindings(self._frames[-1])
 
     def __call__(self, stream: object = None) -> None:
         """Launch on ``stream``, by default the current one of the arrays' library.  Raises ``CudaError``."""

@@ -1,7 +1,12 @@
-"""The CUDA driver, the little of it that a launch needs, through ``ctypes`` on ``libcuda.so.1``.
+"""The CUDA driver, through cuda-python (``cuda.bindings``): what a launch needs of it.
 
-``cuda.bindings`` wraps this same library; calling it directly needs no package at all on the GPU machine, imports in a
-millisecond and adds less to a launch.  Nothing happens at import: the library is opened by :func:`driver`.
+Handles are those of cuda-python (``CUmodule``, ``CUfunction``, ``CUcontext``, ``CUevent``; ``int(handle)`` is the
+driver's own), and wherever a handle is taken an integer serves; device addresses are integers, sizes bytes.  Nothing
+happens at import: cuda-python is imported and the driver opened by :func:`driver`.
+
+One call is made through ``ctypes`` on ``libcuda.so.1``: ``cuLaunchKernelEx``, of a prepared launch, with arguments that
+were converted before (:meth:`Driver.launcher`); cuda-python converts its configuration at every call.  ``cute-bench
+launch`` measures both.
 
 Names and structures: CUDA driver API, ``cuda.h`` (CUlaunchConfig, CUlaunchAttribute), version 12 and later.
 """
@@ -10,17 +15,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_int, c_uint, c_void_p
 from functools import lru_cache, partial
+from importlib import import_module
+from typing import Any, SupportsInt, TypeAlias, cast
 
-__all__ = ["CudaError", "Driver", "LaunchAttribute", "LaunchConfig", "NoGpuError", "driver"]
+from cute_dialect.runtime.settings import missing_package
+
+__all__ = ["CudaError", "Driver", "Handle", "LaunchAttribute", "LaunchConfig", "NoGpuError", "driver"]
+
+Handle: TypeAlias = SupportsInt
+"""A handle of cuda-python, or the driver's own number."""
 
 _ATTRIBUTE_CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-_MAX_DYNAMIC_SMEM = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-_CAPABILITY_MAJOR, _CAPABILITY_MINOR, _SMEM_OPTIN, _SM_COUNT = 75, 76, 97, 16  # CU_DEVICE_ATTRIBUTE_*
-_POINTER_DEVICE = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-
 SMEM_WITHOUT_OPT_IN = 48 * 1024
 PORTABLE_CLUSTER = 8
 
@@ -74,137 +81,132 @@ class LaunchConfig(ctypes.Structure):
 
 
 class Driver:
-    """The driver of this machine.  Get it with :func:`driver`.  Handles are plain integers; sizes are bytes."""
+    """The driver of this machine.  Get it with :func:`driver`.
 
-    def __init__(self, library: ctypes.CDLL):
+    ``bindings`` is ``cuda.bindings.driver``; ``library`` is libcuda, for the one call that ctypes makes.
+    """
+
+    def __init__(self, bindings: Any, library: ctypes.CDLL):
+        self._cuda = bindings
         self._library = library
-        self._contexts: dict[int, int] = {}
-        self.launch_kernel_ex = library.cuLaunchKernelEx
-        self.launch_kernel_ex.argtypes = (POINTER(LaunchConfig), c_void_p, POINTER(c_void_p), c_void_p)
-        self.launch_kernel_ex.restype = c_int
-        self._get_current = library.cuCtxGetCurrent
-        self._get_current.argtypes = (POINTER(c_void_p),)
-        self._get_current.restype = c_int
-        self._call("cuInit", c_uint(0))
-        count = c_int()
-        self._call("cuDeviceGetCount", byref(count))
-        self.device_count = count.value
+        self._contexts: dict[int, Handle] = {}
+        self._call("cuInit", 0)
+        self.device_count = int(self._call("cuDeviceGetCount"))
         if self.device_count == 0:
             raise NoGpuError(
                 f"no GPU: {_HINTS[100]}; run on the CPU interpreter instead (device='cpu', or --device=cpu)"
             )
 
-    def _call(self, name: str, *arguments: object) -> None:
-        function = getattr(self._library, name)
-        function.restype = c_int
-        self.check(name, function(*arguments))
+    def _call(self, name: str, *arguments: object) -> Any:
+        """Call a function of cuda-python; gives what it gives beside its code.  Raises :class:`CudaError`."""
+        try:
+            code, *given = getattr(self._cuda, name)(*arguments)
+        except RuntimeError as e:  # cuda-python, of a function that this driver does not have
+            raise CudaError(name, 801, f"not supported by this driver: {e}") from e
+        self.check(name, int(code))
+        return given[0] if given else None
 
     def check(self, name: str, code: int) -> None:
         """Raise :class:`CudaError` unless ``code`` is success."""
-        if code == 0:
-            return
-        text = c_char_p()
-        self._library.cuGetErrorName(c_int(code), byref(text))
-        raise CudaError(name, code, text.value.decode() if text.value else "an unknown error")
+        if code:
+            raise CudaError(name, code, _error_name(self._cuda, code))
 
     # ---------------------------------------------------------------------------------------------------- devices
 
-    def attribute(self, device: int, attribute: int) -> int:
-        """One CU_DEVICE_ATTRIBUTE of a device."""
-        out = c_int()
-        self._call("cuDeviceGetAttribute", byref(out), c_int(attribute), c_int(device))
-        return out.value
+    def _attribute(self, device: int, name: str) -> int:
+        attribute = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self._call("cuDeviceGetAttribute", attribute, device))
 
     def name(self, device: int) -> str:
-        """Name of a device, e.g. ``NVIDIA H200``."""
-        text = ctypes.create_string_buffer(128)
-        self._call("cuDeviceGetName", text, c_int(128), c_int(device))
-        return text.value.decode()
+        """Return the name of a device, e.g. ``NVIDIA H200``."""
+        return cast(bytes, self._call("cuDeviceGetName", 128, device)).split(b"\0")[0].decode()
 
     def capability(self, device: int) -> tuple[int, int]:
-        """Compute capability, e.g. ``(9, 0)``."""
-        return self.attribute(device, _CAPABILITY_MAJOR), self.attribute(device, _CAPABILITY_MINOR)
+        """Return the compute capability, e.g. ``(9, 0)``."""
+        major, minor = (self._attribute(device, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+        return major, minor
 
     def smem_limit(self, device: int) -> int:
-        """Bytes of shared memory that a block can opt in to."""
-        return self.attribute(device, _SMEM_OPTIN)
+        """Return the bytes of shared memory that a block can opt in to."""
+        return self._attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
     def multiprocessors(self, device: int) -> int:
-        """Number of SMs."""
-        return self.attribute(device, _SM_COUNT)
+        """Return the number of SMs."""
+        return self._attribute(device, "MULTIPROCESSOR_COUNT")
 
     def current_context(self) -> int:
-        """The calling thread's context; 0 when it has none."""
-        out = c_void_p()
-        self.check("cuCtxGetCurrent", self._get_current(out))
-        return out.value or 0
+        """Return the calling thread's context; 0 when it has none."""
+        return int(self._call("cuCtxGetCurrent"))
 
-    def set_context(self, context: int) -> None:
+    def set_context(self, context: Handle) -> None:
         """Make a context current in the calling thread."""
-        self._call("cuCtxSetCurrent", c_void_p(context))
+        self._call("cuCtxSetCurrent", self._cuda.CUcontext(int(context)))
 
-    def primary_context(self, device: int) -> int:
-        """The device's primary context, the one that torch and cupy use.  Retained for the life of the process."""
+    def primary_context(self, device: int) -> Handle:
+        """Return the device's primary context, that of torch and cupy.  Retained for the life of the process."""
         if device not in self._contexts:
             if not 0 <= device < self.device_count:
                 raise CudaError("cuDevicePrimaryCtxRetain", 101, f"no device {device}, there are {self.device_count}")
-            out = c_void_p()
-            self._call("cuDevicePrimaryCtxRetain", byref(out), c_int(device))
-            self._contexts[device] = out.value or 0
+            self._contexts[device] = cast(Handle, self._call("cuDevicePrimaryCtxRetain", device))
         return self._contexts[device]
 
     def enter(self, device: int) -> int:
         """Make the device's primary context current; gives the context to go back to with :meth:`set_context`, 0 for
         none (it was current already, or there was none)."""
-        out = c_void_p()
-        self.check("cuCtxGetCurrent", self._get_current(out))
-        wanted = self._contexts.get(device) or self.primary_context(device)
-        if out.value == wanted:
+        current, wanted = self.current_context(), self.primary_context(device)
+        if current == int(wanted):
             return 0
         self.set_context(wanted)
-        return out.value or 0
+        return current
+
+    def is_current(self, device: int) -> bool:
+        """Tell whether the primary context of ``device`` is the calling thread's."""
+        return self.current_context() == int(self.primary_context(device))
 
     # ------------------------------------------------------------------------------------------------------- code
 
-    def load_module(self, image: bytes) -> int:
-        """Load a cubin or (NUL-terminated) PTX into the current context."""
-        out = c_void_p()
-        self._call("cuModuleLoadData", byref(out), c_char_p(image))
-        return out.value or 0
+    def load_module(self, image: bytes) -> Handle:
+        """Load a cubin or (NUL-terminated) PTX into the current context; gives a ``CUmodule``."""
+        return cast(Handle, self._call("cuModuleLoadData", image))
 
-    def get_function(self, module: int, name: str) -> int:
-        """A kernel of a loaded module."""
-        out = c_void_p()
-        self._call("cuModuleGetFunction", byref(out), c_void_p(module), c_char_p(name.encode()))
-        return out.value or 0
+    def get_function(self, module: Handle, name: str) -> Handle:
+        """Return a kernel of a loaded module, a ``CUfunction``."""
+        return cast(Handle, self._call("cuModuleGetFunction", self._cuda.CUmodule(int(module)), name.encode()))
 
-    def allow_smem(self, function: int, size: int) -> None:
+    def _set(self, function: Handle, name: str, value: int) -> None:
+        attribute = getattr(self._cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        self._call("cuFuncSetAttribute", self._cuda.CUfunction(int(function)), attribute, value)
+
+    def allow_smem(self, function: Handle, size: int) -> None:
         """Let a kernel use ``size`` bytes of dynamic shared memory, beyond the 48 KiB it may use anyway."""
-        self._call("cuFuncSetAttribute", c_void_p(function), c_int(_MAX_DYNAMIC_SMEM), c_int(size))
+        self._set(function, "MAX_DYNAMIC_SHARED_SIZE_BYTES", size)
 
-    def allow_large_cluster(self, function: int) -> None:
+    def allow_large_cluster(self, function: Handle) -> None:
         """Let a kernel run in clusters of more than eight blocks."""
-        self._call("cuFuncSetAttribute", c_void_p(function), c_int(_NON_PORTABLE_CLUSTER), c_int(1))
+        self._set(function, "NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
 
-    def launcher(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> Callable[[], int]:
-        """What launches the kernel with what ``config`` and ``parameters`` hold then; gives the driver's code.
+    def launcher(self, function: Handle, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> Callable[[], int]:
+        """Return what launches a kernel with what ``config`` and ``parameters`` hold then; it gives the driver's code.
 
-        The cheapest form that ctypes has: an own function object without argument types, and arguments that are
-        converted already, so that a call converts and allocates nothing.  It releases Python's lock.
+        ``parameters`` holds the address of each parameter's bytes.  The cheapest form that ctypes has: an own function
+        object without argument types, and arguments that are converted already, so that a call converts and allocates
+        nothing.  It releases Python's lock.
         """
         raw = self._library["cuLaunchKernelEx"]
         raw.restype = c_int
-        return partial(raw, byref(config), c_void_p.from_param(function), byref(parameters), None)
+        return partial(raw, byref(config), c_void_p(int(function)), byref(parameters), None)
 
-    def is_current(self, device: int) -> bool:
-        """Whether the primary context of ``device`` is the calling thread's."""
-        return self.current_context() == self.primary_context(device)
+    def launcher_of_bindings(
+        self, function: Handle, config: LaunchConfig, parameters: ctypes.Array[c_void_p]
+    ) -> Callable[[], tuple[object]]:
+        """Return the same call as cuda-python makes it, for comparison; it gives cuda-python's tuple with the code."""
+        own = config_of_bindings(self._cuda, config)
+        kernel = self._cuda.CUfunction(int(function))
+        return partial(self._cuda.cuLaunchKernelEx, own, kernel, ctypes.addressof(parameters), 0)
 
-    def launch(self, function: int, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> None:
-        """Launch; ``parameters`` holds the address of each parameter's bytes."""
-        code = self.launch_kernel_ex(config, function, parameters, None)
-        if code:
-            self.check("cuLaunchKernelEx", code)
+    def launch(self, function: Handle, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> None:
+        """Launch once.  Raises :class:`CudaError`."""
+        self.check("cuLaunchKernelEx", self.launcher(function, config, parameters)())
 
     # ------------------------------------------------------------------------------------------------ tensor maps
 
@@ -221,11 +223,11 @@ class Driver:
         l2: int,
         oob: int,
     ) -> bytes:
-        """The 128 bytes of a tensor map, as ``cuTensorMapEncodeTiled`` makes them (driver 12.0 and later).
+        """Return the 128 bytes of a tensor map, as ``cuTensorMapEncodeTiled`` makes them (driver 12.0 and later).
 
         Innermost dimension first; ``strides`` are bytes of dimensions 1 and up; the last five are the driver's codes.
         """
-        own = ((c_uint * len(box))(*box),)
+        own = (self._words(box),)
         codes = (element, interleave, swizzle, l2, oob)
         return self._encode("cuTensorMapEncodeTiled", address, extents, strides, own, steps, codes)
 
@@ -245,14 +247,16 @@ class Driver:
         l2: int,
         oob: int,
     ) -> bytes:
-        """The 128 bytes of a tensor map of columns of pixels, as ``cuTensorMapEncodeIm2col`` makes them.
+        """Return the 128 bytes of a tensor map of columns of pixels, as ``cuTensorMapEncodeIm2col`` makes them.
 
         ``lower``, ``upper``: corners of the box of base pixels, W first; the others as for :meth:`encode_tiled`.
         """
-        n = len(lower)
-        own = ((c_int * n)(*lower), (c_int * n)(*upper), c_uint(channels), c_uint(pixels))
+        own = (list(lower), list(upper), channels, pixels)
         codes = (element, interleave, swizzle, l2, oob)
         return self._encode("cuTensorMapEncodeIm2col", address, extents, strides, own, steps, codes)
+
+    def _words(self, numbers: Sequence[int]) -> list[object]:
+        return [self._cuda.cuuint32_t(n) for n in numbers]
 
     def _encode(
         self,
@@ -264,91 +268,116 @@ class Driver:
         steps: Sequence[int],
         codes: tuple[int, int, int, int, int],
     ) -> bytes:
-        function = getattr(self._library, name, None)
-        if function is None:
-            raise CudaError(name, 801, "not supported: this driver is older than 12.0")
-        rank = len(extents)
-        storage = (ctypes.c_uint8 * 192)()
-        at = -(-ctypes.addressof(storage) // 64) * 64  # the driver wants 64-byte alignment
-        function.restype = c_int
-        element, *others = codes
-        code = function(
-            c_void_p(at),
-            c_int(element),
-            c_uint(rank),
-            c_uint64(address),
-            (c_uint64 * rank)(*extents),
-            (c_uint64 * rank)(*strides),
+        c = self._cuda
+        element, interleave, swizzle, l2, oob = codes
+        made = self._call(
+            name,
+            c.CUtensorMapDataType(element),
+            len(extents),
+            address,
+            [c.cuuint64_t(n) for n in extents],
+            [c.cuuint64_t(n) for n in strides],
             *own,
-            (c_uint * rank)(*steps),
-            *[c_int(x) for x in others],
+            self._words(steps),
+            c.CUtensorMapInterleave(interleave),
+            c.CUtensorMapSwizzle(swizzle),
+            c.CUtensorMapL2promotion(l2),
+            c.CUtensorMapFloatOOBfill(oob),
         )
-        self.check(name, code)
-        return ctypes.string_at(at, 128)
+        return b"".join(int(word).to_bytes(8, "little") for word in made.opaque)
 
     # ----------------------------------------------------------------------------------------------------- memory
 
     def allocate(self, size: int) -> int:
-        """Device memory, 256-byte aligned."""
-        out = c_uint64()
-        self._call("cuMemAlloc_v2", byref(out), c_size_t(max(1, size)))
-        return out.value
+        """Allocate device memory, 256-byte aligned; gives its address."""
+        return int(self._call("cuMemAlloc", max(1, size)))
 
     def free(self, pointer: int) -> None:
         """Give memory back."""
-        self._call("cuMemFree_v2", c_uint64(pointer))
+        self._call("cuMemFree", pointer)
 
     def to_device(self, pointer: int, host: int, size: int) -> None:
         """Copy ``size`` bytes from host address ``host``; returns when done."""
         if size:
-            self._call("cuMemcpyHtoD_v2", c_uint64(pointer), c_void_p(host), c_size_t(size))
+            self._call("cuMemcpyHtoD", pointer, host, size)
 
     def to_host(self, host: int, pointer: int, size: int) -> None:
         """Copy ``size`` bytes to host address ``host``; returns when done."""
         if size:
-            self._call("cuMemcpyDtoH_v2", c_void_p(host), c_uint64(pointer), c_size_t(size))
+            self._call("cuMemcpyDtoH", host, pointer, size)
 
-    def synchronize(self, stream: int) -> None:
+    def synchronize(self, stream: Handle) -> None:
         """Wait for a stream."""
-        self._call("cuStreamSynchronize", c_void_p(stream))
+        self._call("cuStreamSynchronize", self._cuda.CUstream(int(stream)))
 
-    def new_event(self) -> int:
-        """An event for timing."""
-        out = c_void_p()
-        self._call("cuEventCreate", byref(out), c_uint(0))
-        return out.value or 0
+    def new_event(self) -> Handle:
+        """Make an event for timing."""
+        return cast(Handle, self._call("cuEventCreate", 0))
 
-    def record(self, event: int, stream: int = 0) -> None:
+    def record(self, event: Handle, stream: Handle = 0) -> None:
         """Record an event in a stream."""
-        self._call("cuEventRecord", c_void_p(event), c_void_p(stream))
+        self._call("cuEventRecord", self._cuda.CUevent(int(event)), self._cuda.CUstream(int(stream)))
 
-    def elapsed(self, start: int, end: int) -> float:
-        """Microseconds from one event to another; waits for the second."""
-        from ctypes import c_float
-
-        self._call("cuEventSynchronize", c_void_p(end))
-        out = c_float()
-        self._call("cuEventElapsedTime", byref(out), c_void_p(start), c_void_p(end))
-        return 1000.0 * out.value
+    def elapsed(self, start: Handle, end: Handle) -> float:
+        """Return the microseconds from one event to another; waits for the second."""
+        first, second = (self._cuda.CUevent(int(e)) for e in (start, end))
+        self._call("cuEventSynchronize", second)
+        return 1000.0 * float(self._call("cuEventElapsedTime", first, second))
 
     def pointer_device(self, pointer: int) -> int | None:
-        """The device that an address belongs to; ``None`` for memory the driver does not know."""
-        out = c_int()
-        function = self._library.cuPointerGetAttribute
-        function.restype = c_int
-        return None if function(byref(out), c_int(_POINTER_DEVICE), c_uint64(pointer)) else out.value
+        """Return the device that an address belongs to; ``None`` for memory the driver does not know."""
+        attribute = self._cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        code, device = self._cuda.cuPointerGetAttribute(attribute, pointer)
+        return None if int(code) else int(device)
 
 
 def cluster_attribute(cluster: tuple[int, int, int]) -> LaunchAttribute:
-    """The launch attribute that sets the cluster's size in blocks."""
+    """Return the launch attribute that sets the cluster's size in blocks."""
     out = LaunchAttribute(id=_ATTRIBUTE_CLUSTER)
     out.value[0], out.value[1], out.value[2] = cluster
     return out
 
 
+def config_of_bindings(bindings: Any, config: LaunchConfig) -> Any:
+    """Return a launch configuration as cuda-python's ``CUlaunchConfig``."""
+    own = bindings.CUlaunchConfig()
+    own.gridDimX, own.gridDimY, own.gridDimZ = config.grid
+    own.blockDimX, own.blockDimY, own.blockDimZ = config.block
+    own.sharedMemBytes = config.smem
+    own.hStream = bindings.CUstream(config.stream or 0)
+    attributes: list[Any] = []
+    for i in range(config.attribute_count):
+        attribute = bindings.CUlaunchAttribute()
+        attribute.id = bindings.CUlaunchAttributeID(config.attributes[i].id)
+        value = attribute.value
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = config.attributes[i].value[:3]
+        attributes.append(attribute)
+    own.attrs = attributes
+    own.numAttrs = len(attributes)
+    return own
+
+
+def _error_name(bindings: Any, code: int) -> str:
+    try:
+        return cast(str, bindings.CUresult(code).name)
+    except ValueError:  # of a driver that is newer than cuda-python
+        return "an unknown error"
+
+
+def load_bindings() -> Any:
+    """Import ``cuda.bindings.driver``.  Raises :class:`NoGpuError`, which says what to install, where it is missing."""
+    try:
+        return import_module("cuda.bindings.driver")
+    except ModuleNotFoundError as e:
+        hint = missing_package(e)
+        if hint is None:
+            raise
+        raise NoGpuError(f"no GPU can be used: {hint}") from e
+
+
 @lru_cache(maxsize=1)
 def driver() -> Driver:
-    """Open the driver.  Raises :class:`NoGpuError` where there is none, or no GPU."""
+    """Open the driver.  Raises :class:`NoGpuError` where there is none, no GPU, or no cuda-python."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError as e:
@@ -357,7 +386,7 @@ def driver() -> Driver:
             "interpreter (device='cpu', or --device=cpu)"
         ) from e
     try:
-        return Driver(library)
+        return Driver(load_bindings(), library)
     except CudaError as e:
         if isinstance(e, NoGpuError):
             raise

@@ -94,8 +94,8 @@ class CompiledModule:
     def __init__(self, artifact: Artifact, lowered: Lowered | None = None):
         self.artifact = artifact
         self._lowered = lowered
-        self._functions: dict[tuple[int, str], int] = {}
-        self._modules: dict[tuple[int, str], int] = {}
+        self._functions: dict[tuple[int, str], cuda.Handle] = {}
+        self._modules: dict[tuple[int, str], cuda.Handle] = {}
         self._lock = threading.Lock()
 
     @property
@@ -151,24 +151,15 @@ class CompiledModule:
 
     # ----------------------------------------------------------------------------------------------------- the GPU
 
-    def function(self, device: int, plan: Plan) -> int:
-        """The driver's handle of the planned kernel on ``device``; loads the code at first."""
+    def function(self, device: int, plan: Plan) -> cuda.Handle:
+        """Return the planned kernel on ``device``, a ``CUfunction`` of cuda-python; loads the code at first."""
         key = (device, plan.kernel)
         found = self._functions.get(key)
         if found is not None:
             return found
         with self._lock:
             gpu = cuda.driver()
-            where = (device, plan.module)
-            if where not in self._modules:
-                code = next((c for c in self.artifact.code if c.module == plan.module), None)
-                if code is None:
-                    raise LaunchError(
-                        f"@{plan.kernel} has no machine code (it was compiled with emit='base'); compile it with "
-                        "emit='auto', or run it on the CPU: device='cpu'"
-                    )
-                self._modules[where] = _load_code(gpu, code, self.manifest["chip"], device)
-            function = gpu.get_function(self._modules[where], plan.kernel)
+            function = gpu.get_function(self._loaded(gpu, device, plan.module, plan.kernel), plan.kernel)
             entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
             cluster = entry["cluster"] or plan.cluster
             if cluster and cluster[0] * cluster[1] * cluster[2] > cuda.PORTABLE_CLUSTER:
@@ -176,8 +167,37 @@ class CompiledModule:
             self._functions[key] = function
         return function
 
+    def driver_module(self, device: int = 0, name: str | None = None) -> cuda.Handle:
+        """Return the ``CUmodule`` of cuda-python with the code of a ``gpu.module`` (the first one) on a GPU.
 
-def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> int:
+        Raises :class:`LaunchError` where there is no code, ``NoGpuError``, ``CudaError``.
+        """
+        gpu = cuda.driver()
+        previous = gpu.enter(device)
+        try:
+            with self._lock:
+                name = self.manifest["modules"][0] if name is None else name
+                return self._loaded(gpu, device, name, name)
+        finally:
+            if previous:
+                gpu.set_context(previous)
+
+    def _loaded(self, gpu: cuda.Driver, device: int, name: str, asked: str) -> cuda.Handle:
+        """The loaded code of a ``gpu.module``, asked for by the name ``asked``; the lock is held, the context of
+        ``device`` current."""
+        where = (device, name)
+        if where not in self._modules:
+            code = next((c for c in self.artifact.code if c.module == name), None)
+            if code is None:
+                raise LaunchError(
+                    f"@{asked} has no machine code (it was compiled with emit='base'); compile it with "
+                    "emit='auto', or run it on the CPU: device='cpu'"
+                )
+            self._modules[where] = _load_code(gpu, code, self.manifest["chip"], device)
+        return self._modules[where]
+
+
+def _load_code(gpu: cuda.Driver, code: CodeObject, chip: str, device: int) -> cuda.Handle:
     """Load the cubin, else let the driver assemble the PTX; the context of ``device`` is current."""
     first: cuda.CudaError | None = None
     if code.cubin is not None:

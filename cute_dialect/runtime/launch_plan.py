@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from cute_dialect.runtime import host_program
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, plain_address, view_of
 from cute_dialect.runtime.binding import ArgumentError, DtypeError, LaunchError, Packed, bind_array, bind_plain, pack
 from cute_dialect.runtime.host_program import Value
 from cute_dialect.runtime.manifest import HostEntry, KernelEntry, Manifest
@@ -110,6 +110,7 @@ def read_arguments(target: Target, args: Sequence[object], stream: int = 0) -> A
         wanted = ", ".join(f"{n}: {p['type']}" for n, p in zip(target.names, params)) or "none"
         raise LaunchError(f"@{target.name} takes {len(params)} arguments ({wanted}), got {len(args)}")
     views: list[ArrayView | None] = []
+    args = [plain_address(a) if p["kind"] == "pointer" else a for p, a in zip(params, args)]
     for param, name, value in zip(params, target.names, args):
         wants_array = param["kind"] == "memref" or (param["kind"] == "pointer" and not isinstance(value, int))
         if not wants_array:

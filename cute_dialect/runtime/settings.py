@@ -99,17 +99,24 @@ def program(name: str) -> str | None:
     return path
 
 
-_PACKAGES = {"xdsl": "xdsl==0.74.*", "numpy": "numpy>=1.26", "ml_dtypes": "ml_dtypes>=0.5", "rich": "rich>=13"}
-"""Our dependencies, as ``pyproject.toml`` has them."""
+_PACKAGES = {
+    "xdsl": ("xdsl", "xdsl==0.74.*"),
+    "numpy": ("numpy", "numpy>=1.26"),
+    "ml_dtypes": ("ml_dtypes", "ml_dtypes>=0.5"),
+    "rich": ("rich", "rich>=13"),
+    "cuda": ("cuda-python (cuda-bindings, extra 'cuda')", "cuda-bindings>=12.8,<14"),
+}
+"""What we import -> the name of the package and what pip is to install, as ``pyproject.toml`` has them."""
 
 
 def missing_package(error: BaseException) -> str | None:
-    """What to install where one of our dependencies cannot be imported; ``None`` for any other error.
+    """Return what to install where one of our dependencies cannot be imported; ``None`` for any other error.
 
     >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
     "numpy is not installed: pip install 'numpy>=1.26'"
     """
-    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if package not in _PACKAGES:
+    module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if module not in _PACKAGES:
         return None
-    return f"{package} is not installed: pip install '{_PACKAGES[package]}'"
+    package, requirement = _PACKAGES[module]
+    return f"{package} is not installed: pip install '{requirement}'"
