@@ -1,7 +1,26 @@
-"""Tests compile anew: what a cache of the user holds must not hide an error."""
+"""What all tests share: they compile anew, since a cache of the user's could hide an error; upstream's Python."""
 
 from __future__ import annotations
 
 import os
+import sys
+from types import ModuleType
+
+import pytest
 
 os.environ["CUTE_CACHE"] = "0"
+
+MLIR_WAS_THERE = "mlir.ir" in sys.modules
+"""Before any test was collected: pytest may run in a process that has compiled."""
+
+
+@pytest.fixture(scope="session")
+def ir() -> ModuleType:
+    """Upstream's ``mlir.ir``; where it is not installed, the test is skipped."""
+    return pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
+
+
+def pytest_collection_finish() -> None:
+    """Refuse test modules that import upstream MLIR: collection stays quick; a test that needs it takes ``ir``."""
+    if "mlir.ir" in sys.modules and not MLIR_WAS_THERE:
+        raise pytest.UsageError("a test module imports upstream's mlir while tests are collected")

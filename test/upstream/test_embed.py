@@ -6,16 +6,14 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from canonical_ops import CANONICAL
+from ops_support import CONTEXT, parse
+from xdsl.parser import Parser
 
-ir = pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
+from cute_dialect.ir.printing import ir_text
+from cute_dialect.pipelines.embed import EmbedError, as_upstream_pass, lower
 
-from canonical_ops import CANONICAL  # noqa: E402
-from mlir.passmanager import PassManager  # noqa: E402
-from ops_support import CONTEXT, parse  # noqa: E402
-from xdsl.parser import Parser  # noqa: E402
-
-from cute_dialect.ir.printing import ir_text  # noqa: E402
-from cute_dialect.pipelines.embed import EmbedError, as_upstream_pass, lower  # noqa: E402
+pytestmark = pytest.mark.usefixtures("ir")
 
 F = """
 module attributes {note.of = 3 : i32} {
@@ -39,7 +37,7 @@ func.func @main(%l: !cute.layout<"(?,8):(8,1)">) -> !cute.int_tuple<"?"> {
 
 
 @pytest.fixture
-def context():
+def context(ir):
     """An upstream context that lets cute ops through."""
     made = ir.Context()
     made.allow_unregistered_dialects = True
@@ -48,6 +46,8 @@ def context():
 
 def ops(module) -> list:
     """All ops, outer ones first."""
+    from mlir import ir
+
     found = []
 
     def note(op):
@@ -58,7 +58,14 @@ def ops(module) -> list:
     return found
 
 
-def test_a_module_comes_back_lowered_and_the_given_one_stays(context) -> None:
+def pass_manager(root: str, context):
+    """Upstream's own."""
+    from mlir.passmanager import PassManager
+
+    return PassManager(root, context)
+
+
+def test_a_module_comes_back_lowered_and_the_given_one_stays(ir, context) -> None:
     module = ir.Module.parse(F, context)
     before = str(module)
     lowered = lower(module)
@@ -71,7 +78,7 @@ def test_a_module_comes_back_lowered_and_the_given_one_stays(context) -> None:
     assert "linalg.fill" in names and "my.op" in names
 
 
-def test_locations_survive(context) -> None:
+def test_locations_survive(ir, context) -> None:
     lowered = lower(ir.Module.parse(F, context))
     where = {op.name: str(op.location) for op in ops(lowered)}
     assert where["arith.muli"] == 'loc(callsite("a.mlir":3:4 at "b"))'
@@ -82,7 +89,7 @@ def test_locations_survive(context) -> None:
 
 
 @pytest.mark.parametrize("line", CANONICAL)
-def test_every_op_crosses_and_comes_back(context, line: str) -> None:
+def test_every_op_crosses_and_comes_back(ir, context, line: str) -> None:
     """Types and attributes that upstream holds as opaque text are printed so that we read the same ops again."""
     module = parse(line)
     carried = ir.Module.parse(ir_text(module, generic=True), context)
@@ -92,7 +99,7 @@ def test_every_op_crosses_and_comes_back(context, line: str) -> None:
     assert back.is_structurally_equivalent(module)
 
 
-def test_attributes_given_from_python_are_taken_as_properties(context) -> None:
+def test_attributes_given_from_python_are_taken_as_properties(ir, context) -> None:
     with context, ir.Location.file("p.py", 3, 1):
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
@@ -118,7 +125,7 @@ def test_attributes_given_from_python_are_taken_as_properties(context) -> None:
         (["cse"], '"cute.size"', "llvm"),
     ],
 )
-def test_pipelines(context, pipeline, there: str, gone: str) -> None:
+def test_pipelines(ir, context, pipeline, there: str, gone: str) -> None:
     done = str(lower(ir.Module.parse(SMALL, context), pipeline))
     assert there in done and gone not in done
 
@@ -134,7 +141,7 @@ gpu.module @m {
 """
 
 
-def test_down_to_ptx(context) -> None:
+def test_down_to_ptx(ir, context) -> None:
     lowered = lower(ir.Module.parse(KERNEL, context), "nvptx=chip=sm_90a")
     (binary,) = lowered.body.operations
     assert binary.name == "gpu.binary" and ".entry k(" in str(binary).replace("\\0A", "\n")
@@ -160,7 +167,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_errors_have_the_position_of_their_op(context, text: str, message: str) -> None:
+def test_errors_have_the_position_of_their_op(ir, context, text: str, message: str) -> None:
     module = ir.Module.parse(text, context)
     with pytest.raises(EmbedError) as caught:
         lower(module, "cute-to-base")
@@ -170,10 +177,10 @@ def test_errors_have_the_position_of_their_op(context, text: str, message: str) 
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_the_pass_fails_with_the_same_errors(context, text: str, message: str) -> None:
+def test_the_pass_fails_with_the_same_errors(ir, context, text: str, message: str) -> None:
     module = ir.Module.parse(text, context)
     before = str(module)
-    passes = PassManager("builtin.module", context)
+    passes = pass_manager("builtin.module", context)
     passes.add(as_upstream_pass("cute-to-base", context), name="cute")
     with pytest.raises(ir.MLIRError) as caught:
         passes.run(module.operation)
@@ -182,7 +189,7 @@ def test_the_pass_fails_with_the_same_errors(context, text: str, message: str) -
     assert str(module) == before
 
 
-def test_what_is_left_for_upstream_is_told(context) -> None:
+def test_what_is_left_for_upstream_is_told(ir, context) -> None:
     with pytest.raises(EmbedError, match=r"which does not know 'func\.func' with cute types: lower it first"):
         lower(ir.Module.parse(F, context), ["cute-expand-ops", "base-prepare"])
 
@@ -196,7 +203,7 @@ def test_what_is_left_for_upstream_is_told(context) -> None:
         (["base-prepare", "cute-to-base"], "cannot run after 'base-prepare'"),
     ],
 )
-def test_pipelines_that_cannot_be(context, pipeline, message: str) -> None:
+def test_pipelines_that_cannot_be(ir, context, pipeline, message: str) -> None:
     module = ir.Module.parse(F, context)
     with pytest.raises(EmbedError) as caught:
         lower(module, pipeline)
@@ -208,9 +215,9 @@ def test_pipelines_that_cannot_be(context, pipeline, message: str) -> None:
 # ------------------------------------------------------------------------------------------------------------- the pass
 
 
-def test_as_a_step_of_an_upstream_pipeline(context) -> None:
+def test_as_a_step_of_an_upstream_pipeline(ir, context) -> None:
     module = ir.Module.parse(F, context)
-    passes = PassManager("builtin.module", context)
+    passes = pass_manager("builtin.module", context)
     passes.add("canonicalize")
     passes.add(as_upstream_pass("base", context), name="cute")
     passes.add("cse,func.func(canonicalize)")
@@ -221,20 +228,20 @@ def test_as_a_step_of_an_upstream_pipeline(context) -> None:
     assert "note.of = 3" in str(module) and "cute" not in str(module)
 
 
-def test_values_at_the_top_of_a_module(context) -> None:
+def test_values_at_the_top_of_a_module(ir, context) -> None:
     module = ir.Module.parse(
         '%s = "cute.static"() : () -> !cute.shape<"(4,8)">\n'
         '%n = "cute.size"(%s) : (!cute.shape<"(4,8)">) -> !cute.int_tuple<"32">\n'
         '"my.use"(%n) : (!cute.int_tuple<"32">) -> ()',
         context,
     )
-    passes = PassManager("builtin.module", context)
+    passes = pass_manager("builtin.module", context)
     passes.add(as_upstream_pass("cute-fold-static", context), name="fold")
     passes.run(module.operation)
     assert [op.name for op in module.body.operations] == ["cute.static", "cute.static", "my.use"]
 
 
-def test_atomics_go_back_as_strong_as_they_are(context) -> None:
+def test_atomics_go_back_as_strong_as_they_are(ir, context) -> None:
     kernel = """"gpu.module"() <{sym_name = "m"}> ({
       "llvm.func"() <{sym_name = "k", function_type = !llvm.func<void (ptr<1>, i32)>, linkage = #llvm.linkage<external>,
           CConv = #llvm.cconv<ccc>, visibility_ = 0 : i64}> ({
@@ -247,9 +254,9 @@ def test_atomics_go_back_as_strong_as_they_are(context) -> None:
     assert "atom.acquire.sys.global.add.u32" in lowered and "atomicrmw" not in lowered
 
 
-def test_the_pass_wants_a_module(context) -> None:
+def test_the_pass_wants_a_module(ir, context) -> None:
     module = ir.Module.parse(F, context)
-    passes = PassManager("any", context)
+    passes = pass_manager("any", context)
     passes.add(as_upstream_pass("base", context), name="cute")
     (function,) = module.body.operations
     with pytest.raises(ir.MLIRError, match=r"this pass runs on builtin\.module, got 'func\.func'"):

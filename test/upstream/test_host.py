@@ -8,8 +8,6 @@ from __future__ import annotations
 import pytest
 from host_programs import Program, program
 
-pytest.importorskip("mlir.execution_engine", reason="upstream's mlir package, with its engine, is not installed")
-
 from cute_dialect.algebra import text
 from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine
@@ -17,6 +15,8 @@ from cute_dialect.passes.pipeline_text import parse_pipeline
 from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.runner import IR, Runner, resolve
 from cute_dialect.pipelines.upstream import run_host
+
+pytestmark = pytest.mark.usefixtures("ir")
 
 ORDERS = (
     "cute-fold-static,cute-expand-ops,cute-to-base",

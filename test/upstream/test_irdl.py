@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from canonical_ops import CANONICAL
+from ops_support import CONTEXT, cute_lines, parse, printed
+from xdsl.parser import Parser
 
-ir = pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
+from cute_dialect.ops.base import CuteOp
+from cute_dialect.tools.gen_irdl import MOST, interchange_text, irdl_text, main
 
-from canonical_ops import CANONICAL  # noqa: E402
-from mlir.dialects import irdl  # noqa: E402
-from ops_support import CONTEXT, cute_lines, parse, printed  # noqa: E402
-from xdsl.parser import Parser  # noqa: E402
-
-from cute_dialect.ops.base import CuteOp  # noqa: E402
-from cute_dialect.tools.gen_irdl import MOST, interchange_text, irdl_text, main  # noqa: E402
+pytestmark = pytest.mark.usefixtures("ir")
 
 CORE = [line for line in CANONICAL if "!cute.i32" not in line and "!cute.i64" not in line]
 
 
 @pytest.fixture(scope="module")
-def upstream():
+def upstream(ir):
     """An upstream context that knows the dialect from its IRDL description."""
+    from mlir.dialects import irdl
+
     context = ir.Context()
     context.allow_unregistered_dialects = True  # for the test.op that makes operands
     with context, ir.Location.unknown():
@@ -31,6 +31,8 @@ def upstream():
 
 def read(upstream, text: str) -> str:
     """What upstream prints of a text; raises MLIRError."""
+    from mlir import ir
+
     with upstream:
         module = ir.Module.parse(text)
         assert module.operation.verify()
@@ -84,7 +86,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_upstream_rejects(upstream, text: str, message: str) -> None:
+def test_upstream_rejects(ir, upstream, text: str, message: str) -> None:
     with pytest.raises(ir.MLIRError) as error:
         read(upstream, text)
     assert message in str(error.value)

@@ -51,7 +51,7 @@ def complaints(atoms: Iterable[Atom], version: str, chip: str) -> str:
     return "\n".join(line for line in said.splitlines() if "Advisory" not in line)
 
 
-SMALL = [a for n, a in ATOMS.items() if not n.startswith(("SM90_64x", "SM90_SPARSE_64x"))]
+SMALL = [ATOMS[n] for n in ATOMS if not n.startswith(("SM90_64x", "SM90_SPARSE_64x"))]
 GROUPS = sorted({(chip_of(a), version_of(a)) for a in SMALL})
 
 
