@@ -15,10 +15,11 @@ from functools import cache
 from importlib import import_module
 from typing import TypeVar
 
+from xdsl.dialect_interfaces import DialectInterface
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
-from cute_dialect.extensions import module_of_op, module_of_type
+from cute_dialect.extensions import module_of_op, module_of_type, modules_of_ops, modules_of_types
 from cute_dialect.ir.context import LazyDialect
 from cute_dialect.types import CuteType
 
@@ -105,40 +106,31 @@ T = TypeVar("T")
 
 def _held(module: str, what: str, kind: type[T]) -> list[type[T]]:
     """Return the classes that a module lists."""
-    found = import_module(module)
-    return [*getattr(found, what, ()), *getattr(found, f"CUTE_{what}", ())]
+    return getattr(import_module(module), what)
 
 
 @cache
 def get_cute_dialect() -> Dialect:
     """The dialect ``cute``: layouts, their algebra, tensors and memory."""
-    from cute_dialect import nvgpu_mma_types
-    from cute_dialect.ops import arch
-
-    core = get_core_dialect("cute")
-    attributes: list[type[Attribute]] = [*core.attributes, *nvgpu_mma_types.CUTE_ATTRS]
-    return Dialect("cute", [*core.operations, *arch.CUTE_OPS], attributes, [CuteConstants()])
+    return _whole("cute", [CuteConstants()])
 
 
 @cache
 def get_cute_nvgpu_dialect() -> Dialect:
     """The dialect ``cute_nvgpu``: atoms of copy and matrix multiply, and what is particular to one architecture."""
-    from cute_dialect import (
-        nvgpu_bulk_types,
-        nvgpu_copy_types,
-        nvgpu_im2col_types,
-        nvgpu_mma_types,
-        nvgpu_tma_types,
-        nvgpu_types,
-    )
-    from cute_dialect.ops import arch
+    return _whole("cute_nvgpu", [])
 
-    ops: Sequence[type[Operation]] = arch.OPS
-    attributes: Sequence[type[Attribute]] = [
-        *nvgpu_types.ATTRS, *nvgpu_copy_types.ATTRS, *nvgpu_mma_types.ATTRS, *nvgpu_tma_types.ATTRS,
-        *nvgpu_im2col_types.ATTRS, *nvgpu_bulk_types.ATTRS,
-    ]  # fmt: skip
-    return Dialect("cute_nvgpu", list(ops), list(attributes))
+
+def _whole(name: str, interfaces: list[DialectInterface]) -> Dialect:
+    """Return the core of a dialect and all extensions."""
+    core = get_core_dialect(name)
+    ops = [op for m in modules_of_ops() for op in _held(m, "OPS", Operation) if _is_of(name, op)]
+    attributes = [a for m in modules_of_types() for a in _held(m, "ATTRS", Attribute) if _is_of(name, a)]
+    return Dialect(name, [*core.operations, *ops], [*core.attributes, *attributes], interfaces)
+
+
+def _is_of(dialect: str, definition: type[Operation] | type[Attribute]) -> bool:
+    return definition.name.partition(".")[0] == dialect
 
 
 LAZY_DIALECTS: Mapping[str, Callable[[], Dialect]] = {

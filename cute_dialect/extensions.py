@@ -1,83 +1,87 @@
-"""Which module holds an op or a type that few files use: such a module is imported when a file names one of its own.
+"""Which module holds an op or a type that few files use, and what lowers it: imported when a file names it.
 
-The core of ``cute`` (layout algebra, tensors, universal copies) is always there; atoms of an architecture, what is made
-of them, shared memory and the instructions of ``cute_nvgpu.arch`` are extensions.  Nothing here imports them.
+The core of ``cute`` (layout algebra, tensors, universal copies) is always there; the rest is described by records, one
+a family of instructions (:mod:`cute_dialect.cute_nvgpu`) and one for what of ``cute`` itself is not always needed.
 
 >>> module_of_op("cute.gemm"), module_of_op("cute.make_layout"), module_of_type("cute.tiled_mma")
-('cute_dialect.ops.gemm', None, 'cute_dialect.nvgpu_mma_types')
+('cute_dialect.cute_nvgpu.tiled_mma.gemm', None, 'cute_dialect.cute_nvgpu.tiled_mma.types')
+>>> tile_of_op("cute.gemm"), lower_of_op("cute.gemm")
+('cute_dialect.cute_nvgpu.tiled_mma.tile', None)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
-_OPS: Mapping[str, tuple[str, ...]] = {
-    "tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
-    "shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
-    "cooperative_gemm": ("cute.cooperative_gemm",),
-    "gemm": ("cute.gemm",),
-    "sparse_mma": (
-        "cute.sparse_gemm", "cute.tiled.mma.layout_E_tv", "cute.tiled.mma.make_fragment_E",
-        "cute.tiled.mma.partition_E", "cute.tiled.mma.partition_shape_E",
-    ),
-    "arch_sparse_mma": ("cute_nvgpu.arch.mma_sp", "cute_nvgpu.arch.wgmma_sp"),
-    "im2col": (
-        *(f"cute_nvgpu.make_tma_{n}_im2col" for n in ("load", "reduce", "store")), "cute_nvgpu.arch.make_im2col_map",
-        *(f"cute_nvgpu.arch.tma_{n}_im2col" for n in ("load", "prefetch", "reduce", "store")),
-    ),
-    "tile_copies": (
-        "cute.cooperative_copy", "cute.tiled.copy.retile", "cute.tiled_copy",
-        *(f"cute.make_tiled_copy_{x}" for x in ("A", "B", "C", "tv")),
-    ),
-    "tma": ("cute.atom.set_value", "cute_nvgpu.arch.make_tensor_map"),
-    "arch_tma": tuple(
-        f"cute_nvgpu.arch.{n}" for n in ("prefetch_tensormap", "tma_load", "tma_prefetch", "tma_reduce", "tma_store")
-    ),
-    "arch_copy": tuple(
-        f"cute_nvgpu.arch.{n}"
-        for n in (
-            "bulk_copy", "bulk_prefetch", "bulk_reduce", "cp_async", "ldmatrix", "movmatrix", "prefetch", "shuffle",
-            "stmatrix",
-        )
-    ),
-    "arch_mma": tuple(
-        f"cute_nvgpu.arch.{n}"
-        for n in (
-            "dot_product", "fma", "mma_sync", "wgmma", "wgmma_commit_group", "wgmma_fence", "wgmma_wait_group",
-        )
-    ),
-}  # fmt: skip
-_OP_PREFIXES: tuple[tuple[str, str], ...] = (
-    ("cute.tiled.mma.", "mma"),
-    ("cute.make_tiled_mma", "mma"),
-    ("cute_nvgpu.make_tma_", "tma"),
-    ("cute_nvgpu.arch.", "arch_sync"),
-)
-_TYPES: Mapping[str, tuple[str, ...]] = {
-    "nvgpu_copy_types": tuple(
-        f"cute_nvgpu.atom.{n}" for n in ("ldsm", "movm", "shuffle", "simt_async_copy", "stsm")
-    ),
-    "nvgpu_bulk_types": ("cute_nvgpu.atom.bulk_copy", "cute_nvgpu.atom.bulk_reduce"),
-    "nvgpu_im2col_types": tuple(f"cute_nvgpu.atom.tma_{n}_im2col" for n in ("load", "reduce", "store")),
-    "nvgpu_mma_types": (
-        "cute.tiled_mma",
-        *(f"cute_nvgpu.atom.{n}" for n in ("dot_product", "mma_sp", "mma_sync", "universal_fma", "wgmma", "wgmma_sp")),
-    ),
-    "nvgpu_tma_types": tuple(f"cute_nvgpu.atom.{n}" for n in ("tma_load", "tma_reduce", "tma_store")),
-}  # fmt: skip
+from cute_dialect.cute_nvgpu import FAMILIES
+from cute_dialect.cute_nvgpu.family import Family
 
-_MODULE_OF_OP = {name: f"cute_dialect.ops.{module}" for module, names in _OPS.items() for name in names}
-_MODULE_OF_TYPE = {name: f"cute_dialect.{module}" for module, names in _TYPES.items() for name in names}
+OF_CUTE = Family(
+    "cute_dialect",
+    ops={
+        "ops.tensors": ("cute.local_tile", "cute.local_partition", "cute.domain_offset", "cute.recast_tensor"),
+        "ops.shared_memory": ("cute.memref.alloc_smem", "cute.smem_base"),
+        "ops.tile_copies": (
+            "cute.make_tiled_copy_tv", "cute.tiled.copy.retile", "cute.tiled_copy", "cute.cooperative_copy",
+        ),
+        "ops.atom_state": ("cute.atom.set_value",),
+    },
+    tile={"ops.tile_copies": "passes.lowering.tile_copies", "ops.atom_state": "passes.lowering.atom_state"},
+    lower={"ops.shared_memory": "passes.lowering.smem"},
+)  # fmt: skip
+"""What of ``cute`` itself is not always needed."""
+
+EXTENSIONS = (OF_CUTE, *FAMILIES)
+"""The records, in the order of the documentation."""
 
 
+def _by_name(tables: list[tuple[Family, Mapping[str, tuple[str, ...]]]]) -> dict[str, str]:
+    return {n: family.module(module) for family, table in tables for module, names in table.items() for n in names}
+
+
+_MODULE_OF_TYPE = _by_name([(f, f.types) for f in EXTENSIONS])
+_MODULE_OF_OP = _by_name([(f, f.ops) for f in EXTENSIONS])
+_PREFIXES = sorted((n[:-1] for n in _MODULE_OF_OP if n.endswith("*")), key=len, reverse=True)
+_TILE = {f.module(ops): f.module(tile) for f in EXTENSIONS for ops, tile in f.tile.items()}
+_LOWER = {f.module(ops): f.module(lower) for f in EXTENSIONS for ops, lower in f.lower.items()}
+_ATOMS = {name: f.module(f.atoms) for f in EXTENSIONS if f.atoms for names in f.types.values() for name in names}
+
+
+@cache
 def module_of_op(name: str) -> str | None:
-    """The module that holds an op, by the op's name; ``None`` for ops of the core and names that no op has."""
+    """Return the module that holds an op, by the op's name; ``None`` for ops of the core and names that no op has."""
     found = _MODULE_OF_OP.get(name)
     if found is None:
-        found = next((f"cute_dialect.ops.{m}" for prefix, m in _OP_PREFIXES if name.startswith(prefix)), None)
+        found = next((_MODULE_OF_OP[prefix + "*"] for prefix in _PREFIXES if name.startswith(prefix)), None)
     return found
 
 
 def module_of_type(name: str) -> str | None:
-    """The module that holds a type or attribute, by its name; ``None`` for those of the core and unknown names."""
+    """Return the module that holds a type or attribute, by its name; ``None`` for those of the core, unknown names."""
     return _MODULE_OF_TYPE.get(name)
+
+
+def module_of_atom(name: str) -> str:
+    """Return the module that has ``copy`` or ``multiply`` for atoms of a type, by the type's name."""
+    return _ATOMS[name]
+
+
+def tile_of_op(name: str) -> str | None:
+    """Return the module with the handler of an op in ``convert-cute-algo-to-arch``; ``None`` for one of the core."""
+    return _TILE.get(module_of_op(name) or "")
+
+
+def lower_of_op(name: str) -> str | None:
+    """Return the module with the handler of an op in ``cute-to-base``; ``None`` for one of the core."""
+    return _LOWER.get(module_of_op(name) or "")
+
+
+def modules_of_ops() -> list[str]:
+    """Return all modules of ops, in the order of the documentation."""
+    return [f.module(m) for f in EXTENSIONS for m in f.ops]
+
+
+def modules_of_types() -> list[str]:
+    """Return all modules of types, in the order of the documentation."""
+    return [f.module(m) for f in EXTENSIONS for m in f.types]

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd, prod
 from typing import ClassVar, NamedTuple, cast
 
@@ -414,6 +415,73 @@ def _verify_coord_tensor(it: IntTuple, layout: AnyLayout) -> None:
         ) from None
 
 
+# -------------------------------------------------------------------------------------------------------------- atoms
+
+
+class AtomType(TypeAttribute):
+    """Base of the atom types of ``cute_nvgpu``: what one instruction copies or multiplies."""
+
+    def fields(self) -> tuple[str, ...]:
+        """The fields of its run-time state, which ``cute.atom.set_value`` sets."""
+        return ()
+
+    def takes(self, field: str, value: Attribute) -> bool:
+        """Whether a field of its state may have a value of this type."""
+        from cute_dialect.ops.atom_state import fits
+
+        return fits(field, value)
+
+    def accumulator_registers(self) -> int:
+        """Registers that the accumulators of a thread have in one instruction; for atoms that multiply."""
+        raise NotImplementedError(self.name)
+
+
+class TiledType(TypeAttribute):
+    """Base of the tiled copy and the tiled MMA, which repeat an atom."""
+
+    @property
+    def atom(self) -> Attribute:
+        """The type of the atom."""
+        raise NotImplementedError(self.name)
+
+
+class CopyAtomType(AtomType):
+    """Base of the copy atom types."""
+
+    ONE_THREAD: ClassVar[bool] = False
+    """Whether one thread has all of a tile moved, so that no thread passes the end of a tensor."""
+    TENSOR_MAP: ClassVar[bool] = False
+    """Whether its value is a tensor map, and the side in global memory a tensor of coordinates."""
+
+    def check_copy(self, operand_types: Sequence[Attribute]) -> None:
+        """Raise AlgebraError unless ``cute.copy`` by the atom takes ``(_, source, destination[, predicate])``."""
+        raise NotImplementedError(self.name)
+
+    def threads(self) -> int:
+        """Threads that one instruction takes."""
+        raise NotImplementedError
+
+    def values(self) -> int:
+        """Values of the atom's value type a thread moves in one instruction."""
+        raise NotImplementedError
+
+    @property
+    def element(self) -> Attribute:
+        """The value type."""
+        raise NotImplementedError
+
+    def side_values(self, side: str) -> int:
+        """Values a thread has in one instruction on side "src" or "dst"; :meth:`values` counts the reference side."""
+        return self.values()
+
+    def reference_map(self, side: str) -> Layout | None:
+        """For each (thread, value) of side "src" or "dst" its index in (thread, value) of the reference side.
+
+        Values are in units of the value type; ``None`` where the two are the same.
+        """
+        return None
+
+
 # --------------------------------------------------------------------------------------------------------- tiled copies
 
 
@@ -426,7 +494,7 @@ class TiledCopy(NamedTuple):
 
 
 @irdl_attr_definition
-class TiledCopyType(Data[TiledCopy], TypeAttribute):
+class TiledCopyType(Data[TiledCopy], TiledType):
     """``!cute.tiled_copy<ATOM, layout_copy_tv = <"…">, tiler_mn = <"…">>``"""
 
     name = "cute.tiled_copy"
@@ -466,6 +534,11 @@ class TiledCopyType(Data[TiledCopy], TypeAttribute):
         tv, tiler = text.to_text(self.data.layout_tv), text.to_text(self.data.tiler)
         printer.print_string(f', layout_copy_tv = <"{tv}">, tiler_mn = <"{tiler}">>')
 
+    @property
+    def atom(self) -> Attribute:
+        """The type of the atom."""
+        return self.data.atom
+
 
 def _plain(layout: AnyLayout) -> Layout:
     if isinstance(layout, ComposedLayout):
@@ -504,38 +577,9 @@ def verify_tiled_copy(tc: TiledCopy) -> None:
         )
 
 
-class CopyAtomType(TypeAttribute):
-    """Base of the copy atom types of ``cute_nvgpu``.
-
-    ``INSTRUCTION``: whether a copy by the atom is one machine instruction after the other, each over exactly the atom's
-    values, between spaces and at alignments of its own.
-    """
-
-    INSTRUCTION: ClassVar[bool] = False
-
-    def threads(self) -> int:
-        """Threads that one instruction takes."""
-        raise NotImplementedError
-
-    def values(self) -> int:
-        """Values of the atom's value type a thread moves in one instruction."""
-        raise NotImplementedError
-
-    @property
-    def element(self) -> Attribute:
-        """The value type."""
-        raise NotImplementedError
-
-    def side_values(self, side: str) -> int:
-        """Values a thread has in one instruction on side "src" or "dst"; :meth:`values` counts the reference side."""
-        return self.values()
-
-    def reference_map(self, side: str) -> Layout | None:
-        """For each (thread, value) of side "src" or "dst" its index in (thread, value) of the reference side.
-
-        Values are in units of the value type; ``None`` where the two are the same.
-        """
-        return None
+def is_tensor_map(t: Attribute) -> bool:
+    """Whether values of a type are tensor maps."""
+    return isinstance(t, CopyAtomType) and t.TENSOR_MAP
 
 
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.ir import Attribute, Data
@@ -56,6 +57,11 @@ class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
         printer.print_string("<")
         printer.print_attribute(self.data.element)
         printer.print_string(f", {self.data.bits} b>" if self.data.bits else ">")
+
+    def check_copy(self, operand_types: Sequence[Attribute]) -> None:
+        from cute_dialect.ops.tiled import check_plain_copy
+
+        check_plain_copy(self, operand_types)
 
     def threads(self) -> int:
         return 1

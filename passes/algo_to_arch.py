@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
@@ -36,7 +36,7 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
-from cute_dialect.extensions import module_of_op
+from cute_dialect.extensions import module_of_atom, tile_of_op
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.nvgpu_types import UniversalCopyType
@@ -217,15 +217,19 @@ def _index(leaf: Leaf) -> int:
     return leaf
 
 
+CopyBy: TypeAlias = Callable[[tiled.CopyOp, CopyAtomType], None]
+"""Lowers a copy by the atoms of a family; the module that the family's record names has one, ``copy``."""
+
+
 def _copy(op: Operation) -> None:
     assert isinstance(op, tiled.CopyOp)
     site = Site(op)
     atom = op.atom.type
     if isinstance(atom, TiledCopyType):
-        atom = atom.data.atom
+        atom = atom.atom
     assert isinstance(atom, CopyAtomType)
     if not isinstance(atom, UniversalCopyType):
-        _copy_by_instruction(op, atom)
+        cast("CopyBy", import_module(module_of_atom(atom.name)).copy)(op, atom)
         return
     sides: list[Side] = []
     for tensor in (op.source, op.destination):
@@ -256,23 +260,6 @@ def _copy(op: Operation) -> None:
             accesses.move(step)
         else:
             accesses.move_guarded(step)
-
-
-def _copy_by_instruction(op: tiled.CopyOp, atom: CopyAtomType) -> None:
-    from cute_dialect.nvgpu_copy_types import InstructionCopyType
-    from cute_dialect.passes.lowering import copy_atoms, tma_atoms
-
-    if atom.name.startswith("cute_nvgpu.atom.tma_"):
-        tma_atoms.copy(op)
-    elif atom.name.startswith("cute_nvgpu.atom.bulk_"):
-        from cute_dialect.nvgpu_bulk_types import BulkAtomType
-        from cute_dialect.passes.lowering import bulk_atoms
-
-        assert isinstance(atom, BulkAtomType)
-        bulk_atoms.copy(op, atom)
-    else:
-        assert isinstance(atom, InstructionCopyType)
-        copy_atoms.lower_copy(op, atom)
 
 
 def _tiled_copy(op: Operation) -> None:
@@ -306,24 +293,14 @@ _CORE: Mapping[str, Callable[[Operation], None]] = {
     "cute.clear": _clear,
 }
 """Op name -> how it is lowered in place, of the core."""
-_EXTENSIONS: Mapping[str, str] = {
-    "cute_dialect.ops.tile_copies": "copy_atoms",
-    "cute_dialect.ops.mma": "mma_atoms",
-    "cute_dialect.ops.gemm": "mma_atoms",
-    "cute_dialect.ops.sparse_mma": "sparse_mma",
-    "cute_dialect.ops.cooperative_gemm": "cooperative_gemm",
-    "cute_dialect.ops.im2col": "im2col_atoms",
-    "cute_dialect.ops.tma": "tma_atoms",
-}
-"""Module of an op outside the core -> the module of ``passes.lowering`` with its handler, in ``HANDLERS``."""
 
 
 @cache
 def handler_of(name: str) -> Callable[[Operation], None] | None:
     """How an op is lowered in place, by its name; ``None`` for ops that stay."""
-    found = _CORE.get(name)
-    lowering = _EXTENSIONS.get(module_of_op(name) or "")
-    if found is not None or lowering is None:
-        return found
-    module = import_module(f"cute_dialect.passes.lowering.{lowering}")
-    return cast("Mapping[str, Callable[[Operation], None]]", module.HANDLERS).get(name)
+    if name in _CORE:
+        return _CORE[name]
+    module = tile_of_op(name)
+    if module is None:
+        return None
+    return cast("Mapping[str, Callable[[Operation], None]]", import_module(module).HANDLERS).get(name)

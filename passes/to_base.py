@@ -9,7 +9,7 @@ One forward walk with a value map.
   ``cute.args`` (the types its arguments had, which the launcher checks).
 * Offsets into memory are widened to 64 bits (:mod:`.lowering.widen`).
 * Instructions become ``nvvm`` ops or inline PTX; with ``arch-dialect=nvgpu`` those that upstream's ``nvgpu`` carries
-  rightly become ops of it, and a remark names what it cannot (:mod:`.lowering.to_nvgpu`).
+  rightly become ops of it, and a remark names what it cannot (:mod:`cute_dialect.cute_nvgpu.to_nvgpu`).
 * Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are
   unrolled.
 
@@ -42,7 +42,8 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
-from cute_dialect.extensions import module_of_op
+from cute_dialect.cute_nvgpu import TO_NVGPU
+from cute_dialect.extensions import lower_of_op
 from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
 from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory
@@ -52,28 +53,15 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 
 _CORE: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
 """Op name -> how it is lowered, of the core."""
-_EXTENSIONS: Mapping[str, str] = {
-    "cute_dialect.ops.shared_memory": "smem",
-    "cute_dialect.ops.arch_sync": "arch_sync",
-    "cute_dialect.ops.arch_copy": "arch_copy",
-    "cute_dialect.ops.arch_mma": "arch_mma",
-    "cute_dialect.ops.arch_sparse_mma": "arch_sparse_mma",
-    "cute_dialect.ops.arch_tma": "arch_tma",
-    "cute_dialect.ops.im2col": "arch_im2col",
-    "cute_dialect.ops.tma": "arch_tma",
-}
-"""Module of an op outside the core -> the module of ``passes.lowering`` with its handler, in ``HANDLERS``."""
 
 
 @cache
 def handler_of(name: str) -> Handler | None:
     """How an op is lowered, by its name; an op without handler is kept, over lowered values and types."""
-    found = _CORE.get(name)
-    lowering = _EXTENSIONS.get(module_of_op(name) or "")
-    if found is not None or lowering is None:
-        return found
-    module = import_module(f"cute_dialect.passes.lowering.{lowering}")
-    return cast("Mapping[str, Handler]", module.HANDLERS).get(name)
+    if name in _CORE:
+        return _CORE[name]
+    module = lower_of_op(name)
+    return None if module is None else cast("Mapping[str, Handler]", import_module(module).HANDLERS).get(name)
 
 
 ARCH_DIALECTS = ("nvvm", "nvgpu")
@@ -81,6 +69,9 @@ ARCH_DIALECTS = ("nvvm", "nvgpu")
 
 HandlerOf = Callable[[str], Handler | None]
 """How an op is lowered, by its name."""
+
+Carry = Callable[[HandlerOf, Callable[[Operation, str], None]], HandlerOf]
+"""The handlers of the way to ``nvgpu``, over those to ``nvvm``; what it cannot carry is reported."""
 
 Start = Callable[[], HandlerOf]
 """Gives the handlers for one function."""
@@ -121,7 +112,7 @@ class ToBasePass(Pass):
     def _start(self, ctx: PassContext) -> Start:
         if self.options_as(ToBaseOptions).arch_dialect == "nvvm":
             return lambda: handler_of
-        from cute_dialect.passes.lowering import to_nvgpu
+        handlers = cast("Carry", import_module(TO_NVGPU).handlers)
 
         said: set[tuple[str, str]] = set()
 
@@ -130,7 +121,7 @@ class ToBasePass(Pass):
                 said.add((op.name, why))
                 ctx.remark(f"'{op.name}' is not lowered to nvgpu: {why}", op)
 
-        return lambda: to_nvgpu.handlers(handler_of, report)
+        return lambda: handlers(handler_of, report)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Ops that still belong to the dialect or use its types."""

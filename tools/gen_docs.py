@@ -281,6 +281,12 @@ def dialect_text() -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
+def _room(op: type[Operation]) -> str:
+    """The family of an op, else the name of its module."""
+    *_, room, module = op.__module__.split(".")
+    return module if room == "ops" else room
+
+
 def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]]]:
     """The ops by the module that defines them, core modules first; ops that are only another name are left out."""
     found: dict[str, list[type[IRDLOperation]]] = {name: [] for name in CORE_MODULES}
@@ -288,7 +294,7 @@ def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]
     for dialect in dialects:
         for op in dialect.operations:
             assert issubclass(op, IRDLOperation)
-            module = op.__module__.rsplit(".", 1)[-1]
+            module = _room(op)
             if module in CORE_MODULES and op not in core:
                 continue
             found.setdefault(module, []).append(op)

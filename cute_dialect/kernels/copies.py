@@ -13,7 +13,7 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.leaf import AlgebraError
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.nvgpu_mma_types import TiledMmaType
+    from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 
 __all__ = ["mma_copy", "tile_copy"]
 

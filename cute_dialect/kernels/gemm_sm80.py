@@ -140,7 +140,7 @@ class _Gemm:
     """One kernel; ``vector``: elements that one copy moves."""
 
     def __init__(self, b: Script, config: GemmConfig, vector: int):
-        from cute_dialect.nvgpu_mma_types import TiledMmaType
+        from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 
         if vector == 1:
             # Elements on their way are held in registers: not too many at a time.

@@ -25,7 +25,6 @@ from cute_dialect.algebra.tiling import Tiler
 from cute_dialect.algebra.trees import depth, is_static, leaves, weakly_congruent
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
-from cute_dialect.ops import shared_memory
 from cute_dialect.ops.asm import parse_one_operand, print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import DIVIDER, Kinds, payload_text, tracked
@@ -293,14 +292,10 @@ class RecastTensorOp(MemoryOp):
         printer.print_attribute(self.result.type)
 
 
-OPS: list[type[Operation]] = []
-"""Ops of ``cute_nvgpu``."""
-
-CUTE_OPS: list[type[Operation]] = [
+OPS: list[type[Operation]] = [
     LocalTileOp,
     LocalPartitionOp,
     DomainOffsetOp,
     RecastTensorOp,
-    *shared_memory.OPS,
 ]
-"""Ops of ``cute``."""
+"""The ops of this module."""

@@ -46,7 +46,7 @@ def check_whole(tc: Attribute, tensor: Attribute, what: str, kept: Sequence[int]
     if not isinstance(tc, TiledCopyType) or not isinstance(tensor, MemRefType) or tensor.space == "rmem":
         return
     assert isinstance(tc.data.atom, CopyAtomType)
-    if tc.data.atom.name.startswith(("cute_nvgpu.atom.tma_", "cute_nvgpu.atom.bulk_")):
+    if tc.data.atom.ONE_THREAD:
         return
     passed = _passed(tc, tensor, kept)
     if passed:

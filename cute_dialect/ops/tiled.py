@@ -7,7 +7,7 @@ both sides prove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import i1
@@ -23,6 +23,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
 from cute_dialect.memory_types import (
+    AtomType,
     CopyAtomType,
     MemRefType,
     TensorType,
@@ -63,7 +64,7 @@ class AtomOp(MemoryOp):
         super().__init__(result_types=[result_type])
 
     def verify_(self) -> None:
-        if not self.result.type.name.startswith("cute_nvgpu.atom."):
+        if not isinstance(self.result.type, AtomType):
             raise VerifyException(f"'{self.name}' op expected an atom type, got {self.result.type}")
 
     @classmethod
@@ -200,22 +201,29 @@ class PartitionDOp(_PartitionOp):
     traits = traits_def(Pure())
 
 
-def asynchronous_check(atom: CopyAtomType) -> Callable[[Sequence[Attribute]], None] | None:
-    """What checks ``(atom, source, destination)`` of a copy by TMA or in bulk; ``None`` for other atoms.
-
-    It raises AlgebraError.
-    """
-    if atom.name.startswith("cute_nvgpu.atom.tma_"):
-        from cute_dialect.ops.tma_copy import check_copy
-
-        return lambda types: check_copy([atom, *types[1:]])
-    if atom.name.startswith("cute_nvgpu.atom.bulk_"):
-        from cute_dialect.nvgpu_bulk_types import BulkAtomType
-        from cute_dialect.ops.bulk_copy import check_copy as check_bulk
-
-        assert isinstance(atom, BulkAtomType)
-        return lambda types: check_bulk(atom, types)
-    return None
+def check_plain_copy(atom: CopyAtomType, operand_types: Sequence[Attribute]) -> None:
+    """Raise AlgebraError unless plain loads and stores copy tensors of types ``(_, source, destination[, pred])``."""
+    source, destination = operand_types[1:3]
+    expect(source, MemRefType, 1, "a !cute.memref")
+    expect(destination, MemRefType, 2, "a !cute.memref")
+    assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
+    element = atom.element
+    shapes = [_shape(source), _shape(destination)]
+    for i, (t, shape) in enumerate(zip((source, destination), shapes), 1):
+        if not is_static(shape):
+            raise AlgebraError(f"operand #{i} must have a static shape, got {payload_text(shape)}")
+        if element_bits(t.element) != element_bits(element):
+            raise AlgebraError(f"operand #{i} must have elements as wide as the atom's {element}, got {t.element}")
+    if source.element != destination.element:
+        raise AlgebraError(
+            f"expected the same element type on both sides, got {source.element} and {destination.element}"
+        )
+    _congruent_modes(shapes[0], shapes[1])
+    if len(operand_types) == 4:
+        pred = operand_types[3]
+        if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
+            raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
+        _check_predicate(_shape(pred), shapes[1])
 
 
 @cute_op
@@ -254,39 +262,11 @@ class CopyOp(MemoryOp):
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 3, 4)
-        atom, source, destination = operand_types[:3]
+        atom = operand_types[0]
         expect(atom, (CopyAtomType, TiledCopyType), 0, "a copy atom or a !cute.tiled_copy")
         atom_type = atom.data.atom if isinstance(atom, TiledCopyType) else atom
         assert isinstance(atom_type, CopyAtomType)
-        check = asynchronous_check(atom_type)
-        if check is not None:
-            check(operand_types)
-            return []
-        expect(source, MemRefType, 1, "a !cute.memref")
-        expect(destination, MemRefType, 2, "a !cute.memref")
-        assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
-        if atom_type.INSTRUCTION:
-            from cute_dialect.ops.copy_checks import check_copy as check_instructions
-
-            check_instructions(atom_type, source, destination, operand_types[3] if len(operand_types) == 4 else None)
-            return []
-        element = atom_type.element
-        shapes = [_shape(source), _shape(destination)]
-        for i, (t, shape) in enumerate(zip((source, destination), shapes), 1):
-            if not is_static(shape):
-                raise AlgebraError(f"operand #{i} must have a static shape, got {payload_text(shape)}")
-            if element_bits(t.element) != element_bits(element):
-                raise AlgebraError(f"operand #{i} must have elements as wide as the atom's {element}, got {t.element}")
-        if source.element != destination.element:
-            raise AlgebraError(
-                f"expected the same element type on both sides, got {source.element} and {destination.element}"
-            )
-        _congruent_modes(shapes[0], shapes[1])
-        if len(operand_types) == 4:
-            pred = operand_types[3]
-            if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
-                raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
-            _check_predicate(_shape(pred), shapes[1])
+        atom_type.check_copy(operand_types)
         return []
 
     def check_definitions(self) -> None:

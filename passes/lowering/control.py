@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.ir.editing import all_ops, make_op
-from cute_dialect.memory_types import MemRefType, PtrType, element_bits
+from cute_dialect.memory_types import AtomType, MemRefType, PtrType, element_bits
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
     accumulator_unit,
@@ -194,14 +194,12 @@ def _offset(op: Operation, start: int | None) -> int | None:
 def _wgmma_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
     if root is None or found is None:
         return
-    from cute_dialect.nvgpu_mma_types import MmaAtomType
-
     atom, t = op.properties["atom"], op.operands[0].type
-    assert isinstance(atom, MmaAtomType) and isinstance(t, MemRefType)
+    assert isinstance(atom, AtomType) and isinstance(t, MemRefType)
     if root[1] is None:
         found.loose = True
     else:
-        found.units[accumulator_unit(t, root[1], atom.row.registers_d.count)] = None
+        found.units[accumulator_unit(t, root[1], atom.accumulator_registers())] = None
 
 
 class Carried(NamedTuple):

@@ -16,14 +16,18 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    IntegerAttr,
     IntegerType,
     StringAttr,
     UnitAttr,
+    i8,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from cute_dialect.ir.editing import all_ops
+from cute_dialect.memory_types import is_tensor_map
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import is_cute, is_empty, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
@@ -114,15 +118,22 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
     if isinstance(arg_attrs, ArrayAttr):
         of_all = cast("ArrayAttr[DictionaryAttr]", arg_attrs)
         of_kept = [a.data for i, a in enumerate(of_all.data) if i not in dropped]
-    maps = [x.name.startswith("cute_nvgpu.atom.tma_") for i, x in enumerate(t.inputs) if i not in dropped]
+    maps = [is_tensor_map(x) for i, x in enumerate(t.inputs) if i not in dropped]
     if kernel and any(maps):
-        from cute_dialect.passes.lowering.arch_tma import parameter_attributes
-
         of_kept = of_kept or [{} for _ in kept]
-        of_kept = [{**a, **parameter_attributes()} if m else a for a, m in zip(of_kept, maps)]
+        of_kept = [{**a, **_map_attributes()} if m else a for a, m in zip(of_kept, maps)]
     new = llvm.FuncOp(_name(op), llvm.LLVMFunctionType(kept, result), attributes=attributes, arg_attrs=of_kept)
     low.build.add(new)
     _body(low, op.regions[0], new.regions[0], dropped)
+
+
+def _map_attributes() -> Mapping[str, Attribute]:
+    """Return the attributes of a kernel parameter that is a tensor map: 128 bytes by value, aligned to 64."""
+    return {
+        "llvm.byval": llvm.LLVMArrayType(128, i8),
+        "llvm.align": IntegerAttr(64, i64),
+        "nvvm.grid_constant": UnitAttr(),
+    }
 
 
 def llvm_struct(types: list[Attribute]) -> Attribute:
@@ -156,7 +167,7 @@ def _launch_func(low: Lowering, op: Operation) -> None:
     operands = [*op.operands[:start], *kept, *op.operands[start + sizes[at] :]]
     sizes[at] = len(kept)
     attributes = dict(op.attributes)
-    if any(a.type.name.startswith("cute_nvgpu.atom.tma_") for a in kept):
+    if any(is_tensor_map(a.type) for a in kept):
         attributes["cute.args"] = _cute_args(tuple(a.type for a in kept))  # of which tensor map a kernel takes
     new = type(op).create(
         operands=[low.value(o) for o in operands],

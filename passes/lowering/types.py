@@ -37,10 +37,13 @@ from cute_dialect.algebra.trees import leaves, tree_leaves
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout, Payload, Swizzle, Tile
 from cute_dialect.memory_types import (
     ADDRESS_SPACE,
+    AtomType,
     ConstrainedIntType,
     CoordTensorType,
     MemRefType,
     PtrType,
+    TiledType,
+    is_tensor_map,
 )
 from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
@@ -138,9 +141,9 @@ def _lowered(attribute: Attribute) -> Attribute:
         return struct([pointer(attribute.space), _value(attribute.layout)])
     if isinstance(attribute, CoordTensorType):
         return struct([_tree(attribute.data.iter), _value(attribute.layout)])
-    if attribute.name.startswith("cute_nvgpu.atom.tma_"):
+    if is_tensor_map(attribute):
         return LLVMPointerType()  # to the 128 bytes of the tensor map
-    if attribute.name.startswith("cute_nvgpu.atom.") or attribute.name in ("cute.tiled_copy", "cute.tiled_mma"):
+    if isinstance(attribute, AtomType | TiledType):
         return struct([])
     if isinstance(attribute, VectorType):
         held = cast("VectorType[Attribute]", attribute)

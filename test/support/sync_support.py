@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cute_dialect.ops import arch_sync
+from cute_dialect.cute_nvgpu.sync import ops as arch_sync
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.tools.gen_docs import sections
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.kernels.copies import mma_copy
-from cute_dialect.nvgpu_mma_types import TiledMmaType
 from cute_dialect.pipelines import compile as compile_cute
 
 LDSM4 = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>"

@@ -8,9 +8,14 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.ir.context import make_context
+from cute_dialect.cute_nvgpu.mma.ops import MmaSyncOp
+from cute_dialect.cute_nvgpu.mma.types import MmaSyncType
+from cute_dialect.cute_nvgpu.tiled_mma import gemm
+from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType
+from cute_dialect.cute_nvgpu.wgmma import ops as wgmma
 from cute_dialect.kernels.builder import Builder
-from cute_dialect.nvgpu_mma_types import MmaKey, MmaSyncType, TiledMmaType
-from cute_dialect.ops import arch_mma, gemm, mma
+from cute_dialect.ops.views import MemoryOp
 
 F16 = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
 SS = "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>"
@@ -232,7 +237,7 @@ def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:
 # ---------------------------------------------------------------------------------------------------- machine-level ops
 
 
-def verify(cls: type[arch_mma.MemoryOp], types: tuple[str, ...], **properties: str) -> None:
+def verify(cls: type[MemoryOp], types: tuple[str, ...], **properties: str) -> None:
     b = Builder()
     with b.kernel("k", {f"x{i}": t for i, t in enumerate(types)}, threads=128) as values:
         b.do(cls.name, *values, **{k: b.type(v) for k, v in properties.items()})
@@ -251,50 +256,50 @@ ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
 @pytest.mark.parametrize(
     ("cls", "types", "properties", "message"),
     [
-        (arch_mma.MmaSyncOp, (ONE_D, ONE_A, ONE_B), {"atom": F16}, "expected 4 operands, got 3"),
+        (MmaSyncOp, (ONE_D, ONE_A, ONE_B), {"atom": F16}, "expected 4 operands, got 3"),
         (
-            arch_mma.MmaSyncOp,
+            MmaSyncOp,
             (ONE_D, ONE_A, ONE_B, ONE_D),
             {"atom": SS},
             "property 'atom': got .* not of the expected kind",
         ),
-        (arch_mma.MmaSyncOp, (ONE_D, ONE_A, ONE_A, ONE_D), {"atom": F16}, "expected 4 values of B .* got 8"),
-        (arch_mma.MmaSyncOp, (ONE_D, TILE, ONE_B, ONE_D), {"atom": F16}, "expected A in rmem"),
-        (arch_mma.MmaSyncOp, (ONE_D, "i32", ONE_B, ONE_D), {"atom": F16}, "#1 must be a !cute.memref, operand A"),
+        (MmaSyncOp, (ONE_D, ONE_A, ONE_A, ONE_D), {"atom": F16}, "expected 4 values of B .* got 8"),
+        (MmaSyncOp, (ONE_D, TILE, ONE_B, ONE_D), {"atom": F16}, "expected A in rmem"),
+        (MmaSyncOp, (ONE_D, "i32", ONE_B, ONE_D), {"atom": F16}, "#1 must be a !cute.memref, operand A"),
         (
-            arch_mma.MmaSyncOp,
+            MmaSyncOp,
             (ONE_D, '!cute.memref<f16, rmem, "(2,?):(1,2)">', ONE_B, ONE_D),
             {"atom": F16},
             "static plain layout of A",
         ),
-        (arch_mma.WgmmaOp, (ONE_WD, TILE, TILE), {"atom": SS}, "requires the property 'accumulate'"),
+        (wgmma.WgmmaOp, (ONE_WD, TILE, TILE), {"atom": SS}, "requires the property 'accumulate'"),
         (
-            arch_mma.WgmmaOp,
+            wgmma.WgmmaOp,
             (ONE_WD, TILE, TILE, "i32"),
             {"atom": SS, "accumulate": "true"},
             "#3 must be an i1, got i32",
         ),
         (
-            arch_mma.WgmmaOp,
+            wgmma.WgmmaOp,
             (ONE_WD, TILE, TILE, "i1"),
             {"atom": SS, "accumulate": "false"},
             "expected accumulate = true",
         ),
         (
-            arch_mma.WgmmaOp,
+            wgmma.WgmmaOp,
             (ONE_WD, SMEM + '"(64,16):(1,64)">', TILE),
             {"atom": SS, "accumulate": "true"},
             "has no matrix descriptor",
         ),
-        (arch_mma.WgmmaWaitGroupOp, (), {"n": "8 : i32"}, "n from 0 to 7"),
-        (arch_mma.WgmmaWaitGroupOp, (), {}, "requires the property 'n'"),
-        (arch_mma.WgmmaWaitGroupOp, (TILE,), {"n": "0 : i32"}, "#0 must be an accumulator tensor in rmem"),
-        (arch_mma.WgmmaFenceOp, ('!cute.memref<f32, rmem, "?:1">',), {}, "static plain layout"),
-        (arch_mma.WgmmaCommitGroupOp, (TILE,), {}, "expected 0 operands"),
+        (wgmma.WgmmaWaitGroupOp, (), {"n": "8 : i32"}, "n from 0 to 7"),
+        (wgmma.WgmmaWaitGroupOp, (), {}, "requires the property 'n'"),
+        (wgmma.WgmmaWaitGroupOp, (TILE,), {"n": "0 : i32"}, "#0 must be an accumulator tensor in rmem"),
+        (wgmma.WgmmaFenceOp, ('!cute.memref<f32, rmem, "?:1">',), {}, "static plain layout"),
+        (wgmma.WgmmaCommitGroupOp, (TILE,), {}, "expected 0 operands"),
     ],
 )
 def test_errors_of_instructions(
-    cls: type[arch_mma.MemoryOp], types: tuple[str, ...], properties: dict[str, str], message: str
+    cls: type[MemoryOp], types: tuple[str, ...], properties: dict[str, str], message: str
 ) -> None:
     with pytest.raises((VerifyException, AlgebraError), match=message):
         verify(cls, types, **properties)

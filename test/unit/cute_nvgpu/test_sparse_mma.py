@@ -13,12 +13,15 @@ from test_tiled_mma import gmem, move, tiled
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.cute_nvgpu.cooperative_gemm.ops import CooperativeGemmOp
+from cute_dialect.cute_nvgpu.sparse import ops as sparse_mma
+from cute_dialect.cute_nvgpu.sparse.types import MmaSpType
+from cute_dialect.cute_nvgpu.tiled_mma import gemm
+from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
+from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.interp import InterpError, Pointer, run_kernel
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.kernels.sparse import compress
-from cute_dialect.nvgpu_mma_types import MmaSpType, TiledMmaType
-from cute_dialect.ops import arch_sparse_mma, gemm, mma, sparse_mma
-from cute_dialect.ops.cooperative_gemm import CooperativeGemmOp
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import lower_to_base
 
@@ -224,7 +227,7 @@ def test_errors_of_instructions(types: tuple[str, ...], atom: str, message: str)
     b = Builder()
     with b.kernel("k", {f"x{i}": t for i, t in enumerate(types)}, threads=32) as values:
         b.do("cute_nvgpu.arch.mma_sp", *values, atom=b.type(atom))
-    (op,) = [o for o in b.module.walk() if isinstance(o, arch_sparse_mma.MmaSpOp)]
+    (op,) = [o for o in b.module.walk() if isinstance(o, sparse_mma.MmaSpOp)]
     with pytest.raises((VerifyException, AlgebraError), match=message):
         op.verify_()
 
@@ -240,7 +243,7 @@ def verify_wgmma(types: tuple[str, ...], atom: str, accumulate: str) -> None:
     b = Builder()
     with b.kernel("k", {f"x{i}": t for i, t in enumerate(types)}, threads=128) as values:
         b.do("cute_nvgpu.arch.wgmma_sp", *values, atom=b.type(atom), accumulate=b.type(accumulate))
-    (op,) = [o for o in b.module.walk() if isinstance(o, arch_sparse_mma.WgmmaSpOp)]
+    (op,) = [o for o in b.module.walk() if isinstance(o, sparse_mma.WgmmaSpOp)]
     op.verify_()
 
 

@@ -10,9 +10,9 @@ import pytest
 from copy_atoms_support import sample
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.kernels.copies import mma_copy, tile_copy
-from cute_dialect.nvgpu_mma_types import TiledMmaType
 from cute_dialect.pipelines import compile as compile_cute
 
 CP16 = "!cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>"

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from xdsl.ir import Attribute, Operation
 
-from cute_dialect.dialect import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
-from cute_dialect.extensions import module_of_op, module_of_type
 from cute_dialect.ir.context import make_context
+from cute_dialect.cute_nvgpu import FAMILIES
+from cute_dialect.dialect import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
+from cute_dialect.extensions import EXTENSIONS, module_of_op, module_of_type
 from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,9 +25,8 @@ CORE_LOWERING = {
 }  # fmt: skip
 NOT_NEEDED = (
     "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",
-    "cute_dialect.kernels", "cute_dialect.arch.table", "cute_dialect.nvgpu_mma_types", "cute_dialect.nvgpu_copy_types",
-    "cute_dialect.nvgpu_tma_types", "xdsl.dialects.llvm", "xdsl.dialects.gpu", "xdsl.dialects.memref",
-    "xdsl.dialects.vector", "xdsl.dialects.linalg", "mlir.dialects.gpu", "mlir.dialects.llvm",
+    "cute_dialect.kernels", "cute_dialect.arch.table", "xdsl.dialects.llvm", "xdsl.dialects.gpu",
+    "xdsl.dialects.memref", "xdsl.dialects.vector", "xdsl.dialects.linalg", "mlir.dialects.gpu", "mlir.dialects.llvm",
 )  # fmt: skip
 ALL_OPS = [*get_cute_dialect().operations, *get_cute_nvgpu_dialect().operations]
 ALL_ATTRIBUTES = [*get_cute_dialect().attributes, *get_cute_nvgpu_dialect().attributes]
@@ -63,6 +63,8 @@ def test_elementwise_imports_no_extension(tmp_path: Path) -> None:
     lowering = {m.rpartition(".")[2] for m in modules if m.startswith("cute_dialect.passes.lowering.")}
     assert lowering <= CORE_LOWERING, f"not needed: {sorted(lowering - CORE_LOWERING)}"
     assert not modules.intersection(NOT_NEEDED)
+    records = {"cute_dialect.cute_nvgpu", "cute_dialect.cute_nvgpu.family", *(f.package for f in FAMILIES)}
+    assert {m for m in modules if m.startswith("cute_dialect.cute_nvgpu")} == records
     assert not any(m == "mlir" or m.startswith("mlir.") for m in modules)
 
 
@@ -127,10 +129,8 @@ def test_module_of_op(op: type[Operation]) -> None:
     if op.name in core:
         assert where is None, f"{op.name} is a core op; cute_dialect/extensions.py says {where}"
         return
-    assert where is not None, f"{op.name}: expected a row in cute_dialect/extensions.py"
-    module = import_module(where)
-    held = [*getattr(module, "OPS", ()), *getattr(module, "CUTE_OPS", ())]
-    assert op in held, f"{op.name}: cute_dialect/extensions.py says {where}, which does not hold it"
+    assert where is not None, f"{op.name}: expected its name in a record"
+    assert op in import_module(where).OPS, f"{op.name}: the record says {where}, which does not hold it"
 
 
 @pytest.mark.parametrize("attribute", ALL_ATTRIBUTES, ids=lambda a: a.name)
@@ -140,7 +140,7 @@ def test_module_of_type(attribute: type[Attribute]) -> None:
     assert (where is None) == (attribute.name in core), f"{attribute.name}: see cute_dialect/extensions.py"
     if where is not None:
         module = import_module(where)
-        assert attribute in [*module.ATTRS, *getattr(module, "CUTE_ATTRS", ())]
+        assert attribute in module.ATTRS
 
 
 def test_an_editable_install_is_a_path() -> None:
@@ -150,17 +150,23 @@ def test_an_editable_install_is_a_path() -> None:
     assert settings["packages"]["find"] == {"include": ["cute_dialect*"]}
 
 
+def test_every_name_of_a_record_is_there() -> None:
+    """Names and modules that records list exist; none is listed twice."""
+    ops, types = {op.name for op in ALL_OPS}, {a.name for a in ALL_ATTRIBUTES}
+    listed = [n for f in EXTENSIONS for table in (f.types, f.ops) for names in table.values() for n in names]
+    assert len(set(listed)) == len(listed)
+    for name in listed:
+        assert name in ops | types or (name.endswith("*") and any(o.startswith(name[:-1]) for o in ops)), name
+
+
 def test_every_handler_is_found() -> None:
-    """Each handler of the lowering modules is the one that the lazy look-up gives."""
-    for find, names in (
-        (algo_to_arch.handler_of, ("copy_atoms", "mma_atoms", "tma_atoms")),
-        (to_base.handler_of, ("smem", "arch_sync", "arch_copy", "arch_mma", "arch_tma")),
-    ):
-        for name in names:
-            handlers = import_module(f"cute_dialect.passes.lowering.{name}").HANDLERS
-            for op, handler in handlers.items():
-                if op != "cute.tiled_copy":
-                    assert find(op) is handler, f"{op}: see _EXTENSIONS in {find.__module__}"
+    """Each handler of the modules that records name is the one that the lazy look-up gives."""
+    for find, of in ((algo_to_arch.handler_of, "tile"), (to_base.handler_of, "lower")):
+        for f in EXTENSIONS:
+            for module in dict.fromkeys(getattr(f, of).values()):
+                for op, handler in import_module(f.module(module)).HANDLERS.items():
+                    if op != "cute.tiled_copy":
+                        assert find(op) is handler, f"{op}: see the record of {f.name}"
 
 
 def test_context_knows_all() -> None:

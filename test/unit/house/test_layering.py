@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cute_dialect.cute_nvgpu import FAMILIES
+from cute_dialect.cute_nvgpu.family import Family
+
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "exports", "algebra", "arch", "runtime", "ir", "dialect", "passes", "interp", "pipelines", "kernels", "op", "tools",
+    "exports", "algebra", "arch", "runtime", "ir", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "kernels",
+    "op", "tools",
 )  # fmt: skip
 XDSL_FREE = ("exports", "algebra", "arch", "runtime")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
@@ -19,11 +23,26 @@ DRIVER = ("runtime",)
 """Layers before ``pipelines`` that may import cuda-python; it is the CUDA driver to them."""
 
 
+RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
+"""What of the families their dialect and passes may import: the records, from which they reach the rest by name."""
+
+BY_NAME = {
+    "cute_dialect.context": "module_of_op, module_of_type",
+    "cute_dialect.dialect": "modules_of_ops, modules_of_types",
+    "cute_dialect.passes.algo_to_arch": "tile_of_op, module_of_atom",
+    "cute_dialect.passes.to_base": "lower_of_op, TO_NVGPU",
+    "cute_dialect.cute_nvgpu.tiled_mma.tile": "module_of_atom",
+}
+"""The modules that import what a record names -> what they ask for."""
+
+
 def layer_of(module: str) -> str | None:
     """The layer of a module of the package; None for what belongs to none (universe, the package itself)."""
     parts = module.split(".")[1:]
     if not parts:
         return None
+    if ".".join(parts).startswith(RECORDS):
+        return "ir"  # strings only
     if parts[0] in LAYERS and parts[0] != "dialect":
         return parts[0]
     if parts[0] in ("universe", "__main__"):
@@ -90,3 +109,31 @@ def test_imports_go_left(module: str) -> None:
 
 def test_every_layer_is_seen() -> None:
     assert {layer_of(m) for m in MODULES} >= {"algebra", "runtime", "dialect", "passes", "interp", "pipelines", "tools"}
+
+
+def test_records_hold_strings_only() -> None:
+    """A family's record is read at each start: it imports the class of records and nothing else."""
+    for family in FAMILIES:
+        names = {name for name, _ in imports(MODULES[family.package])}
+        assert names == {"cute_dialect.cute_nvgpu.family.Family"}, family.name
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+def test_families_import_those_they_use(family: Family) -> None:
+    """A family imports itself and the families that its record names."""
+    allowed = {family.name, *family.uses, "family"}
+    for module, path in MODULES.items():
+        if module.startswith(family.package + "."):
+            for name, line in imports(path):
+                if name.startswith("cute_dialect.cute_nvgpu."):
+                    assert name.split(".")[2] in allowed, f"{module} line {line}: see 'uses' in the record"
+
+
+def test_families_are_reached_by_name_in_few_places() -> None:
+    """Those who ask where something is and import it are listed."""
+    found: set[str] = set()
+    for module, path in MODULES.items():
+        asks = any(n.startswith(("cute_dialect.extensions.", "cute_dialect.cute_nvgpu.TO_")) for n, _ in imports(path))
+        if asks and "import_module(" in path.read_text():
+            found.add(module)
+    assert found == set(BY_NAME)

@@ -7,7 +7,7 @@ import target_grid
 from sync_support import around, example
 
 from cute_dialect.arch.targets import CHIPS
-from cute_dialect.ops.arch_sync import OPS, ArchOp
+from cute_dialect.cute_nvgpu.sync.ops import OPS, ArchOp
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import CompileError
 

@@ -1,0 +1,28 @@
+"""The dialect ``cute_nvgpu``: a folder for each family of instructions, and their records.
+
+A family has ``types.py`` (its atoms), ``ops.py`` (its instructions and what makes them), ``tile.py`` (how they go
+through ``convert-cute-algo-to-arch``) and ``lower.py`` (through ``cute-to-base``), as far as it needs them, and its
+``__init__.py`` is a record of these.  What several families share has a folder of the same kind:
+``instruction_copy``, ``tiled_mma``.
+"""
+
+from cute_dialect.cute_nvgpu.bulk import FAMILY as BULK
+from cute_dialect.cute_nvgpu.cooperative_gemm import FAMILY as COOPERATIVE_GEMM
+from cute_dialect.cute_nvgpu.cp_async import FAMILY as CP_ASYNC
+from cute_dialect.cute_nvgpu.instruction_copy import FAMILY as INSTRUCTION_COPY
+from cute_dialect.cute_nvgpu.matrix import FAMILY as MATRIX
+from cute_dialect.cute_nvgpu.mma import FAMILY as MMA
+from cute_dialect.cute_nvgpu.shuffle import FAMILY as SHUFFLE
+from cute_dialect.cute_nvgpu.sparse import FAMILY as SPARSE
+from cute_dialect.cute_nvgpu.sync import FAMILY as SYNC
+from cute_dialect.cute_nvgpu.tiled_mma import FAMILY as TILED_MMA
+from cute_dialect.cute_nvgpu.tma import FAMILY as TMA
+from cute_dialect.cute_nvgpu.wgmma import FAMILY as WGMMA
+
+FAMILIES = (
+    SYNC, INSTRUCTION_COPY, CP_ASYNC, MATRIX, SHUFFLE, BULK, TMA, TILED_MMA, MMA, WGMMA, SPARSE, COOPERATIVE_GEMM,
+)  # fmt: skip
+"""The families, in the order of the documentation."""
+
+TO_NVGPU = "cute_dialect.cute_nvgpu.to_nvgpu"
+"""The module of the way to upstream's ``nvgpu``, for ``cute-to-base`` with ``arch-dialect=nvgpu``."""

@@ -1,0 +1,65 @@
+"""``convert-cute-algo-to-arch`` of copies by a bulk atom: one arch op a run of bytes.
+
+A run is what is contiguous on both sides (:mod:`.runs`); the op gets a view of it on each side::
+
+    cute.copy(%at, %g, %s) : (!cute_nvgpu.atom.bulk_copy<f32>,
+        !cute.memref<f32, gmem, align<16>, "(64,8):(1,?{div=4})">, !cute.memref<f32, smem, align<16>, "(64,8):(1,68)">)
+
+becomes eight of::
+
+    cute_nvgpu.arch.bulk_copy(%row, %there, %bar) : (!cute.memref<f32, gmem, align<16>, "64:1">, …, …) -> ()
+
+The state of the atom is what ``cute.atom.set_value`` gave it on the way; a predicate becomes ``scf.if``.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_layout
+from cute_dialect.cute_nvgpu.bulk.ops import BulkCopyOp, BulkReduceOp
+from cute_dialect.cute_nvgpu.bulk.runs import needs_barrier, runs
+from cute_dialect.cute_nvgpu.bulk.types import BulkAtomType
+from cute_dialect.memory_types import CopyAtomType, MemRefType
+from cute_dialect.ops import tiled, views
+from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
+from cute_dialect.passes.lowering.site import Site
+from cute_dialect.types import LayoutType
+
+__all__ = ["copy"]
+
+
+def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
+    """Lower a ``cute.copy`` by a bulk atom: one instruction a run."""
+    assert isinstance(atom, BulkAtomType)
+    _, state = atom_state(op.atom)
+    site = Site(op)
+    sides = (op.source, op.destination)
+    source, destination = op.source.type, op.destination.type
+    assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
+    types = (source, destination)
+    if needs_barrier(destination):
+        barrier_is_set(state, op)
+    layouts: list[AnyLayout] = []
+    for tensor, t in zip(sides, types):
+        layout = t.layout if is_static(t.layout) else site.bound(site.emit(views.GetLayoutOp(tensor)))
+        assert isinstance(layout, Layout | ComposedLayout)
+        layouts.append(layout)
+    found = runs(atom, types, (layouts[0], layouts[1]))
+    iters = [site.emit(views.GetIterOp(tensor)) for tensor in sides]
+    run = site.static(LayoutType(raw_layout(found.elements, 1)))
+    rest = [state[f] for f in ("tma_bar", "multicast_mask", "cache_hint") if f in state]
+    pred = state.get("pred")
+    with site.if_(pred) if pred is not None else nullcontext():
+        for offsets in found.offsets():
+            at: list[SSAValue] = []
+            for it, offset in zip(iters, offsets):
+                at.append(site.emit(views.MakeViewOp(site.moved(it, offset), run)))
+            if atom.data.reduction:
+                site.add(BulkReduceOp(at[0], at[1], StringAttr(atom.data.reduction), rest))
+            else:
+                site.add(BulkCopyOp(at[0], at[1], rest))

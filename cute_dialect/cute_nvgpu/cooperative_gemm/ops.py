@@ -1,0 +1,172 @@
+"""``cute.cooperative_gemm``: the product of two tiles by all threads of a tiled MMA, and what the tiles must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import operand_def, opt_prop_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.tiled_mma import OPERAND_MODES
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import ComposedLayout, layout_modes
+from cute_dialect.cute_nvgpu.tiled_mma.gemm import gemm_operands
+from cute_dialect.cute_nvgpu.tiled_mma.ops import (
+    MODES,
+    PartitionAOp,
+    PartitionBOp,
+    PartitionCOp,
+    check_element,
+    fragment,
+)
+from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+from cute_dialect.memory_types import MemRefType, element_bits
+from cute_dialect.ops.asm import print_operand_list
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.memory import fragment_like
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
+from cute_dialect.types import CoordType
+
+PARTITIONS = {"A": PartitionAOp, "B": PartitionBOp, "C": PartitionCOp}
+"""Operand -> the op that gives a thread its part."""
+
+
+class Part(NamedTuple):
+    """A thread's part of an operand: of the tile (``None`` for accumulators), and the tensor that ``gemm`` takes."""
+
+    tile: MemRefType | None
+    fragment: MemRefType
+
+
+def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
+    """What each thread has of A, B and C.  Raises AlgebraError, naming operand and mode, for tiles that do not fit.
+
+    ``types``: of the tiled MMA, C, A, B and the thread index.
+    """
+    expect_operands(types, 5)
+    mma, c, a, b, tid = types
+    expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+    assert isinstance(mma, TiledMmaType)
+    expect(tid, CoordType, 4, "a !cute.coord")
+    if mma.atom.SPARSE:
+        raise AlgebraError(f"expected a tiled MMA of a dense atom (see cute.sparse_gemm), got {mma}")
+    if size(layout_modes(mma.tiled.threads)[3]) != 1:
+        raise AlgebraError(f"expected an MMA with one atom along K, got {mma}: its threads would hold parts of sums")
+    parts: dict[str, Part] = {}
+    extents: dict[str, tuple[str, int]] = {}
+    for i, (operand, t) in enumerate((("C", c), ("A", a), ("B", b)), 1):
+        expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
+        assert isinstance(t, MemRefType)
+        if t.space == "rmem":
+            if operand != "C":
+                raise AlgebraError(f"expected a tile of {operand} in memory that the threads share, got {t}")
+            parts[operand] = Part(None, t)
+            continue
+        check_element(mma.atom, operand, t)
+        if element_bits(t.element) < 8:
+            raise AlgebraError(f"expected elements of whole bytes in {operand}, got {t.element}")
+        _check_tile(mma, operand, t, extents)
+        (tile,) = PARTITIONS[operand].infer_types([mma, t, tid], {})
+        assert isinstance(tile, MemRefType)
+        parts[operand] = Part(tile, _fragment(mma, operand, tile))
+    gemm_operands([mma, parts["C"].fragment, parts["A"].fragment, parts["B"].fragment])
+    return parts
+
+
+def _fragment(mma: TiledMmaType, operand: str, tile: MemRefType) -> MemRefType:
+    if not mma.atom.in_shared_memory(operand) and tile.element != mma.atom.element(operand):
+        return fragment_like(tile)  # tf32 comes, and stays, as f32
+    made = fragment(mma, operand, tile)
+    assert isinstance(made, MemRefType)
+    return made
+
+
+def _check_tile(mma: TiledMmaType, operand: str, t: MemRefType, extents: dict[str, tuple[str, int]]) -> None:
+    layout = t.layout
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(
+            f"expected a plain layout of {operand} (a swizzle belongs on the pointer), got {payload_text(layout)}"
+        )
+    names = MODES[operand]
+    if not isinstance(layout.shape, tuple) or len(layout.shape) != 2:
+        raise AlgebraError(f"expected a tile ({','.join(names)}) of {operand}, got {payload_text(layout.shape)}")
+    if not is_static(layout.shape):
+        raise AlgebraError(f"expected a static shape of {operand}, got {payload_text(layout.shape)}")
+    for name, mode, at in zip(names, layout_modes(layout), OPERAND_MODES[operand]):
+        n, whole = cast("int", size(mode)), cast("int", mma.tiled.tile_size[at])
+        if n % whole:
+            raise AlgebraError(
+                f"expected a multiple of {whole} along {name} in {operand}, as all threads of the MMA cover at once, "
+                f"got {n} in {payload_text(layout.shape)}"
+            )
+        other, same = extents.setdefault(name, (operand, n))
+        if same != n:
+            raise AlgebraError(f"expected the same extent of mode {name} in {other} and {operand}, got {same} and {n}")
+
+
+@cute_op
+class CooperativeGemmOp(MemoryOp):
+    """Multiply whole tiles with all threads of a tiled MMA: ``C = C + A * B``.
+
+    Syntax: ``cute.cooperative_gemm(%mma, %C, %A, %B, %tid) [{accumulate = false}] : (TM, C, A, B, !cute.coord<"?">) -> ()``
+
+    ``%A`` is a tile ``(M,K)`` and ``%B`` one ``(N,K)`` in memory that the threads share; each extent is static and a
+    multiple of what the threads of the MMA cover at once.  ``%C`` is either a tile ``(M,N)`` in such memory, which each
+    thread reads and writes in its own part, or the thread's accumulators (``make_fragment_C``).  With
+    ``accumulate = false`` it is ``C = A * B``.
+
+    Fragments are loaded with ``ldmatrix`` where alignment, layout and swizzle allow it, else with the widest loads that
+    both sides prove.  Operands that ``wgmma`` reads itself are not loaded; the product is complete when the op is.
+    Nothing else is synchronised: the tiles are written, and visible (for ``wgmma`` to the async proxy), before.
+
+    Example:
+        cute.cooperative_gemm(%mma, %c, %sA, %sB, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f32, smem, align<16>, "(64,32):(32,1)">, !cute.memref<f16, smem, align<16>, "(64,32):(32,1)">, !cute.memref<f16, smem, align<16>, "(32,32):(32,1)">, !cute.coord<"?">) -> ()
+    """  # noqa: E501
+
+    name = "cute.cooperative_gemm"
+    mma = operand_def(TiledMmaType)
+    c = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    tid = operand_def(CoordType)
+    accumulate = opt_prop_def(BoolAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether C is added to."""
+        return not isinstance(self.accumulate, IntegerAttr) or bool(self.accumulate.value.data)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        cooperative_parts(operand_types)
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        op = parse_no_result(cls, parser)
+        if "accumulate" in op.attributes:
+            op.properties["accumulate"] = op.attributes.pop("accumulate")
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        given = {**self.properties, **self.attributes}
+        if given:
+            printer.print_op_attributes(given)
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ()")
+
+
+OPS: list[type[Operation]] = [CooperativeGemmOp]
+"""The ops of this module."""

@@ -1,0 +1,12 @@
+"""The copy ``cp.async``: one thread, gmem to smem."""
+
+from cute_dialect.cute_nvgpu.family import Family
+
+FAMILY = Family(
+    __name__,
+    types={"types": ("cute_nvgpu.atom.simt_async_copy",)},
+    ops={"ops": ("cute_nvgpu.arch.cp_async",)},
+    lower={"ops": "lower"},
+    atoms="tile",
+    uses=("instruction_copy",),
+)

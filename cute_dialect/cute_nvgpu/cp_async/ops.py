@@ -1,0 +1,39 @@
+"""The instruction ``cp.async``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Operation
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.cute_nvgpu.cp_async.types import SimtAsyncCopyType
+from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
+from cute_dialect.memory_types import CopyAtomType, MemRefType
+from cute_dialect.ops.base import cute_op
+
+
+@cute_op
+class CpAsyncOp(CopyInstructionOp):
+    """One ``cp.async``; with a predicate the destination is zero-filled where it is false, and nothing is read.
+
+    Syntax: ``cute_nvgpu.arch.cp_async(%gmem, %smem [, %pred]) {atom = ATOM} : (G, S [, i1]) -> ()``
+
+    Example:
+        cute_nvgpu.arch.cp_async(%g, %s) {atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>} : (!cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, "8:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.cp_async"
+    ATOM: ClassVar[type[CopyAtomType]] = SimtAsyncCopyType
+    MOST: ClassVar[int] = 3
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    pred = opt_operand_def(i1)
+    atom = prop_def(SimtAsyncCopyType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+OPS: list[type[Operation]] = [CpAsyncOp]
+"""The ops of this module."""

@@ -1,0 +1,85 @@
+"""The atom of ``cp.async``: ``!cute_nvgpu.atom.simt_async_copy<f16, cache"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+if TYPE_CHECKING:
+    from cute_dialect.arch.atom import CopyAtom
+from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType, parse_element, parse_word
+
+if TYPE_CHECKING:
+    from cute_dialect.arch.atom import CopyAtom
+
+
+class AsyncCopy(NamedTuple):
+    """``cache``: "always" (L1 and L2) or "global" (L2 only); ``bits``: 32, 64 or 128 a thread."""
+
+    element: Attribute
+    cache: str
+    bits: int
+
+
+@irdl_attr_definition
+class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
+    """``!cute_nvgpu.atom.simt_async_copy<T, cache = always|global, N b>``: ``cp.async`` of 32, 64 or 128 bits.
+
+    gmem to smem, one thread; both addresses aligned to the width.  ``cache = global`` (``.cg``, around L1) has 128 bits
+    only.  Under a predicate (one flag an instruction) it fills the destination with zeros where the flag is false.
+    Completion: ``cute_nvgpu.arch.cp_async_commit_group`` and ``cp_async_wait_group``.
+    """
+
+    name = "cute_nvgpu.atom.simt_async_copy"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> AsyncCopy:
+        with parser.in_angle_brackets():
+            element, natural = parse_element(parser)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("cache")
+            parser.parse_punctuation("=")
+            cache = parse_word(parser, "cache mode", ("always", "global"))
+            parser.parse_punctuation(",")
+            at = parser.pos
+            bits = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            parser.parse_keyword("b")
+            widths = (32, 64, 128) if cache == "always" else (128,)
+            if bits not in widths or bits % natural:
+                wanted = "32, 64 or 128" if cache == "always" else "128"
+                parser.raise_error(
+                    f"expected {wanted} bits with cache = {cache}, a multiple of the element's {natural}, got {bits}",
+                    at,
+                    parser.pos,
+                )
+        return AsyncCopy(element, cache, bits)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_attribute(self.data.element)
+        printer.print_string(f", cache = {self.data.cache}, {self.data.bits} b>")
+
+    @property
+    def element(self) -> Attribute:
+        return self.data.element
+
+    def row(self) -> CopyAtom:
+        from cute_dialect.arch import find_cp_async
+
+        return find_cp_async(self.data.bits // 8, "ca" if self.data.cache == "always" else "cg")
+
+
+class AsyncCopy(NamedTuple):
+    """``cache``: "always" (L1 and L2) or "global" (L2 only); ``bits``: 32, 64 or 128 a thread."""
+
+    element: Attribute
+    cache: str
+    bits: int
+
+
+ATTRS: list[type[Attribute]] = [SimtAsyncCopyType]
+"""The types of this module."""

@@ -1,0 +1,207 @@
+"""Whether ``cute.copy`` can move one tensor to another by instructions with spaces and alignments of their own.
+
+A copy by such an atom is a sequence of instructions.  Both sides are cut into *pieces* of exactly the values that a
+thread has in one instruction on that side: mode 0 into one piece after the other, then every coordinate of the other
+modes.  On a side in memory a piece is contiguous and aligned; on a side in registers it may lie anyhow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute
+
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
+from cute_dialect.algebra.make_layouts import make_layout
+from cute_dialect.algebra.tiling import logical_divide
+from cute_dialect.algebra.trees import is_static, leaves
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes, raw_layout
+from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
+from cute_dialect.memory_types import CopyAtomType, MemRefType, element_bits
+from cute_dialect.ops.kinds import payload_text
+
+
+class Pieces(NamedTuple):
+    """A side of a copy, cut: the layout of one piece, and that of the pieces (mode 0 among them, the other modes)."""
+
+    piece: Layout
+    others: Layout
+    swizzled: ComposedLayout | None
+
+    @property
+    def counts(self) -> list[int]:
+        """Pieces in mode 0, and the size of each other mode."""
+        return [cast("int", size(m)) for m in layout_modes(self.others)]
+
+    def offset(self, number: int) -> Leaf:
+        """Where a piece begins, in elements; pieces are counted colexicographically."""
+        found = evaluate(number, self.others)
+        at: Leaf = 0 if isinstance(found, tuple) else found  # type: ignore[assignment]
+        if self.swizzled is None:
+            return at
+        whole = ComposedLayout(self.swizzled.inner, self.swizzled.offset, self.others)
+        return cast("Leaf", evaluate(number, whole))
+
+
+def outer_layout(layout: AnyLayout) -> Layout:
+    """The layout itself, or the one that a swizzle is composed with."""
+    return layout.outer if isinstance(layout, ComposedLayout) else layout
+
+
+def cut(layout: AnyLayout, values: int) -> Pieces:
+    """Cut a side into pieces of ``values`` values.  Raises AlgebraError if mode 0 has no whole number of them.
+
+    ``layout`` may have leaves bound to run-time values.
+    """
+    plain = outer_layout(layout)
+    modes = layout_modes(plain) if isinstance(plain.shape, tuple) else [plain]
+    count = size(modes[0])
+    if not isinstance(count, int) or count % values:
+        raise AlgebraError(f"expected a multiple of {values} values in mode 0, got {payload_text(plain)}")
+    piece, among = layout_modes(logical_divide(modes[0], raw_layout(values, 1)))
+    return Pieces(piece, make_layout(among, *modes[1:]), layout if isinstance(layout, ComposedLayout) else None)
+
+
+# -------------------------------------------------------------------------------------------------------------- checks
+
+
+def check_copy(
+    atom: CopyAtomType, source: Attribute, destination: Attribute, pred: Attribute | None
+) -> tuple[Pieces, Pieces]:
+    """Raise AlgebraError unless the copy is one instruction of ``atom`` after the other; gives both sides, cut."""
+    assert isinstance(atom, InstructionCopyType)
+    row = atom.row()
+    cuts: list[Pieces] = []
+    sides = (("source", "src", source, row.src_space), ("destination", "dst", destination, row.dst_space))
+    for i, (what, side, t, space) in enumerate(sides, 1):
+        assert isinstance(t, MemRefType)
+        if t.space != space:
+            raise AlgebraError(
+                f"expected a {what} in {space} ({row.emit.kind} moves {row.src_space} to {row.dst_space}), "
+                f"got {t.space} in {t}"
+            )
+        if element_bits(t.element) != element_bits(atom.element):
+            raise AlgebraError(f"operand #{i} must have elements as wide as the atom's {atom.element}, got {t.element}")
+        cuts.append(_cut_side(atom, what, side, t))
+    assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)
+    if source.element != destination.element:
+        raise AlgebraError(
+            f"expected the same element type on both sides, got {source.element} and {destination.element}"
+        )
+    _check_counts(atom, cuts, (source, destination))
+    align = {"source": row.src_align, "destination": row.dst_align}
+    for (what, _, t, _), pieces in zip(sides, cuts):
+        assert isinstance(t, MemRefType)
+        if t.space == "rmem":
+            if not is_static(t.layout):
+                raise AlgebraError(f"expected a static layout of the {what} in registers, got {t}")
+        else:
+            check_memory_side(row.emit.kind, what, t, pieces, align[what])
+    if pred is not None:
+        _check_predicate(row.emit.kind, pred, cuts[1].counts)
+    return cuts[0], cuts[1]
+
+
+def _cut_side(atom: InstructionCopyType, what: str, side: str, t: MemRefType) -> Pieces:
+    shape = outer_layout(t.layout).shape
+    if not is_static(shape):
+        raise AlgebraError(f"expected a static shape of the {what}, got {payload_text(shape)}")
+    values = atom.side_values(side)
+    try:
+        return cut(t.layout, values)
+    except AlgebraError:
+        raise AlgebraError(
+            f"expected a multiple of {values} values in mode 0 of the {what}, as many as a thread has in one "
+            f"{atom.row().emit.kind} by {atom}, got {payload_text(shape)}"
+        ) from None
+
+
+def _check_counts(atom: InstructionCopyType, cuts: list[Pieces], sides: tuple[MemRefType, MemRefType]) -> None:
+    a, b = cuts[0].counts, cuts[1].counts
+    shapes = " and ".join(payload_text(outer_layout(t.layout).shape) for t in sides)
+    if len(a) != len(b):
+        raise AlgebraError(f"expected tensors of equal rank, got {shapes}")
+    if a[0] != b[0]:
+        raise AlgebraError(
+            f"expected as many instructions in mode 0 of both sides, got {a[0]} at the source "
+            f"({atom.side_values('src')} values each) and {b[0]} at the destination "
+            f"({atom.side_values('dst')} values each) of {shapes}"
+        )
+    for i, (x, y) in enumerate(zip(a, b)):
+        if x != y:
+            raise AlgebraError(f"expected modes of equal size, got {x} and {y} in mode {i} of {shapes}")
+
+
+def check_memory_side(kind: str, what: str, t: MemRefType, pieces: Pieces, align: int) -> None:
+    """Raise AlgebraError unless every piece is contiguous and begins at a multiple of ``align`` bytes."""
+    values = cast("int", size(pieces.piece))
+    bits = element_bits(t.element)
+    run = coalesce(pieces.piece)
+    if values > 1 and not (run.shape == values and run.stride == 1):
+        raise AlgebraError(
+            f"expected {values} contiguous elements of the {what} in one {kind}, got {payload_text(pieces.piece)} in "
+            f"mode 0 of {payload_text(t.layout)}"
+        )
+    if t.alignment % align:
+        raise AlgebraError(f"expected a {what} aligned to {align} bytes for {kind}, got {t.alignment} bytes in {t}")
+    step = align * 8 // bits
+    for i, mode in enumerate(layout_modes(pieces.others)):
+        for extent, stride in zip(leaves(mode.shape), leaves(mode.stride)):
+            if extent != 1 and divisibility(_leaf(stride)) % step:
+                raise AlgebraError(
+                    f"expected strides of the {what} that are multiples of {step} elements ({align} bytes) for {kind}, "
+                    f"got {payload_text(mode)} in mode {i} of {payload_text(t.layout)}"
+                )
+    pointer = t.data.ptr.swizzle
+    if pointer is not None and 1 << pointer.base < align:
+        raise AlgebraError(
+            f"expected a swizzle that keeps {align} bytes together for {kind}, got {payload_text(pointer)}, which "
+            f"keeps {1 << pointer.base}, on the {what}"
+        )
+    if pieces.swizzled is not None:
+        _check_composed(kind, what, pieces.swizzled, step)
+
+
+def _check_composed(kind: str, what: str, layout: ComposedLayout, step: int) -> None:
+    if not isinstance(layout.inner, Swizzle):
+        raise AlgebraError(f"expected a plain or a swizzled layout of the {what}, got {payload_text(layout)}")
+    if 1 << layout.inner.base < step:
+        raise AlgebraError(
+            f"expected a swizzle that keeps {step} elements together for {kind}, got {payload_text(layout.inner)}, "
+            f"which keeps {1 << layout.inner.base}, on the {what}"
+        )
+    offset = layout.offset
+    if not isinstance(offset, int | Dyn) or divisibility(offset) % step:
+        raise AlgebraError(
+            f"expected an offset of the {what} that is a multiple of {step} elements for {kind}, "
+            f"got {payload_text(layout)}"
+        )
+
+
+def _leaf(x: object) -> Leaf:
+    return x if isinstance(x, int | Dyn) else 0
+
+
+def _check_predicate(kind: str, pred: Attribute, counts: list[int]) -> None:
+    if kind != "cp_async":
+        raise AlgebraError(
+            f"expected no predicate for {kind}, which all threads of the warp execute together; guard it with an "
+            "scf.if on a condition that the warp shares"
+        )
+    if not (isinstance(pred, MemRefType) and pred.element == i1 and pred.space == "rmem"):
+        raise AlgebraError(f"operand #3 must be an rmem tensor of i1, got {pred}")
+    shape = outer_layout(pred.layout).shape
+    modes = shape if isinstance(shape, tuple) else (shape,)
+    sizes = [size(cast("IntTuple", m)) for m in modes]
+    if len(sizes) != len(counts) or sizes[0] not in (1, counts[0]) or sizes[1:] != counts[1:]:
+        rest = "".join(f",{c}" for c in counts[1:])
+        wanted = " or ".join(f"({n}{rest})" for n in dict.fromkeys((counts[0], 1)))
+        raise AlgebraError(
+            f"expected a predicate with one flag an instruction, of sizes {wanted}, got {payload_text(shape)}"
+        )
+
+
+__all__ = ["Pieces", "check_copy", "check_memory_side", "cut", "outer_layout"]

@@ -1,0 +1,52 @@
+"""The base of copy instructions: one op an instruction, over views of the values a thread has in it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import ComposedLayout, raw_layout
+from cute_dialect.ir.editing import fill_op
+from cute_dialect.memory_types import CopyAtomType, MemRefType
+from cute_dialect.ops.views import InstructionOp, expect, expect_operands
+
+
+class CopyInstructionOp(InstructionOp):
+    """One instruction of a copy atom; both sides hold exactly the values of one thread in one instruction."""
+
+    ATOM: ClassVar[type[CopyAtomType]]
+    MOST: ClassVar[int] = 2
+    """How many operands there may be: a predicate after the two sides."""
+
+    def __init__(self, atom: CopyAtomType, source: SSAValue, destination: SSAValue, *rest: SSAValue):
+        fill_op(self, [source, destination, *rest], properties={"atom": atom})
+
+    def verify_(self) -> None:
+        from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
+
+        try:
+            types = self.operand_types
+            expect_operands(types, 2, self.MOST)
+            atom = self.properties["atom"]
+            assert isinstance(atom, self.ATOM)
+            for i, t in enumerate(types[:2]):
+                expect(t, MemRefType, i, "a !cute.memref")
+            source, destination = check_copy(atom, _as_values(types[0]), _as_values(types[1]), None)
+            for what, side in (("source", source), ("destination", destination)):
+                if any(n != 1 for n in side.counts):
+                    raise AlgebraError(f"expected the values of one instruction in the {what}, got more")
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+
+
+def _as_values(t: Attribute) -> Attribute:
+    """The same tensor with one mode, that of the values."""
+    assert isinstance(t, MemRefType)
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) or not isinstance(layout.shape, tuple):
+        return t
+    assert isinstance(layout.stride, tuple)
+    return t.with_layout(raw_layout((layout.shape,), (layout.stride,)))

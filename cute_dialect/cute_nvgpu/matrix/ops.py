@@ -1,0 +1,72 @@
+"""Copy instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of the values a thread has in it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.ir import Operation
+from xdsl.irdl import operand_def, prop_def, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
+from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MovmType, StsmType
+from cute_dialect.memory_types import CopyAtomType, MemRefType
+from cute_dialect.ops.base import cute_op
+
+
+@cute_op
+class LdmatrixOp(CopyInstructionOp):
+    """One ``ldmatrix``: ``%smem`` is the row whose address this thread gives, ``%rmem`` what it gets.
+
+    Syntax: ``cute_nvgpu.arch.ldmatrix(%smem, %rmem) {atom = ATOM} : (S, R) -> ()``
+
+    Example:
+        cute_nvgpu.arch.ldmatrix(%s, %r) {atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>} : (!cute.memref<f16, smem, align<16>, "8:1">, !cute.memref<f16, rmem, "(2,4):(1,2)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.ldmatrix"
+    ATOM: ClassVar[type[CopyAtomType]] = LdsmType
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    atom = prop_def(LdsmType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class StmatrixOp(CopyInstructionOp):
+    """One ``stmatrix`` (sm_90): ``%smem`` is the row whose address this thread gives, ``%rmem`` what it holds.
+
+    Syntax: ``cute_nvgpu.arch.stmatrix(%rmem, %smem) {atom = ATOM} : (R, S) -> ()``
+
+    Example:
+        cute_nvgpu.arch.stmatrix(%r, %s) {atom = !cute_nvgpu.atom.stsm<val_type = f16, num_matrices = 2, t>} : (!cute.memref<f16, rmem, "4:1">, !cute.memref<f16, smem, align<16>, "8:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.stmatrix"
+    ATOM: ClassVar[type[CopyAtomType]] = StsmType
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    atom = prop_def(StsmType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class MovmatrixOp(CopyInstructionOp):
+    """One ``movmatrix``: the 8x8 matrix that the registers of a warp hold, transposed.
+
+    Syntax: ``cute_nvgpu.arch.movmatrix(%from, %to) {atom = ATOM} : (R, R) -> ()``
+
+    Example:
+        cute_nvgpu.arch.movmatrix(%r, %f) {atom = !cute_nvgpu.atom.movm<val_type = f16>} : (!cute.memref<f16, rmem, "2:1">, !cute.memref<f16, rmem, "2:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.movmatrix"
+    ATOM: ClassVar[type[CopyAtomType]] = MovmType
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    atom = prop_def(MovmType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+OPS: list[type[Operation]] = [LdmatrixOp, StmatrixOp, MovmatrixOp]
+"""The ops of this module."""

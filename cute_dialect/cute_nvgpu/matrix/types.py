@@ -1,0 +1,143 @@
+"""Copy atom types of ``cute_nvgpu`` beyond plain loads and stores.
+
+* ``!cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>``: ``cp.async`` of one thread, gmem to smem.
+* ``!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>``: ``ldmatrix``, smem to registers; ``t`` transposes.
+* ``!cute_nvgpu.atom.stsm<val_type = f16, num_matrices = 4, n>``: ``stmatrix``, registers to smem.
+* ``!cute_nvgpu.atom.movm<val_type = f16>``: ``movmatrix``, an 8x8 matrix in registers transposed.
+* ``!cute_nvgpu.atom.shuffle<val_type = f32, transpose = 1>``: 2x2 blocks of a warp's values transposed by shuffles;
+  ``broadcast``: those of lane 0 to all lanes.
+
+What an atom does is a row of :mod:`cute_dialect.arch`; the layouts here are that row's in units of the value type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, NoReturn
+
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+if TYPE_CHECKING:
+    from cute_dialect.arch.atom import CopyAtom
+from cute_dialect.cute_nvgpu.instruction_copy.types import (
+    InstructionCopyType,
+    parse_element,
+    parse_value_type,
+    parse_word,
+)
+
+# --------------------------------------------------------------------------------------------------- ldmatrix, stmatrix
+
+
+class MatrixCopy(NamedTuple):
+    """``matrices``: 8x8 matrices of 16-bit elements (1, 2, 4); ``transposed``: each one on its way."""
+
+    element: Attribute
+    matrices: int
+    transposed: bool
+
+
+class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
+    """Base of ``ldsm`` and ``stsm``."""
+
+    STORES: ClassVar[bool]
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> MatrixCopy:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("val_type")
+            parser.parse_punctuation("=")
+            start = parser.pos
+            element, bits = parse_element(parser)
+
+            def wrong(message: str) -> NoReturn:
+                parser.raise_error(message, start, parser.pos)
+
+            if bits not in (8, 16, 32):
+                wrong(f"expected an element of 8, 16 or 32 bits in rows of 16 bytes, got {element} ({bits} bits)")
+            parser.parse_punctuation(",")
+            parser.parse_keyword("num_matrices")
+            parser.parse_punctuation("=")
+            at = parser.pos
+            count = parser.parse_integer(allow_boolean=False, allow_negative=False)
+            if count not in (1, 2, 4):
+                parser.raise_error(f"expected 1, 2 or 4 matrices, got {count}", at, parser.pos)
+            parser.parse_punctuation(",")
+            transposed = parse_word(parser, "order of the matrices (n: plain, t: transposed)", ("n", "t")) == "t"
+            if transposed and bits != 16:
+                wrong(f"expected an element of 16 bits for transposed matrices, got {element} ({bits} bits)")
+        return MatrixCopy(element, count, transposed)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<val_type = ")
+        printer.print_attribute(self.data.element)
+        order = "t" if self.data.transposed else "n"
+        printer.print_string(f", num_matrices = {self.data.matrices}, {order}>")
+
+    @property
+    def element(self) -> Attribute:
+        return self.data.element
+
+    def row(self) -> CopyAtom:
+        from cute_dialect.arch import find_matrix_copy
+
+        return find_matrix_copy(self.data.matrices, self.data.transposed, self.STORES)
+
+
+@irdl_attr_definition
+class LdsmType(MatrixCopyType):
+    """``!cute_nvgpu.atom.ldsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``ldmatrix``, executed by a warp.
+
+    Thread ``t`` gives the address of row ``t mod 8`` of matrix ``t div 8`` (16 bytes, aligned) and gets, in register
+    ``j``, 32 bits of matrix ``j``: of row ``t div 4`` plain, of column ``t div 4`` transposed.  A thread-value layout
+    of a tiled copy refers to the registers.
+    """
+
+    name = "cute_nvgpu.atom.ldsm"
+    STORES = False
+
+
+@irdl_attr_definition
+class StsmType(MatrixCopyType):
+    """``!cute_nvgpu.atom.stsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``stmatrix`` (sm_90), ``ldsm`` backwards."""
+
+    name = "cute_nvgpu.atom.stsm"
+    STORES = True
+
+
+# ------------------------------------------------------------------------------------------------ register to register
+
+
+@irdl_attr_definition
+class MovmType(Data[Attribute], InstructionCopyType):
+    """``!cute_nvgpu.atom.movm<val_type = T>``: ``movmatrix``, the 8x8 matrix of 16-bit elements of a warp transposed.
+
+    Before, thread ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``, after it of column ``t div 4``.
+    """
+
+    name = "cute_nvgpu.atom.movm"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Attribute:
+        with parser.in_angle_brackets():
+            return parse_value_type(parser, 16)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<val_type = ")
+        printer.print_attribute(self.data)
+        printer.print_string(">")
+
+    @property
+    def element(self) -> Attribute:
+        return self.data
+
+    def row(self) -> CopyAtom:
+        from cute_dialect.arch import copy_atom
+
+        return copy_atom("SM75_U32x1_MOVM_T")
+
+
+ATTRS: list[type[Attribute]] = [LdsmType, StsmType, MovmType]
+"""The types of this module."""

@@ -1,0 +1,12 @@
+"""Matrix instructions of a thread and of a warp: ``fma``, ``dp4a``, ``mma.sync``."""
+
+from cute_dialect.cute_nvgpu.family import Family
+
+FAMILY = Family(
+    __name__,
+    types={"types": tuple(f"cute_nvgpu.atom.{n}" for n in ("universal_fma", "dot_product", "mma_sync"))},
+    ops={"ops": tuple(f"cute_nvgpu.arch.{n}" for n in ("fma", "dot_product", "mma_sync"))},
+    lower={"ops": "lower"},
+    atoms="tile",
+    uses=("tiled_mma",),
+)

@@ -1,0 +1,76 @@
+"""Matrix instructions of a thread and of a warp: ``fma``, ``dp4a``, ``mma.sync``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.ir import Operation
+from xdsl.irdl import operand_def, prop_def, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.cute_nvgpu.mma.types import DotProductType, MmaSyncType, UniversalFmaType
+from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops.base import cute_op
+
+
+@cute_op
+class FmaOp(ProductOp):
+    """One multiply-add of a thread.
+
+    Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
+
+    Example:
+        cute_nvgpu.arch.fma(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>} : (!cute.memref<f32, rmem, "1:0">, !cute.memref<f32, rmem, "1:0">, !cute.memref<f32, rmem, "1:0">, !cute.memref<f32, rmem, "1:0">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.fma"
+    ATOM: ClassVar[type[MmaAtomType]] = UniversalFmaType
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    atom = prop_def(UniversalFmaType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class DotProductOp(ProductOp):
+    """``dp4a`` or ``dp2a`` of a thread.
+
+    Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
+    """
+
+    name = "cute_nvgpu.arch.dot_product"
+    ATOM: ClassVar[type[MmaAtomType]] = DotProductType
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    atom = prop_def(DotProductType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class MmaSyncOp(ProductOp):
+    """``mma.sync`` of a warp: views hold what one thread has of one atom, values in the order of the atom.
+
+    Syntax: ``cute_nvgpu.arch.mma_sync(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
+
+    Example:
+        cute_nvgpu.arch.mma_sync(%d, %a, %b, %d) {atom = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<8>, "(2,2):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.mma_sync"
+    ATOM: ClassVar[type[MmaAtomType]] = MmaSyncType
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    atom = prop_def(MmaSyncType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+OPS: list[type[Operation]] = [FmaOp, DotProductOp, MmaSyncOp]
+"""The ops of this module."""

@@ -1,0 +1,80 @@
+"""MMA atoms of a thread and of a warp: ``universal_fma``, ``dot_product``, ``mma_sync``."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_attr_definition
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, MmaKey
+
+
+@cache
+def _rows_by_types(prefixes: tuple[str, ...]) -> dict[tuple[tuple[int, int, int], tuple[str, ...]], str]:
+    from cute_dialect.arch.atom import MmaAtom
+    from cute_dialect.arch.table import ATOMS
+
+    rows = [ATOMS[name] for name in ATOMS if name.startswith(prefixes)]
+    return {(r.shape_mnk, (r.d, r.a, r.b, r.c)): r.name for r in rows if isinstance(r, MmaAtom)}
+
+
+def _find_by_types(key: MmaKey, names: tuple[str, ...], prefix: str, what: str) -> MmaAtom:
+    from cute_dialect.arch.errors import AtomError
+    from cute_dialect.arch.table import mma_atom
+
+    rows = _rows_by_types((prefix,))
+    found = rows.get((key.shape, names))
+    if found is None:
+        known = "; ".join(f"{'x'.join(map(str, s))} ({','.join(t)})" for s, t in rows)
+        raise AtomError(
+            f"expected one of these {what}: {known}; got {'x'.join(map(str, key.shape))} ({','.join(names)})"
+        )
+    return mma_atom(found)
+
+
+@irdl_attr_definition
+class UniversalFmaType(MmaAtomType):
+    """``!cute_nvgpu.atom.universal_fma<1x1x1, (D,A,B,C)>``: ``fma`` of one thread, ``mad`` for i32."""
+
+    name = "cute_nvgpu.atom.universal_fma"
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        return _find_by_types(key, names, "UniversalFMA_", "multiply-adds")
+
+
+@irdl_attr_definition
+class DotProductType(MmaAtomType):
+    """``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a``; 1x1x2 on (i32,i16,i8,i32): ``dp2a.lo``."""
+
+    name = "cute_nvgpu.atom.dot_product"
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        return _find_by_types(key, names, "SM61_", "dot products")
+
+
+@irdl_attr_definition
+class MmaSyncType(MmaAtomType):
+    """``!cute_nvgpu.atom.mma_sync<MxNxK, (D,A,B,C) [, major = (k|mn, k|mn)] [, saturate] [, xor|and]>``
+
+    ``saturate``: integer sums stick at the ends of their range.  ``xor``, ``and``: how single bits are combined before
+    they are counted.  Majors other than ``(k, k)`` exist for 8x8x4 on f16 alone.
+    """
+
+    name = "cute_nvgpu.atom.mma_sync"
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"major", "saturate", "bit_op"})
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        from cute_dialect.arch.table import find_mma_sync
+
+        return find_mma_sync(key.shape, names, key.majors, key.saturate, key.bit_op)
+
+
+ATTRS: list[type[Attribute]] = [UniversalFmaType, DotProductType, MmaSyncType]
+"""The types of this module."""

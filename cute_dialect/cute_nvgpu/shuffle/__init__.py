@@ -1,0 +1,12 @@
+"""Copies from registers to registers by shuffles of a warp."""
+
+from cute_dialect.cute_nvgpu.family import Family
+
+FAMILY = Family(
+    __name__,
+    types={"types": ("cute_nvgpu.atom.shuffle",)},
+    ops={"ops": ("cute_nvgpu.arch.shuffle",)},
+    lower={"ops": "lower"},
+    atoms="tile",
+    uses=("instruction_copy",),
+)

@@ -1,0 +1,36 @@
+"""Shuffles of a warp as copies from registers to registers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.ir import Operation
+from xdsl.irdl import operand_def, prop_def, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
+from cute_dialect.cute_nvgpu.shuffle.types import ShuffleType
+from cute_dialect.memory_types import CopyAtomType, MemRefType
+from cute_dialect.ops.base import cute_op
+
+
+@cute_op
+class ShuffleOp(CopyInstructionOp):
+    """One shuffle of a warp: 2x2 blocks transposed, or the value of lane 0 for all.
+
+    Syntax: ``cute_nvgpu.arch.shuffle(%from, %to) {atom = ATOM} : (R, R) -> ()``
+
+    Example:
+        cute_nvgpu.arch.shuffle(%r, %f) {atom = !cute_nvgpu.atom.shuffle<val_type = f32, transpose = 4>} : (!cute.memref<f32, rmem, "2:1">, !cute.memref<f32, rmem, "2:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.shuffle"
+    ATOM: ClassVar[type[CopyAtomType]] = ShuffleType
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    atom = prop_def(ShuffleType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+OPS: list[type[Operation]] = [ShuffleOp]
+"""The ops of this module."""

@@ -1,0 +1,271 @@
+"""Products whose A is sparse: the metadata E of a tiled MMA, ``cute.sparse_gemm``.
+
+A sparse atom takes the kept half of A, ``(M, K/2)``, and a matrix E of words, ``(M, K / columns)``, that says which
+elements of A they are.  ``partition_A`` and ``partition_E`` take these two as they lie in memory, row by row: nothing
+need be reordered for the threads.  B, C and D are those of a dense product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import BoolAttr, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect, Pure
+
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import Layout
+from cute_dialect.cute_nvgpu.sparse.types import MmaSpType, WgmmaSpType
+from cute_dialect.cute_nvgpu.tiled_mma.gemm import gemm_modes, gemm_operands, plain_operand
+from cute_dialect.cute_nvgpu.tiled_mma.ops import (
+    LayoutTvOp,
+    MakeFragmentOp,
+    PartitionOp,
+    PartitionShapeOp,
+    atom_values,
+)
+from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
+from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+from cute_dialect.types import CoordType, LayoutType, ShapeType
+
+
+def expect_sparse(attribute: Attribute) -> None:
+    """Raise AlgebraError if this is a tiled MMA of a dense atom."""
+    if isinstance(attribute, TiledMmaType) and not attribute.atom.SPARSE:
+        raise AlgebraError(f"operand #0 must be a tiled MMA of a sparse atom, which has an operand E, got {attribute}")
+
+
+class _OfMetadata(MemoryOp):
+    """What is only asked of a sparse tiled MMA."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        if operand_types:
+            expect_sparse(operand_types[0])
+        return super().infer_types(operand_types, properties)
+
+
+@cute_op
+class PartitionEOp(_OfMetadata, PartitionOp):
+    """A thread's part of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
+
+    Syntax: ``%t = cute.tiled.mma.partition_E(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
+
+    Words are i16 for 16-bit and 32-bit elements of A, i32 for smaller ones, and speak of 16, 8 (tf32), 32 or 64 (4-bit
+    integers) elements of a row of A.  All threads of four that might be asked for a word hold it, so any sparsity
+    selector serves.
+
+    Example:
+        %t = cute.tiled.mma.partition_E(%mma, %e, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.memref<i16, gmem, "(64,4):(4,1)">, !cute.coord<"?">) -> !cute.memref<i16, gmem, "(2,2,2):(32,128,2)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.partition_E"
+    OPERAND: ClassVar[str] = "E"
+    mma = operand_def(TiledMmaType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@cute_op
+class PartitionShapeEOp(_OfMetadata, PartitionShapeOp):
+    """The shape of ``partition_E`` of a tensor of that shape; see ``partition_shape_A``."""
+
+    name = "cute.tiled.mma.partition_shape_E"
+    OPERAND: ClassVar[str] = "E"
+    mma = operand_def(TiledMmaType)
+    shape = operand_def(ShapeType)
+    result = result_def(ShapeType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class MakeFragmentEOp(_OfMetadata, MakeFragmentOp):
+    """Registers for a partition of the metadata E (or for its shape).
+
+    Example:
+        %f = cute.tiled.mma.make_fragment_E(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.memref<i16, gmem, "(2,2,2):(32,128,2)">) -> !cute.memref<i16, rmem, align<16>, "(2,2,2):(1,2,4)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.make_fragment_E"
+    OPERAND: ClassVar[str] = "E"
+    mma = operand_def(TiledMmaType)
+    source = operand_def()
+    result = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+
+
+@cute_op
+class LayoutEOp(_OfMetadata, LayoutTvOp):
+    """(thread, value) -> column-major index in the tile of words of the metadata E; see ``layout_A_tv``.
+
+    Example:
+        %l = cute.tiled.mma.layout_E_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.layout<"((4,8),(1,(1,1))):((8,1),(0,(16,32)))">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.layout_E_tv"
+    OPERAND: ClassVar[str] = "E"
+    mma = operand_def(TiledMmaType)
+    result = result_def(LayoutType)
+    traits = traits_def(Pure())
+
+
+# ----------------------------------------------------------------------------------------------------------------- gemm
+
+
+def sparse_gemm_operands(
+    types: Sequence[Attribute],
+) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
+    """The atom and the layouts (V, first, second) of D, A, B, E (and C) of a sparse gemm with these operand types.
+
+    ``types``: of the MMA, D, A, B, E and perhaps C.  Raises AlgebraError for operands that do not fit.
+    """
+    expect_operands(types, 5, 6)
+    mma, d, a, b, e, *c = types
+    atom, modes = gemm_operands([mma, d, a, b, *c], sparse=True)
+    expect(e, MemRefType, 4, "a !cute.memref, operand E")
+    assert isinstance(e, MemRefType)
+    layout = plain_operand(atom, "E", e)
+    values, m, k = _like_a(layout, modes["A"])
+    wanted = atom_values(atom, "E")
+    if size(values) != wanted:
+        raise AlgebraError(
+            f"expected {wanted} values of E in mode V as the atom {atom} takes, got {payload_text(size(values))} in "
+            f"{payload_text(layout.shape)}"
+        )
+    for mode, mine, other in (("M", m, modes["A"][1]), ("K", k, modes["A"][2])):
+        if size(mine) != size(other):
+            raise AlgebraError(
+                f"expected the same extent of mode {mode} in A and E, got {payload_text(size(other))} and "
+                f"{payload_text(size(mine))} in {payload_text(layout.shape)}"
+            )
+    return atom, {**modes, "E": (values, m, k)}
+
+
+def _like_a(layout: Layout, a: tuple[Layout, Layout, Layout]) -> tuple[Layout, Layout, Layout]:
+    rank = len(layout.shape) if isinstance(layout.shape, tuple) else 1
+    if rank > 3:
+        raise AlgebraError(f"expected a layout (V,M,K) of E, as of A, got rank {rank}: {payload_text(layout.shape)}")
+    if rank < 3 and size(a[2]) != 1:
+        raise AlgebraError(
+            f"expected a layout (V,M,K) of E, as of A, which has {payload_text(size(a[2]))} steps along K, got "
+            f"{payload_text(layout.shape)}"
+        )
+    return gemm_modes((3, 3, 3), "E", layout)
+
+
+@cute_op
+class SparseGemmOp(MemoryOp):
+    """Multiply the parts of a thread where A is sparse: ``D = A * B + C``; without C ``D = A * B``.
+
+    Syntax: ``cute.sparse_gemm(%mma, %D, %A, %B, %E [, %C]) : (TM, D, A, B, E [, C]) -> ()``
+
+    As ``cute.gemm`` with an atom whose A is sparse: A holds the kept elements, E, ``(V)``, ``(V,M)`` or ``(V,M,K)`` as
+    A, the words that say which they are.
+
+    Example:
+        cute.sparse_gemm(%mma, %d, %a, %b, %e, %d) : (!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">, !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">, !cute.memref<f16, rmem, align<32>, "((2,4),2,4):((1,2),8,16)">, !cute.memref<i16, rmem, align<16>, "(2,2,4):(1,2,4)">, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">) -> ()
+    """  # noqa: E501
+
+    name = "cute.sparse_gemm"
+    mma = operand_def()
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    e = operand_def(MemRefType)
+    c = opt_operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, mma: SSAValue, d: SSAValue, a: SSAValue, b: SSAValue, e: SSAValue, c: SSAValue | None = None):
+        super().__init__(operands=[mma, d, a, b, e, c])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        sparse_gemm_operands(operand_types)
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_no_result(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_no_result(self, printer)
+
+
+@cute_op
+class MmaSpOp(ProductOp):
+    """``mma.sp::ordered_metadata`` of a warp: A holds the kept half of its rows, E the words that say which half.
+
+    Syntax: ``cute_nvgpu.arch.mma_sp(%D, %A, %B, %C, %E) {atom = ATOM} : (D, A, B, C, E) -> ()``
+
+    Views hold what one thread has of one atom.  E is one register: a word of i32, or two of i16, the first lowest.
+
+    Example:
+        cute_nvgpu.arch.mma_sp(%d, %a, %b, %d, %e) {atom = !cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<16>, "(2,4):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<i16, rmem, align<4>, "2:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.mma_sp"
+    ATOM: ClassVar[type[MmaAtomType]] = MmaSpType
+    OPERANDS: ClassVar[str] = "DABCE"
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    e = operand_def(MemRefType)
+    atom = prop_def(MmaSpType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@cute_op
+class WgmmaSpOp(ProductOp):
+    """``wgmma.mma_async.sp`` of a warp group: ``D = A * B + D`` if it accumulates, else ``D = A * B``, A being sparse.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_sp(%D, %A, %B, %E [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B, E [, i1]) -> ()``
+
+    As ``cute_nvgpu.arch.wgmma``, fence, commit and wait included.  A is the kept half, 32 bytes of each row; B, in shared
+    memory, 64 bytes deep behind one matrix descriptor; E one register, as that of ``cute_nvgpu.arch.mma_sp``.
+
+    Example:
+        cute_nvgpu.arch.wgmma_sp(%d, %a, %b, %e) {accumulate = false, atom = !cute_nvgpu.atom.wgmma_sp<64x8x32, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, rmem, align<16>, "(2,2,1):(1,2,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(8,32):(64,1)">, !cute.memref<i16, rmem, align<4>, "2:1">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.wgmma_sp"
+    ATOM: ClassVar[type[MmaAtomType]] = WgmmaSpType
+    OPERANDS: ClassVar[str] = "DABE"
+    FLAGS: ClassVar[int] = 1
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    e = operand_def(MemRefType)
+    scale_d = opt_operand_def(i1)
+    atom = prop_def(WgmmaSpType)
+    accumulate = prop_def(BoolAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless atom, flags and operands fit."""
+        super().check_types()
+        check_scale_d(self)
+
+
+OPS: list[type[Operation]] = [
+    PartitionEOp,
+    PartitionShapeEOp,
+    MakeFragmentEOp,
+    LayoutEOp,
+    SparseGemmOp,
+    MmaSpOp,
+    WgmmaSpOp,
+]
+"""The ops of this module."""

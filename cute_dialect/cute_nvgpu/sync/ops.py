@@ -1,0 +1,468 @@
+"""Synchronisation, warp and cluster ops, ``cute_nvgpu.arch.*``: one row of :data:`ROWS` an op.
+
+A row says what an op takes and gives, its properties with their defaults, and the section of the PTX ISA it comes from;
+parser, verifier, builder and documentation read it.  The ops survive every pass up to ``cute-to-base``, which turns
+each into one instruction (``cute_dialect/cute_nvgpu/sync/lower.py``).
+
+>>> from xdsl.dialects.test import TestOp
+>>> from xdsl.dialects.builtin import f32, i32
+>>> value, offset = TestOp(result_types=[f32, i32]).results
+>>> print(make("shfl_sync", value, offset, mode="down").results[0].type)
+f32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.cute_nvgpu.sync.rows import (
+    INTEGERS,
+    KINDS,
+    Flag,
+    Number,
+    PropertyRow,
+    Row,
+    Words,
+    register_count,
+    shuffle_width,
+)
+from cute_dialect.memory_types import PtrType, ptr
+from cute_dialect.ops.asm import parse_operand_list, print_operand_list
+from cute_dialect.ops.base import Properties
+from cute_dialect.ops.views import MemoryOp, expect_operands
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.irdl import OpDef
+
+PropertyArg: TypeAlias = Attribute | int | str | bool | None
+
+
+def _natural(n: int) -> bool:
+    return n >= 0
+
+
+def _same_element(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], None]:
+    def check(types: Sequence[Attribute]) -> None:
+        p = types[0]
+        assert isinstance(p, PtrType)
+        if str(p.data.element) not in allowed:
+            raise AlgebraError(f"expected a pointer to one of {', '.join(allowed)}, got {p}")
+        for i, t in enumerate(types[1:], 1):
+            if t != p.data.element:
+                raise AlgebraError(f"operand #{i} must be {p.data.element} as operand #0 points at, got {t}")
+
+    return check
+
+
+def _mapped(types: Sequence[Attribute]) -> list[Attribute]:
+    p = types[0]
+    assert isinstance(p, PtrType)
+    if p.data.swizzle is not None:
+        raise AlgebraError(f"expected a pointer without a swizzle, got {p}")
+    return [PtrType(ptr(p.data.element, "dsmem", p.data.alignment))]
+
+
+def _stored_to_cluster(types: Sequence[Attribute]) -> None:
+    _same_element(("i32", "i64", "f32", "f64"))(types[:2])
+    for i in (0, 2):
+        p = types[i]
+        assert isinstance(p, PtrType)
+        if p.data.space != "dsmem":
+            raise AlgebraError(f"operand #{i} must be a pointer to dsmem, got {p}")
+
+
+_GROUPS = Number("n", "a number of groups from 0 on", _natural)
+_SCOPE = Words("scope", ("cta", "cluster", "gpu", "sys"), "gpu")
+_ATOMIC = (_SCOPE, Words("order", ("relaxed", "acquire", "release", "acq_rel"), "relaxed"))
+
+
+def _atomic(
+    name: str, summary: str, allowed: Sequence[str], extra: tuple[str, ...] = (), element: str = "element"
+) -> Row:
+    ints = element == "int_element"
+    example = "i32" if ints else "f32"
+    p = f"!cute.ptr<{example}, gmem>"
+    values = ("value", *extra)
+    listed = ", ".join(f"%{v}" for v in values)
+    return Row(
+        f"atomic_{name}",
+        summary,
+        '"atom"',
+        (f"ptr:{'int_ptr' if ints else 'ptr'}", *(f"{v}:{element}" for v in values)),
+        "*",
+        _ATOMIC,
+        sm=60,  # what ".scope" needs
+        check=_same_element(allowed),
+        example=f"(%ptr, {listed}) : ({p}{f', {example}' * len(values)}) -> {example}",
+    )
+
+
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+ROWS: tuple[Row, ...] = (
+    # mbarriers
+    Row("mbarrier_init", "Makes an mbarrier that waits for ``count`` arrivals.  One thread does it; "
+        "``fence_mbarrier_init`` and a barrier follow.",
+        '"mbarrier.init"', ("bar:bar", "count:i32"), sm=80),
+    Row("mbarrier_inval", "Ends the life of an mbarrier; its memory may then serve otherwise.",
+        '"mbarrier.inval"', ("bar:bar",), sm=80),
+    Row("mbarrier_arrive", "One arrival.", '"mbarrier.arrive"', ("bar:bar",), sm=80),
+    Row("mbarrier_arrive_cluster",
+        "One arrival at the barrier at the same place in block ``cta`` of the cluster; none where ``pred`` is false.",
+        '"mbarrier.arrive", "mapa"', ("bar:bar", "cta:i32", "pred:i1?"), sm=90),
+    Row("mbarrier_arrive_expect_tx", "Makes the phase wait for ``bytes`` more bytes, and arrives.",
+        '"mbarrier.arrive"', ("bar:bar", "bytes:i32"), sm=90),
+    Row("mbarrier_expect_tx", "Makes the phase wait for ``bytes`` more bytes.",
+        '"mbarrier.expect_tx"', ("bar:bar", "bytes:i32"), sm=90),
+    Row("mbarrier_wait", "Waits until the phase of this parity (0 for the first) is complete.",
+        '"mbarrier.try_wait"', ("bar:bar", "parity:i32"), sm=90),
+    Row("mbarrier_try_wait", "Whether the phase of this parity is complete; may wait for a while.",
+        '"mbarrier.try_wait"', ("bar:bar", "parity:i32"), "i1", sm=90),
+    # fences
+    Row("fence_mbarrier_init", "Makes initialised mbarriers visible to the cluster and to asynchronous copies.",
+        '"fence.mbarrier_init"', sm=90),
+    Row("fence_proxy_async",
+        "Orders ordinary accesses before those of asynchronous copies and matrix instructions (the async proxy).",
+        '"fence.proxy.async"',
+        properties=(Words("space", ("shared_cta", "shared_cluster", "global", "all"), "shared_cta"),), sm=90),
+    Row("fence_acq_rel", "Acquire and release fence for the threads of a scope.", '"fence.acq_rel"',
+        properties=(_SCOPE,)),
+    # barriers
+    Row("barrier", "Waits for all threads of the block; orders their memory accesses.",
+        '"bar, barrier"'),
+    Row("named_barrier", "Waits at barrier ``id`` (0 to 15) until ``threads`` threads (a multiple of 32) have arrived.",
+        '"bar, barrier"', ("id:i32", "threads:i32")),
+    Row("named_barrier_arrive", "Arrives at barrier ``id`` without waiting.",
+        '"bar, barrier"', ("id:i32", "threads:i32")),
+    Row("syncwarp", "Waits for all threads of the warp; orders their memory accesses.",
+        '"bar.warp.sync"'),
+    Row("cluster_arrive", "Arrives at the barrier of the cluster; releases earlier accesses unless ``relaxed``.",
+        '"barrier.cluster"', properties=(Flag("relaxed"),), sm=90),
+    Row("cluster_wait", "Waits until all threads of the cluster have arrived.", '"barrier.cluster"', sm=90),
+    # who am I
+    Row("cluster_rank", "The number of this block in its cluster.", '"%cluster_ctarank"', (), "i32", sm=90,
+        pure=True),
+    Row("cluster_size", "How many blocks the cluster has.", '"%cluster_nctarank"', (), "i32", sm=90, pure=True),
+    Row("elect_one", "True for one thread of the warp, all of which execute it.", '"elect.sync"', (), "i1",
+        sm=90),
+    Row("warp_id", "The number of the warp, ``tid.x / 32``, in a register that is known to be the same for the warp.",
+        '"shfl.sync"', (), "i32"),
+    Row("lane_id", "The number of the thread in its warp.", '"%laneid"', (), "i32", pure=True),
+    Row("map_cluster", "The address of the same place in the shared memory of block ``cta`` of the cluster.",
+        '"mapa"', ("ptr:smem", "cta:i32"), _mapped, sm=90, pure=True,
+        example="(%ptr, %cta) : (!cute.ptr<f32, smem, align<16>>, i32) -> !cute.ptr<f32, dsmem, align<16>>"),
+    Row("store_async",
+        "Writes shared memory of a block of the cluster without waiting; the mbarrier ``bar`` of that block counts its "
+        "bytes, and whoever waits for that sees the value.",
+        '"st.async"', ("ptr:ptr", "value:element", "bar:int_ptr"), sm=90, check=_stored_to_cluster,
+        example="(%ptr, %value, %bar) : (!cute.ptr<f32, dsmem>, f32, !cute.ptr<i64, dsmem>) -> ()"),
+    # registers, dependent launches
+    Row("setmaxnreg", "Changes how many registers each thread of the warp group has; the kernel needs its block size.",
+        '"setmaxnreg"',
+        properties=(
+            Number("count", "a multiple of 8 from 24 to 256", register_count),
+            Words("action", ("increase", "decrease")),
+        ), sm=90, example='() {count = 240 : i32, action = "increase"} : () -> ()'),
+    Row("griddepcontrol_wait", "Waits until the grids that this one depends on have finished and their writes show.",
+        '"griddepcontrol"', sm=90),
+    Row("griddepcontrol_launch_dependents", "Lets the dependent grids start.", '"griddepcontrol"', sm=90),
+    # groups of asynchronous copies
+    Row("cp_async_commit_group", "Makes a group of the thread's ``cp_async`` since the last one.",
+        '"cp.async.commit_group"', sm=80),
+    Row("cp_async_wait_group", "Waits until at most ``n`` of the thread's latest groups are under way.",
+        '"cp.async.wait_group"', properties=(_GROUPS,), sm=80, example="() {n = 1 : i32} : () -> ()"),
+    Row("cp_async_mbarrier_arrive",
+        "Makes an mbarrier wait for the thread's earlier ``cp_async``; with ``noinc`` the arrival counts as one of "
+        "those that the barrier was made for.",
+        '"cp.async.mbarrier.arrive"', ("bar:bar",), properties=(Flag("noinc"),), sm=80),
+    Row("bulk_commit_group", "Makes a group of the thread's bulk stores since the last one.",
+        '"cp.async.bulk.commit_group"', sm=90),
+    Row("bulk_wait_group",
+        "Waits until at most ``n`` of the thread's latest groups are under way; with ``read`` until the others have "
+        "read their sources.",
+        '"cp.async.bulk.wait_group"', properties=(_GROUPS, Flag("read")), sm=90,
+        example="() {n = 0 : i32, read} : () -> ()"),
+    # warps
+    Row("shfl_sync",
+        "The value of another lane: ``lane ^ index`` (bfly), ``lane - index`` (up), ``lane + index`` (down) or "
+        "``index``, within groups of ``width`` lanes; where there is none, the thread's own.",
+        '"shfl.sync"', ("value:value", "index:i32"), "=",
+        (Words("mode", ("bfly", "up", "down", "idx"), "bfly"),
+         Number("width", "1, 2, 4, 8, 16 or 32", shuffle_width, 32)),
+        example='(%v, %i) {mode = "bfly"} : (f32, i32) -> f32'),
+    Row("vote_any", "Whether it holds for a thread of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
+    Row("vote_all", "Whether it holds for all threads of the warp.", '"vote.sync"', ("flag:i1",), "i1"),
+    Row("ballot", "One bit for each thread of the warp.", '"vote.sync"', ("flag:i1",), "i32"),
+    Row("redux_sync", "Combines an integer over the warp.", '"redux.sync"', ("value:word",), "i32",
+        (Words("kind", ("add", "and", "or", "xor", "min", "max", "umin", "umax")),), sm=80,
+        example='(%value) {kind = "add"} : (i32) -> i32'),
+    # atomics: all give the value that was there before
+    _atomic("add", "``*ptr += value`` in one step; gives what was there before.", ("i32", "i64", *_FLOATS)),
+    _atomic("min", "``*ptr = min(*ptr, value)`` (signed), as ``atomic_add``; a loop for floats.",
+            ("i32", "i64", "f32", "f64")),
+    _atomic("max", "``*ptr = max(*ptr, value)`` (signed), as ``atomic_add``; a loop for floats.",
+            ("i32", "i64", "f32", "f64")),
+    _atomic("umin", "``*ptr = min(*ptr, value)`` (unsigned), as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("umax", "``*ptr = max(*ptr, value)`` (unsigned), as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("and", "``*ptr &= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("or", "``*ptr |= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("xor", "``*ptr ^= value``, as ``atomic_add``.", INTEGERS, element="int_element"),
+    _atomic("exch", "``*ptr = value``, as ``atomic_add``.", ("i32", "i64", "f32", "f64")),
+    _atomic("cas", "``*ptr = value`` if ``*ptr == expected``, as ``atomic_add``.", INTEGERS, ("expected",),
+            element="int_element"),
+    Row("load_acquire", "Reads a flag; later accesses of the thread see what was written before the flag was released.",
+        '"ld"', ("ptr:int_ptr",), "*", (_SCOPE,), sm=70,
+        example="(%flag) : (!cute.ptr<i32, gmem>) -> i32"),
+    Row("store_release", "Writes a flag after everything that the thread has written before.",
+        '"st"', ("ptr:int_ptr", "value:int_element"), "", (_SCOPE,), sm=70,
+        check=_same_element(INTEGERS),
+        example="(%flag, %value) : (!cute.ptr<i32, gmem>, i32) -> ()"),
+    Row("opaque",
+        "The same value, of which the optimiser does not know where it comes from.  What is made of it, the conversion "
+        "of a 16-bit element say, is made again rather than kept in registers since it was first made.",
+        "", ("x:held",), "=", pure=True, example="(%x) : (f32) -> f32"),
+    # fast functions, denormals flushed to zero
+    Row("exp2_approx", "``2^x`` to 2 ulp, denormals to zero.", '"ex2"', ("x:f32",), "f32", pure=True),
+    Row("log2_approx", "``log2(x)`` with an absolute error of 2^-22, denormals to zero.", '"lg2"', ("x:f32",),
+        "f32", pure=True),
+    Row("rcp_approx", "``1 / x`` to 1 ulp, denormals to zero.", '"rcp"', ("x:f32",), "f32", pure=True),
+    Row("sqrt_approx", "``sqrt(x)`` with a relative error of 2^-23, denormals to zero.", '"sqrt"', ("x:f32",),
+        "f32", pure=True),
+    Row("rsqrt_approx", "``1 / sqrt(x)`` with a relative error of 2^-22.9, denormals to zero.", '"rsqrt"',
+        ("x:f32",), "f32", pure=True),
+    Row("tanh_approx", "``tanh(x)`` with a relative error of 2^-11.", '"tanh"', ("x:f32",), "f32", sm=75,
+        pure=True),
+)  # fmt: skip
+"""Every op of this module."""
+
+
+# ------------------------------------------------------------------------------------------------------------- the ops
+
+
+class ArchOp(MemoryOp):
+    """``%r = cute_nvgpu.arch.NAME(%a, …) {prop = …} : (T, …) -> R``, ``-> ()`` without a result; see :class:`Row`."""
+
+    ROW: ClassVar[Row]
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _definition(cls)
+
+    def __post_init__(self) -> None:
+        Operation.__post_init__(self)
+
+    # ------------------------------------------------------------------------------------------------- properties
+
+    def word(self, name: str) -> str:
+        """A property of words, its default if it is not given."""
+        value = self.properties.get(name)
+        if isinstance(value, StringAttr):
+            return value.data
+        row = next(p for p in self.ROW.properties if p.name == name)
+        assert isinstance(row, Words) and row.default is not None
+        return row.default
+
+    def number(self, name: str) -> int:
+        """An integer property, its default if it is not given."""
+        value = self.properties.get(name)
+        if isinstance(value, IntegerAttr):
+            return value.value.data
+        row = next(p for p in self.ROW.properties if p.name == name)
+        assert isinstance(row, Number) and row.default is not None
+        return row.default
+
+    def flag(self, name: str) -> bool:
+        """Whether a flag is set."""
+        value = self.properties.get(name)
+        return bool(value.value.data) if isinstance(value, IntegerAttr) else value is not None
+
+    # --------------------------------------------------------------------------------------- inference, verification
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        row = cls.ROW
+        kinds = row.kinds
+        expect_operands(operand_types, sum(not optional for *_, optional in kinds), len(kinds))
+        for i, (t, (name, kind, _)) in enumerate(zip(operand_types, kinds)):
+            if not KINDS[kind].accepts(t):
+                raise AlgebraError(f"operand #{i} ({name}) must be {KINDS[kind].what}, got {t}")
+        if row.check is not None:
+            row.check(operand_types)
+        if not isinstance(row.result, str):
+            return row.result(operand_types)
+        if row.result == "=":
+            return [operand_types[0]]
+        if row.result == "*":
+            p = operand_types[0]
+            assert isinstance(p, PtrType)
+            return [p.data.element]
+        return [_RESULTS[row.result]] if row.result else []
+
+    def verify_(self) -> None:
+        try:
+            for p in self.ROW.properties:
+                wrong = p.check(self.properties.get(p.name))
+                if wrong is not None:
+                    raise AlgebraError(wrong)
+            known = [p.name for p in self.ROW.properties]
+            for name in self.properties:
+                if name not in known:
+                    raise AlgebraError(f"expected {_list(known)}, got the property '{name}'")
+            self.check_types()
+        except AlgebraError as e:
+            raise VerifyException(f"'{self.name}' op {e}") from None
+
+    # ------------------------------------------------------------------------------------------------------ assembly
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operands = parse_operand_list(parser)
+        entries = parser.parse_optional_attr_dict()
+        mine = {p.name for p in cls.ROW.properties}
+        parser.parse_punctuation(":")
+        at = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        parser.parse_punctuation("->")
+        results = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        return cls.create(
+            operands=parser.resolve_operands(operands, types, at),
+            result_types=[parser.parse_type()] if results is None else results,
+            properties={k: v for k, v in entries.items() if k in mine},
+            attributes={k: v for k, v in entries.items() if k not in mine},
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        if self.properties or self.attributes:
+            printer.print_op_attributes({**self.properties, **self.attributes})
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ")
+        if self.results:
+            printer.print_list(self.result_types, printer.print_attribute)
+        else:
+            printer.print_string("()")
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"no property but {', '.join(names)}" if names else "no property"
+
+
+def _results() -> dict[str, Attribute]:
+    from xdsl.dialects.builtin import f32
+
+    return {"i1": i1, "i32": i32, "f32": f32}
+
+
+_RESULTS = _results()
+
+
+def _documentation(row: Row) -> str:
+    name = f"cute_nvgpu.arch.{row.name}"
+    operands = ""
+    for i, (n, _, optional) in enumerate(row.kinds):
+        one = f"{', ' if i else ''}%{n}"
+        operands += f" [{one}]" if optional else one
+    given = ", ".join(_property_text(p) for p in row.properties)
+    result = "" if row.result == "" else "%r = "
+    example = row.example
+    if not example:
+        required = [(n, k) for n, k, optional in row.kinds if not optional]
+        types = ", ".join(KINDS[k].example for _, k in required)
+        shown_result = row.result if isinstance(row.result, str) and row.result else "()"
+        example = f"({', '.join('%' + n for n, _ in required)}) : ({types}) -> {shown_result}"
+    source = f"PTX ISA {row.isa}; sm_{row.sm} or later." if row.isa else "No instruction; on any architecture."
+    return (
+        f"{row.summary}\n\n{source}\n\n"
+        f"Syntax: ``{result}{name}({operands}){f' {{{given}}}' if given else ''} : (…) -> {'R' if result else '()'}``"
+        f"\n\nExample:\n    {result}{name}{example}\n"
+    )
+
+
+def _property_text(p: PropertyRow) -> str:
+    if isinstance(p, Words):
+        words = [w + " (default)" if w == p.default else w for w in p.allowed]
+        return f"{p.name} = {' | '.join(words)}"
+    if isinstance(p, Number):
+        return f"{p.name} = {p.what}" + ("" if p.default is None else f" (default {p.default})")
+    return p.name
+
+
+def _class(row: Row) -> type[ArchOp]:
+    effects = traits_def(Pure()) if row.pure else traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    body = {"__module__": __name__, "__doc__": _documentation(row), "name": f"cute_nvgpu.arch.{row.name}"}
+    words = "".join(w.capitalize() for w in row.name.split("_"))
+    made = type(f"{words}Op", (ArchOp,), {**body, "traits": effects, "ROW": row})
+    assert issubclass(made, ArchOp)
+    return made
+
+
+@cache
+def _definition(cls: type[ArchOp]) -> OpDef:
+    # For tools that read the declaration of an op; the row is what the op itself goes by.
+    from xdsl.irdl import AnyAttr, OpDef, OperandDef, OptOperandDef, OptPropertyDef, PropertyDef, ResultDef
+
+    row = cls.ROW
+    return OpDef(
+        cls.name,
+        operands=[(n, (OptOperandDef if optional else OperandDef)(AnyAttr())) for n, _, optional in row.kinds],
+        results=[("result", ResultDef(AnyAttr()))] if row.result != "" else [],
+        properties={
+            p.name: PropertyDef(AnyAttr())
+            if not isinstance(p, Flag) and p.default is None
+            else OptPropertyDef(AnyAttr())
+            for p in row.properties
+        },
+        traits=cls.traits,
+    )
+
+
+OPS: list[type[Operation]] = [_class(row) for row in ROWS]
+"""Ops of ``cute_nvgpu``."""
+
+
+def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
+    """The op ``cute_nvgpu.arch.NAME``, its result type inferred.
+
+    Properties: words and integers as they are, flags as ``True``; ``None`` leaves one out.  Raises AlgebraError where
+    operands or properties do not fit.
+    """
+    found = next((cls for cls in OPS if cls.name == f"cute_nvgpu.arch.{name}"), None)
+    if found is None:
+        raise AlgebraError(f"expected the name of a machine-level op, got '{name}'")
+    assert issubclass(found, ArchOp)
+    given = {k: _attribute(v) for k, v in properties.items() if v is not None and v is not False}
+    op = found.create(
+        operands=operands, result_types=found.infer_types([o.type for o in operands], given), properties=given
+    )
+    try:
+        op.verify_()
+    except VerifyException as e:
+        raise AlgebraError(str(e)) from None
+    return op
+
+
+def _attribute(value: PropertyArg) -> Attribute:
+    if isinstance(value, bool):
+        return UnitAttr()
+    if isinstance(value, int):
+        return IntegerAttr(value, i32)
+    if isinstance(value, str):
+        return StringAttr(value)
+    assert value is not None
+    return value
+
+
+__all__ = ["OPS", "ROWS", "ArchOp", "make"]

@@ -1,0 +1,99 @@
+"""Tiled copies of the fragments of a tiled MMA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.memory_types import (
+    CopyAtomType,
+    TiledCopyType,
+    element_bits,
+)
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.tile_copies import made_copy
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands
+
+
+class _MakeFromMmaOp(MemoryOp):
+    OPERAND: ClassVar[str]
+
+    def __init__(self, atom: SSAValue, mma: SSAValue):
+        self.build_inferred([atom, mma])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        from cute_dialect.algebra.tiled_mma import OPERAND_MODES
+        from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+
+        expect_operands(operand_types, 2)
+        atom, mma = operand_types
+        expect(atom, CopyAtomType, 0, "a copy atom")
+        expect(mma, TiledMmaType, 1, "a !cute.tiled_mma")
+        assert isinstance(atom, CopyAtomType) and isinstance(mma, TiledMmaType)
+        element = mma.atom.element(cls.OPERAND)
+        # Accumulators may be narrowed on their way.
+        if cls.OPERAND != "C" and element_bits(atom.element) != element_bits(element):
+            raise AlgebraError(f"expected an atom of elements as wide as {cls.OPERAND}'s {element}, got {atom}")
+        row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
+        if mma.atom.in_shared_memory(cls.OPERAND):
+            raise AlgebraError(f"expected an operand {cls.OPERAND} in registers, which a copy can fill, got {mma.atom}")
+        i, j = OPERAND_MODES[cls.OPERAND]
+        layout = tiled.layout_tv(cls.OPERAND, row.layout(cls.OPERAND))
+        return [made_copy(atom, layout, (tiled.tile_size[i], tiled.tile_size[j]))]
+
+
+@cute_op
+class MakeTiledCopyAOp(_MakeFromMmaOp):
+    """The tiled copy that moves exactly the fragments of operand A of a tiled MMA.
+
+    Syntax: ``%tc = cute.make_tiled_copy_A(%atom, %mma) : (ATOM, MMA) -> TC``
+
+    Inference: the thread-value layout is that of A (``cute.tiled.mma.layout_A_tv``), the tile that of the MMA in M and K.
+
+    Example:
+        %tc = cute.make_tiled_copy_A(%a, %mma) : (!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),((2,2,2),(1,1))):((32,1),((16,8,128),(16,256)))">, tiler_mn = <"[16:1;16:1]">>
+    """  # noqa: E501
+
+    name = "cute.make_tiled_copy_A"
+    OPERAND: ClassVar[str] = "A"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class MakeTiledCopyBOp(_MakeFromMmaOp):
+    """The tiled copy that moves exactly the fragments of operand B of a tiled MMA; see ``make_tiled_copy_A``."""
+
+    name = "cute.make_tiled_copy_B"
+    OPERAND: ClassVar[str] = "B"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class MakeTiledCopyCOp(_MakeFromMmaOp):
+    """The tiled copy that moves exactly the accumulators of a tiled MMA; see ``make_tiled_copy_A``.
+
+    The atom's elements may be narrower than the accumulators: a result is converted before it is stored.
+    """
+
+    name = "cute.make_tiled_copy_C"
+    OPERAND: ClassVar[str] = "C"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+
+OPS: list[type[Operation]] = [MakeTiledCopyAOp, MakeTiledCopyBOp, MakeTiledCopyCOp]
+"""The ops of this module."""

@@ -1,0 +1,229 @@
+"""``cute.gemm``: the product of two threads' parts, dispatched by their ranks, and what its operands must be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
+from cute_dialect.cute_nvgpu.tiled_mma.ops import MODES, atom_values, check_element
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
+from cute_dialect.memory_types import MemRefType, element_bits
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
+
+_UNIT = Layout(1, 0)
+_RANKS = {
+    (1, 1, 1): "one atom",
+    (1, 1, 2): "outer product of (M) and (N)",
+    (2, 2, 2): "(M,K) and (N,K)",
+    (2, 2, 3): "(V,M) and (V,N)",
+    (3, 3, 3): "(V,M,K) and (V,N,K)",
+}
+"""Ranks of A, B and D that gemm takes."""
+
+
+def gemm_modes(ranks: tuple[int, int, int], operand: str, layout: Layout) -> tuple[Layout, Layout, Layout]:
+    """A layout as (V, first, second) for the ranks of A, B and D: modes that it lacks have extent 1.
+
+    >>> gemm_modes((2, 2, 2), "A", Layout("(8,4):(1,8)"))
+    (Layout("1:0"), Layout("8:1"), Layout("4:8"))
+    """
+    modes = list(layout_modes(layout)) if isinstance(layout.shape, tuple) else [layout]
+    if ranks in ((1, 1, 2), (2, 2, 2)):
+        modes.insert(0, _UNIT)
+    modes += [_UNIT] * (3 - len(modes))
+    return modes[0], modes[1], modes[2]
+
+
+def _rank(layout: Layout) -> int:
+    return len(layout.shape) if isinstance(layout.shape, tuple) else 1
+
+
+def gemm_operands(
+    types: Sequence[Attribute], *, sparse: bool = False
+) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
+    """The atom and the layouts (V, first, second) of D, A, B (and C) of a gemm with these operand types.
+
+    ``types``: of the MMA, D, A, B and perhaps C.  ``sparse``: whether A must be sparse, or must not.  Raises
+    AlgebraError, which names both sides and the mode, for operands that do not fit.
+    """
+    expect_operands(types, 4, 5)
+    mma = types[0]
+    expect(mma, (MmaAtomType, TiledMmaType), 0, "an MMA atom or a !cute.tiled_mma")
+    atom = mma.atom if isinstance(mma, TiledMmaType) else mma
+    assert isinstance(atom, MmaAtomType)
+    if sparse != atom.SPARSE:
+        wanted, got = ("sparse", "dense") if sparse else ("dense", "sparse (see cute.sparse_gemm)")
+        raise AlgebraError(f"operand #0 must be a {wanted} atom, got the {got} atom {atom}")
+    plain: dict[str, Layout] = {}
+    for i, (operand, t) in enumerate(zip("DABC", types[1:]), 1):
+        expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
+        assert isinstance(t, MemRefType)
+        plain[operand] = plain_operand(atom, operand, t)
+    ranks = (_rank(plain["A"]), _rank(plain["B"]), _rank(plain["D"]))
+    if ranks not in _RANKS:
+        known = ", ".join(f"{a} {b} {d}: {what}" for (a, b, d), what in _RANKS.items())
+        raise AlgebraError(
+            f"expected ranks of A, B and D among {known}; got {ranks[0]} {ranks[1]} {ranks[2]} "
+            f"({', '.join(payload_text(plain[o].shape) for o in 'ABD')})"
+        )
+    modes = {o: gemm_modes(ranks, o, layout) for o, layout in plain.items()}
+    for operand, (values, _, _) in modes.items():
+        wanted, have = atom_values(atom, operand), size(values)
+        if have != wanted:
+            raise AlgebraError(
+                f"expected {wanted} values of {operand} in mode V as the atom {atom} takes, got {payload_text(have)} "
+                f"in {payload_text(plain[operand].shape)}"
+            )
+    for mode, one, other in (("M", ("A", 1), ("D", 1)), ("N", ("B", 1), ("D", 2)), ("K", ("A", 2), ("B", 2))):
+        x, y = size(modes[one[0]][one[1]]), size(modes[other[0]][other[1]])
+        if x != y:
+            raise AlgebraError(
+                f"expected the same extent of mode {mode} in {one[0]} and {other[0]}, got {payload_text(x)} in "
+                f"{payload_text(plain[one[0]].shape)} and {payload_text(y)} in {payload_text(plain[other[0]].shape)}"
+            )
+    if "C" in plain:
+        _same_extents(modes["C"], modes["D"], plain)
+    for t, operand in zip(types[1:], "DAB"):
+        assert isinstance(t, MemRefType)
+        if atom.in_shared_memory(operand):
+            check_descriptor(atom, operand, t, modes[operand])
+    return atom, modes
+
+
+def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
+    """The layout of an operand of a gemm.  Raises AlgebraError for one that the atom cannot take."""
+    layout = t.layout
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(
+            f"expected a plain layout of {operand} (a swizzle belongs on the pointer), got {payload_text(layout)}"
+        )
+    space = "smem" if atom.in_shared_memory(operand) else "rmem"
+    if t.space != space:
+        raise AlgebraError(f"expected {operand} in {space} as the atom {atom} takes it, got {t.space}")
+    check_element(atom, operand, t)
+    if not is_static(layout.shape) or (space == "rmem" and not is_static(layout)):
+        raise AlgebraError(f"expected a static layout of {operand}, got {payload_text(layout)}")
+    if operand == "D":
+        for s, d in _leaf_modes(layout):
+            if d == 0 and s != 1:
+                raise AlgebraError(
+                    f"expected an injective layout of D, got a mode of extent {s} and stride 0 "
+                    f"in {payload_text(layout)}"
+                )
+    return layout
+
+
+def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
+    from cute_dialect.algebra.trees import leaves
+
+    return list(zip(cast("list[int]", list(leaves(layout.shape))), cast("list[int]", list(leaves(layout.stride)))))
+
+
+def _same_extents(c: tuple[Layout, Layout, Layout], d: tuple[Layout, Layout, Layout], plain: dict[str, Layout]) -> None:
+    for mode, x, y in zip("VMN", c, d):
+        if size(x) != size(y) or _rank(plain["C"]) != _rank(plain["D"]):
+            raise AlgebraError(
+                f"expected the same extents in C and D, got {payload_text(plain['C'].shape)} and "
+                f"{payload_text(plain['D'].shape)} (mode {mode})"
+            )
+
+
+def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tuple[Layout, Layout, Layout]) -> None:
+    """Raise AlgebraError unless the tensor core can read an operand from shared memory; the text says why not."""
+    from cute_dialect.algebra.leaf import divisibility
+
+    bits = element_bits(t.element)
+    descriptor_of(atom, operand, t, modes[0])
+    if t.alignment < 16:
+        raise AlgebraError(f"expected {operand} aligned to at least 16 bytes, got {t.alignment} bytes: {t}")
+    for mode, layout in zip(MODES[operand], modes[1:]):
+        for s, d in _leaf_modes(layout):
+            if s != 1 and divisibility(d) * bits % 128:
+                raise AlgebraError(
+                    f"expected strides of whole units of 16 bytes in mode Rest{mode} of {operand}, got "
+                    f"{payload_text(d)} elements of {bits} bits in {payload_text(t.layout)}"
+                )
+
+
+def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout) -> int:
+    """The 64-bit descriptor (at address 0) of one instruction's tile, mode V of an operand.  Raises AlgebraError."""
+    from cute_dialect.arch.descriptors import derive, expect_depth
+    from cute_dialect.arch.errors import DescriptorError
+
+    major = atom.data.majors["AB".index(operand)]
+    if not is_static(values):
+        raise AlgebraError(
+            f"expected a static layout of one instruction's tile of {operand}, got {payload_text(values)}"
+        )
+    try:
+        view = derive(values, element_bits(t.element), major, pointer_swizzle=t.data.ptr.swizzle)
+        if atom.SPARSE and operand == "B":
+            expect_depth(view, 2)
+    except DescriptorError as e:
+        x, k = MODES[operand]
+        raise AlgebraError(
+            f"operand {operand}, tile ({x},{k}) = {payload_text(values)} of {t}, has no matrix descriptor: {e}"
+        ) from None
+    return view.descriptor.bits
+
+
+@cute_op
+class GemmOp(MemoryOp):
+    """Multiply the parts of a thread: ``D = A * B + C``; without C ``D = A * B``.
+
+    Syntax: ``cute.gemm(%mma, %D, %A, %B [, %C]) : (TM, D, A, B [, C]) -> ()``
+
+    ``%mma`` is a tiled MMA or an MMA atom.  Shapes are static; the ranks of A, B and D say what is multiplied:
+
+    * ``(V)``, ``(V)``, ``(V)``: one atom;
+    * ``(M)``, ``(N)``, ``(M,N)``: an outer product, for atoms with one value a thread;
+    * ``(M,K)``, ``(N,K)``, ``(M,N)``: the same for each k;
+    * ``(V,M)``, ``(V,N)``, ``(V,M,N)``: all pairs;
+    * ``(V,M,K)``, ``(V,N,K)``, ``(V,M,N)``: the same for each k, in order.
+
+    Operands are registers; those that ``wgmma`` reads from shared memory are views of it, from which the matrix
+    descriptors are derived.  With ``wgmma`` the products are asynchronous: fence, commit and wait are ops of their own
+    (``cute_nvgpu.arch.wgmma_fence``, ``wgmma_commit_group``, ``wgmma_wait_group``).
+
+    Example:
+        cute.gemm(%mma, %d, %a, %b, %d) : (!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">, !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">, !cute.memref<f16, rmem, align<32>, "((2,2),2,4):((1,2),4,8)">, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">) -> ()
+    """  # noqa: E501
+
+    name = "cute.gemm"
+    mma = operand_def()
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = opt_operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, mma: SSAValue, d: SSAValue, a: SSAValue, b: SSAValue, c: SSAValue | None = None):
+        super().__init__(operands=[mma, d, a, b, c])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        gemm_operands(operand_types)
+        return []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_no_result(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_no_result(self, printer)
+
+
+OPS: list[type[Operation]] = [GemmOp]
+"""The ops of this module."""

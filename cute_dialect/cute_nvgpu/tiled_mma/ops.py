@@ -1,0 +1,552 @@
+"""Tiled matrix multiply: partitions, fragments, ``cute.gemm``.
+
+A tiled MMA repeats an atom over threads and values.  ``partition_A/B/C`` give a thread its part ``(V, Rest0, …)`` of
+an operand tile: V are the values of one atom.  ``gemm`` multiplies such parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryAllocEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.leaf import AlgebraError, Leaf
+from cute_dialect.algebra.trees import depth, is_static
+from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Stride, layout_modes
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
+from cute_dialect.memory_types import MemRefType, TensorType
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text, tracked
+from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.memory import rmem_type
+from cute_dialect.ops.views import (
+    MemoryOp,
+    expect,
+    expect_operands,
+    parse_result_form,
+    print_result_form,
+)
+from cute_dialect.types import CoordType, LayoutType, ShapeType
+
+MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}
+"""Operand -> the names of its two modes."""
+
+
+@cute_op
+class MakeTiledMmaOp(MemoryOp):
+    """A tiled MMA of an atom; atom layout and permutation are in the type.
+
+    Syntax: ``%mma = cute.make_tiled_mma(%atom) : !cute.tiled_mma<…>``
+
+    Example:
+        %a = cute.atom() : !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
+        %mma = cute.make_tiled_mma(%a) : !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+    """  # noqa: E501
+
+    name = "cute.make_tiled_mma"
+    atom = operand_def()
+    result = result_def(TiledMmaType)
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue, result_type: TiledMmaType):
+        super().__init__(operands=[atom], result_types=[result_type])
+
+    def verify_(self) -> None:
+        t = self.result.type
+        assert isinstance(t, TiledMmaType)
+        if self.atom.type != t.atom:
+            raise VerifyException(
+                f"'{self.name}' op expected an atom of type {t.atom} as the result says, got {self.atom.type}"
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        return parse_result_form(cls, parser)
+
+    def print(self, printer: Printer) -> None:
+        print_result_form(self, printer)
+
+
+# ----------------------------------------------------------------------------------------------------------- partitions
+
+
+def atom_layout(atom: MmaAtomType, operand: str) -> Layout:
+    """The atom's thread-value layout of operand A, B, C or D; E of a sparse product."""
+    return atom.row.layout(operand)
+
+
+def atom_values(atom: MmaAtomType, operand: str) -> int:
+    """How many values of an operand one thread has in one atom; the whole tile for one in shared memory.
+
+    >>> from xdsl.dialects.builtin import f16, f32
+    >>> from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, MmaSyncType
+    >>> atom_values(MmaSyncType(MmaKey((16, 8, 16), (f32, f16, f16, f32))), "A")
+    8
+    """
+    n = size(layout_modes(atom_layout(atom, operand))[1])
+    assert isinstance(n, int)
+    return n
+
+
+def partition(
+    mma: TiledMmaType, operand: str, tensor: TensorType, layout: Payload, tid: Payload
+) -> tuple[Layout, IntTuple]:
+    """One thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
+
+    ``layout``: the tensor's, possibly with leaves bound to SSA values.  Raises AlgebraError.
+    """
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(
+            "expected a plain layout (a swizzle belongs on the pointer), "
+            f"got the composed layout {payload_text(layout)}"
+        )
+    assert isinstance(layout, Layout)
+    atom = mma.atom
+    if isinstance(tensor, MemRefType) and atom.in_shared_memory(operand):
+        check_shared_operand(atom, operand, tensor)
+    thread = cast("Leaf", tracked(tid))
+    part, offset = mma.tiling(operand).partition(operand, tracked(layout), atom_layout(atom, operand), thread)
+    return part, offset
+
+
+def check_shared_operand(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
+    """Raise AlgebraError unless a tensor can be an operand that the atom reads from shared memory."""
+    if tensor.space != "smem":
+        raise AlgebraError(f"expected operand {operand} of {atom} in smem, got {tensor.space}")
+    check_element(atom, operand, tensor)
+
+
+def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
+    """Raise AlgebraError unless a tensor has the element type of an operand; f32 serves as tf32."""
+    wanted, got = element_name(atom.element(operand)), element_name(tensor.element)
+    if got != wanted and (wanted, got) != ("tf32", "f32"):
+        raise AlgebraError(
+            f"expected operand {operand} of elements {atom.element(operand)} as the atom {atom} says, "
+            f"got {tensor.element}"
+        )
+
+
+class PartitionOp(MemoryOp):
+    """A thread's part of one operand."""
+
+    OPERAND: ClassVar[str]
+
+    def __init__(self, mma: SSAValue, tensor: SSAValue, tid: SSAValue):
+        super().__init__(
+            operands=[mma, tensor, tid],
+            result_types=self.infer_types([mma.type, tensor.type, tid.type], {}),
+        )
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 3)
+        mma, tensor, coord = operand_types
+        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+        expect(tensor, TensorType, 1, "a tensor")
+        expect(coord, CoordType, 2, "a !cute.coord")
+        assert isinstance(mma, TiledMmaType) and isinstance(tensor, TensorType) and isinstance(coord, CoordType)
+        if depth(coord.data) != 0 or coord.data is UNDERSCORE:
+            raise AlgebraError(f"operand #2 must be a thread index, got {payload_text(coord.data)}")
+        layout, offset = partition(mma, cls.OPERAND, tensor, tensor.layout, coord.data)
+        return [tensor_with(tensor, layout, offset)]
+
+
+@cute_op
+class PartitionAOp(PartitionOp):
+    """A thread's part of operand A of a tiled MMA, a tensor ``(M, K, …)``.
+
+    Syntax: ``%t = cute.tiled.mma.partition_A(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
+
+    Inference: ``(V, RestM, RestK, …)``; ``V`` the values of one atom, or the whole ``(M, K)`` tile of one instruction
+    where the atom reads A from shared memory.  Threads along N see the same part.  A swizzle stays on the pointer.
+
+    Example:
+        %t = cute.tiled.mma.partition_A(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),2,4):((64,1),4096,16)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.partition_A"
+    OPERAND: ClassVar[str] = "A"
+    mma = operand_def(TiledMmaType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@cute_op
+class PartitionBOp(PartitionOp):
+    """A thread's part of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
+
+    Example:
+        %t = cute.tiled.mma.partition_B(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, gmem, "(32,16):(?,1)">, !cute.coord<"?">) -> !cute.memref<f16, gmem, "((2,2),2,1):((1,8),?{div=16},0)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.partition_B"
+    OPERAND: ClassVar[str] = "B"
+    mma = operand_def(TiledMmaType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+@cute_op
+class PartitionCOp(PartitionOp):
+    """A thread's part of operand C (or D) of a tiled MMA, a tensor ``(M, N, …)`` of any element type, or coordinates.
+
+    Syntax: ``%t = cute.tiled.mma.partition_C(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
+
+    Example:
+        %t = cute.tiled.mma.partition_C(%mma, %c, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f32, gmem, "(64,32):(32,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((2,2),2,2):((1,256),1024,16)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.partition_C"
+    OPERAND: ClassVar[str] = "C"
+    mma = operand_def(TiledMmaType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
+
+
+def partition_shape(mma: TiledMmaType, operand: str, shape: Payload) -> IntTuple:
+    """The shape of a partition of a tensor of that shape.  Raises AlgebraError."""
+    if not isinstance(shape, tuple) or len(shape) < 2:
+        raise AlgebraError(
+            f"expected a shape ({','.join(MODES[operand])},…) of rank 2 or more, got {payload_text(shape)}"
+        )
+    zeros = _zeros(cast("IntTuple", tracked(shape)))
+    layout = Layout(cast("IntTuple", tracked(shape)), zeros)
+    return mma.tiling(operand).partition(operand, layout, atom_layout(mma.atom, operand), 0)[0].shape
+
+
+def _zeros(shape: IntTuple) -> Stride:
+    return tuple([_zeros(s) for s in shape]) if isinstance(shape, tuple) else 0
+
+
+class PartitionShapeOp(MemoryOp):
+    """The shape of a thread's part of one operand."""
+
+    OPERAND: ClassVar[str]
+
+    def __init__(self, mma: SSAValue, shape: SSAValue):
+        super().__init__(operands=[mma, shape], result_types=self.infer_types([mma.type, shape.type], {}))
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        mma, shape = operand_types
+        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+        expect(shape, ShapeType, 1, "a !cute.shape")
+        assert isinstance(mma, TiledMmaType) and isinstance(shape, ShapeType)
+        return [ShapeType(partition_shape(mma, cls.OPERAND, shape.data))]
+
+
+@cute_op
+class PartitionShapeAOp(PartitionShapeOp):
+    """The shape of ``partition_A`` of a tensor of that shape.
+
+    Syntax: ``%s = cute.tiled.mma.partition_shape_A(%mma, %shape) : (TM, !cute.shape<"…">) -> !cute.shape<"…">``
+    """
+
+    name = "cute.tiled.mma.partition_shape_A"
+    OPERAND: ClassVar[str] = "A"
+    mma = operand_def(TiledMmaType)
+    shape = operand_def(ShapeType)
+    result = result_def(ShapeType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class PartitionShapeBOp(PartitionShapeOp):
+    """The shape of ``partition_B`` of a tensor of that shape; see ``partition_shape_A``."""
+
+    name = "cute.tiled.mma.partition_shape_B"
+    OPERAND: ClassVar[str] = "B"
+    mma = operand_def(TiledMmaType)
+    shape = operand_def(ShapeType)
+    result = result_def(ShapeType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class PartitionShapeCOp(PartitionShapeOp):
+    """The shape of ``partition_C`` of a tensor of that shape; see ``partition_shape_A``.
+
+    Example:
+        %s = cute.tiled.mma.partition_shape_C(%mma, %mn) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x256x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.shape<"(128,256)">) -> !cute.shape<"((2,2,32),1,1)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.partition_shape_C"
+    OPERAND: ClassVar[str] = "C"
+    mma = operand_def(TiledMmaType)
+    shape = operand_def(ShapeType)
+    result = result_def(ShapeType)
+    traits = traits_def(Pure())
+
+
+# ------------------------------------------------------------------------------------------------------------ fragments
+
+
+def fragment(mma: TiledMmaType, operand: str, source: Attribute) -> Attribute:
+    """The fragment of a partition (or of its shape): registers, or the view itself where the atom reads shared memory.
+
+    Values lie in the order in which the atom has them, so those of one register side by side.  Raises AlgebraError.
+    """
+    atom = mma.atom
+    if atom.in_shared_memory(operand):
+        expect(source, MemRefType, 1, f"the partition of a tensor in smem ({atom} reads {operand} there)")
+        assert isinstance(source, MemRefType)
+        check_shared_operand(atom, operand, source)
+        _check_values(atom, operand, source.layout)
+        return source
+    expect(source, (TensorType, ShapeType), 1, "a tensor or a !cute.shape")
+    if isinstance(source, TensorType):
+        layout = source.layout
+        plain = layout.outer if isinstance(layout, ComposedLayout) else layout
+        if operand == "C":
+            plain = Layout(plain.shape, _ones(plain.shape))
+    else:
+        assert isinstance(source, ShapeType)
+        shape = cast("IntTuple", source.data)
+        plain = Layout(shape, _ones(shape))
+    if not is_static(plain.shape):
+        raise AlgebraError(f"expected a static shape, got {payload_text(plain.shape)}")
+    _check_values(atom, operand, plain)
+    return rmem_type(atom.element(operand), _compact(plain))
+
+
+def _check_values(atom: MmaAtomType, operand: str, layout: Payload) -> None:
+    shape = (layout.outer if isinstance(layout, ComposedLayout) else cast("Layout", layout)).shape
+    values = atom_values(atom, operand)
+    have = size(shape[0] if isinstance(shape, tuple) else shape)
+    if have != values:
+        raise AlgebraError(
+            f"expected {values} values of {operand} in mode 0 as the atom {atom} takes, got {payload_text(have)} in "
+            f"{payload_text(shape)}"
+        )
+
+
+def _ones(shape: IntTuple) -> Stride:
+    return tuple([_ones(s) for s in shape]) if isinstance(shape, tuple) else 1
+
+
+def _compact(layout: Layout) -> Layout:
+    """The shape in column-major order; modes of stride 0, and those of extent 1, stand still.
+
+    >>> _compact(Layout("((2,2),4,1):((1,64),0,8)"))
+    Layout("((2,2),4,1):((1,2),0,0)")
+    """
+    step = 1
+
+    def walk(s: IntTuple, d: Stride) -> Stride:
+        nonlocal step
+        if isinstance(s, tuple):
+            assert isinstance(d, tuple)
+            return tuple([walk(x, y) for x, y in zip(s, d)])
+        if s == 1 or (isinstance(d, int) and d == 0):
+            return 0
+        here = step
+        assert isinstance(s, int)
+        step *= s
+        return here
+
+    return Layout(layout.shape, walk(layout.shape, layout.stride))
+
+
+class MakeFragmentOp(MemoryOp):
+    """Registers for a thread's part of one operand."""
+
+    OPERAND: ClassVar[str]
+
+    def __init__(self, mma: SSAValue, source: SSAValue):
+        super().__init__(operands=[mma, source], result_types=self.infer_types([mma.type, source.type], {}))
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        mma, source = operand_types
+        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+        assert isinstance(mma, TiledMmaType)
+        return [fragment(mma, cls.OPERAND, source)]
+
+
+@cute_op
+class MakeFragmentAOp(MakeFragmentOp):
+    """Registers for a partition of A (or for its shape); the partition itself where the atom reads A from smem.
+
+    Syntax: ``%f = cute.tiled.mma.make_fragment_A(%mma, %part) : (TM, T) -> T'``
+
+    Inference: an rmem tensor of the partition's shape and of the atom's element type, compact in the order of its
+    modes, so that the values of one register lie side by side.
+
+    Example:
+        %f = cute.tiled.mma.make_fragment_A(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, smem, "((2,2,2),2,4):((1,512,8),2048,16)">) -> !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.make_fragment_A"
+    OPERAND: ClassVar[str] = "A"
+    mma = operand_def(TiledMmaType)
+    source = operand_def()
+    result = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+
+
+@cute_op
+class MakeFragmentBOp(MakeFragmentOp):
+    """Registers for a partition of B (or for its shape); the partition itself where the atom reads B from smem."""
+
+    name = "cute.tiled.mma.make_fragment_B"
+    OPERAND: ClassVar[str] = "B"
+    mma = operand_def(TiledMmaType)
+    source = operand_def()
+    result = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+
+
+@cute_op
+class MakeFragmentCOp(MakeFragmentOp):
+    """Accumulators for a partition of C (or for its shape): an rmem tensor of the atom's accumulator type.
+
+    Syntax: ``%f = cute.tiled.mma.make_fragment_C(%mma, %part) : (TM, T) -> T'``
+
+    Example:
+        %f = cute.tiled.mma.make_fragment_C(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, gmem, "((2,2),2,2):((1,256),1024,16)">) -> !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.make_fragment_C"
+    OPERAND: ClassVar[str] = "C"
+    mma = operand_def(TiledMmaType)
+    source = operand_def()
+    result = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
+
+
+# -------------------------------------------------------------------------------------------------------------- queries
+
+
+class _QueryOp(MemoryOp):
+    def __init__(self, mma: SSAValue):
+        super().__init__(operands=[mma], result_types=self.infer_types([mma.type], {}))
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 1)
+        mma = operand_types[0]
+        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+        assert isinstance(mma, TiledMmaType)
+        return [cls.answer(mma)]
+
+    @classmethod
+    def answer(cls, mma: TiledMmaType) -> Attribute:
+        raise NotImplementedError
+
+
+@cute_op
+class ThreadLayoutOp(_QueryOp):
+    """The threads of a tiled MMA: (ThrV, ThrM, ThrN, ThrK) -> thread.
+
+    Example:
+        %l = cute.tiled.mma.thr_layout_vmnk(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.layout<"(32,2,2,1):(1,32,64,0)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.thr_layout_vmnk"
+    mma = operand_def(TiledMmaType)
+    result = result_def(LayoutType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def answer(cls, mma: TiledMmaType) -> Attribute:
+        return LayoutType(mma.tiled.threads)
+
+
+@cute_op
+class TileShapeOp(_QueryOp):
+    """The (M, N, K) that all threads of a tiled MMA cover at once.
+
+    Example:
+        %s = cute.tiled.mma.tile_shape_mnk(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.shape<"(32,16,16)">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.tile_shape_mnk"
+    mma = operand_def(TiledMmaType)
+    result = result_def(ShapeType)
+    traits = traits_def(Pure())
+
+    @classmethod
+    def answer(cls, mma: TiledMmaType) -> Attribute:
+        return ShapeType(mma.tiled.tile_size)
+
+
+class LayoutTvOp(_QueryOp):
+    """The (thread, value) layout of one operand."""
+
+    OPERAND: ClassVar[str]
+
+    @classmethod
+    def answer(cls, mma: TiledMmaType) -> Attribute:
+        return LayoutType(mma.tiling(cls.OPERAND).layout_tv(cls.OPERAND, atom_layout(mma.atom, cls.OPERAND)))
+
+
+@cute_op
+class LayoutAOp(LayoutTvOp):
+    """(thread, value) -> column-major index in the (M, K) tile of A: a tiled copy with it loads the fragments of A."""
+
+    name = "cute.tiled.mma.layout_A_tv"
+    OPERAND: ClassVar[str] = "A"
+    mma = operand_def(TiledMmaType)
+    result = result_def(LayoutType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class LayoutBOp(LayoutTvOp):
+    """(thread, value) -> column-major index in the (N, K) tile of B; see ``layout_A_tv``."""
+
+    name = "cute.tiled.mma.layout_B_tv"
+    OPERAND: ClassVar[str] = "B"
+    mma = operand_def(TiledMmaType)
+    result = result_def(LayoutType)
+    traits = traits_def(Pure())
+
+
+@cute_op
+class LayoutCOp(LayoutTvOp):
+    """(thread, value) -> column-major index in the (M, N) tile of C; see ``layout_A_tv``.
+
+    Example:
+        %l = cute.tiled.mma.layout_C_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.layout<"((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))">
+    """  # noqa: E501
+
+    name = "cute.tiled.mma.layout_C_tv"
+    OPERAND: ClassVar[str] = "C"
+    mma = operand_def(TiledMmaType)
+    result = result_def(LayoutType)
+    traits = traits_def(Pure())
+
+
+OPS: list[type[Operation]] = [
+    MakeTiledMmaOp,
+    PartitionAOp,
+    PartitionBOp,
+    PartitionCOp,
+    PartitionShapeAOp,
+    PartitionShapeBOp,
+    PartitionShapeCOp,
+    MakeFragmentAOp,
+    MakeFragmentBOp,
+    MakeFragmentCOp,
+    ThreadLayoutOp,
+    TileShapeOp,
+    LayoutAOp,
+    LayoutBOp,
+    LayoutCOp,
+]
+"""The ops of this module."""

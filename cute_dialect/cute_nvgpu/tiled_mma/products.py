@@ -1,0 +1,64 @@
+"""The base of matrix instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of one atom's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.ir import Attribute
+
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import ComposedLayout, Layout
+from cute_dialect.cute_nvgpu.tiled_mma.gemm import descriptor_of
+from cute_dialect.cute_nvgpu.tiled_mma.ops import atom_values, check_element
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops.base import Properties
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.views import InstructionOp, expect, expect_operands
+
+
+class ProductOp(InstructionOp):
+    """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
+
+    ATOM: ClassVar[type[MmaAtomType]]
+    OPERANDS: ClassVar[str] = "DABC"
+    FLAGS: ClassVar[int] = 0
+    """How many operands may follow that are no tensors."""
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless atom and operands fit."""
+        n = len(self.OPERANDS)
+        expect_operands(self.operand_types, n, n + self.FLAGS)
+        atom = self.properties["atom"]
+        assert isinstance(atom, self.ATOM)
+        for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
+            expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
+            assert isinstance(t, MemRefType)
+            check_one_atom(atom, operand, t)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        return []
+
+
+def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
+    """Raise AlgebraError unless a tensor holds exactly one atom's values of an operand."""
+    space = "smem" if atom.in_shared_memory(operand) else "rmem"
+    if t.space != space:
+        raise AlgebraError(f"expected {operand} in {space} as the atom {atom} takes it, got {t.space}")
+    check_element(atom, operand, t)
+    layout = t.layout
+    if isinstance(layout, ComposedLayout) or not is_static(layout):
+        raise AlgebraError(f"expected a static plain layout of {operand}, got {payload_text(layout)}")
+    assert isinstance(layout, Layout)
+    wanted = atom_values(atom, operand)
+    if size(layout.shape) != wanted:
+        raise AlgebraError(
+            f"expected {wanted} values of {operand} as the atom {atom} takes, got {size(layout.shape)} in "
+            f"{payload_text(layout)}"
+        )
+    if space == "smem":
+        descriptor_of(atom, operand, t, layout)

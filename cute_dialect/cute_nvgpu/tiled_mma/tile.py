@@ -1,0 +1,239 @@
+"""``convert-cute-algo-to-arch`` of tiled matrix multiplies: one arch op an instruction.
+
+``cute.gemm`` is unrolled: k in order, and within a k all (m, n), for ``mma.sync`` in serpentine order so that two
+neighbours share an operand.  Each operand of an instruction is a view of one atom's values; a view is made once.
+
+    cute.gemm(%mma, %d, %a, %b, %d)         with d (V,2,1), a (V,2,1), b (V,1,1)
+    →
+    %i  = cute.get_iter(%d)  …  %d0 = cute.make_view(%i, V)  …  %d1 = cute.make_view(%i + 4, V)  …
+    cute_nvgpu.arch.mma_sync(%d0, %a0, %b0, %d0) {atom = …} : …
+    cute_nvgpu.arch.mma_sync(%d1, %a1, %b0, %d1) {atom = …} : …
+
+Without C the first product of each accumulator starts from zero: a C of zeros for ``mma.sync`` and ``fma``, scale-d 0
+for ``wgmma``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import NamedTuple, TypeAlias, cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from cute_dialect.algebra.evaluation import evaluate, size
+from cute_dialect.algebra.leaf import Leaf, add
+from cute_dialect.algebra.values import Coord, IntTuple, Layout, layout_modes
+from cute_dialect.cute_nvgpu.tiled_mma import gemm
+from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
+from cute_dialect.cute_nvgpu.tiled_mma.gemm import gemm_operands
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
+from cute_dialect.extensions import module_of_atom
+from cute_dialect.ir.editing import make_op
+from cute_dialect.memory_types import MemRefType, TensorType, integer_width
+from cute_dialect.ops import memory, views
+from cute_dialect.passes.lowering.site import Site
+from cute_dialect.types import CuteType, LayoutType, ShapeType
+
+
+def _nothing(op: Operation) -> None:
+    """Leave a tiled MMA or a tiled copy: all about it is in its type."""
+
+
+def partition(op: Operation) -> None:
+    """A thread's part of an operand: a view."""
+    assert isinstance(op, mma.PartitionOp)
+    tiled, tensor, tid = op.operands
+    site = Site(op)
+    t, tiled_mma, declared = tensor.type, tiled.type, op.results[0].type
+    assert isinstance(t, TensorType) and isinstance(tiled_mma, TiledMmaType) and isinstance(declared, TensorType)
+    it = site.emit(views.GetIterOp(tensor))
+    layout = site.bound(site.emit(views.GetLayoutOp(tensor)))
+    part, offset = mma.partition(tiled_mma, op.OPERAND, t, layout, site.bound(tid))
+    assert isinstance(declared.layout, Layout)
+    view = views.MakeViewOp(site.moved(it, offset), site.make(LayoutType(declared.layout), part), declared)
+    op.results[0].replace_all_uses_with(site.emit(view))
+
+
+def partition_shape(op: Operation) -> None:
+    """The shape of a part."""
+    assert isinstance(op, mma.PartitionShapeOp)
+    site = Site(op)
+    declared, tiled = op.results[0].type, op.operands[0].type
+    assert isinstance(declared, ShapeType) and isinstance(tiled, TiledMmaType)
+    shape = (
+        declared.data if declared.is_static() else mma.partition_shape(tiled, op.OPERAND, site.bound(op.operands[1]))
+    )
+    op.results[0].replace_all_uses_with(site.make(declared, shape))
+
+
+def make_fragment(op: Operation) -> None:
+    """Registers for a part, or the part itself in shared memory."""
+    assert isinstance(op, mma.MakeFragmentOp)
+    t = op.results[0].type
+    assert isinstance(t, MemRefType)
+    fragment = op.operands[1] if t.space != "rmem" else Site(op).emit(memory.AllocaOp(t))
+    op.results[0].replace_all_uses_with(fragment)
+
+
+def query(op: Operation) -> None:
+    """What is known of a tiled MMA: a static value."""
+    t = op.results[0].type
+    assert isinstance(t, CuteType)
+    op.results[0].replace_all_uses_with(Site(op).static(t))
+
+
+# ----------------------------------------------------------------------------------------------------------------- gemm
+
+
+class Tiles:
+    """Views of one atom's values of an operand, made when they are first asked for."""
+
+    def __init__(self, site: Site, tensor: SSAValue, modes: tuple[Layout, Layout, Layout]):
+        self._site = site
+        self._tensor = tensor
+        self._values, *self._rest = modes
+        t = tensor.type
+        assert isinstance(t, MemRefType)
+        self._type = t
+        self._whole = all(size(m) == 1 for m in self._rest) and t.layout == self._values
+
+    def at(self, first: int, second: int) -> SSAValue:
+        """The view of the atom at these coordinates of the two modes."""
+        if self._whole:
+            return self._tensor
+        site = self._site
+        key = ("tile", self._tensor, first, second)
+        return site.once(key, lambda: self._view(first, second))
+
+    def _view(self, first: int, second: int) -> Operation:
+        site, tensor = self._site, self._tensor
+        it = site.once(("iter", tensor), lambda: views.GetIterOp(tensor))
+        rest = [self._bound(i) for i in (1, 2)]
+        offset = add(_value(first, rest[0]), _value(second, rest[1]))
+        return views.MakeViewOp(site.moved(it, offset), site.static(LayoutType(self._values)))
+
+    def _bound(self, mode: int) -> Layout:
+        layout = self._rest[mode - 1]
+        from cute_dialect.algebra.trees import is_static
+
+        if is_static(layout):
+            return layout
+        # A mode of a shared-memory operand with run-time strides.
+        ssa = self._site.once(("layout", self._tensor), lambda: views.GetLayoutOp(self._tensor))
+        whole = self._site.bound(ssa)
+        assert isinstance(whole, Layout)
+        return layout_modes(whole)[mode]
+
+
+def _value(coordinate: int, mode: Layout) -> Leaf:
+    found: IntTuple = evaluate(cast("Coord", coordinate), mode)
+    assert not isinstance(found, tuple)
+    return found
+
+
+def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
+    """All (i, j) of m times n; ``serpentine``: every other row backwards, so that neighbours share an operand.
+
+    >>> list(order(2, 2, serpentine=True))
+    [(0, 0), (0, 1), (1, 1), (1, 0)]
+    """
+    for i in range(m):
+        for j in range(n):
+            yield i, (n - 1 - j if serpentine and i % 2 else j)
+
+
+def extent(mode: Layout) -> int:
+    """The size of a mode, which is static."""
+    n = size(mode)
+    assert isinstance(n, int)
+    return n
+
+
+class Product(NamedTuple):
+    """A ``cute.gemm`` or ``cute.sparse_gemm`` to be lowered.
+
+    ``c``: the tensor C, if there is one.  ``tiles``: of D, A, B, of E of a sparse product, and of C where it is another
+    tensor than D.  ``extents``: of M, N, K in atoms.
+    """
+
+    site: Site
+    op: Operation
+    c: SSAValue | None
+    atom: MmaAtomType
+    tiles: Mapping[str, Tiles]
+    extents: tuple[int, int, int]
+
+
+Multiply: TypeAlias = Callable[[Product], None]
+"""Lowers a product by the atoms of a family; each family's ``tile`` has one."""
+
+
+def multiply_by(make: type[Operation], product: Product) -> None:
+    """Lower a product whose instructions take D, A, B, C (and E): each an op ``make``."""
+    site, _, c_tensor, atom, tiles, (m, n, k) = product
+    c = tiles.get("C", tiles["D"])
+    zero = zeros(site, atom) if c_tensor is None else None
+    for step in range(k):
+        for i, j in order(m, n, serpentine=True):
+            source = (zero or c.at(i, j)) if step == 0 else tiles["D"].at(i, j)
+            operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step), source]
+            if "E" in tiles:
+                operands.append(tiles["E"].at(i, step))
+            site.add(make_op(make, operands, properties={"atom": atom}))
+
+
+def _gemm(op: Operation) -> None:
+    assert isinstance(op, gemm.GemmOp)
+    site = Site(op)
+    atom, modes = gemm_operands(op.operand_types)
+    tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DAB", (op.d, op.a, op.b))}
+    if op.c is not None and op.c is not op.d:
+        tiles["C"] = Tiles(site, op.c, modes["C"])
+    extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
+    module = import_module(module_of_atom(atom.name))
+    cast("Multiply", module.multiply)(Product(site, op, op.c, atom, tiles, extents))
+
+
+def zeros(site: Site, atom: MmaAtomType) -> SSAValue:
+    """A fragment of zeros, one atom's C."""
+    element = atom.element("C")
+    n = mma.atom_values(atom, "C")
+    fragment = site.emit(memory.AllocaOp(memory.rmem_type(element, Layout(n, 1 if n > 1 else 0))))
+    zero = zero_of(site, element)
+    for i in range(n):
+        site.add(memory.StoreOp(fragment, site.coordinate(i), zero))
+    return fragment
+
+
+def zero_of(site: Site, element: Attribute) -> SSAValue:
+    """The constant 0 of an element type."""
+    if integer_width(element) is not None:
+        return site.constant(0, element)
+    return site.once(("zero", element), lambda: arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element))
+
+
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute.make_tiled_mma": _nothing,
+    "cute.make_tiled_copy_A": _nothing,
+    "cute.make_tiled_copy_B": _nothing,
+    "cute.make_tiled_copy_C": _nothing,
+    "cute.tiled.mma.partition_A": partition,
+    "cute.tiled.mma.partition_B": partition,
+    "cute.tiled.mma.partition_C": partition,
+    "cute.tiled.mma.partition_shape_A": partition_shape,
+    "cute.tiled.mma.partition_shape_B": partition_shape,
+    "cute.tiled.mma.partition_shape_C": partition_shape,
+    "cute.tiled.mma.make_fragment_A": make_fragment,
+    "cute.tiled.mma.make_fragment_B": make_fragment,
+    "cute.tiled.mma.make_fragment_C": make_fragment,
+    "cute.tiled.mma.thr_layout_vmnk": query,
+    "cute.tiled.mma.tile_shape_mnk": query,
+    "cute.tiled.mma.layout_A_tv": query,
+    "cute.tiled.mma.layout_B_tv": query,
+    "cute.tiled.mma.layout_C_tv": query,
+    "cute.gemm": _gemm,
+}
+"""Op name -> how it is lowered in place."""

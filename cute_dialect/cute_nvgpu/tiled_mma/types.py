@@ -1,0 +1,336 @@
+"""MMA atom types of ``cute_nvgpu``, and the tiled MMA.
+
+An atom type is a key into the table of :mod:`cute_dialect.arch`: which instruction, which shape, which element types.
+The row itself (fragments, registers, how it is emitted) is looked up when it is first needed.
+
+* ``!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>``: one multiply-add of one thread;
+* ``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a`` and ``dp2a`` of one thread;
+* ``!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>``: ``mma.sync`` of a warp (of a quad-pair for 8x8x4 on f16);
+* ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, whose A is sparse;
+* ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warp group;
+* ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: the same with a sparse A.
+
+The element types are those of (D, A, B, C); single bits are ``i1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar, cast
+
+from xdsl.dialects.builtin import i1, i16, i32
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from cute_dialect.algebra import text
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore
+from cute_dialect.memory_types import AtomType, TiledType
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.algebra.tiled_mma import TiledMma
+    from cute_dialect.arch.atom import MmaAtom
+
+
+_Parsed = TypeVar("_Parsed")
+
+
+_NEGATES = {"negate_a": "A", "negate_b": "B"}
+
+
+class MmaKey(NamedTuple):
+    """What an MMA atom type says.
+
+    ``types``: elements of D, A, B, C.  ``source_a``: "smem" or "rmem" (wgmma).  ``majors``: of A and B, "k" or "mn".
+    ``bit_op``: "xor" or "and" for single bits.  ``selector``: which threads are asked for the metadata of a sparse A.
+    ``negate``: operands that enter with the opposite sign, "A", "B" or "AB".
+    """
+
+    shape: tuple[int, int, int]
+    types: tuple[Attribute, Attribute, Attribute, Attribute]
+    source_a: str = "rmem"
+    majors: tuple[str, str] = ("k", "k")
+    saturate: bool = False
+    bit_op: str = ""
+    selector: int = 0
+    negate: str = ""
+
+
+def element_name(element: Attribute) -> str:
+    """The name of an element type in the table of atoms.
+
+    >>> element_name(i1)
+    'b1'
+    """
+    return "b1" if element == i1 else str(element)
+
+
+class MmaAtomType(Data[MmaKey], AtomType):
+    """Base of the MMA atom types."""
+
+    OPTIONS: ClassVar[frozenset[str]] = frozenset()
+    """Which of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``, ``negate`` may follow the types."""
+    ASYNCHRONOUS: ClassVar[bool] = False
+    """Whether its products are those of a warp group, which wait for nothing."""
+    SPARSE: ClassVar[bool] = False
+    """Whether A is sparse: then it comes with an operand E."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> MmaKey:
+        with parser.in_angle_brackets():
+            at = parser.pos
+            shape = parser.parse_dimension_list()
+            if len(shape) != 3:
+                parser.raise_error(f"expected a shape MxNxK, got rank {len(shape)}", at, parser.pos)
+            types = _parse_types(parser)
+            key = MmaKey((shape[0], shape[1], shape[2]), types, "smem" if "A" in cls.OPTIONS else "rmem")
+            while parser.parse_optional_punctuation(",") is not None:
+                key = cls._parse_option(parser, key)
+            try:
+                find_atom(cls, key)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+        return key
+
+    @classmethod
+    def _parse_option(cls, parser: AttrParser, key: MmaKey) -> MmaKey:
+        at = parser.pos
+        word = parser.parse_identifier()
+        if word == "A" and "A" in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            return key._replace(source_a=_parse_word(parser, ("smem", "rmem")))
+        if word == "major" and "major" in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            parser.parse_punctuation("(")
+            a = _parse_word(parser, ("k", "mn"))
+            parser.parse_punctuation(",")
+            b = _parse_word(parser, ("k", "mn"))
+            parser.parse_punctuation(")")
+            return key._replace(majors=(a, b))
+        if word == "saturate" and "saturate" in cls.OPTIONS:
+            return key._replace(saturate=True)
+        if word in ("xor", "and") and "bit_op" in cls.OPTIONS:
+            return key._replace(bit_op=word)
+        if word == "selector" and "selector" in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            return key._replace(selector=parser.parse_integer(allow_boolean=False))
+        if word in _NEGATES and "negate" in cls.OPTIONS:
+            return key._replace(negate="".join(sorted({*key.negate, _NEGATES[word]})))
+        several = {"bit_op": ("and", "xor"), "negate": tuple(_NEGATES)}
+        known = [w for o in sorted(cls.OPTIONS) for w in several.get(o, (o,))]
+        parser.raise_error(f"expected one of {', '.join(known)}, got '{word}'" if known else "expected '>'", at)
+
+    def print_parameter(self, printer: Printer) -> None:
+        key = self.data
+        printer.print_string(f"<{'x'.join(map(str, key.shape))}, (")
+        printer.print_list(key.types, printer.print_attribute, ",")
+        printer.print_string(")")
+        if "A" in self.OPTIONS:
+            printer.print_string(f", A = {key.source_a}")
+        if "A" in self.OPTIONS or key.majors != ("k", "k"):
+            printer.print_string(f", major = ({key.majors[0]}, {key.majors[1]})")
+        if key.saturate:
+            printer.print_string(", saturate")
+        if key.bit_op:
+            printer.print_string(f", {key.bit_op}")
+        if key.selector:
+            printer.print_string(f", selector = {key.selector}")
+        for word, operand in _NEGATES.items():
+            if operand in key.negate:
+                printer.print_string(f", {word}")
+        printer.print_string(">")
+
+    @property
+    def row(self) -> MmaAtom:
+        """The row of the table."""
+        return find_atom(type(self), self.data)
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        """The row of the table for a key; ``names``: its element types.  Raises AlgebraError."""
+        raise NotImplementedError
+
+    def element(self, operand: str) -> Attribute:
+        """The element type of operand A, B, C or D; E of a sparse product."""
+        if operand == "E":
+            return {"i16": i16, "i32": i32}[self.row.element("E")]
+        return self.data.types["DABC".index(operand)]
+
+    def threads(self) -> int:
+        """Threads that execute it together."""
+        return self.row.threads
+
+    def fields(self) -> tuple[str, ...]:
+        return ("accumulate",) if self.ASYNCHRONOUS else ()
+
+    def accumulator_registers(self) -> int:
+        return self.row.registers_d.count
+
+    def in_shared_memory(self, operand: str) -> bool:
+        """Whether it reads the operand from shared memory."""
+        row = self.row
+        return {"A": row.source_a, "B": row.source_b}.get(operand) == "smem"
+
+
+@lru_cache(maxsize=1024)
+def find_atom(cls: type[MmaAtomType], key: MmaKey) -> MmaAtom:
+    """The row of the table.  Raises AlgebraError where the table has none."""
+    from cute_dialect.arch.errors import AtomError
+
+    names = tuple(element_name(t) for t in key.types)
+    assert len(names) == 4
+    try:
+        return cls.find(key, names)
+    except AtomError as e:
+        raise AlgebraError(str(e)) from None
+
+
+def _parse_types(parser: AttrParser) -> tuple[Attribute, Attribute, Attribute, Attribute]:
+    parser.parse_punctuation(",")
+    at = parser.pos
+    types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    if len(types) != 4:
+        parser.raise_error(f"expected the element types of D, A, B and C, got {len(types)}", at, parser.pos)
+    return types[0], types[1], types[2], types[3]
+
+
+def _parse_word(parser: AttrParser, words: tuple[str, ...]) -> str:
+    at = parser.pos
+    word = parser.parse_identifier()
+    if word not in words:
+        parser.raise_error(f"expected {' or '.join(words)}, got '{word}'", at, parser.pos)
+    return word
+
+
+# ---------------------------------------------------------------------------------------------------------- tiled MMA
+
+
+class TiledMmaData(NamedTuple):
+    """``atom_layout``: (M, N, K) of atoms -> atom; ``permutation``: one tile a mode, ``_`` for what the atoms cover."""
+
+    atom: MmaAtomType
+    atom_layout: Layout
+    permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE, UNDERSCORE, UNDERSCORE)
+
+
+@irdl_attr_definition
+class TiledMmaType(Data[TiledMmaData], TiledType):
+    """``!cute.tiled_mma<ATOM, atom_layout_MNK = <"(2,2,1):(1,2,0)"> [, permutation_MNK = <"[32:1;_;_]">]>``"""
+
+    name = "cute.tiled_mma"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> TiledMmaData:
+        with parser.in_angle_brackets():
+            at = parser.pos
+            atom = parser.parse_type()
+            if not isinstance(atom, MmaAtomType):
+                parser.raise_error(f"expected an MMA atom type, got {atom}", at, parser.pos)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("atom_layout_MNK")
+            layout = _parse_string(parser, text.parse_layout, " layout")
+            permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE,) * 3
+            if parser.parse_optional_punctuation(",") is not None:
+                parser.parse_keyword("permutation_MNK")
+                tile = _parse_string(parser, text.parse_tile, " tile")
+                permutation = tile if isinstance(tile, tuple) else (tile,)
+            data = TiledMmaData(atom, layout, permutation)
+            try:
+                tiled(data)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+        return data
+
+    def print_parameter(self, printer: Printer) -> None:
+        atom, layout, permutation = self.data
+        printer.print_string("<")
+        printer.print_attribute(atom)
+        printer.print_string(f', atom_layout_MNK = <"{text.to_text(layout)}">')
+        if not all(isinstance(p, Underscore) for p in permutation):
+            tile = text.to_text(cast("Tile", permutation))
+            printer.print_string(f', permutation_MNK = <"{tile}">')
+        printer.print_string(">")
+
+    @property
+    def atom(self) -> MmaAtomType:
+        """The atom's type."""
+        return self.data.atom
+
+    @property
+    def tiled(self) -> TiledMma:
+        """How it partitions its operands."""
+        return tiled(self.data)
+
+    def tiling(self, operand: str) -> TiledMma:
+        """How it partitions operand A, B, C or E: as :attr:`tiled`, but K counts what is kept of a sparse A, or the
+        elements of its E."""
+        return tiled_operand(self.data, operand)
+
+    @classmethod
+    def of(
+        cls,
+        atom: MmaAtomType,
+        atom_layout: Layout,
+        permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE, UNDERSCORE, UNDERSCORE),
+    ) -> Self:
+        """The type, checked.  Raises AlgebraError."""
+        data = TiledMmaData(atom, atom_layout, permutation)
+        tiled(data)
+        return cls(data)
+
+
+@lru_cache(maxsize=256)
+def tiled(data: TiledMmaData) -> TiledMma:
+    """The partitioning of a tiled MMA.  Raises AlgebraError where atom layout or permutation do not fit."""
+    from cute_dialect.algebra.tiled_mma import TiledMma
+    from cute_dialect.algebra.trees import is_static, product
+
+    row = data.atom.row
+    if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):
+        raise AlgebraError(f"expected _ as the permutation of K of the sparse atom {data.atom}")
+    if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
+        both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
+        raise AlgebraError(f"expected a static atom layout and a static permutation, got {both}")
+    mma = TiledMma(row.shape_mnk, row.thr_id, data.atom_layout, data.permutation)
+    counts = data.atom_layout.shape
+    assert isinstance(counts, tuple)
+    for mode, extent, count, covered in zip("MNK", row.shape_mnk, counts, mma.tile_size):
+        atoms = product(count)
+        assert isinstance(atoms, int) and isinstance(covered, int)
+        if covered % (extent * atoms):
+            raise AlgebraError(
+                f"expected a permutation of {mode} whose extent is a multiple of the {extent * atoms} that "
+                f"{atoms} atoms of {extent} cover, got {covered}"
+            )
+    return mma
+
+
+@lru_cache(maxsize=256)
+def tiled_operand(data: TiledMmaData, operand: str) -> TiledMma:
+    """The partitioning of one operand of a tiled MMA; see :meth:`TiledMmaType.tiling`."""
+    from cute_dialect.algebra.tiled_mma import TiledMma
+
+    mma = tiled(data)
+    if not data.atom.SPARSE or operand not in ("A", "E"):
+        return mma
+    row = data.atom.row
+    m, n, _ = row.shape_mnk
+    return TiledMma((m, n, row.tile(operand)[1]), row.thr_id, data.atom_layout, data.permutation)
+
+
+def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str) -> _Parsed:
+    parser.parse_punctuation("=")
+    with parser.in_angle_brackets():
+        at = parser.pos
+        string = parser.parse_str_literal(what)
+        try:
+            return parse(string)
+        except text.TextError as e:
+            parser.raise_error(f"invalid{what} '{string}': {e}", at + 1 + e.position)
+
+
+ATTRS: list[type[Attribute]] = [TiledMmaType]
+"""The types of this module."""

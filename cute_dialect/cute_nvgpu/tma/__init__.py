@@ -1,0 +1,27 @@
+"""TMA: tensor maps, copies and reductions of boxes and of columns of pixels (im2col)."""
+
+from cute_dialect.cute_nvgpu.family import Family
+
+FAMILY = Family(
+    __name__,
+    types={
+        "types": tuple(f"cute_nvgpu.atom.tma_{n}" for n in ("load", "store", "reduce")),
+        "im2col_types": tuple(f"cute_nvgpu.atom.tma_{n}_im2col" for n in ("load", "store", "reduce")),
+    },
+    ops={
+        "ops": (
+            "cute_nvgpu.make_tma_*",
+            "cute_nvgpu.arch.make_tensor_map",
+            "cute_nvgpu.arch.prefetch_tensormap",
+            *(f"cute_nvgpu.arch.tma_{n}" for n in ("load", "prefetch", "reduce", "store")),
+        ),
+        "im2col_ops": (
+            *(f"cute_nvgpu.make_tma_{n}_im2col" for n in ("load", "reduce", "store")),
+            "cute_nvgpu.arch.make_im2col_map",
+            *(f"cute_nvgpu.arch.tma_{n}_im2col" for n in ("load", "prefetch", "reduce", "store")),
+        ),
+    },
+    tile={"ops": "tile", "im2col_ops": "im2col_tile"},
+    lower={"ops": "lower", "im2col_ops": "im2col_lower"},
+    atoms="tile",
+)

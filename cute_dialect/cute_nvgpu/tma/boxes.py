@@ -1,0 +1,182 @@
+"""``cute.copy`` by a TMA atom: what both sides must be, and the boxes that it takes.
+
+One side is a coordinate tensor (its iterator the TMA coordinates of the tile, its layout steps in TMA dimensions), the
+other a tensor in shared memory.  Shapes and strides of both are static; the iterator is not.  Of columns of pixels the
+coordinates are those of the first pixel: base pixels follow each other in an order of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from xdsl.ir import Attribute
+
+from cute_dialect.algebra.leaf import AlgebraError, Leaf, divisibility
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
+from cute_dialect.cute_nvgpu.tma.types import TmaAtomType, TmaMap
+from cute_dialect.memory_types import CoordTensorType, MemRefType, element_bits
+from cute_dialect.ops.kinds import payload_text
+
+if TYPE_CHECKING:
+    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap
+
+
+class Box(NamedTuple):
+    """One instruction: TMA coordinates relative to the tile, elements in shared memory from the tensor's iterator."""
+
+    coords: tuple[int, ...]
+    offset: int
+
+
+def loads(atom: Attribute) -> bool:
+    """Whether the atom moves from global to shared memory."""
+    return atom.name.startswith("cute_nvgpu.atom.tma_load")
+
+
+def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefType]:
+    """The coordinate side and the shared side of ``(atom, source, destination)``.  Raises AlgebraError."""
+    atom = operand_types[0]
+    there, here = (1, 2) if loads(atom) else (2, 1)
+    coords, smem = operand_types[there], operand_types[here]
+    if not isinstance(coords, CoordTensorType):
+        what = "source" if there == 1 else "destination"
+        raise AlgebraError(
+            f"operand #{there} must be a !cute.coord_tensor of TMA coordinates, the {what} of {atom.name}, got {coords}"
+        )
+    if not isinstance(smem, MemRefType) or smem.space != "smem":
+        raise AlgebraError(f"operand #{here} must be a !cute.memref in smem, got {smem}")
+    return coords, smem
+
+
+def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
+    """The width of a tensor's swizzle in bytes, its layout without it, and the offset inside a composed layout.
+
+    Raises AlgebraError for a swizzle that TMA does not have.
+    """
+    from cute_dialect.arch.errors import DescriptorError
+    from cute_dialect.arch.gmma import swizzle_width
+
+    layout, bits = smem.layout, element_bits(smem.element)
+    try:
+        if isinstance(layout, ComposedLayout):
+            inner = layout.inner
+            if not isinstance(inner, Swizzle) or isinstance(layout.offset, tuple):
+                raise AlgebraError(f"expected a plain or a swizzled layout in smem, got {payload_text(layout)}")
+            return swizzle_width(inner, bits), layout.outer, layout.offset
+        swizzle = smem.data.ptr.swizzle
+        return (swizzle_width(swizzle) if swizzle is not None else 0), layout, 0
+    except DescriptorError as e:
+        raise AlgebraError(str(e)) from None
+
+
+def check_copy(operand_types: Sequence[Attribute]) -> None:
+    """Raise AlgebraError unless an atom of this type copies between tensors of these types."""
+    if len(operand_types) != 3:
+        raise AlgebraError("expected no predicate tensor with a TMA atom: one flag for all, cute.atom.set_value 'pred'")
+    plan(operand_types[0], *sides(operand_types))
+
+
+def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
+    """The boxes of a copy.  Raises AlgebraError, naming the side that does not fit and the mode or dimension."""
+    if isinstance(atom, TmaAtomType):
+        m = atom.data
+        tile, here = _tile(m, coords, smem)
+        return _boxes(m, tile, here, m.counts, m.strides)
+    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
+
+    assert isinstance(atom, Im2colAtomType)
+    pixels = atom.data
+    tile, here = _tile(pixels, coords, smem)
+    found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
+    if any(box.coords[1] for box in found):
+        raise AlgebraError(
+            f"expected {pixels.pixels} pixels in the tile, as the tensor map has (those of the next instruction are no "
+            f"step of the coordinates), got {payload_text(coords.layout)}"
+        )
+    return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
+
+
+def _numbered_pixels(tile: Layout) -> Layout:
+    """Im2col coordinates step along the channels; the modes of the pixels, whose stride is 0, get a number a pixel.
+
+    >>> from cute_dialect.algebra.text import parse_layout
+    >>> _numbered_pixels(parse_layout("(64,(8,2)):(1@0,0)"))
+    Layout("(64,(8,2)):(1@0,(1@1,8@1))")
+    """
+    count = 1
+
+    def numbered(shape: IntTuple, stride: Stride) -> Stride:
+        nonlocal count
+        if isinstance(shape, tuple):
+            steps = stride if isinstance(stride, tuple) else (0,) * len(shape)
+            return tuple([numbered(n, d) for n, d in zip(shape, steps)])
+        if isinstance(stride, Basis):
+            if stride.path != (0,):
+                raise AlgebraError(
+                    "expected coordinates that step along dimension 0, the channels, and stride 0 for the pixels, got "
+                    f"{payload_text(tile)}"
+                )
+            return stride
+        assert isinstance(shape, int)
+        first, count = count, count * shape
+        return Basis(first, (1,)) if shape > 1 else 0
+
+    return raw_layout(tile.shape, numbered(tile.shape, tile.stride))
+
+
+def _boxes(
+    m: TmaMap | Im2colMap, tile: Layout, here: Layout, counts: Sequence[int], strides: Sequence[int]
+) -> list[Box]:
+    from cute_dialect.arch.errors import ArchError
+    from cute_dialect.arch.tma_boxes import boxes
+
+    try:
+        found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]
+    except ArchError as e:
+        raise AlgebraError(f"the boxes of the tensor map do not fill the tile: {e}") from None
+    size = element_bits(m.element) // 8
+    for box in found:
+        if box.offset * size % 128:
+            raise AlgebraError(f"expected boxes at multiples of 128 bytes in smem, got one at {box.offset * size}")
+    return found
+
+
+def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> tuple[Layout, Layout]:
+    """The static layouts of both sides, which agree with the map.  Raises AlgebraError."""
+    width, layout, inner = shared_layout(smem)
+    if smem.element != m.element:
+        raise AlgebraError(f"expected smem elements of {m.element}, as the tensor map has, got {smem.element}")
+    if width != m.swizzle:
+        raise AlgebraError(
+            f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {width} ({smem})"
+        )
+    check_alignment(m, smem.alignment, str(smem))
+    size = element_bits(m.element) // 8
+    if divisibility(inner) * size % m.smem_alignment:
+        raise AlgebraError(
+            f"expected an offset in the composed layout that is a multiple of {m.smem_alignment // size} elements, "
+            f"the repeat of the swizzle, got {payload_text(smem.layout)}"
+        )
+    for what, given in (("coordinates", coords.layout), ("smem", layout)):
+        if isinstance(given, ComposedLayout) or not is_static(given):
+            raise AlgebraError(f"expected a static layout of {what}, got {payload_text(given)}")
+    it = coords.data.iter
+    rank = len(it) if isinstance(it, tuple) else 0
+    if rank != m.rank or any(isinstance(x, tuple) for x in it):  # type: ignore[union-attr]
+        raise AlgebraError(
+            f"expected an iterator of {m.rank} coordinates, as the tensor map has dimensions, got {payload_text(it)}"
+        )
+    assert isinstance(coords.layout, Layout)
+    return coords.layout, layout
+
+
+def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str) -> None:
+    """Raise AlgebraError unless shared memory aligned to so many bytes can hold a tile of this map."""
+    if alignment % m.smem_alignment:
+        why = f"the repeat of its {m.swizzle}-byte swizzle" if m.swizzle else "which TMA needs"
+        raise AlgebraError(
+            f"expected smem aligned to {m.smem_alignment} bytes, {why}, got {alignment} bytes ({shown}): "
+            f"say align<{m.smem_alignment}>"
+        )

@@ -1,0 +1,328 @@
+"""TMA copies of columns of pixels: the tensor maps made on the host, the instructions, ``cute.copy`` by them.
+
+%atom = cute_nvgpu.make_tma_load_im2col(%activations) : (!nhwc) -> !load
+…
+cute_nvgpu.arch.tma_load_im2col(%atom, %c, %w, %h, %n, %smem, %bar, %s, %r) : (!load, i32, …, i16, i16) -> ()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import i16, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, result_def, traits_def, var_operand_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import depth
+from cute_dialect.algebra.values import Layout
+from cute_dialect.cute_nvgpu.tma.im2col_types import (
+    Im2colAtomType,
+    Im2colMap,
+    TmaLoadIm2colType,
+    TmaReduceIm2colType,
+    TmaStoreIm2colType,
+)
+from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType, integer_width
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.machine import MachineOp, is_barrier
+from cute_dialect.ops.views import expect, expect_operands
+
+
+class _MakeIm2colOp(MachineOp):
+    ATOM: ClassVar[type[Im2colAtomType]]
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless the tensor can have such a map."""
+        expect_operands(self.operand_types, 1)
+        gmem, atom = self.operand_types[0], self.result_types[0]
+        if not isinstance(atom, self.ATOM):
+            raise AlgebraError(f"result #0 must be a !{self.ATOM.name}, got {atom}")
+        expect(gmem, MemRefType, 0, "a !cute.memref in gmem")
+        assert isinstance(gmem, MemRefType)
+        m = atom.data
+        if gmem.space != "gmem" or gmem.element != m.element:
+            raise AlgebraError(f"operand #0 must be a !cute.memref<{m.element}, gmem, …>, got {gmem}")
+        layout = gmem.layout
+        wanted = {3: "(C,W,N)", 4: "(C,W,H,N)", 5: "(C,W,H,D,N)"}[m.rank]
+        plain = isinstance(layout, Layout) and isinstance(layout.shape, tuple) and depth(layout.shape) == 1
+        if not plain or len(layout.shape) != m.rank:  # type: ignore[arg-type,union-attr]
+            raise AlgebraError(f"expected modes {wanted} of operand #0, as the atom has, got {payload_text(layout)}")
+        assert isinstance(layout, Layout) and isinstance(layout.stride, tuple)
+        if layout.stride[0] != 1:
+            raise AlgebraError(f"expected stride 1 in mode 0 of operand #0, the channels, got {payload_text(layout)}")
+
+
+@cute_op
+class MakeTmaLoadIm2colOp(_MakeIm2colOp):
+    """A tensor map for loads of columns of pixels of activations; on the host.
+
+    Syntax: ``%atom = cute_nvgpu.make_tma_load_im2col(%gmem) : (G) -> ATOM``
+
+    ``%gmem`` has modes (C, W, N), (C, W, H, N) or (C, W, H, D, N), of which C is contiguous; the type of the atom says
+    what is static: channels and pixels of one instruction, the corners of the box of base pixels, the strides of the
+    convolution, the swizzle.  For a filter of S taps along W, padding p and dilation d: ``lower`` is -p,
+    ``upper`` p - (S - 1) * d, and tap s has the offset s * d in the instruction.
+
+    Example:
+        %atom = cute_nvgpu.make_tma_load_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?,?):(1,?{div=8},?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1), swizzle = 128>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.make_tma_load_im2col"
+    gmem = operand_def(MemRefType)
+    atom = result_def(TmaLoadIm2colType)
+    traits = traits_def(Pure())
+    ATOM = TmaLoadIm2colType
+
+
+@cute_op
+class MakeTmaStoreIm2colOp(_MakeIm2colOp):
+    """A tensor map for stores of columns of pixels; on the host.  See ``make_tma_load_im2col``.
+
+    Example:
+        %atom = cute_nvgpu.make_tma_store_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (0), upper = (0)>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.make_tma_store_im2col"
+    gmem = operand_def(MemRefType)
+    atom = result_def(TmaStoreIm2colType)
+    traits = traits_def(Pure())
+    ATOM = TmaStoreIm2colType
+
+
+@cute_op
+class MakeTmaReduceIm2colOp(_MakeIm2colOp):
+    """A tensor map for reductions of columns of pixels; on the host.  See ``make_tma_load_im2col``.
+
+    Example:
+        %atom = cute_nvgpu.make_tma_reduce_im2col(%g) : (!cute.memref<f16, gmem, "(?,?,?):(1,?{div=8},?{div=8})">) -> !cute_nvgpu.atom.tma_reduce_im2col<f16, add, channels = 64, pixels = 128, lower = (0), upper = (0)>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.make_tma_reduce_im2col"
+    gmem = operand_def(MemRefType)
+    atom = result_def(TmaReduceIm2colType)
+    traits = traits_def(Pure())
+    ATOM = TmaReduceIm2colType
+
+
+@cute_op
+class MakeIm2colMapOp(MachineOp):
+    """A tensor map from numbers: address, extents in elements, strides of dimensions 1 and up in bytes (all ``i64``).
+
+    What ``make_tma_load_im2col`` becomes.  Lowers to a call of ``cute_tensor_map_im2col_<rank>d``.
+
+    Example:
+        %atom = cute_nvgpu.arch.make_im2col_map(%p, %m, %n, %m, %s, %s) : (!cute.ptr<f16, gmem>, i64, i64, i64, i64, i64) -> !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (0), upper = (0)>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.make_im2col_map"
+    address = operand_def(PtrType)
+    numbers = var_operand_def(i64)
+    atom = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, address: SSAValue, extents: Sequence[SSAValue], strides: Sequence[SSAValue], atom: Im2colAtomType
+    ):
+        super().__init__(operands=[address, [*extents, *strides]], result_types=[atom])
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless there are as many numbers as the atom has dimensions and strides."""
+        atom, address = self.result_types[0], self.operand_types[0]
+        if not isinstance(atom, Im2colAtomType):
+            raise AlgebraError(f"result #0 must be an im2col atom, got {atom}")
+        expect(address, PtrType, 0, "a !cute.ptr in gmem")
+        assert isinstance(address, PtrType)
+        if address.data.space != "gmem" or address.data.element != atom.data.element:
+            raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.data.element}, gmem>, got {address}")
+        rank, given = atom.data.rank, self.operand_types[1:]
+        if len(given) != 2 * rank - 1 or any(t != i64 for t in given):
+            raise AlgebraError(
+                f"expected {2 * rank - 1} i64 ({rank} extents, {rank - 1} strides) after the address, "
+                f"got {', '.join(map(str, given)) or 'none'}"
+            )
+
+
+class _Im2colInstruction(MachineOp):
+    """``(%map, %c0, …)``: i32 coordinates of the first channel and the first base pixel, then what the op says."""
+
+    ATOM: ClassVar[type[Im2colAtomType]]
+    WANTS: ClassVar[str]
+    """What follows the coordinates at least; ``{}`` is the number of spatial dimensions."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        if not operand_types:
+            raise AlgebraError(f"expected a tensor map, coordinates, {cls.WANTS.replace('{} ', '')}, got none")
+        atom = operand_types[0]
+        expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
+        assert isinstance(atom, Im2colAtomType)
+        m = atom.data
+        wants = cls.WANTS.format(m.spatial)
+        least = 1 + m.rank + sum((m.spatial if "offsets" in w else 1) for w in _WANTED if w in wants)
+        if len(operand_types) < least:
+            raise AlgebraError(
+                f"expected {m.rank} coordinates, {wants} after the map, got {len(operand_types) - 1} operands"
+            )
+        for i, t in enumerate(operand_types[1 : 1 + m.rank], 1):
+            if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
+                raise AlgebraError(f"operand #{i} must be an i32 coordinate ({m.rank} dimensions), got {t}")
+        cls.check_rest(m, operand_types[1 + m.rank :], 1 + m.rank)
+        return []
+
+    @classmethod
+    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
+        """Raise AlgebraError unless what follows the coordinates, from operand ``at`` on, is as it should be."""
+        raise NotImplementedError(cls.name)
+
+
+_WANTED = ("shared memory", "barrier", "offsets")
+
+
+def check_smem(m: Im2colMap, smem: Attribute, at: int) -> None:
+    """Raise AlgebraError unless operand ``at`` points to shared memory that can hold the pixels of one instruction."""
+    from cute_dialect.arch.gmma import SWIZZLES
+
+    if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != m.element:
+        raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
+    swizzle = smem.data.swizzle
+    if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
+        raise AlgebraError(f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {smem}")
+    if smem.data.alignment % 128:
+        raise AlgebraError(f"expected smem aligned to 128 bytes, which TMA needs, got {smem}")
+
+
+def check_offsets(m: Im2colMap, types: Sequence[Attribute], at: int) -> list[Attribute]:
+    """Raise AlgebraError unless the first operands from ``at`` on are offsets; gives the others."""
+    for i, t in enumerate(types[: m.spatial], at):
+        if t != i16:
+            raise AlgebraError(f"operand #{i} must be an i16 offset ({m.spatial} of them), got {t}")
+    return list(types[m.spatial :])
+
+
+def _expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...], what: str, at: int) -> None:
+    if list(types) not in allowed:
+        raise AlgebraError(f"expected at most {what} from operand #{at}, got {', '.join(map(str, types))}")
+
+
+@cute_op
+class ArchTmaLoadIm2colOp(_Im2colInstruction):
+    """Load the pixels of one instruction, from a base pixel on; the barrier counts its bytes.  One thread issues it.
+
+    Syntax: ``cute_nvgpu.arch.tma_load_im2col(%map, %c, %w [, %h [, %d]], %n, %smem, %bar, %ow [, %oh [, %od]]
+    [, %mask : i16] [, %hint : i64]) : (…) -> ()``
+
+    The i32 coordinates are those of the first channel and the first base pixel; base pixels follow in the order W, H,
+    D, N within the box of corners.  The i16 offsets move all of them: taps of the filter times the dilation.  Shared
+    memory holds (pixels, channels), channels contiguous, swizzled as the map says.
+
+    PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor", 5.5.5 "Im2col mode".
+
+    Example:
+        cute_nvgpu.arch.tma_load_im2col(%map, %c, %w, %n, %smem, %bar, %s) : (!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1), upper = (-1), swizzle = 128>, i32, i32, i32, !cute.ptr<f16, smem, align<1024>, S<3,4,3>>, !cute.ptr<i64, smem>, i16) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_load_im2col"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaLoadIm2colType
+    WANTS = "shared memory, a barrier and {} offsets"
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
+
+    @classmethod
+    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
+        check_smem(m, types[0], at)
+        if not is_barrier(types[1]):
+            raise AlgebraError(f"operand #{at + 1} must be a !cute.ptr<i64, smem>, the barrier, got {types[1]}")
+        rest = check_offsets(m, types[2:], at + 2)
+        _expect_rest(rest, ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 2 + m.spatial)
+
+
+class _Im2colWrite(_Im2colInstruction):
+    """From shared to global memory."""
+
+    WANTS = "shared memory"
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
+
+    @classmethod
+    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
+        check_smem(m, types[0], at)
+        _expect_rest(types[1:], ([], [i64]), "an i64 cache hint", at + 1)
+
+
+@cute_op
+class ArchTmaStoreIm2colOp(_Im2colWrite):
+    """Store the pixels of one instruction, from a base pixel on, in the bulk group at hand; what lies outside is dropped.
+
+    Syntax: ``cute_nvgpu.arch.tma_store_im2col(%map, %c, %w [, %h [, %d]], %n, %smem [, %hint : i64]) : (…) -> ()``
+
+    One thread issues it, after a fence of the async proxy.  PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_store_im2col(%map, %c, %w, %n, %smem) : (!cute_nvgpu.atom.tma_store_im2col<f16, channels = 64, pixels = 128, lower = (0), upper = (0)>, i32, i32, i32, !cute.ptr<f16, smem, align<128>>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_store_im2col"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaStoreIm2colType
+
+
+@cute_op
+class ArchTmaReduceIm2colOp(_Im2colWrite):
+    """Combine the pixels of one instruction with global memory, in the bulk group at hand; as ``tma_store_im2col``.
+
+    PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_reduce_im2col(%map, %c, %w, %n, %smem) : (!cute_nvgpu.atom.tma_reduce_im2col<f16, add, channels = 64, pixels = 128, lower = (0), upper = (0)>, i32, i32, i32, !cute.ptr<f16, smem, align<128>>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_reduce_im2col"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaReduceIm2colType
+
+
+@cute_op
+class ArchTmaPrefetchIm2colOp(_Im2colInstruction):
+    """Bring the pixels of one instruction into the L2 cache.
+
+    Syntax: ``cute_nvgpu.arch.tma_prefetch_im2col(%map, %c, %w [, %h [, %d]], %n, %ow [, %oh [, %od]] [, %hint : i64])
+    : (…) -> ()``
+
+    PTX ISA 9.7.9.25.5.4 "cp.async.bulk.prefetch.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_prefetch_im2col(%map, %c, %w, %n, %s) : (!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1), upper = (-1)>, i32, i32, i32, i16) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_prefetch_im2col"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaLoadIm2colType
+    WANTS = "{} offsets"
+
+    @classmethod
+    def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
+        _expect_rest(check_offsets(m, types, at), ([], [i64]), "an i64 cache hint", at + m.spatial)
+
+
+OPS: list[type[Operation]] = [
+    MakeTmaLoadIm2colOp,
+    MakeTmaStoreIm2colOp,
+    MakeTmaReduceIm2colOp,
+    MakeIm2colMapOp,
+    ArchTmaLoadIm2colOp,
+    ArchTmaStoreIm2colOp,
+    ArchTmaReduceIm2colOp,
+    ArchTmaPrefetchIm2colOp,
+]
+"""The ops of this module."""

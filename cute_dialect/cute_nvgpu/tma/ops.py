@@ -1,0 +1,452 @@
+"""TMA: tensor maps made on the host, the run-time state of their atoms, the instructions.
+
+On the host ``cute_nvgpu.make_tma_load`` (``…_store``, ``…_reduce``) makes an atom and a tensor of coordinates of a
+global tensor; both go to a kernel as arguments.  There ``cute.copy`` moves tiles of the coordinate tensor::
+
+    %a = cute.atom.set_value(%atom, %bar) {field = tma_bar} : (!load, !bar) -> !load
+    cute.copy(%a, %tile_of_coords, %smem) : (!load, !coords, !smem) -> ()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i16, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_prop_def, result_def, traits_def, var_operand_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Tile, raw_layout
+from cute_dialect.cute_nvgpu.tma.boxes import check_alignment
+from cute_dialect.cute_nvgpu.tma.types import (
+    TmaAtomType,
+    TmaLoadType,
+    TmaMap,
+    TmaReduceType,
+    TmaStoreType,
+    canonical,
+    check_map,
+)
+from cute_dialect.memory_types import (
+    ConstrainedIntType,
+    CoordTensor,
+    CoordTensorType,
+    MemRefType,
+    PtrType,
+    integer_width,
+)
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.machine import MachineOp, is_barrier
+from cute_dialect.ops.views import expect, expect_operands
+from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
+
+# ---------------------------------------------------------------------------------------------------------- on the host
+
+
+def _number(properties: Properties, name: str, default: int) -> int:
+    value = properties.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else default
+
+
+def _word(properties: Properties, name: str, default: str) -> str:
+    value = properties.get(name)
+    return value.data if isinstance(value, StringAttr) else default
+
+
+def modes_of(layout: Layout) -> Layout:
+    """A layout of modes: one of a single leaf gets a mode of its own."""
+    if isinstance(layout.shape, tuple):
+        return layout
+    return raw_layout((layout.shape,), (layout.stride,))  # type: ignore[arg-type]
+
+
+def derived(operand_types: Sequence[Attribute], properties: Properties) -> object:
+    """The :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op.  Raises AlgebraError."""
+    from cute_dialect.algebra.values import Swizzle
+    from cute_dialect.arch.errors import ArchError
+    from cute_dialect.arch.gmma import SWIZZLES
+    from cute_dialect.arch.tma import derive
+
+    gmem, smem, tiler = operand_types
+    assert isinstance(gmem, MemRefType) and isinstance(smem, CuteType) and isinstance(tiler, CuteType)
+    if not isinstance(gmem.layout, Layout):
+        raise AlgebraError(f"operand #0 must have a plain layout, got {payload_text(gmem.layout)}")
+    swizzle = _number(properties, "swizzle", 0)
+    if swizzle not in SWIZZLES:
+        raise AlgebraError(f"property 'swizzle': expected 0, 32, 64 or 128 bytes, got {swizzle}")
+    layout, tile = cast("AnyLayout", smem.data), cast("Tile | int", tiler.data)
+    if isinstance(layout, Layout):
+        layout = modes_of(layout)
+    try:
+        return derive(
+            modes_of(gmem.layout),
+            layout,
+            tile if isinstance(tile, tuple) else (tile,),  # type: ignore[arg-type]
+            str(gmem.element),
+            pointer_swizzle=Swizzle(SWIZZLES.index(swizzle), 4, 3) if swizzle else None,
+            multicast=_number(properties, "multicast", 1),
+            interleave=_number(properties, "interleave", 0),
+            l2_promotion=_number(properties, "l2", 128),
+            oob_fill=_word(properties, "oob", "zero"),
+        )
+    except ArchError as e:
+        raise AlgebraError(str(e)) from None
+
+
+class _MakeTmaOp(MachineOp):
+    ATOM: ClassVar[type[TmaAtomType]]
+    WORDS = ("oob", "reduction")
+
+    def __init__(
+        self,
+        gmem: SSAValue,
+        smem_layout: SSAValue,
+        tiler: SSAValue,
+        properties: Mapping[str, Attribute] | None = None,
+    ):
+        self.build_inferred([gmem, smem_layout, tiler], properties)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        from cute_dialect.arch.tensor_map import TensorMapSpec
+
+        expect_operands(operand_types, 3)
+        gmem, smem, tiler = operand_types
+        expect(gmem, MemRefType, 0, "a !cute.memref in gmem")
+        assert isinstance(gmem, MemRefType)
+        if gmem.space != "gmem":
+            raise AlgebraError(f"operand #0 must be a !cute.memref in gmem, got one in {gmem.space}")
+        expect(smem, (LayoutType, ComposedLayoutType), 1, "a layout")
+        expect(tiler, (TileType, ShapeType), 2, "a !cute.tile or a !cute.shape")
+        spec = derived(operand_types, properties)
+        assert isinstance(spec, TensorMapSpec)
+        m = TmaMap(
+            element=gmem.element,
+            box=spec.box,
+            swizzle=spec.swizzle,
+            interleave=spec.interleave,
+            element_strides=spec.element_strides,
+            oob=spec.oob_fill,
+            l2=spec.l2_promotion,
+            reduction=cls.reduction(properties),
+        )
+        m = canonical(m)
+        check_map(m)
+        coordinates = spec.coordinates
+        assert isinstance(gmem.layout, Layout)
+        if not isinstance(gmem.layout.shape, tuple):
+            coordinates = raw_layout(coordinates.shape[0], coordinates.stride[0])  # type: ignore[index]
+        origin: IntTuple = (0,) * spec.rank
+        return [cls.ATOM(m), CoordTensorType(CoordTensor(origin, coordinates))]
+
+    @classmethod
+    def reduction(cls, properties: Properties) -> str:
+        """The reduction of a reduce atom."""
+        return ""
+
+
+@cute_op
+class MakeTmaLoadOp(_MakeTmaOp):
+    """A tensor map for loads of tiles of a global tensor, and the tensor of its coordinates; on the host.
+
+    Syntax: ``%atom, %coords = cute_nvgpu.make_tma_load(%gmem, %smem_layout, %tiler) {…} : (G, L, T) -> (ATOM, COORDS)``
+
+    ``%smem_layout`` is the layout of one tile in shared memory, plain or swizzled (``S<b,m,s> o 0 o L`` on elements);
+    ``swizzle = 32|64|128 : i32`` (bytes) says it of a plain one, for memory whose pointer carries the swizzle.
+    Further properties: ``multicast = N : i32`` (a tile is loaded in N slices, one a CTA, each for all of them),
+    ``interleave = 16|32 : i32``, ``oob = nan``, ``l2 = 0|64|256 : i32`` (bytes).
+
+    Inference: the box, the order of dimensions and the coordinates as ``cute_dialect.arch.tma.derive`` gives them; TMA
+    dimension 0 is the contiguous one.  Static limits are errors here, the others of the launch: it then fails with the
+    reason, or takes the host function's ``cute.fallback``.
+
+    Example:
+        %atom, %coords = cute_nvgpu.make_tma_load(%g, %l, %t) {swizzle = 128 : i32} : (!cute.memref<f16, gmem, "(?,?):(?,1)">, !cute.layout<"(128,64):(64,1)">, !cute.tile<"[128:1;64:1]">) -> (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
+    """  # noqa: E501
+
+    name = "cute_nvgpu.make_tma_load"
+    gmem = operand_def(MemRefType)
+    smem_layout = operand_def()
+    tiler = operand_def()
+    swizzle = opt_prop_def(IntegerAttr)
+    multicast = opt_prop_def(IntegerAttr)
+    interleave = opt_prop_def(IntegerAttr)
+    oob = opt_prop_def(StringAttr)
+    l2 = opt_prop_def(IntegerAttr)
+    atom = result_def(TmaLoadType)
+    coords = result_def(CoordTensorType)
+    traits = traits_def(Pure())
+    ATOM = TmaLoadType
+
+
+@cute_op
+class MakeTmaStoreOp(_MakeTmaOp):
+    """A tensor map for stores of tiles to a global tensor, and the tensor of its coordinates; see ``make_tma_load``.
+
+    Example:
+        %atom, %coords = cute_nvgpu.make_tma_store(%g, %l, %t) : (!cute.memref<f32, gmem, "(?,?):(?{div=4},1)">, !cute.layout<"(64,32):(32,1)">, !cute.shape<"(64,32)">) -> (!cute_nvgpu.atom.tma_store<f32, box = (32, 64)>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
+    """  # noqa: E501
+
+    name = "cute_nvgpu.make_tma_store"
+    gmem = operand_def(MemRefType)
+    smem_layout = operand_def()
+    tiler = operand_def()
+    swizzle = opt_prop_def(IntegerAttr)
+    interleave = opt_prop_def(IntegerAttr)
+    l2 = opt_prop_def(IntegerAttr)
+    atom = result_def(TmaStoreType)
+    coords = result_def(CoordTensorType)
+    traits = traits_def(Pure())
+    ATOM = TmaStoreType
+
+
+@cute_op
+class MakeTmaReduceOp(_MakeTmaOp):
+    """A tensor map for reductions of tiles into a global tensor, and its coordinates; see ``make_tma_load``.
+
+    ``reduction = add|min|max|inc|dec|and|or|xor``; default ``add``.
+
+    Example:
+        %atom, %coords = cute_nvgpu.make_tma_reduce(%g, %l, %t) {reduction = add} : (!cute.memref<f32, gmem, "(?,?):(?{div=4},1)">, !cute.layout<"(64,32):(32,1)">, !cute.shape<"(64,32)">) -> (!cute_nvgpu.atom.tma_reduce<f32, add, box = (32, 64)>, !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">)
+    """  # noqa: E501
+
+    name = "cute_nvgpu.make_tma_reduce"
+    gmem = operand_def(MemRefType)
+    smem_layout = operand_def()
+    tiler = operand_def()
+    reduction_ = opt_prop_def(StringAttr, prop_name="reduction")
+    swizzle = opt_prop_def(IntegerAttr)
+    interleave = opt_prop_def(IntegerAttr)
+    l2 = opt_prop_def(IntegerAttr)
+    atom = result_def(TmaReduceType)
+    coords = result_def(CoordTensorType)
+    traits = traits_def(Pure())
+    ATOM = TmaReduceType
+
+    @classmethod
+    def reduction(cls, properties: Properties) -> str:
+        return _word(properties, "reduction", "add")
+
+
+@cute_op
+class MakeTensorMapOp(MachineOp):
+    """A tensor map from numbers: address, extents in elements, strides of dimensions 1 and up in bytes (all ``i64``).
+
+    What ``make_tma_load`` and its like become.  Lowers to a call of ``cute_tensor_map_tiled_<rank>d``.
+
+    Example:
+        %atom = cute_nvgpu.arch.make_tensor_map(%p, %m, %n, %s) : (!cute.ptr<f16, gmem>, i64, i64, i64) -> !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.make_tensor_map"
+    address = operand_def(PtrType)
+    numbers = var_operand_def(i64)
+    atom = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, address: SSAValue, extents: Sequence[SSAValue], strides: Sequence[SSAValue], atom: TmaAtomType):
+        super().__init__(operands=[address, [*extents, *strides]], result_types=[atom])
+
+    def check_types(self) -> None:
+        atom, address = self.result_types[0], self.operand_types[0]
+        if not isinstance(atom, TmaAtomType):
+            raise AlgebraError(f"result #0 must be a TMA atom, got {atom}")
+        expect(address, PtrType, 0, "a !cute.ptr in gmem")
+        assert isinstance(address, PtrType)
+        if address.data.space != "gmem" or address.data.element != atom.element:
+            raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.element}, gmem>, got {address}")
+        wanted = 2 * atom.data.rank - 1
+        given = self.operand_types[1:]
+        if len(given) != wanted or any(t != i64 for t in given):
+            raise AlgebraError(
+                f"expected {wanted} i64 ({atom.data.rank} extents, {atom.data.rank - 1} strides) after the address, "
+                f"got {', '.join(map(str, given)) or 'none'}"
+            )
+
+
+# ---------------------------------------------------------------------------------------------------- instructions
+
+
+class _TmaInstruction(MachineOp):
+    """``(%map, %c0, …, %smem …)``: i32 coordinates, innermost first; shared memory that holds one box."""
+
+    ATOM: ClassVar[type[TmaAtomType]]
+    SMEM: ClassVar[bool] = True
+    """Whether shared memory follows the coordinates."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        if not operand_types:
+            raise AlgebraError("expected a tensor map, coordinates and shared memory, got no operands")
+        atom = operand_types[0]
+        expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
+        assert isinstance(atom, TmaAtomType)
+        rank = atom.data.rank
+        if len(operand_types) < rank + 1 + cls.SMEM:
+            wanted = f"{rank} coordinates and shared memory" if cls.SMEM else f"{rank} coordinates"
+            raise AlgebraError(f"expected {wanted}, got {len(operand_types) - 1} of these")
+        for i, t in enumerate(operand_types[1 : 1 + rank], 1):
+            if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
+                raise AlgebraError(f"operand #{i} must be an i32 coordinate ({rank} dimensions), got {t}")
+        if cls.SMEM:
+            smem = operand_types[1 + rank]
+            if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != atom.element:
+                raise AlgebraError(f"operand #{1 + rank} must be a !cute.ptr<{atom.element}, smem>, got {smem}")
+            cls.check_swizzle(atom.data, smem)
+        at = 1 + rank + cls.SMEM
+        cls.check_rest(operand_types[at:], at)
+        return []
+
+    @classmethod
+    def check_swizzle(cls, m: TmaMap, smem: PtrType) -> None:
+        """Raise AlgebraError if the pointer carries another swizzle, or is not aligned enough for an instruction."""
+        from cute_dialect.arch.gmma import SWIZZLES
+
+        swizzle = smem.data.swizzle
+        if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
+            raise AlgebraError(f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {smem}")
+        check_alignment(m._replace(swizzle=0), smem.data.alignment, str(smem))
+
+    @classmethod
+    def check_rest(cls, types: Sequence[Attribute], at: int) -> None:
+        """Raise AlgebraError unless what follows shared memory is as it should be."""
+        if list(types) not in ([], [i64]):
+            raise AlgebraError(
+                f"expected at most an i64 cache hint from operand #{at}, got {', '.join(map(str, types))}"
+            )
+
+
+@cute_op
+class ArchTmaLoadOp(_TmaInstruction):
+    """Load one box; the barrier counts its bytes.  One thread issues it.
+
+    Syntax: ``cute_nvgpu.arch.tma_load(%map, %c0, …, %smem, %bar [, %mask : i16] [, %hint : i64]) : (…) -> ()``
+
+    PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_load(%map, %x, %y, %smem, %bar) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, i32, i32, !cute.ptr<f16, smem, align<1024>, S<3,4,3>>, !cute.ptr<i64, smem>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_load"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaLoadType
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
+
+    @classmethod
+    def check_rest(cls, types: Sequence[Attribute], at: int) -> None:
+        if not types or not is_barrier(types[0]):
+            raise AlgebraError(f"operand #{at} must be a !cute.ptr<i64, smem>, the barrier, got {_shown(types)}")
+        if list(types[1:]) not in ([], [i16], [i64], [i16, i64]):
+            raise AlgebraError(
+                f"expected at most an i16 mask and an i64 cache hint from operand #{at + 1}, got {_shown(types[1:])}"
+            )
+
+
+def _shown(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types)) or "none"
+
+
+@cute_op
+class ArchTmaStoreOp(_TmaInstruction):
+    """Store one box, in the bulk group at hand.  One thread issues it, after a fence of the async proxy.
+
+    Syntax: ``cute_nvgpu.arch.tma_store(%map, %c0, …, %smem [, %hint : i64]) : (…) -> ()``
+
+    PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_store(%map, %x, %y, %smem) : (!cute_nvgpu.atom.tma_store<f16, box = (64, 128)>, i32, i32, !cute.ptr<f16, smem, align<128>>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_store"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaStoreType
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
+
+
+@cute_op
+class ArchTmaReduceOp(_TmaInstruction):
+    """Combine one box with global memory, in the bulk group at hand; as ``tma_store``.
+
+    PTX ISA 9.7.9.25.5.3 "cp.reduce.async.bulk.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_reduce(%map, %x, %y, %smem) : (!cute_nvgpu.atom.tma_reduce<f32, add, box = (32, 64)>, i32, i32, !cute.ptr<f32, smem, align<128>>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_reduce"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaReduceType
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
+
+
+@cute_op
+class ArchPrefetchTensormapOp(MachineOp):
+    """Fetch a tensor map into the cache, before its first use.
+
+    PTX ISA 9.7.9.16 "prefetch, prefetchu".
+
+    Example:
+        cute_nvgpu.arch.prefetch_tensormap(%map) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.prefetch_tensormap"
+    atom = operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, atom: SSAValue):
+        super().__init__(operands=[atom])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 1)
+        atom = operand_types[0]
+        if not atom.name.startswith("cute_nvgpu.atom.tma_"):
+            raise AlgebraError(f"operand #0 must be a TMA atom, got {atom}")
+        return []
+
+
+@cute_op
+class ArchTmaPrefetchOp(_TmaInstruction):
+    """Bring one box into the L2 cache.
+
+    Syntax: ``cute_nvgpu.arch.tma_prefetch(%map, %c0, … [, %hint : i64]) : (…) -> ()``
+
+    PTX ISA 9.7.9.25.5.4 "cp.async.bulk.prefetch.tensor".
+
+    Example:
+        cute_nvgpu.arch.tma_prefetch(%map, %x, %y) : (!cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>, i32, i32) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tma_prefetch"
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    ATOM = TmaLoadType
+    SMEM = False
+
+
+OPS: list[type[Operation]] = [
+    MakeTmaLoadOp,
+    MakeTmaStoreOp,
+    MakeTmaReduceOp,
+    MakeTensorMapOp,
+    ArchTmaLoadOp,
+    ArchTmaStoreOp,
+    ArchTmaReduceOp,
+    ArchTmaPrefetchOp,
+    ArchPrefetchTensormapOp,
+]
+"""The ops of this module."""

@@ -1,0 +1,210 @@
+"""``cute-to-base`` of matrix instructions: ``nvvm`` ops where MLIR 22 carries the atom, intrinsics or inline PTX else.
+
+Operands in registers are read from and written to the cells of register tensors; results stay members of the struct
+that the instruction gives until something reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, VectorType, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.cute_nvgpu.tiled_mma.registers import row_of
+from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.accumulators import (
+    Unit,
+    accumulator_unit,
+    held_units,
+    read_unit,
+    write_unit,
+)
+from cute_dialect.passes.lowering.fragments import FragmentView, Lane, bits_as
+from cute_dialect.passes.lowering.packed import read_packed
+from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.upstream import llvm, nvvm
+
+# --------------------------------------------------------------------------------------------------------------- wgmma
+
+
+def accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -> tuple[FragmentView, Unit]:
+    """Where the accumulators of an asynchronous product are.  Raises PassError if in memory."""
+    t = tensor.type
+    assert isinstance(t, MemRefType)
+    view = low.views.get(tensor)
+    if view is None:
+        raise PassError(
+            "the accumulators of wgmma must stay in registers, but this tensor had to be placed in local memory",
+            op,
+        )
+    return view, accumulator_unit(t, view.offset, row.registers_d.count)
+
+
+def _wgmma(low: Lowering, op: Operation) -> None:
+    from cute_dialect.cute_nvgpu.wgmma.descriptor import descriptor
+
+    atom, row = row_of(op)
+    assert isinstance(atom, WgmmaType)
+    d, a, b, *flag = op.operands
+    accumulate = op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    view, unit = accumulator(low, d, row, op)
+    first = [descriptor(low, atom, "A", a)] if row.source_a == "smem" else read_packed(low, a, None, i32)
+    second = descriptor(low, atom, "B", b)
+    if flag or accumulate.value.data:
+        struct = read_unit(low.build, low.registers, view, unit)
+    else:
+        struct = low.build.emit(llvm.UndefOp(unit.type))  # what the registers hold does not matter
+    if row.emit.route == "op" and not flag and not row.emit["saturate"]:
+        new = _wgmma_op(row, struct, first[0], second, bool(accumulate.value.data), atom.data.negate)
+    else:
+        scale_d = low.value(flag[0]) if flag else None
+        new = wgmma_asm(low, row, struct, first, second, scale_d, bool(accumulate.value.data), negate=atom.data.negate)
+    write_unit(low.registers, view, unit, low.build.emit(new))
+
+
+def _wgmma_op(row: MmaAtom, struct: SSAValue, a: SSAValue, b: SSAValue, accumulate: bool, negate: str) -> Operation:
+    m, n, k = row.shape_mnk
+    return nvvm.OPS["wgmma.mma_async"](
+        struct,
+        a,
+        b,
+        shape=nvvm.nvvm_attr("shape", f"m = {m}, n = {n}, k = {k}"),
+        typeA=str(row.emit["type_a"]),
+        typeB=str(row.emit["type_b"]),
+        typeD=str(row.emit["type_d"]),
+        scaleD="one" if accumulate else "zero",
+        scaleA="neg" if "A" in negate else "one",
+        scaleB="neg" if "B" in negate else "one",
+        layoutA=str(row.emit["layout_a"]),
+        layoutB=str(row.emit["layout_b"]),
+        result_types=[struct.type],
+    )
+
+
+def wgmma_asm(
+    low: Lowering,
+    row: MmaAtom,
+    struct: SSAValue,
+    a: list[SSAValue],
+    b: SSAValue,
+    scale_d: SSAValue | None,
+    accumulate: bool,
+    metadata: tuple[SSAValue, int] | None = None,
+    negate: str = "",
+) -> Operation:
+    """One ``wgmma`` as inline PTX: A in registers, scale-d at run time, saturation, or a sparse A.
+
+    ``metadata``: the register of a sparse A and the selector.  ``negate``: operands with the scale -1.  Outputs
+    ``$0 …``, then the same registers as tied inputs, then A, B, the metadata and the flag.
+    """
+    n = row.registers_d.count
+    letter = row.registers_d.constraint
+    names = [f"${i}" for i in range(2 * n, 2 * n + len(a) + 3)]
+    text = row.ptx.replace("$d", "{" + ", ".join(f"${i}" for i in range(n)) + "}", 1)
+    first = "{" + ", ".join(names[: len(a)]) + "}" if row.source_a == "rmem" else names[0]
+    signs = {f"$scale_{x.lower()}": "-1" if x in negate else "1" for x in "AB"}
+    text = _replace(text, {"$a": first, "$b": names[len(a)], **signs})
+    operands = [low.build.extract_once(struct, (i,), t) for i, t in enumerate(_members(struct))]
+    operands += [*a, b]
+    letters = [*([f"={letter}"] * n), *[str(i) for i in range(n)]]
+    letters += ["r" if row.source_a == "rmem" else "l"] * len(a) + ["l"]
+    if metadata is not None:
+        e, selector = metadata
+        text = _replace(text, {"$e": names[len(a) + 1], "$selector": str(selector)})
+        operands.append(e)
+        letters.append("r")
+    if scale_d is None:
+        text = _replace(text, {"$scale_d": str(int(accumulate))})
+    else:
+        operands.append(low.build.once(("extui", scale_d), lambda: arith.ExtUIOp(scale_d, i32)))
+        letters.append("r")
+        flag = f"${len(operands) - 1 + n}"
+        text = f"{{ .reg .pred p; setp.ne.b32 p, {flag}, 0; {_replace(text, {'$scale_d': 'p'})} }}"
+    return llvm.InlineAsmOp(text, ",".join(letters), operands, struct.type, has_side_effects=True)
+
+
+def _replace(text: str, by: Mapping[str, str]) -> str:
+    import re
+
+    return re.sub(r"\$[a-z_]+", lambda m: by.get(m[0], m[0]), text)
+
+
+def _members(struct: SSAValue) -> tuple[Attribute, ...]:
+    t = struct.type
+    assert isinstance(t, llvm.LLVMStructType)
+    return tuple(t.types)
+
+
+def _lanes(t: MemRefType, n: int) -> Attribute:
+    return VectorType(lowered(t.element), [n])
+
+
+_LETTERS: Mapping[str, str] = {"f32": "f", "i32": "r", "f64": "d", "f16": "h", "bf16": "h", "i16": "h", "i64": "l"}
+
+
+def _with_accumulators(low: Lowering, op: Operation, instruction: str, plain: Callable[[], Operation]) -> None:
+    """An instruction that all accumulators pass through: nothing that reads or writes them moves across it.
+
+    The first struct is tied to the instruction, the others to an empty one right after it.
+    """
+    text = instruction
+    for tensor in op.operands:
+        t = tensor.type
+        assert isinstance(t, MemRefType)
+        view = low.views.get(tensor)
+        if view is None:
+            raise PassError("accumulators must stay in registers, but this tensor had to be placed in local memory", op)
+        for unit in held_units(low.registers, view, t):
+            struct = read_unit(low.build, low.registers, view, unit)
+            types = _members(struct)
+            letters = [_LETTERS[str(x)] for x in types]
+            constraints = ",".join([*[f"={x}" for x in letters], *[str(i) for i in range(len(types))]])
+            members = [low.build.extract_once(struct, (i,), x) for i, x in enumerate(types)]
+            result = unit.type if len(types) > 1 else unit.type.types[0]
+            tied = low.build.emit(llvm.InlineAsmOp(text, constraints, members, result, has_side_effects=True))
+            text = ""
+            if len(types) > 1:
+                write_unit(low.registers, view, unit, tied)
+                continue
+            cells = low.registers.cells[view.fragment]
+            one = bits_as(low.build, tied, _lanes(t, unit.parts)) if unit.parts > 1 else tied
+            for i, c in enumerate(unit.cells):
+                cells[c] = Lane(one, i) if unit.parts > 1 else one
+    if text:
+        low.build.add(plain())
+
+
+def _wgmma_fence(low: Lowering, op: Operation) -> None:
+    _with_accumulators(low, op, "wgmma.fence.sync.aligned;", lambda: nvvm.OPS["wgmma.fence.aligned"]())
+
+
+def _wgmma_commit_group(low: Lowering, op: Operation) -> None:
+    low.build.add(nvvm.OPS["wgmma.commit.group.sync.aligned"]())
+
+
+def _wgmma_wait_group(low: Lowering, op: Operation) -> None:
+    attribute = op.properties["n"]
+    assert isinstance(attribute, IntegerAttr)
+    n = attribute.value.data
+    _with_accumulators(
+        low,
+        op,
+        f"wgmma.wait_group.sync.aligned {n};",
+        lambda: nvvm.OPS["wgmma.wait.group.sync.aligned"](group=n),
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "cute_nvgpu.arch.wgmma": _wgmma,
+    "cute_nvgpu.arch.wgmma_fence": _wgmma_fence,
+    "cute_nvgpu.arch.wgmma_commit_group": _wgmma_commit_group,
+    "cute_nvgpu.arch.wgmma_wait_group": _wgmma_wait_group,
+}
+"""Op name -> how it is lowered."""

@@ -1,0 +1,154 @@
+"""Matrix instructions, ``cute_nvgpu.arch.*``: one op an instruction, over views of one atom's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
+from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.views import InstructionOp, expect, expect_operands
+
+
+@cute_op
+class WgmmaOp(ProductOp):
+    """``wgmma.mma_async`` of a warp group: ``D = A * B + D`` if it accumulates, else ``D = A * B``.
+
+    Syntax: ``cute_nvgpu.arch.wgmma(%D, %A, %B [, %scale_d]) {accumulate = true, atom = ATOM} : (D, A, B [, i1]) -> ()``
+
+    ``%scale_d`` decides at run time; then ``accumulate`` must be true.  A (unless it is in registers) and B are tiles
+    of one instruction in shared memory: their matrix descriptors come from layout, swizzle and address.  Before the
+    first of a batch stands ``wgmma_fence``; D may be read after ``wgmma_commit_group`` and ``wgmma_wait_group``.
+
+    Example:
+        cute_nvgpu.arch.wgmma(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, rmem, align<16>, "(2,2,1):(1,2,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(8,16):(64,1)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.wgmma"
+    ATOM: ClassVar[type[MmaAtomType]] = WgmmaType
+    OPERANDS: ClassVar[str] = "DAB"
+    FLAGS: ClassVar[int] = 1
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    scale_d = opt_operand_def(i1)
+    atom = prop_def(WgmmaType)
+    accumulate = prop_def(BoolAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless atom, flags and operands fit."""
+        super().check_types()
+        check_scale_d(self)
+
+
+def check_scale_d(op: ProductOp) -> None:
+    """Raise AlgebraError unless the flags of an asynchronous product fit."""
+    accumulate = op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    for i, flag in enumerate(op.operands[len(op.OPERANDS) :], len(op.OPERANDS)):
+        if flag.type != i1:
+            raise AlgebraError(f"operand #{i} must be an i1, got {flag.type}")
+        if not accumulate.value.data:
+            raise AlgebraError("expected accumulate = true beside a scale_d operand, got false")
+
+
+class _AccumulatorsOp(InstructionOp):
+    """Accumulators may be operands: they then pass through the instruction, so nothing moves across it."""
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        for i, t in enumerate(operand_types):
+            expect(t, MemRefType, i, "an accumulator tensor in rmem")
+            assert isinstance(t, MemRefType)
+            if t.space != "rmem":
+                raise AlgebraError(f"operand #{i} must be an accumulator tensor in rmem, got {t}")
+            if isinstance(t.layout, ComposedLayout) or not is_static(t.layout):
+                raise AlgebraError(f"operand #{i} must have a static plain layout, got {payload_text(t.layout)}")
+        return []
+
+
+@cute_op
+class WgmmaFenceOp(_AccumulatorsOp):
+    """Orders register accesses before the ``wgmma`` that follow.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_fence(%acc…) : (T…) -> ()``
+
+    Needed before the first ``wgmma`` and wherever other instructions have written the registers of one.
+
+    Example:
+        cute_nvgpu.arch.wgmma_fence() : () -> ()
+    """
+
+    name = "cute_nvgpu.arch.wgmma_fence"
+    accumulators = var_operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, *accumulators: SSAValue):
+        super().__init__(operands=[list(accumulators)])
+
+
+@cute_op
+class WgmmaCommitGroupOp(InstructionOp):
+    """Makes a group of all ``wgmma`` issued since the last one.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_commit_group() : () -> ()``
+
+    Example:
+        cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+    """
+
+    name = "cute_nvgpu.arch.wgmma_commit_group"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 0)
+        return []
+
+
+@cute_op
+class WgmmaWaitGroupOp(_AccumulatorsOp):
+    """Waits until at most ``n`` groups are under way.
+
+    Syntax: ``cute_nvgpu.arch.wgmma_wait_group(%acc…) {n = 0 : i32} : (T…) -> ()``
+
+    Give the accumulators that are read afterwards as operands: nothing that reads them can then move before the wait.
+
+    Example:
+        cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
+    """
+
+    name = "cute_nvgpu.arch.wgmma_wait_group"
+    accumulators = var_operand_def(MemRefType)
+    n = prop_def(IntegerAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, *accumulators: SSAValue, n: int = 0):
+        super().__init__(operands=[list(accumulators)], properties={"n": IntegerAttr(n, i32)})
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless operands are accumulators and the number is one that the instruction has."""
+        super().check_types()
+        n = self.properties["n"]
+        if n not in [IntegerAttr(i, i32) for i in range(8)]:
+            raise AlgebraError(f"expected a property n from 0 to 7 of type i32, got {n}")
+
+
+OPS: list[type[Operation]] = [WgmmaOp, WgmmaFenceOp, WgmmaCommitGroupOp, WgmmaWaitGroupOp]
+"""The ops of this module."""

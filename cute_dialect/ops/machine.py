@@ -1,0 +1,80 @@
+"""How ops that are near the machine are written."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import StringAttr, i64
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from cute_dialect.memory_types import PtrType
+from cute_dialect.ops.asm import parse_operand_list, print_operand_list
+from cute_dialect.ops.views import MemoryOp
+
+
+class MachineOp(MemoryOp):
+    """``%r, … = op(%a, …) {prop = …} : (T, …) -> (R, …)``; one result stands without parentheses, none is ``()``."""
+
+    WORDS: ClassVar[tuple[str, ...]] = ()
+    """Properties that are strings and are written as bare words."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operands = parse_operand_list(parser)
+        properties: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
+        declared = cls.get_irdl_definition().properties
+
+        def one() -> None:
+            name = parser.parse_identifier()
+            if parser.parse_optional_punctuation("=") is None:
+                parser.raise_error(f"expected '=' and a value after '{name}'")
+            word = parser.parse_optional_identifier() if name in cls.WORDS else None
+            value = StringAttr(word) if word is not None else parser.parse_attribute()
+            (properties if name in declared else attributes)[name] = value
+
+        if parser.parse_optional_punctuation("{") is not None:
+            parser.parse_comma_separated_list(parser.Delimiter.NONE, one)
+            parser.parse_punctuation("}")
+        parser.parse_punctuation(":")
+        at = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        parser.parse_punctuation("->")
+        results = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        if results is None:
+            results = [parser.parse_type()]
+        return cls.create(
+            operands=parser.resolve_operands(operands, types, at),
+            result_types=results,
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        entries = sorted({**self.properties, **self.attributes}.items())
+        if entries:
+            printer.print_string(" {")
+            for i, (name, value) in enumerate(entries):
+                printer.print_string(f"{', ' if i else ''}{name} = ")
+                if name in self.WORDS and isinstance(value, StringAttr) and value.data.isidentifier():
+                    printer.print_string(value.data)
+                else:
+                    printer.print_attribute(value)
+            printer.print_string("}")
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.operand_types, printer.print_attribute)
+        printer.print_string(" -> ")
+        if len(self.results) == 1:
+            printer.print_attribute(self.result_types[0])
+        else:
+            with printer.in_parens():
+                printer.print_list(self.result_types, printer.print_attribute)
+
+
+def is_barrier(t: Attribute) -> bool:
+    """Whether a type is that of a pointer to an mbarrier."""
+    return isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64

@@ -1,0 +1,84 @@
+"""``convert-cute-algo-to-arch`` of tiled copies made of layouts, fragments in their order, and copies without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Operation, SSAValue
+
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.leaf import Leaf, add
+from cute_dialect.algebra.trees import is_static
+from cute_dialect.algebra.values import raw_layout
+from cute_dialect.memory_types import MemRefType
+from cute_dialect.ops import memory, views
+from cute_dialect.passes.lowering.copying import MAX_BITS, Side, plan, side_of
+from cute_dialect.passes.lowering.site import Site
+from cute_dialect.types import LayoutType
+
+
+def _retile(op: Operation) -> None:
+    site = Site(op)
+    declared = op.results[0].type
+    assert isinstance(declared, MemRefType)
+    layout = site.static(views.layout_type(declared.layout))
+    op.results[0].replace_all_uses_with(site.emit(views.MakeViewOp(site.emit(views.GetIterOp(op.operands[1])), layout)))
+
+
+def _cooperative(op: Operation) -> None:
+    """Accesses are numbered, contiguous ones first; thread ``t`` takes ``t``, ``t + threads``, …"""
+    source, destination, tid = op.operands
+    threads = op.properties["threads"]
+    assert isinstance(threads, IntegerAttr)
+    n = threads.value.data
+    site = Site(op)
+    sides: list[Side] = []
+    for tensor in (source, destination):
+        t = tensor.type
+        assert isinstance(t, MemRefType)
+        static = is_static(t.layout)
+        sides.append(side_of(t, t.layout if static else site.bound(site.emit(views.GetLayoutOp(tensor)))))
+    chosen = plan(sides, MAX_BITS)
+    loops = sorted(chosen.loops, key=lambda m: m.strides[0] if isinstance(m.strides[0], int) else 1 << 62)
+    steps = prod(m.extent for m in loops)
+    extents = tuple(m.extent for m in loops)
+    walks = [raw_layout(extents, tuple(m.strides[k] for m in loops)) for k in range(2)]
+    thread = cast("Leaf", site.bound(tid))
+    iters = [site.emit(views.GetIterOp(t)) for t in (source, destination)]
+
+    def move(number: Leaf) -> None:
+        at: list[SSAValue] = []
+        for side, walk, it in zip(sides, walks, iters):
+            offset = side.place(cast("Leaf", evaluate(number, walk) if extents else 0))
+            layout = site.static(LayoutType(raw_layout(chosen.width, 1)))
+            at.append(site.emit(views.MakeViewOp(site.moved(it, offset), layout)))
+        if chosen.width == 1:
+            first = site.coordinate(0)
+            site.add(memory.StoreOp(at[1], first, site.emit(memory.LoadOp(at[0], first))))
+        else:
+            site.add(memory.StoreVecOp(site.emit(memory.LoadVecOp(at[0])), at[1]))
+
+    for start in range(0, steps, n):
+        number = add(thread, start) if start else thread
+        if start + n <= steps:
+            move(number)
+            continue
+        limit, index = site.constant(steps, i32), site.emitter.value(number, 32)
+        with site.if_(site.emit(arith.CmpiOp(index, limit, "ult"))):
+            move(number)
+
+
+def _nothing(op: Operation) -> None:
+    """Tiled copies: all about them is in their types."""
+
+
+HANDLERS: Mapping[str, Callable[[Operation], None]] = {
+    "cute.make_tiled_copy_tv": _nothing,
+    "cute.tiled.copy.retile": _retile,
+    "cute.cooperative_copy": _cooperative,
+}
+"""Op name -> how it is lowered in place."""
