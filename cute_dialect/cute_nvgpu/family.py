@@ -39,5 +39,5 @@ class Family(NamedTuple):
         return self.package.rpartition(".")[2]
 
     def module(self, name: str) -> str:
-        """The whole name of a module of the family."""
+        """Return the whole name of a module of the family."""
         return f"{self.package}.{name}"

@@ -97,7 +97,7 @@ Report = Callable[[Operation, str], None]
 
 
 def handlers(base: Callable[[str], Handler | None], report: Report) -> Callable[[str], Handler | None]:
-    """How the ops of one function are lowered: as in ``base``, but for what nvgpu carries.
+    """Tell how the ops of one function are lowered: as in ``base``, but for what nvgpu carries.
 
     ``report`` hears of every op of nvgpu's province that is lowered as in ``base`` nevertheless.
     """
@@ -327,7 +327,7 @@ _MMA_SHAPES: Mapping[str, tuple[tuple[int, int, int], ...]] = {
 
 
 def mma_obstacle(row: MmaAtom) -> str:
-    """Why ``nvgpu.mma.sync`` cannot carry an atom; empty if it can.
+    """Tell why ``nvgpu.mma.sync`` cannot carry an atom; empty if it can.
 
     >>> from cute_dialect.arch import mma_atom
     >>> mma_obstacle(mma_atom("SM80_16x8x16_F32F16F16F32_TN"))
@@ -430,7 +430,7 @@ def _mbarrier_wait(low: Lowering, op: Operation) -> None:
 
 
 def tma_obstacle(t: TmaAtomType) -> str:
-    """Why a tensor map cannot be one of nvgpu; empty if it can."""
+    """Tell why a tensor map cannot be one of nvgpu; empty if it can."""
     m = t.data
     inner = m.box[0] * element_bits(m.element) // 8
     if m.swizzle and inner != 128:

@@ -33,7 +33,7 @@ class _RunOp(InstructionOp):
 
 
 def run_bytes(t: Attribute, what: str, spaces: tuple[str, ...]) -> int:
-    """Bytes of a tensor that is one contiguous run, as bulk copies move it.
+    """Return bytes of a tensor that is one contiguous run, as bulk copies move it.
 
     Raises AlgebraError unless it lies in one of ``spaces``, has no swizzle, is static, contiguous, aligned to 16 bytes
     and a multiple of 16 bytes long.

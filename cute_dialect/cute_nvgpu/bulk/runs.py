@@ -31,7 +31,7 @@ class Runs(NamedTuple):
     loops: tuple[Mode, ...]
 
     def offsets(self) -> Iterator[tuple[Leaf, Leaf]]:
-        """Where each instruction begins on both sides, in elements."""
+        """Tell where each instruction begins on both sides, in elements."""
         for step in product(*[range(m.extent) for m in reversed(self.loops)]):
             yield cast("tuple[Leaf, Leaf]", tuple([_dot(step[::-1], self.loops, side) for side in (0, 1)]))
 
@@ -46,7 +46,7 @@ def _dot(step: Sequence[int], modes: Sequence[Mode], side: int) -> Leaf:
 
 
 def needs_barrier(destination: MemRefType) -> bool:
-    """Whether a barrier counts the bytes of copies to there; else a bulk group completes them."""
+    """Tell whether a barrier counts the bytes of copies to there; else a bulk group completes them."""
     return destination.space in ("smem", "dsmem")
 
 
@@ -76,7 +76,7 @@ def check_copy(atom: BulkAtomType, operand_types: Sequence[Attribute]) -> None:
 
 
 def runs(atom: BulkAtomType, types: tuple[MemRefType, MemRefType], layouts: tuple[AnyLayout, AnyLayout]) -> Runs:
-    """The instructions of a copy; ``layouts`` may have leaves bound to run-time values.
+    """Return the instructions of a copy; ``layouts`` may have leaves bound to run-time values.
 
     Raises AlgebraError, naming the side that does not fit.
     """

@@ -40,7 +40,7 @@ class BulkCopy(NamedTuple):
 
 
 def reduced_as(element: Attribute, reduction: str) -> str:
-    """The PTX type that a reduction has for an element type.  Raises AlgebraError if it has none.
+    """Return the PTX type that a reduction has for an element type.  Raises AlgebraError if it has none.
 
     >>> from xdsl.dialects.builtin import f32, i32
     >>> reduced_as(f32, "add"), reduced_as(i32, "xor")
@@ -138,7 +138,7 @@ class BulkAtomType(Data[BulkCopy], CopyAtomType):
         return max(1, self.data.bits // element_bits(self.data.element))
 
     def row(self) -> CopyAtom:
-        """The atom in the table of instructions, of those that move between global and shared memory the load."""
+        """Return the atom in the table; of those that move between global and shared memory the load."""
         from cute_dialect.arch import copy_atom
 
         b = self.data

@@ -47,9 +47,10 @@ class Part(NamedTuple):
 
 
 def cooperative_parts(types: Sequence[Attribute]) -> dict[str, Part]:
-    """What each thread has of A, B and C.  Raises AlgebraError, naming operand and mode, for tiles that do not fit.
+    """Tell what each thread has of A, B and C.
 
-    ``types``: of the tiled MMA, C, A, B and the thread index.
+    ``types``: of the tiled MMA, C, A, B and the thread index.  Raises AlgebraError, naming operand and mode, for tiles
+    that do not fit.
     """
     expect_operands(types, 5)
     mma, c, a, b, tid = types

@@ -96,7 +96,7 @@ def _matrix_copies(mma: TiledMmaType, operand: str, tile: MemRefType) -> Iterato
 def matrix_copy(
     mma: TiledMmaType, operand: str, types: tuple[MemRefType, MemRefType, Attribute]
 ) -> TiledCopyType | None:
-    """The tiled copy by ``ldmatrix`` that loads the fragments of a tile, if there is one.
+    """Return the tiled copy by ``ldmatrix`` that loads the fragments of a tile, if there is one.
 
     ``types``: of the tile, the fragment and the thread index.
     """

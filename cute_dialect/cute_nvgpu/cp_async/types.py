@@ -73,13 +73,5 @@ class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
         return find_cp_async(self.data.bits // 8, "ca" if self.data.cache == "always" else "cg")
 
 
-class AsyncCopy(NamedTuple):
-    """``cache``: "always" (L1 and L2) or "global" (L2 only); ``bits``: 32, 64 or 128 a thread."""
-
-    element: Attribute
-    cache: str
-    bits: int
-
-
 ATTRS: list[type[Attribute]] = [SimtAsyncCopyType]
 """The types of this module."""

@@ -37,7 +37,7 @@ class Pieces(NamedTuple):
         return [cast("int", size(m)) for m in layout_modes(self.others)]
 
     def offset(self, number: int) -> Leaf:
-        """Where a piece begins, in elements; pieces are counted colexicographically."""
+        """Tell where a piece begins, in elements; pieces are counted colexicographically."""
         found = evaluate(number, self.others)
         at: Leaf = 0 if isinstance(found, tuple) else found  # type: ignore[assignment]
         if self.swizzled is None:
@@ -47,7 +47,7 @@ class Pieces(NamedTuple):
 
 
 def outer_layout(layout: AnyLayout) -> Layout:
-    """The layout itself, or the one that a swizzle is composed with."""
+    """Return the layout itself, or the one that a swizzle is composed with."""
     return layout.outer if isinstance(layout, ComposedLayout) else layout
 
 

@@ -11,13 +11,14 @@ from cute_dialect.passes.lowering.walk import Lowering
 
 
 def copy_atom(op: Operation) -> InstructionCopyType:
+    """Return the atom of a copy instruction."""
     atom = op.properties["atom"]
     assert isinstance(atom, InstructionCopyType)
     return atom
 
 
 def memory_address(low: Lowering, tensor: SSAValue) -> SSAValue:
-    """The address of the first element of a tensor in memory, swizzled."""
+    """Return the address of the first element of a tensor in memory, swizzled."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     base = low.build.part(low.value(tensor), (0,), pointer(t.space))

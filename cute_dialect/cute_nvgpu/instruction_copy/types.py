@@ -21,7 +21,7 @@ class InstructionCopyType(CopyAtomType):
     """Base of the copies that are one machine instruction with spaces, alignment and layouts of its own."""
 
     def row(self) -> CopyAtom:
-        """The atom in the table of instructions."""
+        """Return the atom in the table of instructions."""
         raise NotImplementedError
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
@@ -67,6 +67,7 @@ def _reference_map(name: str, side: str, bits: int) -> Layout | None:
 
 
 def parse_element(parser: AttrParser) -> tuple[Attribute, int]:
+    """Parse an element type; return it and its bits."""
     at = parser.pos
     element = parser.parse_type()
     try:
@@ -76,6 +77,7 @@ def parse_element(parser: AttrParser) -> tuple[Attribute, int]:
 
 
 def parse_word(parser: AttrParser, what: str, words: tuple[str, ...]) -> str:
+    """Parse one of some words; ``what`` says what it is, in a message."""
     at = parser.pos
     word = parser.parse_identifier(f" {what}")
     if word not in words:
@@ -84,6 +86,7 @@ def parse_word(parser: AttrParser, what: str, words: tuple[str, ...]) -> str:
 
 
 def parse_value_type(parser: AttrParser, wanted: int) -> Attribute:
+    """Parse ``val_type = T`` with a ``T`` of so many bits."""
     parser.parse_keyword("val_type")
     parser.parse_punctuation("=")
     at = parser.pos

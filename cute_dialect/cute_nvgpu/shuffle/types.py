@@ -66,12 +66,5 @@ class ShuffleType(Data[Shuffle], InstructionCopyType):
         return copy_atom(f"SM50_Shuffle_U32_2x2Trans_XOR{self.data.transpose}")
 
 
-class Shuffle(NamedTuple):
-    """``transpose``: distance of the lanes that exchange, 1 or 4; 0 broadcasts lane 0."""
-
-    element: Attribute
-    transpose: int
-
-
 ATTRS: list[type[Attribute]] = [ShuffleType]
 """The types of this module."""

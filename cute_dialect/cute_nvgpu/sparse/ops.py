@@ -127,7 +127,7 @@ class LayoutEOp(_OfMetadata, LayoutTvOp):
 def sparse_gemm_operands(
     types: Sequence[Attribute],
 ) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
-    """The atom and the layouts (V, first, second) of D, A, B, E (and C) of a sparse gemm with these operand types.
+    """Return the atom and the layouts (V, first, second) of D, A, B, E (and C) of a sparse gemm of these types.
 
     ``types``: of the MMA, D, A, B, E and perhaps C.  Raises AlgebraError for operands that do not fit.
     """

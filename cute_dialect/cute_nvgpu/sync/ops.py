@@ -257,6 +257,7 @@ class ArchOp(MemoryOp):
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
+        """Return the declaration, for tools that read it; the op itself goes by its row."""
         return _definition(cls)
 
     def __post_init__(self) -> None:
@@ -265,7 +266,7 @@ class ArchOp(MemoryOp):
     # ------------------------------------------------------------------------------------------------- properties
 
     def word(self, name: str) -> str:
-        """A property of words, its default if it is not given."""
+        """Return a property of words, its default if it is not given."""
         value = self.properties.get(name)
         if isinstance(value, StringAttr):
             return value.data
@@ -274,7 +275,7 @@ class ArchOp(MemoryOp):
         return row.default
 
     def number(self, name: str) -> int:
-        """An integer property, its default if it is not given."""
+        """Return an integer property, its default if it is not given."""
         value = self.properties.get(name)
         if isinstance(value, IntegerAttr):
             return value.value.data
@@ -283,7 +284,7 @@ class ArchOp(MemoryOp):
         return row.default
 
     def flag(self, name: str) -> bool:
-        """Whether a flag is set."""
+        """Tell whether a flag is set."""
         value = self.properties.get(name)
         return bool(value.value.data) if isinstance(value, IntegerAttr) else value is not None
 
@@ -411,7 +412,6 @@ def _class(row: Row) -> type[ArchOp]:
 
 @cache
 def _definition(cls: type[ArchOp]) -> OpDef:
-    # For tools that read the declaration of an op; the row is what the op itself goes by.
     from xdsl.irdl import AnyAttr, OpDef, OperandDef, OptOperandDef, OptPropertyDef, PropertyDef, ResultDef
 
     row = cls.ROW
@@ -434,7 +434,7 @@ OPS: list[type[Operation]] = [_class(row) for row in ROWS]
 
 
 def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
-    """The op ``cute_nvgpu.arch.NAME``, its result type inferred.
+    """Return the op ``cute_nvgpu.arch.NAME``, its result type inferred.
 
     Properties: words and integers as they are, flags as ``True``; ``None`` leaves one out.  Raises AlgebraError where
     operands or properties do not fit.

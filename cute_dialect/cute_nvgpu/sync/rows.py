@@ -20,7 +20,7 @@ class Words(NamedTuple):
     default: str | None = None
 
     def check(self, value: Attribute | None) -> str | None:
-        """What is wrong with the attribute, if anything."""
+        """Tell what is wrong with the attribute, if anything."""
         if value is None and self.default is not None:
             return None
         if isinstance(value, StringAttr) and value.data in self.allowed:
@@ -29,7 +29,7 @@ class Words(NamedTuple):
 
 
 def i32_value(value: Attribute | None) -> int | None:
-    """The number that an ``i32`` attribute is; ``None`` for any other."""
+    """Return the number that an ``i32`` attribute is; ``None`` for any other."""
     if not isinstance(value, IntegerAttr):
         return None
     number = cast("IntegerAttr", value)
@@ -45,7 +45,7 @@ class Number(NamedTuple):
     default: int | None = None
 
     def check(self, value: Attribute | None) -> str | None:
-        """What is wrong with the attribute, if anything."""
+        """Tell what is wrong with the attribute, if anything."""
         if value is None and self.default is not None:
             return None
         number = i32_value(value)
@@ -60,7 +60,7 @@ class Flag(NamedTuple):
     name: str
 
     def check(self, value: Attribute | None) -> str | None:
-        """What is wrong with the attribute, if anything."""
+        """Tell what is wrong with the attribute, if anything."""
         if value is None or isinstance(value, UnitAttr) or value in _TRUTH:
             return None
         return f"expected {self.name} alone, or {self.name} = true or false, got {shown(value)}"
@@ -72,7 +72,7 @@ PropertyRow: TypeAlias = Words | Number | Flag
 
 
 def shown(value: Attribute | None) -> str:
-    """An attribute in a message."""
+    """Return an attribute in a message."""
     return "nothing" if value is None else str(value)
 
 
@@ -108,12 +108,12 @@ def _points_at_integers(t: Attribute) -> bool:
 
 
 def register_count(n: int) -> bool:
-    """Whether ``setmaxnreg`` takes this number of registers."""
+    """Tell whether ``setmaxnreg`` takes this number of registers."""
     return 24 <= n <= 256 and n % 8 == 0
 
 
 def shuffle_width(n: int) -> bool:
-    """Whether groups of this many lanes can be shuffled."""
+    """Tell whether groups of this many lanes can be shuffled."""
     return n in (1, 2, 4, 8, 16, 32)
 
 

@@ -34,7 +34,7 @@ _RANKS = {
 
 
 def gemm_modes(ranks: tuple[int, int, int], operand: str, layout: Layout) -> tuple[Layout, Layout, Layout]:
-    """A layout as (V, first, second) for the ranks of A, B and D: modes that it lacks have extent 1.
+    """Return a layout as (V, first, second) for the ranks of A, B and D: modes that it lacks have extent 1.
 
     >>> gemm_modes((2, 2, 2), "A", Layout("(8,4):(1,8)"))
     (Layout("1:0"), Layout("8:1"), Layout("4:8"))
@@ -53,7 +53,7 @@ def _rank(layout: Layout) -> int:
 def gemm_operands(
     types: Sequence[Attribute], *, sparse: bool = False
 ) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
-    """The atom and the layouts (V, first, second) of D, A, B (and C) of a gemm with these operand types.
+    """Return the atom and the layouts (V, first, second) of D, A, B (and C) of a gemm with these operand types.
 
     ``types``: of the MMA, D, A, B and perhaps C.  ``sparse``: whether A must be sparse, or must not.  Raises
     AlgebraError, which names both sides and the mode, for operands that do not fit.
@@ -103,7 +103,7 @@ def gemm_operands(
 
 
 def plain_operand(atom: MmaAtomType, operand: str, t: MemRefType) -> Layout:
-    """The layout of an operand of a gemm.  Raises AlgebraError for one that the atom cannot take."""
+    """Return the layout of an operand of a gemm.  Raises AlgebraError for one that the atom cannot take."""
     layout = t.layout
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(
@@ -158,7 +158,10 @@ def check_descriptor(atom: MmaAtomType, operand: str, t: MemRefType, modes: tupl
 
 
 def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout) -> int:
-    """The 64-bit descriptor (at address 0) of one instruction's tile, mode V of an operand.  Raises AlgebraError."""
+    """Return the 64-bit descriptor (at address 0) of mode V of an operand, one instruction's tile.
+
+    Raises AlgebraError for a layout that has none.
+    """
     from cute_dialect.arch.descriptors import derive, expect_depth
     from cute_dialect.arch.errors import DescriptorError
 

@@ -78,12 +78,12 @@ class MakeTiledMmaOp(MemoryOp):
 
 
 def atom_layout(atom: MmaAtomType, operand: str) -> Layout:
-    """The atom's thread-value layout of operand A, B, C or D; E of a sparse product."""
+    """Return the atom's thread-value layout of operand A, B, C or D; E of a sparse product."""
     return atom.row.layout(operand)
 
 
 def atom_values(atom: MmaAtomType, operand: str) -> int:
-    """How many values of an operand one thread has in one atom; the whole tile for one in shared memory.
+    """Tell how many values of an operand one thread has in one atom; the whole tile for one in shared memory.
 
     >>> from xdsl.dialects.builtin import f16, f32
     >>> from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, MmaSyncType
@@ -98,7 +98,7 @@ def atom_values(atom: MmaAtomType, operand: str) -> int:
 def partition(
     mma: TiledMmaType, operand: str, tensor: TensorType, layout: Payload, tid: Payload
 ) -> tuple[Layout, IntTuple]:
-    """One thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
+    """Return one thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
 
     ``layout``: the tensor's, possibly with leaves bound to SSA values.  Raises AlgebraError.
     """
@@ -217,7 +217,7 @@ class PartitionCOp(PartitionOp):
 
 
 def partition_shape(mma: TiledMmaType, operand: str, shape: Payload) -> IntTuple:
-    """The shape of a partition of a tensor of that shape.  Raises AlgebraError."""
+    """Return the shape of a partition of a tensor of that shape.  Raises AlgebraError."""
     if not isinstance(shape, tuple) or len(shape) < 2:
         raise AlgebraError(
             f"expected a shape ({','.join(MODES[operand])},…) of rank 2 or more, got {payload_text(shape)}"
@@ -296,7 +296,7 @@ class PartitionShapeCOp(PartitionShapeOp):
 
 
 def fragment(mma: TiledMmaType, operand: str, source: Attribute) -> Attribute:
-    """The fragment of a partition (or of its shape): registers, or the view itself where the atom reads shared memory.
+    """Return the fragment of a partition (or its shape): registers, or the view that the atom reads in shared memory.
 
     Values lie in the order in which the atom has them, so those of one register side by side.  Raises AlgebraError.
     """
@@ -442,10 +442,10 @@ class _QueryOp(MemoryOp):
         mma = operand_types[0]
         expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
         assert isinstance(mma, TiledMmaType)
-        return [cls.answer(mma)]
+        return [cls._answer(mma)]
 
     @classmethod
-    def answer(cls, mma: TiledMmaType) -> Attribute:
+    def _answer(cls, mma: TiledMmaType) -> Attribute:
         raise NotImplementedError
 
 
@@ -463,7 +463,7 @@ class ThreadLayoutOp(_QueryOp):
     traits = traits_def(Pure())
 
     @classmethod
-    def answer(cls, mma: TiledMmaType) -> Attribute:
+    def _answer(cls, mma: TiledMmaType) -> Attribute:
         return LayoutType(mma.tiled.threads)
 
 
@@ -481,7 +481,7 @@ class TileShapeOp(_QueryOp):
     traits = traits_def(Pure())
 
     @classmethod
-    def answer(cls, mma: TiledMmaType) -> Attribute:
+    def _answer(cls, mma: TiledMmaType) -> Attribute:
         return ShapeType(mma.tiled.tile_size)
 
 
@@ -491,7 +491,7 @@ class LayoutTvOp(_QueryOp):
     OPERAND: ClassVar[str]
 
     @classmethod
-    def answer(cls, mma: TiledMmaType) -> Attribute:
+    def _answer(cls, mma: TiledMmaType) -> Attribute:
         return LayoutType(mma.tiling(cls.OPERAND).layout_tv(cls.OPERAND, atom_layout(mma.atom, cls.OPERAND)))
 
 

@@ -30,14 +30,14 @@ REGISTERS: Mapping[str, Attribute] = {
 
 
 def row_of(op: Operation) -> tuple[MmaAtomType, MmaAtom]:
-    """The atom of an instruction and its row."""
+    """Return the atom of an instruction and its row."""
     atom = op.properties["atom"]
     assert isinstance(atom, MmaAtomType)
     return atom, atom.row
 
 
 def read_operand(low: Lowering, tensor: SSAValue, held: Registers) -> list[SSAValue]:
-    """The values of a tensor in the registers of an operand."""
+    """Return the values of a tensor in the registers of an operand."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     if t.element == i1:

@@ -43,7 +43,7 @@ def _nothing(op: Operation) -> None:
 
 
 def partition(op: Operation) -> None:
-    """A thread's part of an operand: a view."""
+    """Return a thread's part of an operand: a view."""
     assert isinstance(op, mma.PartitionOp)
     tiled, tensor, tid = op.operands
     site = Site(op)
@@ -58,7 +58,7 @@ def partition(op: Operation) -> None:
 
 
 def partition_shape(op: Operation) -> None:
-    """The shape of a part."""
+    """Return the shape of a part."""
     assert isinstance(op, mma.PartitionShapeOp)
     site = Site(op)
     declared, tiled = op.results[0].type, op.operands[0].type
@@ -70,7 +70,7 @@ def partition_shape(op: Operation) -> None:
 
 
 def make_fragment(op: Operation) -> None:
-    """Registers for a part, or the part itself in shared memory."""
+    """Make registers for a part, or give the part itself in shared memory."""
     assert isinstance(op, mma.MakeFragmentOp)
     t = op.results[0].type
     assert isinstance(t, MemRefType)
@@ -79,7 +79,7 @@ def make_fragment(op: Operation) -> None:
 
 
 def query(op: Operation) -> None:
-    """What is known of a tiled MMA: a static value."""
+    """Tell what is known of a tiled MMA: a static value."""
     t = op.results[0].type
     assert isinstance(t, CuteType)
     op.results[0].replace_all_uses_with(Site(op).static(t))
@@ -101,7 +101,7 @@ class Tiles:
         self._whole = all(size(m) == 1 for m in self._rest) and t.layout == self._values
 
     def at(self, first: int, second: int) -> SSAValue:
-        """The view of the atom at these coordinates of the two modes."""
+        """Return the view of the atom at these coordinates of the two modes."""
         if self._whole:
             return self._tensor
         site = self._site
@@ -135,7 +135,7 @@ def _value(coordinate: int, mode: Layout) -> Leaf:
 
 
 def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
-    """All (i, j) of m times n; ``serpentine``: every other row backwards, so that neighbours share an operand.
+    """Return all (i, j) of m times n; ``serpentine``: every other row backwards, so that neighbours share an operand.
 
     >>> list(order(2, 2, serpentine=True))
     [(0, 0), (0, 1), (1, 1), (1, 0)]
@@ -146,7 +146,7 @@ def order(m: int, n: int, *, serpentine: bool) -> Iterator[tuple[int, int]]:
 
 
 def extent(mode: Layout) -> int:
-    """The size of a mode, which is static."""
+    """Return the size of a mode, which is static."""
     n = size(mode)
     assert isinstance(n, int)
     return n
@@ -198,7 +198,7 @@ def _gemm(op: Operation) -> None:
 
 
 def zeros(site: Site, atom: MmaAtomType) -> SSAValue:
-    """A fragment of zeros, one atom's C."""
+    """Return a fragment of zeros, one atom's C."""
     element = atom.element("C")
     n = mma.atom_values(atom, "C")
     fragment = site.emit(memory.AllocaOp(memory.rmem_type(element, Layout(n, 1 if n > 1 else 0))))
@@ -209,7 +209,7 @@ def zeros(site: Site, atom: MmaAtomType) -> SSAValue:
 
 
 def zero_of(site: Site, element: Attribute) -> SSAValue:
-    """The constant 0 of an element type."""
+    """Return the constant 0 of an element type."""
     if integer_width(element) is not None:
         return site.constant(0, element)
     return site.once(("zero", element), lambda: arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element))

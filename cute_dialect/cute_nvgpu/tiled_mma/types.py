@@ -60,7 +60,7 @@ class MmaKey(NamedTuple):
 
 
 def element_name(element: Attribute) -> str:
-    """The name of an element type in the table of atoms.
+    """Return the name of an element type in the table of atoms.
 
     >>> element_name(i1)
     'b1'
@@ -150,17 +150,17 @@ class MmaAtomType(Data[MmaKey], AtomType):
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        """The row of the table for a key; ``names``: its element types.  Raises AlgebraError."""
+        """Return the row of the table for a key; ``names``: its element types.  Raises AlgebraError."""
         raise NotImplementedError
 
     def element(self, operand: str) -> Attribute:
-        """The element type of operand A, B, C or D; E of a sparse product."""
+        """Return the element type of operand A, B, C or D; E of a sparse product."""
         if operand == "E":
             return {"i16": i16, "i32": i32}[self.row.element("E")]
         return self.data.types["DABC".index(operand)]
 
     def threads(self) -> int:
-        """Threads that execute it together."""
+        """Return threads that execute it together."""
         return self.row.threads
 
     def fields(self) -> tuple[str, ...]:
@@ -170,14 +170,14 @@ class MmaAtomType(Data[MmaKey], AtomType):
         return self.row.registers_d.count
 
     def in_shared_memory(self, operand: str) -> bool:
-        """Whether it reads the operand from shared memory."""
+        """Tell whether it reads the operand from shared memory."""
         row = self.row
         return {"A": row.source_a, "B": row.source_b}.get(operand) == "smem"
 
 
 @lru_cache(maxsize=1024)
 def find_atom(cls: type[MmaAtomType], key: MmaKey) -> MmaAtom:
-    """The row of the table.  Raises AlgebraError where the table has none."""
+    """Return the row of the table.  Raises AlgebraError where the table has none."""
     from cute_dialect.arch.errors import AtomError
 
     names = tuple(element_name(t) for t in key.types)
@@ -265,8 +265,10 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
         return tiled(self.data)
 
     def tiling(self, operand: str) -> TiledMma:
-        """How it partitions operand A, B, C or E: as :attr:`tiled`, but K counts what is kept of a sparse A, or the
-        elements of its E."""
+        """Tell how it partitions operand A, B, C or E.
+
+        As :attr:`tiled`, but K counts what is kept of a sparse A, or the elements of its E.
+        """
         return tiled_operand(self.data, operand)
 
     @classmethod
@@ -276,7 +278,7 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
         atom_layout: Layout,
         permutation: tuple[Tile | IntTuple, ...] = (UNDERSCORE, UNDERSCORE, UNDERSCORE),
     ) -> Self:
-        """The type, checked.  Raises AlgebraError."""
+        """Return the type, checked.  Raises AlgebraError."""
         data = TiledMmaData(atom, atom_layout, permutation)
         tiled(data)
         return cls(data)
@@ -284,7 +286,7 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 
 @lru_cache(maxsize=256)
 def tiled(data: TiledMmaData) -> TiledMma:
-    """The partitioning of a tiled MMA.  Raises AlgebraError where atom layout or permutation do not fit."""
+    """Return the partitioning of a tiled MMA.  Raises AlgebraError where atom layout or permutation do not fit."""
     from cute_dialect.algebra.tiled_mma import TiledMma
     from cute_dialect.algebra.trees import is_static, product
 
@@ -310,7 +312,7 @@ def tiled(data: TiledMmaData) -> TiledMma:
 
 @lru_cache(maxsize=256)
 def tiled_operand(data: TiledMmaData, operand: str) -> TiledMma:
-    """The partitioning of one operand of a tiled MMA; see :meth:`TiledMmaType.tiling`."""
+    """Return the partitioning of one operand of a tiled MMA; see :meth:`TiledMmaType.tiling`."""
     from cute_dialect.algebra.tiled_mma import TiledMma
 
     mma = tiled(data)

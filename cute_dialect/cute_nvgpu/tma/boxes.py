@@ -31,12 +31,12 @@ class Box(NamedTuple):
 
 
 def loads(atom: Attribute) -> bool:
-    """Whether the atom moves from global to shared memory."""
+    """Tell whether the atom moves from global to shared memory."""
     return atom.name.startswith("cute_nvgpu.atom.tma_load")
 
 
 def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefType]:
-    """The coordinate side and the shared side of ``(atom, source, destination)``.  Raises AlgebraError."""
+    """Return the coordinate side and the shared side of ``(atom, source, destination)``.  Raises AlgebraError."""
     atom = operand_types[0]
     there, here = (1, 2) if loads(atom) else (2, 1)
     coords, smem = operand_types[there], operand_types[here]
@@ -51,7 +51,7 @@ def sides(operand_types: Sequence[Attribute]) -> tuple[CoordTensorType, MemRefTy
 
 
 def shared_layout(smem: MemRefType) -> tuple[int, Layout, Leaf]:
-    """The width of a tensor's swizzle in bytes, its layout without it, and the offset inside a composed layout.
+    """Return the width of a tensor's swizzle in bytes, its layout without it, and the offset inside a composed layout.
 
     Raises AlgebraError for a swizzle that TMA does not have.
     """
@@ -79,7 +79,7 @@ def check_copy(operand_types: Sequence[Attribute]) -> None:
 
 
 def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box]:
-    """The boxes of a copy.  Raises AlgebraError, naming the side that does not fit and the mode or dimension."""
+    """Return the boxes of a copy.  Raises AlgebraError, naming the side that does not fit and the mode or dimension."""
     if isinstance(atom, TmaAtomType):
         m = atom.data
         tile, here = _tile(m, coords, smem)

@@ -55,7 +55,7 @@ def _make_tensor_map(low: Lowering, op: Operation) -> None:
 
 
 def declare(op: Operation, name: str, types: list[Attribute]) -> None:
-    """``llvm.func @name(…) -> !llvm.ptr`` in the module of ``op``, once."""
+    """Declare ``llvm.func @name(…) -> !llvm.ptr`` in the module of ``op``, once."""
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()

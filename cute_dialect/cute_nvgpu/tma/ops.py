@@ -57,14 +57,14 @@ def _word(properties: Properties, name: str, default: str) -> str:
 
 
 def modes_of(layout: Layout) -> Layout:
-    """A layout of modes: one of a single leaf gets a mode of its own."""
+    """Return a layout of modes: one of a single leaf gets a mode of its own."""
     if isinstance(layout.shape, tuple):
         return layout
     return raw_layout((layout.shape,), (layout.stride,))  # type: ignore[arg-type]
 
 
 def derived(operand_types: Sequence[Attribute], properties: Properties) -> object:
-    """The :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op.  Raises AlgebraError."""
+    """Return the :class:`~cute_dialect.arch.tensor_map.TensorMapSpec` of a ``make_tma_*`` op.  Raises AlgebraError."""
     from cute_dialect.algebra.values import Swizzle
     from cute_dialect.arch.errors import ArchError
     from cute_dialect.arch.gmma import SWIZZLES

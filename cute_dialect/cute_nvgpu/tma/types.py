@@ -144,7 +144,7 @@ class TmaAtomType(Data[TmaMap], CopyAtomType):
 
     @classmethod
     def parse_map(cls, parser: AttrParser, *, reduces: bool) -> TmaMap:
-        """``<T [, reduction], box = (…) [, swizzle = N] …>``"""
+        """Parse ``<T [, reduction], box = (…) [, swizzle = N] …>``."""
         with parser.in_angle_brackets():
             at = parser.pos
             element = parser.parse_type()
@@ -219,7 +219,7 @@ def _tuple(numbers: tuple[int, ...]) -> str:
 
 
 def canonical(m: TmaMap) -> TmaMap:
-    """The map with what is said by default left out."""
+    """Return the map with what is said by default left out."""
     return m._replace(element_strides=()) if all(s == 1 for s in m.element_strides) else m
 
 

@@ -33,7 +33,7 @@ _ADDRESS = 0x3FFFF
 
 
 def descriptor(low: Lowering, atom: MmaAtomType, operand: str, tensor: SSAValue) -> SSAValue:
-    """The 64-bit descriptor of the tile of one instruction.  Raises AlgebraError if its layout has none."""
+    """Return the 64-bit descriptor of the tile of one instruction.  Raises AlgebraError if its layout has none."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     from cute_dialect.algebra.values import Layout

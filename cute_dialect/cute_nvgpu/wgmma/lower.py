@@ -34,7 +34,7 @@ from cute_dialect.upstream import llvm, nvvm
 
 
 def accumulator(low: Lowering, tensor: SSAValue, row: MmaAtom, op: Operation) -> tuple[FragmentView, Unit]:
-    """Where the accumulators of an asynchronous product are.  Raises PassError if in memory."""
+    """Tell where the accumulators of an asynchronous product are.  Raises PassError if in memory."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     view = low.views.get(tensor)
@@ -99,7 +99,7 @@ def wgmma_asm(
     metadata: tuple[SSAValue, int] | None = None,
     negate: str = "",
 ) -> Operation:
-    """One ``wgmma`` as inline PTX: A in registers, scale-d at run time, saturation, or a sparse A.
+    """Return one ``wgmma`` as inline PTX: A in registers, scale-d at run time, saturation, or a sparse A.
 
     ``metadata``: the register of a sparse A and the selector.  ``negate``: operands with the scale -1.  Outputs
     ``$0 …``, then the same registers as tied inputs, then A, B, the metadata and the flag.

@@ -35,7 +35,7 @@ class WgmmaType(MmaAtomType):
 def wgmma_key(
     key: MmaKey, names: tuple[str, str, str, str], depth_bits: int, what: str
 ) -> tuple[int, tuple[str, str, str], str, tuple[str, str], bool]:
-    """What to look up; ``depth_bits``: K elements of A in bits.  Raises AtomError for another shape."""
+    """Tell what to look up; ``depth_bits``: K elements of A in bits.  Raises AtomError for another shape."""
     from cute_dialect.arch.elements import bits_of
     from cute_dialect.arch.errors import AtomError
 
