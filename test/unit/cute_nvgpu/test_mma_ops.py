@@ -7,13 +7,13 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.ir.context import make_context
 from cute_dialect.cute_nvgpu.mma.ops import MmaSyncOp
 from cute_dialect.cute_nvgpu.mma.types import MmaSyncType
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma import ops as wgmma
+from cute_dialect.ir.context import make_context
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.ops.views import MemoryOp
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from xdsl.ir import Attribute, Operation
 
-from cute_dialect.ir.context import make_context
 from cute_dialect.cute_nvgpu import FAMILIES
 from cute_dialect.dialect import get_core_dialect, get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.extensions import EXTENSIONS, module_of_op, module_of_type
+from cute_dialect.ir.context import make_context
 from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -27,8 +27,7 @@ RECORDS = ("cute_nvgpu.FAMILIES", "cute_nvgpu.TO_NVGPU", "cute_nvgpu.family")
 """What of the families their dialect and passes may import: the records, from which they reach the rest by name."""
 
 BY_NAME = {
-    "cute_dialect.context": "module_of_op, module_of_type",
-    "cute_dialect.dialect": "modules_of_ops, modules_of_types",
+    "cute_dialect.dialect": "module_of_op, module_of_type, modules_of_ops, modules_of_types",
     "cute_dialect.passes.algo_to_arch": "tile_of_op, module_of_atom",
     "cute_dialect.passes.to_base": "lower_of_op, TO_NVGPU",
     "cute_dialect.cute_nvgpu.tiled_mma.tile": "module_of_atom",
