@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.targets import Needs, Target, find_target, instruction_needs, lacking, mnemonics
+from cute_dialect.arch.targets import DEFAULT_CHIP, Needs, Target, find_target, instruction_needs, lacking, mnemonics
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class CheckTargetPass(Pass):
 
     @dataclass(frozen=True)
     class Options(PassOptions):
-        chip: str = "sm_90a"
+        chip: str = DEFAULT_CHIP
         features: str = ""
 
     def run(self, op: Operation, ctx: PassContext) -> None:

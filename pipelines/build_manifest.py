@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.pipelines.extract_host_program import extract_host_program, op_name
 from cute_dialect.runtime import abi
@@ -96,7 +97,7 @@ class _Builder:
             "params": params,
             "names": _names(arguments),
             "block": _three(required),
-            "max_threads": _product(bound) if bound else 1024,
+            "max_threads": _product(bound) if bound else DEFAULT_TARGET.threads,
             "cluster": _three(_ints(attributes.get("nvvm.cluster_dim"))),
             "offset_bits": offset_bits[0] if offset_bits else 64,
             "dynamic_smem": dynamic_smem[0] if dynamic_smem else 0,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
+from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.settings import program
 
 __all__ = [
@@ -122,7 +123,7 @@ def version(path: str) -> str:
     return found.group(1) if found else "unknown"
 
 
-def assemble(ptx: str, chip: str = "sm_90a", *, opt_level: int = 3, extra: tuple[str, ...] = ()) -> Assembled:
+def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: tuple[str, ...] = ()) -> Assembled:
     """Assemble ``ptx`` for ``chip`` (e.g. ``sm_90a``).
 
     Raises :class:`PtxasMissing` or :class:`PtxasError` (with the first lines of what ptxas says).

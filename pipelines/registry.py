@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from cute_dialect.arch.targets import DEFAULT_CHIP, default_features, find_target
 from cute_dialect.ir.diagnostics import did_you_mean
 from cute_dialect.passes.pipeline_text import Element, parse_pipeline
 
@@ -73,7 +74,6 @@ class NamedPipeline(NamedTuple):
 def _check_target(name: str, values: dict[str, str], given: bool) -> None:
     """Refuse a chip or features that there are not; the features that go with the chip where none are ``given``."""
     from cute_dialect.arch.errors import ArchError
-    from cute_dialect.arch.targets import default_features, find_target
 
     if not given:
         values["features"] = default_features(values["chip"])
@@ -96,8 +96,10 @@ _ROWS = (
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
         "emit-gpu-binary{compilation-target=<compilation-target>})",
         {
-            "chip": PipelineOption("sm_90a", "architecture"),
-            "features": PipelineOption("+ptx83", "PTX version; the chip's first one where that is newer"),
+            "chip": PipelineOption(DEFAULT_CHIP, "architecture"),
+            "features": PipelineOption(
+                default_features(DEFAULT_CHIP), "PTX version; the chip's first one where that is newer"
+            ),
             "O": PipelineOption("3", "optimisation level of LLVM, 0 to 3"),
             "arch-dialect": PipelineOption(
                 "nvvm", "nvgpu: by way of upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu")

@@ -16,6 +16,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
+from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.runtime.artifact import Artifact, CodeObject, Stage, save_artifact
 from cute_dialect.runtime.launch import CompiledModule
@@ -301,7 +302,7 @@ def _compile(
         manifest = build_manifest(
             module,
             work.context,
-            chip=work.option("attach-nvvm-target", "chip", "sm_90a"),
+            chip=work.option("attach-nvvm-target", "chip", DEFAULT_CHIP),
             features=work.option("attach-nvvm-target", "features", ""),
             opt_level=int(work.option("attach-nvvm-target", "opt-level", "3")),
         )

@@ -68,7 +68,7 @@ def warm(text: str, runs: int) -> tuple[float, float]:
     times: list[float] = []
     for _ in range(runs + 1):
         start = perf_counter()
-        compile_cute(text, chip="sm_90a", emit="ptx", cache=False)
+        compile_cute(text, emit="ptx", cache=False)
         times.append(perf_counter() - start)
     return median(times[1:]), min(times[1:])
 

@@ -27,6 +27,7 @@ from functools import partial
 from importlib import import_module
 from typing import cast
 
+from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.tools.once import Once
 
 __all__ = ["main"]
@@ -72,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--build", metavar="DIR", help="only compile, into DIR")
     p.add_argument("--run", metavar="DIR", help="only check and measure what was compiled into DIR")
     p.add_argument("--json", metavar="FILE", help="write the numbers there")
-    p.add_argument("--chip", default="sm_90a", help="GPU architecture to build for (default: sm_90a)")
+    p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.tools.run_report import Report, Result
 
+from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.tools.once import Once
 from cute_dialect.tools.process import collect_rarely, leave
@@ -140,7 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
-    p.add_argument("--chip", help="GPU architecture (default: sm_90a)")
+    p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
     p.add_argument("--no-cache", action="store_true", help="compile anew, whatever the compile cache holds")
     p.add_argument(
         "--host",

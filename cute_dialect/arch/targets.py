@@ -1,8 +1,9 @@
 """GPUs and versions of PTX: which there are, and which instruction needs which.
 
-A *target* is a chip and a version of PTX.  A chip ``sm_90`` has what chips of smaller numbers have; ``sm_90a`` has,
-besides, what no other chip has (PTX ISA, ".target": architecture-specific features), and ``sm_100f`` what its family
-has.  An instruction that the chip lacks makes LLVM abort, so ``cute-check-target`` asks these tables before.
+A *target* is a chip with its limits, and a version of PTX.  A chip ``sm_90`` has what chips of smaller numbers have;
+``sm_90a`` has, besides, what no other chip has (PTX ISA, ".target": architecture-specific features), and ``sm_100f``
+what its family has.  An instruction that the chip lacks makes LLVM abort, so ``cute-check-target`` asks these tables
+before.
 
 >>> target = find_target("sm_75", "+ptx83")
 >>> lacking(target, "cp.async", Needs("sm_80", "7.0"))
@@ -21,15 +22,6 @@ from typing import NamedTuple
 
 from cute_dialect.arch.errors import ArchError
 
-CHIPS: Mapping[str, int] = {
-    "sm_50": 40, "sm_52": 41, "sm_53": 42, "sm_60": 50, "sm_61": 50, "sm_62": 50, "sm_70": 60, "sm_72": 61,
-    "sm_75": 63, "sm_80": 70, "sm_86": 71, "sm_87": 74, "sm_88": 90, "sm_89": 78, "sm_90": 78, "sm_90a": 80,
-    "sm_100": 86, "sm_100a": 86, "sm_100f": 88, "sm_101": 86, "sm_101a": 86, "sm_101f": 88,
-    "sm_103": 88, "sm_103a": 88, "sm_103f": 88, "sm_110": 90, "sm_110a": 90, "sm_110f": 90,
-    "sm_120": 87, "sm_120a": 87, "sm_120f": 88, "sm_121": 88, "sm_121a": 88, "sm_121f": 88,
-}  # fmt: skip
-"""Chip -> the first version of PTX that knows it, times ten."""
-
 PTX_VERSIONS = (
     40, 41, 42, 43, 50, 60, 61, 62, 63, 65, 70, 71, 72, 73, 74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90,
 )  # fmt: skip
@@ -38,17 +30,120 @@ PTX_VERSIONS = (
 DEFAULT_PTX = 83
 """The version of PTX that kernels are written in where the chip needs none that is newer."""
 
+KIB = 1 << 10
+"""Bytes of a KiB."""
+
 
 class Target(NamedTuple):
-    """A chip and a version of PTX, times ten."""
+    """An architecture: a chip, its limits, and a version of PTX.
+
+    Limits with a default are the same for all chips that we know.
+
+    >>> TARGETS["sm_90a"].shared, TARGETS["sm_80"].shared, TARGETS["sm_89"].sm_threads
+    (232448, 166912, 1536)
+
+    Source: CUDA C Programming Guide, "Compute Capabilities", tables of technical specifications; "Thread Block
+    Clusters" for the sizes of clusters.
+    """
 
     chip: str
+    """The name that ptxas and LLVM know."""
+
     ptx: int
+    """The version of PTX, times ten; in ``TARGETS`` the first one that knows the chip."""
+
+    sm_shared: int
+    """Bytes of shared memory of an SM."""
+
+    shared: int
+    """Bytes of shared memory that a block may have, static and dynamic, when the kernel opts in."""
+
+    sm_threads: int
+    """Threads that an SM holds."""
+
+    sm_blocks: int
+    """Blocks that an SM holds."""
+
+    sm_registers: int = 64 * 1024
+    """Registers of 32 bits of an SM."""
+
+    reserved_shared: int = 1 * KIB
+    """Bytes of shared memory that the system keeps for each block, from sm_80."""
+
+    static_shared: int = 48 * KIB
+    """Bytes of shared memory that a block may have without opting in, and all that it may declare statically."""
+
+    registers: int = 255
+    """Registers of 32 bits that a thread may have."""
+
+    threads: int = 1024
+    """Threads of a block."""
+
+    threads_z: int = 64
+    """Threads of a block along z; along x and y there may be as many as in the block."""
+
+    warp: int = 32
+    """Threads of a warp."""
+
+    cluster: int = 8
+    """Blocks of a cluster on any GPU that has clusters (sm_90)."""
+
+    opt_in_cluster: int = 16
+    """Blocks of a cluster when the kernel opts in; a GPU may have fewer."""
 
     @property
     def number(self) -> int:
         """The number of the chip: 90 of ``sm_90a``."""
         return _number(self.chip)
+
+
+_TARGETS = (
+    # chip, PTX, shared memory of an SM and of a block, threads and blocks of an SM
+    Target("sm_50", 40, 64 * KIB, 48 * KIB, 2048, 32),
+    Target("sm_52", 41, 96 * KIB, 48 * KIB, 2048, 32),
+    Target("sm_53", 42, 64 * KIB, 48 * KIB, 2048, 32),
+    Target("sm_60", 50, 64 * KIB, 48 * KIB, 2048, 32),
+    Target("sm_61", 50, 96 * KIB, 48 * KIB, 2048, 32),
+    Target("sm_62", 50, 64 * KIB, 48 * KIB, 2048, 32),
+    Target("sm_70", 60, 96 * KIB, 96 * KIB, 2048, 32),
+    Target("sm_72", 61, 96 * KIB, 96 * KIB, 2048, 32),
+    Target("sm_75", 63, 64 * KIB, 64 * KIB, 1024, 16),
+    Target("sm_80", 70, 164 * KIB, 163 * KIB, 2048, 32),
+    Target("sm_86", 71, 100 * KIB, 99 * KIB, 1536, 16),
+    Target("sm_87", 74, 164 * KIB, 163 * KIB, 1536, 16),
+    Target("sm_88", 90, 100 * KIB, 99 * KIB, 1536, 16),
+    Target("sm_89", 78, 100 * KIB, 99 * KIB, 1536, 24),
+    Target("sm_90", 78, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_90a", 80, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_100", 86, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_100a", 86, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_100f", 88, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_101", 86, 228 * KIB, 227 * KIB, 1536, 24),
+    Target("sm_101a", 86, 228 * KIB, 227 * KIB, 1536, 24),
+    Target("sm_101f", 88, 228 * KIB, 227 * KIB, 1536, 24),
+    Target("sm_103", 88, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_103a", 88, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_103f", 88, 228 * KIB, 227 * KIB, 2048, 32),
+    Target("sm_110", 90, 228 * KIB, 227 * KIB, 1536, 24),
+    Target("sm_110a", 90, 228 * KIB, 227 * KIB, 1536, 24),
+    Target("sm_110f", 90, 228 * KIB, 227 * KIB, 1536, 24),
+    Target("sm_120", 87, 100 * KIB, 99 * KIB, 1536, 24),
+    Target("sm_120a", 87, 100 * KIB, 99 * KIB, 1536, 24),
+    Target("sm_120f", 88, 100 * KIB, 99 * KIB, 1536, 24),
+    Target("sm_121", 88, 100 * KIB, 99 * KIB, 1536, 24),
+    Target("sm_121a", 88, 100 * KIB, 99 * KIB, 1536, 24),
+    Target("sm_121f", 88, 100 * KIB, 99 * KIB, 1536, 24),
+)
+
+TARGETS: Mapping[str, Target] = {target.chip: target for target in _TARGETS}
+"""Chip -> its record.  The guide has no column for sm_88, which gets the limits of sm_86, the smallest of its
+generation; sm_101 is an earlier name of sm_110."""
+
+DEFAULT_CHIP = "sm_90a"
+"""The chip that code is made for where none is given."""
+
+DEFAULT_TARGET = TARGETS[DEFAULT_CHIP]
+"""The record whose limits count where no chip is known: in generators of kernels, in the interpreter."""
 
 
 class Needs(NamedTuple):
@@ -68,7 +163,7 @@ def default_features(chip: str) -> str:
     >>> default_features("sm_90a"), default_features("sm_120")
     ('+ptx83', '+ptx87')
     """
-    return f"+ptx{max(DEFAULT_PTX, CHIPS.get(chip, 0))}"
+    return f"+ptx{max(DEFAULT_PTX, TARGETS[chip].ptx if chip in TARGETS else 0)}"
 
 
 def find_target(chip: str, features: str = "") -> Target:
@@ -77,10 +172,11 @@ def find_target(chip: str, features: str = "") -> Target:
 
     Raises ArchError for what there is not, with the list, and for a version that does not know the chip.
     """
-    if chip not in CHIPS:
-        raise ArchError(f"expected one of {', '.join(CHIPS)}, got {chip!r}", "chip")
+    if chip not in TARGETS:
+        raise ArchError(f"expected one of {', '.join(TARGETS)}, got {chip!r}", "chip")
+    target = TARGETS[chip]
     if not features:
-        return Target(chip, CHIPS[chip])
+        return target
     version = 0
     for feature in features.split(","):
         found = re.fullmatch(r"\+ptx(\d{2})", feature)
@@ -88,9 +184,9 @@ def find_target(chip: str, features: str = "") -> Target:
             known = ", ".join(f"+ptx{known}" for known in PTX_VERSIONS)
             raise ArchError(f"expected one of {known}, got {feature!r}", "features")
         version = max(version, int(found[1]))
-    if version < CHIPS[chip]:
-        raise ArchError(f"expected +ptx{CHIPS[chip]} or later, which knows {chip}, got {features!r}", "features")
-    return Target(chip, version)
+    if version < target.ptx:
+        raise ArchError(f"expected +ptx{target.ptx} or later, which knows {chip}, got {features!r}", "features")
+    return target._replace(ptx=version)
 
 
 def lacking(target: Target, what: str, needs: Needs) -> str | None:
@@ -189,10 +285,12 @@ def mnemonics(ptx: str) -> list[str]:
 
 
 __all__ = [
-    "CHIPS",
+    "DEFAULT_CHIP",
     "DEFAULT_PTX",
+    "DEFAULT_TARGET",
     "INSTRUCTIONS",
     "PTX_VERSIONS",
+    "TARGETS",
     "Needs",
     "Target",
     "default_features",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.addresses import LOCAL_WINDOW, place
 from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Dim3 = tuple[int, int, int]
 Observer: TypeAlias = "Callable[[Group, Site, list[Part], Value | None], None]"
-WARP = 32
+WARP = DEFAULT_TARGET.warp
 
 
 class Counter:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.arguments import Argument, Binder
 from cute_dialect.interp.blocks import choose
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cute_dialect.interp.group import Observer
     from cute_dialect.interp.memory import Part, Site
 
-MAX_THREADS = 1024
+MAX_THREADS = DEFAULT_TARGET.threads
 CHECKS = ("race", "oob", "uninit", "sync")
 REPORTS = ("banks", "coalescing", "occupancy")
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.arch.targets import DEFAULT_TARGET as SM
 from cute_dialect.interp.errors import location_text, op_name, op_text
 from cute_dialect.interp.values import Array, Value
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from cute_dialect.interp.memory import Buffer, Part, Site
 
 _FAR = 1 << 40
-SM_THREADS, SM_BLOCKS, SM_SHARED, SM_REGISTERS = 2048, 32, 233472, 65536
-BLOCK_RESERVED = 1024
 
 
 class Line(NamedTuple):
@@ -223,10 +222,10 @@ def occupancy(threads: int, shared: int, registers: int = 0) -> Occupancy:
     Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory')
     """
     warps = -(-threads // 32)
-    limits = {"threads": SM_THREADS // (32 * warps), "blocks": SM_BLOCKS}
-    limits["shared memory"] = SM_SHARED // (shared + BLOCK_RESERVED)
+    limits = {"threads": SM.sm_threads // (SM.warp * warps), "blocks": SM.sm_blocks}
+    limits["shared memory"] = SM.sm_shared // (shared + SM.reserved_shared)
     if registers:
-        limits["registers"] = SM_REGISTERS // (-(-registers // 8) * 8 * 32 * warps)
+        limits["registers"] = SM.sm_registers // (-(-registers // 8) * 8 * SM.warp * warps)
     which = min(limits, key=lambda k: (limits[k], k == "registers"))
     blocks = limits[which]
     return Occupancy(blocks, blocks * warps, round(100 * blocks * warps / 64, 1), which)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.allocations import Allocations, shared_allocations
 from cute_dialect.interp.errors import InterpError, op_name
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
 
 Global: TypeAlias = "tuple[Operation, str, Attribute, int, int]"
-SMEM_LIMIT = 232448  # bytes of shared memory a block may have on sm_90
+SMEM_LIMIT = DEFAULT_TARGET.shared
 
 
 def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[Global]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.addresses import SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 from cute_dialect.interp.errors import Fault
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.wgmma import Warpgroup
 
-WARP = 32
+WARP = DEFAULT_TARGET.warp
+_REGISTERS = DEFAULT_TARGET.sm_registers
 MAX_MBARRIER_COUNT = (1 << 20) - 1
 
 
@@ -178,11 +180,12 @@ class RegisterPool:
 
     def __init__(self, threads: int) -> None:
         warps = -(-threads // WARP)
-        self._at_launch = min(255, 65536 // (warps * WARP) // 8 * 8) if warps else 255
+        most = DEFAULT_TARGET.registers
+        self._at_launch = min(most, _REGISTERS // (warps * WARP) // 8 * 8) if warps else most
         self._warps: dict[int, int] = {}
         self._executed: list[list[OpInfo]] = [[] for _ in range(warps)]
         self._ended = [False] * warps
-        self.free = 65536 - self._at_launch * warps * WARP
+        self.free = _REGISTERS - self._at_launch * warps * WARP
 
     def of(self, warp: int) -> int:
         """Registers a thread of the warp has."""

@@ -23,11 +23,12 @@ from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from cute_dialect.arch.async_copy import BULK_REDUCTIONS
+from cute_dialect.arch.targets import DEFAULT_CHIP, DEFAULT_TARGET
 from cute_dialect.kernels.builder import Builder, Value
 
 __all__ = ["CopyCase", "build", "cases", "copy_atom_kernels"]
 
-WARP = 32
+WARP = DEFAULT_TARGET.warp
 _ELEMENTS = {"s32": "i32", "u32": "ui32", "s64": "i64", "u64": "ui64", "b32": "i32", "b64": "i64"}
 """Type of PTX -> ours, where they differ."""
 
@@ -258,7 +259,7 @@ _MAKERS = {
 }
 
 
-def build(folder: str, chip: str = "sm_90a") -> str:
+def build(folder: str, chip: str = DEFAULT_CHIP) -> str:
     """Compile the module into ``folder/copy_atoms``; gives what ptxas says."""
     import os
 

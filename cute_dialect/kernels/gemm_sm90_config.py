@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 
@@ -116,8 +117,9 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected a tile of 64 rows for each of {self.cluster_n} blocks that share A, got {m}")
         if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
             raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
-        if self.smem_bytes > 232448:
-            raise ValueError(f"expected at most 232448 bytes of shared memory, got {self.smem_bytes}: fewer stages")
+        if self.smem_bytes > DEFAULT_TARGET.shared:
+            most = DEFAULT_TARGET.shared
+            raise ValueError(f"expected at most {most} bytes of shared memory, got {self.smem_bytes}: fewer stages")
 
 
 def head_of(c: GemmConfig) -> str:

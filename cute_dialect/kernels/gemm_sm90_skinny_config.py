@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 
 __all__ = ["SkinnyConfig", "deepest", "one_wave"]
 
-_SMEM = 232448
+_SMEM = DEFAULT_TARGET.shared
 
 
 class SkinnyConfig(NamedTuple):

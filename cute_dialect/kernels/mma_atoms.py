@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.arch.targets import DEFAULT_CHIP, DEFAULT_TARGET
 from cute_dialect.kernels.builder import Builder, Value
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -27,7 +28,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["MmaCase", "build", "kernels", "register_cases", "sparse_cases", "wgmma_cases", "wgmma_sparse_cases"]
 
-WARP = 32
+WARP = DEFAULT_TARGET.warp
 OTHER_METADATA = 0x44444444
 """Keeps the first elements of each group; means something for every type of A."""
 ELEMENT_TYPES = {"b1": "i1", "tf32": "f32"}
@@ -348,7 +349,7 @@ def _smem_type(element: str, major: str, width: int, tile: tuple[int, int]) -> s
     return f'!cute.memref<{ELEMENT_TYPES.get(element, element)}, smem, align<1024>{swizzle}, "{to_text(layout)}">'
 
 
-def build(folder: str, chip: str = "sm_90a") -> list[str]:
+def build(folder: str, chip: str = DEFAULT_CHIP) -> list[str]:
     """Compile into ``folder/mma_atoms_registers``, ``…_sparse``, ``…_wgmma``, ``…_wgmma_sparse``; what ptxas says."""
     import os
 

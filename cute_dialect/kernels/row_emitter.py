@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import Combine, named
 from cute_dialect.kernels.row_memory import Line, RowMemory
@@ -88,7 +89,7 @@ class RowEmitter(RowMemory):
     @property
     def spare(self) -> bool:
         """Whether a thread has registers for all its elements as ``f32``, where rows are in shared memory."""
-        return self.values * self.c.together + 28 <= 65536 // (self.c.block * self.resident)
+        return self.values * self.c.together + 28 <= DEFAULT_TARGET.sm_registers // (self.c.block * self.resident)
 
     @property
     def messages(self) -> bool:

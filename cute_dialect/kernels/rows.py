@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
+
 __all__ = ["BITS", "OPS", "RowConfig", "default_config", "row_kernel", "vector_width"]
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
@@ -36,7 +38,7 @@ MOST_VALUES = 32
 WARP_ROW = 512
 """Rows up to this length belong to (a part of) one warp; sums up to twice this length."""
 
-MAX_THREADS, MAX_CLUSTER = 1024, 8
+MAX_THREADS, MAX_CLUSTER = DEFAULT_TARGET.threads, DEFAULT_TARGET.cluster
 
 LONG_ROW = 16384
 """Rows that are longer are shared out as :data:`LONG` says."""

@@ -16,12 +16,13 @@ from cute_dialect.algebra.leaf import AlgebraError, add
 from cute_dialect.algebra.swizzle import masks
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits, ptr
 from cute_dialect.ops.base import Properties, cute_op
 from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.views import MemoryOp, expect_operands, parse_result_form, print_result_form
 
-MAX_SMEM = 227 * 1024
+MAX_SMEM = DEFAULT_TARGET.shared
 """Bytes of shared memory that one block can have on sm_90 (CUDA C Programming Guide, "Compute Capabilities")."""
 
 SMEM_BASE_ALIGN = 1024

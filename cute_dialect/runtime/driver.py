@@ -20,6 +20,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, SupportsInt, TypeAlias, cast
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.runtime.settings import missing_package
 
 __all__ = ["CudaError", "Driver", "Handle", "LaunchAttribute", "LaunchConfig", "NoGpuError", "driver"]
@@ -28,8 +29,8 @@ Handle: TypeAlias = SupportsInt
 """A handle of cuda-python, or the driver's own number."""
 
 _ATTRIBUTE_CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-SMEM_WITHOUT_OPT_IN = 48 * 1024
-PORTABLE_CLUSTER = 8
+SMEM_WITHOUT_OPT_IN = DEFAULT_TARGET.static_shared
+PORTABLE_CLUSTER = DEFAULT_TARGET.cluster
 
 _HINTS = {
     100: "no CUDA device is visible (nvidia-smi shows them; CUDA_VISIBLE_DEVICES may hide them)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
+from cute_dialect.arch.targets import DEFAULT_TARGET as LIMITS
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, plain_address, view_of
 from cute_dialect.runtime.binding import ArgumentError, DtypeError, LaunchError, Packed, bind_array, bind_plain, pack
@@ -237,8 +238,8 @@ def _check_shape(kernel: KernelEntry, grid: Dim3, block: Dim3, arguments: Argume
     name = kernel["name"]
     if len(grid) != 3 or len(block) != 3:
         raise LaunchError(f"grid and block have three entries each, got {grid} and {block}")
-    if any(b < 1 for b in block) or block[0] * block[1] * block[2] > 1024 or block[2] > 64:
-        raise LaunchError(f"block {block} of @{name} is outside of what CUDA launches (1 to 1024 threads)")
+    if any(b < 1 for b in block) or block[0] * block[1] * block[2] > LIMITS.threads or block[2] > LIMITS.threads_z:
+        raise LaunchError(f"block {block} of @{name} is outside of what CUDA launches (1 to {LIMITS.threads} threads)")
     if kernel["block"] and tuple(kernel["block"]) != tuple(block):
         raise LaunchError(f"@{name} is compiled for blocks of {tuple(kernel['block'])}, got {block}")
     if block[0] * block[1] * block[2] > kernel["max_threads"]:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.runtime import abi, host_program
 from cute_dialect.runtime.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
 from cute_dialect.runtime.schema import (
@@ -32,7 +33,7 @@ from cute_dialect.runtime.signature import FIELDS, Param, SignatureError, Tree, 
 __all__ = ["check_document"]
 
 _BYTES = integer(0, 1 << 31)
-_THREADS = integer(1, 1024)
+_THREADS = integer(1, DEFAULT_TARGET.threads)
 _NAME = text(r".+", "a name")
 _POWER = one_of(*(1 << i for i in range(13)))
 _FILE = text(r"(?!\.\.?$)(?!manifest\.json$)[^/\0]{1,255}", "the name of a file in this folder")
@@ -80,7 +81,7 @@ _KERNEL = record(
         "names": list_of(text()),
         "block": nullable(row(_THREADS, _THREADS, integer(1, 64))),
         "max_threads": _THREADS,
-        "cluster": nullable(list_of(integer(1, 16), 3)),
+        "cluster": nullable(list_of(integer(1, DEFAULT_TARGET.opt_in_cluster), 3)),
         "offset_bits": one_of(32, 64),
         "dynamic_smem": _BYTES,
     }

@@ -13,17 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.memory_types import integer_width
 from cute_dialect.passes.lowering.build import inserted_at
 from cute_dialect.passes.lowering.folding import constant_of
 
 _LIMITS = {
-    "nvvm.read.ptx.sreg.tid.x": 1023,
-    "nvvm.read.ptx.sreg.tid.y": 1023,
-    "nvvm.read.ptx.sreg.tid.z": 63,
-    "nvvm.read.ptx.sreg.laneid": 31,
+    "nvvm.read.ptx.sreg.tid.x": DEFAULT_TARGET.threads - 1,
+    "nvvm.read.ptx.sreg.tid.y": DEFAULT_TARGET.threads - 1,
+    "nvvm.read.ptx.sreg.tid.z": DEFAULT_TARGET.threads_z - 1,
+    "nvvm.read.ptx.sreg.laneid": DEFAULT_TARGET.warp - 1,
 }
-"""Largest value of a special register (CUDA C Programming Guide, "Compute Capabilities": blocks of 1024 threads)."""
+"""Largest value of a special register."""
 
 _MAX_DEPTH = 48
 

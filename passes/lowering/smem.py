@@ -15,6 +15,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.ir.editing import all_ops
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storage_bytes
@@ -23,7 +24,7 @@ from cute_dialect.passes.lowering.types import lowered, pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream import llvm
 
-MAX_STATIC = 48 * 1024
+MAX_STATIC = DEFAULT_TARGET.static_shared
 """Bytes of static shared memory that ptxas accepts (CUDA C Programming Guide, "Compute Capabilities")."""
 
 DYNAMIC_SMEM = "cute.dynamic_smem"

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from random import Random
 
-from cute_dialect.arch.targets import CHIPS
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import CompileError
 
@@ -41,7 +41,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, help="how many pairs, chosen at random (default: all)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--chips", nargs="*", default=list(CHIPS), choices=list(CHIPS))
+    parser.add_argument("--chips", nargs="*", default=list(TARGETS), choices=list(TARGETS))
     options = parser.parse_args()
     pairs = [(kernel, chip) for kernel in KERNELS for chip in options.chips]
     if options.count is not None:

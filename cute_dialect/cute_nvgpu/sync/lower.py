@@ -15,6 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, VectorType, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.cute_nvgpu.sync.ops import ROWS, ArchOp
 from cute_dialect.cute_nvgpu.sync.rows import REGISTERS
 from cute_dialect.memory_types import element_bits, integer_width, natural_alignment
@@ -181,7 +182,7 @@ def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
 
 def _warp_id(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
     # The shuffle tells ptxas that the number is the same for the warp, which then keeps it in a uniform register.
-    tid = low.build.emit(nvvm.ThreadIdXOp(1024))
+    tid = low.build.emit(nvvm.ThreadIdXOp(DEFAULT_TARGET.threads))
     warp = low.build.emit(arith.ShRUIOp(tid, _constant(low, 5)))
     return _shuffle(low, warp, _constant(low, 0), "idx", 32)
 

@@ -6,7 +6,7 @@ import pytest
 import target_grid
 from sync_support import around, example
 
-from cute_dialect.arch.targets import CHIPS
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.cute_nvgpu.sync.ops import OPS, ArchOp
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import CompileError
@@ -39,7 +39,7 @@ ROWS = [op for op in OPS if issubclass(op, ArchOp) and op.ROW.sm > 50]
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.ROW.name)
 def test_an_op_is_refused_on_the_chip_before(op: type[ArchOp]) -> None:
     """The place is the op's."""
-    numbers = sorted({int(chip[3:]) for chip in CHIPS if chip[3:].isdigit()})
+    numbers = sorted({int(chip[3:]) for chip in TARGETS if chip[3:].isdigit()})
     before = max(n for n in numbers if n < op.ROW.sm)
     with pytest.raises(CompileError) as e:
         compile_cute(text_of(op), chip=f"sm_{before}", emit="base", cache=False)
@@ -57,7 +57,7 @@ def test_the_cpu_has_every_instruction() -> None:
         compile_cute(text, chip="sm_80", emit="base", cache=False)
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("chip", TARGETS)
 def test_a_chip_without_features_gets_a_version_that_knows_it(chip: str) -> None:
     kernel = "gpu.module @m {\n  gpu.func @k() kernel {\n    gpu.return\n  }\n}\n"
     (code,) = compile_cute(kernel, chip=chip, emit="ptx", cache=False).artifact.code
