@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/elementwise_add
+T ?= test
 
 .PHONY: help demo test unit lit lint types check gpu slow docs clean
 .DEFAULT_GOAL := help
@@ -41,11 +42,11 @@ test: $(VENV)/.test  ## install the test extras, run lit and pytest
 	$(BIN)/lit -q test
 	$(BIN)/python -m pytest -q -n auto test
 
-unit: $(VENV)/.test  ## pytest only
-	$(BIN)/python -m pytest -q test
+unit: $(VENV)/.test  ## pytest only; of one folder: make unit T=test/unit/interp
+	$(BIN)/python -m pytest -q -n auto $(T)
 
-lit: $(VENV)/.test  ## lit only
-	$(BIN)/lit -v test
+lit: $(VENV)/.test  ## lit only; of one folder: make lit T=test/filecheck/passes
+	$(BIN)/lit -v $(T)
 
 lint: $(VENV)/.dev  ## ruff
 	$(BIN)/ruff check .
