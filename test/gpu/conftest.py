@@ -30,6 +30,25 @@ def need_gpu() -> None:
         pytest.skip(reason)
 
 
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the kernels that the module names in ``FOLDER``.
+
+    From ``CUTE_GPU_ARTIFACTS`` (``python test/gpu/build.py DIR``) where that is set, else built now.
+    """
+    name: str = request.module.FOLDER
+    given = os.environ.get("CUTE_GPU_ARTIFACTS")
+    if given:
+        return Path(given) / name
+    if find_spec("xdsl") is None or find_spec("mlir") is None:
+        pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
+    import build
+
+    made = tmp_path_factory.mktemp(name)
+    getattr(build, f"build_{name}")(str(made), "sm_90a")
+    return made / name
+
+
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled kernels as ``cute-bench elementwise_add --build`` makes them.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +10,8 @@ from im2col_support import CASES, CHANNELS, Case, arrays, stored
 
 from cute_dialect.runtime import load
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of kernels, from ``CUTE_GPU_ARTIFACTS`` (``python test/gpu/build.py DIR``) or built now."""
-    given = os.environ.get("CUTE_GPU_ARTIFACTS")
-    if given:
-        return Path(given) / "im2col"
-    if find_spec("xdsl") is None or find_spec("mlir") is None:
-        pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
-    from build import build_im2col
-
-    made = tmp_path_factory.mktemp("im2col")
-    build_im2col(str(made), "sm_90a")
-    return made / "im2col"
+FOLDER = "im2col"
+"""Of the kernels: see ``folder``."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

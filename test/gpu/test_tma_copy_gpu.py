@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,41 +11,29 @@ from tma_support import CASES, Case, arrays, multicast_arrays
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import load
 
-
-@pytest.fixture(scope="module")
-def tma(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of kernels, from ``CUTE_GPU_ARTIFACTS`` (``python test/gpu/build.py DIR``) or built now."""
-    given = os.environ.get("CUTE_GPU_ARTIFACTS")
-    if given:
-        return Path(given) / "tma"
-    if find_spec("xdsl") is None or find_spec("mlir") is None:
-        pytest.skip("NOT RUN: no compiler here; build elsewhere (python test/gpu/build.py DIR), CUTE_GPU_ARTIFACTS=DIR")
-    from build import build_tma
-
-    folder = tmp_path_factory.mktemp("tma")
-    build_tma(str(folder), "sm_90a")
-    return folder / "tma"
+FOLDER = "tma"
+"""Of the kernels: see ``folder``."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_tiles(tma: Path, case: Case) -> None:
-    kernel = load(tma / case.name).kernel("launch")
+def test_tiles(folder: Path, case: Case) -> None:
+    kernel = load(folder / case.name).kernel("launch")
     for seed in range(3):
         a, b, want = arrays(case, seed)
         kernel(a, b)
         assert np.array_equal(b, want)  # type: ignore[arg-type]
 
 
-def test_multicast(tma: Path) -> None:
+def test_multicast(folder: Path) -> None:
     a, b, want = multicast_arrays(200)
-    load(tma / "multicast").kernel("launch")(a, b)
+    load(folder / "multicast").kernel("launch")(a, b)
     assert np.array_equal(b, want)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (128, 64), (129, 72), (1000, 520), (77, 33), (5, 1), (4096, 4096)])
-def test_copy_of_any_matrix(tma: Path, shape: tuple[int, int]) -> None:
+def test_copy_of_any_matrix(folder: Path, shape: tuple[int, int]) -> None:
     torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
-    kernel = load(tma / "tma_copy").kernel("launch")
+    kernel = load(folder / "tma_copy").kernel("launch")
     a = torch.randn(shape, device="cuda").half()
     storage = torch.full((shape[0] + 2, shape[1]), 7, device="cuda").half()
     b = storage[1:-1]
@@ -61,9 +47,9 @@ def test_copy_of_any_matrix(tma: Path, shape: tuple[int, int]) -> None:
     assert (storage[0] == 7).all() and (storage[-1] == 7).all()
 
 
-def test_maps_follow_the_addresses(tma: Path) -> None:
+def test_maps_follow_the_addresses(folder: Path) -> None:
     torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
-    kernel = load(tma / "tma_copy").kernel("launch")
+    kernel = load(folder / "tma_copy").kernel("launch")
     gpu = cuda.driver()
     made: list[int] = []
     encode = gpu.encode_tiled
@@ -88,10 +74,10 @@ def test_maps_follow_the_addresses(tma: Path) -> None:
     assert len(made) <= 8
 
 
-def test_a_call_again_costs_little(tma: Path) -> None:
+def test_a_call_again_costs_little(folder: Path) -> None:
     """Not timed: a like call neither reads arguments, nor evaluates the host program, nor makes a map."""
     torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
-    kernel = load(tma / "tma_copy").kernel("launch")
+    kernel = load(folder / "tma_copy").kernel("launch")
     a, b = (torch.randn(256, 192, device="cuda").half() for _ in range(2))
     kernel(a, b)
     kernel(a, b)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 from copy_atoms_support import sample
@@ -200,8 +197,3 @@ def test_threads_copy_together(smem: str, threads: int, aligned: bool) -> None:
 def test_tiles_that_do_not_fit(tile: tuple[int, int], threads: int, vector: int, text: str) -> None:
     with pytest.raises(AlgebraError, match=text):
         tile_copy(PLAIN, tile, threads, vector, contiguous=1)
-
-
-@pytest.mark.parametrize("module", ["copies", "script", "gemm_sm80"])
-def test_docstrings(module: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"cute_dialect.kernels.{module}")).failed == 0

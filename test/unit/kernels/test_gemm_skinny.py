@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-from types import ModuleType
-
 import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels import gemm_sm90_skinny as skinny
-from cute_dialect.kernels import gemm_sm90_skinny_config
 from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
 from cute_dialect.pipelines import compile
@@ -117,8 +112,3 @@ def test_shapes_that_a_kernel_is_not_for() -> None:
 def test_bad_configurations(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         gemm_sm90_skinny(BASE._replace(**change))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("module", [gemm_sm90_skinny_config, skinny])
-def test_docstring(module: ModuleType) -> None:
-    assert doctest.testmod(module).failed == 0

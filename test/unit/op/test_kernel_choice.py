@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import multiprocessing
 from pathlib import Path
@@ -190,7 +189,3 @@ def test_words_that_do_not_go_together(speeds: dict[str, float], capsys: pytest.
     assert "--tune is for gemm, got rows" in capsys.readouterr().err
     with pytest.raises(ValueError, match="expected an element of f16, bf16, f8E4M3FN, tf32, got 'f64'"):
         bench_gemm_tune.problems((), "f64")
-
-
-def test_docstring() -> None:
-    assert doctest.testmod(module).failed == 0

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from programs import CuteOpt
 from xdsl.ir import Operation
 
 from cute_dialect.passes import generic
@@ -25,22 +26,13 @@ func.func @f(%a: i32, %b: i32) -> i32 {
 needs_mlir = pytest.mark.skipif(not is_available(), reason="upstream MLIR is not installed")
 
 
-class Tool:
-    """Runs cute-opt on a text and keeps what it wrote."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]):
-        self.folder = folder
-        self.file = folder / "in.mlir"
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
+class Tool(CuteOpt):
+    """Runs cute-opt on a text."""
 
     def __call__(self, text: str, *arguments: str) -> int:
-        self.file.write_text(text)
-        status = main([str(self.file), *arguments])
-        self.out, self.err = self._capsys.readouterr()
-        self.err = self.err.replace(str(self.file), "in.mlir")
-        return status
+        file = self.folder / "in.mlir"
+        file.write_text(text)
+        return super().__call__(str(file), *arguments)
 
 
 @pytest.fixture

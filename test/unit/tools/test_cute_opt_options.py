@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from programs import CuteOpt
 
-from cute_dialect.tools.cute_opt import main
 from cute_dialect.tools.opt_options import ROWS
 
 TWICE = """\
@@ -19,25 +19,11 @@ func.func @f(%a: i32) -> i32 {
 """
 
 
-class Tool:
-    """Runs cute-opt on a file of the folder, and keeps what it wrote."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]):
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str) -> int:
-        status = main(list(arguments))
-        self.out, self.err = self._capsys.readouterr()
-        return status
-
-
 @pytest.fixture
-def opt(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Tool:
+def opt(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CuteOpt:
     (tmp_path / "in.mlir").write_text(TWICE)
     monkeypatch.chdir(tmp_path)
-    return Tool(capsys)
+    return CuteOpt(tmp_path, capsys)
 
 
 WRONG = [
@@ -82,7 +68,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("words, message", WRONG, ids=[" ".join(words) for words, _ in WRONG])
-def test_what_is_wrong_is_said_and_nothing_is_done(opt: Tool, words: list[str], message: str):
+def test_what_is_wrong_is_said_and_nothing_is_done(opt: CuteOpt, words: list[str], message: str):
     assert opt("in.mlir", *words) == 1
     assert opt.out == ""
     if message.endswith(": "):
@@ -93,7 +79,7 @@ def test_what_is_wrong_is_said_and_nothing_is_done(opt: Tool, words: list[str], 
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.kind == "value"])
-def test_every_option_that_needs_a_value_says_so(opt: Tool, name: str):
+def test_every_option_that_needs_a_value_says_so(opt: CuteOpt, name: str):
     dash = "-" if len(name) == 1 else "--"
     for words in ([f"{dash}{name}"], [f"{dash}{name}="], [f"{dash}{name}", "--cse"]):
         assert opt("in.mlir", *words) == 1
@@ -101,7 +87,7 @@ def test_every_option_that_needs_a_value_says_so(opt: Tool, name: str):
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.kind == "flag"])
-def test_every_flag_takes_true_and_false_alone(opt: Tool, name: str):
+def test_every_flag_takes_true_and_false_alone(opt: CuteOpt, name: str):
     assert opt("in.mlir", f"--{name}=perhaps") == 1
     assert opt.err.startswith(f"cute-opt: error: option '--{name}': expected true or false, got 'perhaps'\n")
     assert opt("in.mlir", f"--{name}", f"--{name}=false") == 1
@@ -109,7 +95,7 @@ def test_every_flag_takes_true_and_false_alone(opt: Tool, name: str):
 
 
 @pytest.mark.parametrize("name", list(ROWS))
-def test_every_option_is_in_the_help_and_explains_itself(opt: Tool, name: str):
+def test_every_option_is_in_the_help_and_explains_itself(opt: CuteOpt, name: str):
     assert opt("--help") == 0
     dash = "-" if len(name) == 1 else "--"
     assert f"  {dash}{name}" in opt.out
@@ -117,7 +103,7 @@ def test_every_option_is_in_the_help_and_explains_itself(opt: Tool, name: str):
     assert opt.out.startswith(f"  {dash}{name}") and ROWS[name].help in opt.out
 
 
-def test_the_same_said_twice_is_no_error(opt: Tool):
+def test_the_same_said_twice_is_no_error(opt: CuteOpt):
     assert (
         opt(
             "in.mlir",
@@ -133,11 +119,11 @@ def test_the_same_said_twice_is_no_error(opt: Tool):
     )
 
 
-def test_as_in_mlir_opt(opt: Tool):
+def test_as_in_mlir_opt(opt: CuteOpt):
     assert opt("in.mlir", "--verify-diagnostics=all", "--mlir-disable-threading") == 0
 
 
-def test_the_terminal_is_not_waited_for_in_silence(opt: Tool, monkeypatch: pytest.MonkeyPatch):
+def test_the_terminal_is_not_waited_for_in_silence(opt: CuteOpt, monkeypatch: pytest.MonkeyPatch):
     import io
 
     class Terminal(io.StringIO):
@@ -152,7 +138,7 @@ def test_the_terminal_is_not_waited_for_in_silence(opt: Tool, monkeypatch: pytes
 # --------------------------------------------------------------------------------------------------- between the passes
 
 
-def test_dump_pass_pipeline(opt: Tool):
+def test_dump_pass_pipeline(opt: CuteOpt):
     assert opt("in.mlir", "--dump-pass-pipeline", "--cse", "--pipeline=base") == 0
     text = "builtin.module(cse,cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base)"
     assert opt.err == f"Pass Manager with 5 passes:\n{text}\n\n"
@@ -164,7 +150,7 @@ def test_dump_pass_pipeline(opt: Tool):
     assert opt.err == "Pass Manager with 0 passes:\nbuiltin.module()\n\n"
 
 
-def test_what_it_dumps_it_runs(opt: Tool):
+def test_what_it_dumps_it_runs(opt: CuteOpt):
     pytest.importorskip("mlir.ir")
     words = ["--attach-nvvm-target=chip=sm_90 features=+ptx83,+ptx86", "--inline=inlining-threshold=3", "--cse"]
     assert opt("in.mlir", *words, "--dump-pass-pipeline") == 0
@@ -176,7 +162,7 @@ def test_what_it_dumps_it_runs(opt: Tool):
     assert opt.out == out and opt.err.splitlines()[1] == text
 
 
-def test_print_after_change(opt: Tool):
+def test_print_after_change(opt: CuteOpt):
     assert opt("in.mlir", "--canonicalize", "--cse", "--cse", "--mlir-print-ir-after-change") == 0
     assert [line for line in opt.err.splitlines() if "Dump" in line] == ["// -----// IR Dump After cse //----- //"]
     assert opt.err.count("arith.addi") == 1
@@ -189,13 +175,13 @@ def test_print_after_change(opt: Tool):
     assert sorted(p.name for p in Path("tree").iterdir()) == ["00-input.mlir", "01-cse.mlir"]
 
 
-def test_print_around_several(opt: Tool):
+def test_print_around_several(opt: CuteOpt):
     words = ["--mlir-print-ir-after=cse", "--mlir-print-ir-after", "canonicalize", "--mlir-print-ir-before=cse"]
     assert opt("in.mlir", "--cse", "--canonicalize", *words) == 0
     found = [line.split("IR Dump ")[1].split(" //")[0] for line in opt.err.splitlines() if "Dump" in line]
     assert found == ["Before cse", "After cse", "After canonicalize"]
 
 
-def test_a_pass_that_does_not_run_is_not_printed_around(opt: Tool):
+def test_a_pass_that_does_not_run_is_not_printed_around(opt: CuteOpt):
     assert opt("in.mlir", "--cse", "--mlir-print-ir-after=canonicalize") == 0
     assert opt.err == "cute-opt: warning: nothing to print around 'canonicalize': it does not run (cse does)\n"

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from pipelines_support import PLAIN, FakeDriver, add_module, kernel, module, tensor_of
+from programs import run
 
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines import stages
@@ -55,13 +56,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> AddGpu:
     fake.kernels = {"add": fake.run, "add_v": fake.run}
     monkeypatch.setattr(cuda, "driver", lambda: fake)
     return fake
-
-
-def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    status = cute_run.main(args)
-    out, err = capsys.readouterr()
-    assert "Traceback" not in err
-    return status, out, err
 
 
 # ------------------------------------------------------------------------------------------------------------- runs

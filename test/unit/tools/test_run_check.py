@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import run
 
 from cute_dialect.pipelines import stages
 from cute_dialect.tools import cute_run
@@ -17,11 +18,6 @@ from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES, C
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elementwise_add.mlir"
 KNOWN = ", ".join(FUNCTIONS)
 ADD = np.arange(4, dtype=np.float32)
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    status = cute_run.main(words)
-    return status, *capsys.readouterr()
 
 
 def test_help_names_all_that_may_be_written(capsys: pytest.CaptureFixture[str]) -> None:

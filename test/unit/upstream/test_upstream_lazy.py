@@ -1,6 +1,5 @@
 """Classes of upstream's tables are made when they are asked for, one at a time, and are all there."""
 
-import doctest
 import subprocess
 import sys
 
@@ -9,7 +8,7 @@ from xdsl.context import Context
 from xdsl.ir import TypeAttribute
 
 from cute_dialect.ir.context import CuteContext, make_context
-from cute_dialect.upstream import gpu, lazy, llvm, nvvm
+from cute_dialect.upstream import gpu, llvm, nvvm
 from cute_dialect.upstream.attrs import attrs, make_attrs
 from cute_dialect.upstream.op import TableOp, TableOps, class_name, make_ops
 from cute_dialect.upstream.registry import BASE_DIALECTS, register
@@ -97,7 +96,3 @@ def test_attributes() -> None:
     assert attrs("nvvm")["shfl_kind"] is attrs("nvvm")["shfl_kind"]
     assert make_attrs("nvvm")["shfl_kind"] is not attrs("nvvm")["shfl_kind"]
     assert list(attrs("nvvm")) == [row[0] for row in table("nvvm").ATTRS]
-
-
-def test_examples() -> None:
-    assert doctest.testmod(lazy).failed == 0

@@ -6,15 +6,14 @@ For each snippet (files are split at `// -----`):
     form upstream's generic form → ours → the same the text of the corpus as written → ours → the same
 """
 
-import io
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from ops_support import printed
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 from cute_dialect.upstream.registry import register
 
@@ -42,12 +41,6 @@ def ours(text: str) -> ModuleOp:
     module = Parser(ctx, text, "corpus").parse_module()
     module.verify()
     return module
-
-
-def printed(module: ModuleOp, generic: bool) -> str:
-    out = io.StringIO()
-    Printer(out, print_generic_format=generic).print_op(module)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("text", snippets())

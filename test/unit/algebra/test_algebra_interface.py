@@ -1,0 +1,21 @@
+"""What ``cute_dialect.algebra`` offers under which name."""
+
+from __future__ import annotations
+
+import pytest
+
+from cute_dialect import algebra
+
+
+def test_package_interface() -> None:
+    for name in dir(algebra):
+        assert getattr(algebra, name) is not None
+    with pytest.raises(AttributeError):
+        algebra.no_such_name  # noqa: B018
+
+
+def test_slice_has_its_own_name() -> None:
+    """``slice`` as in CuTe; ``slice_`` where Python's own would be hidden."""
+    layout = algebra.Layout("(6,5):(5,1)")
+    assert algebra.slice((algebra.UNDERSCORE, 2), layout) == algebra.slice_((algebra.UNDERSCORE, 2), layout)
+    assert "slice" in dir(algebra)

@@ -1,0 +1,36 @@
+"""The examples in docstrings and in the tutorial of layouts hold."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "cute_dialect"
+FOLDERS = sorted(p for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pycache__")
+
+
+def modules(folder: Path) -> list[str]:
+    """The modules below a folder of the package whose docstrings have examples."""
+    paths = (p for p in sorted(folder.glob("**/*.py")) if "    >>> " in p.read_text(encoding="utf-8"))
+    names = [".".join(p.relative_to(ROOT).with_suffix("").parts) for p in paths]
+    return [name.removesuffix(".__init__") for name in names]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
+def test_docstrings(folder: Path) -> None:
+    wrong = [name for name in modules(folder) if doctest.testmod(importlib.import_module(name)).failed]
+    assert wrong == []
+
+
+def test_there_are_many() -> None:
+    assert len([name for folder in FOLDERS for name in modules(folder)]) > 60
+
+
+def test_tutorial() -> None:
+    failed, attempted = doctest.testfile(str(ROOT / "docs" / "layouts.md"), module_relative=False)
+    assert failed == 0
+    assert attempted > 40
