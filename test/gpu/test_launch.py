@@ -201,3 +201,41 @@ def test_like_calls_are_told_from_others(artifacts: Path) -> None:
         tensor.data = torch.randn(33, 260, device="cuda")
     k(a, b, c)
     assert torch.equal(c, a + b)
+
+
+def test_handles_of_cuda_python_pass_both_ways(artifacts: Path) -> None:
+    """A stream and device memory that cuda-python made are taken; its handles of what we loaded launch."""
+    from cuda.bindings import driver as bindings
+
+    from cute_dialect.runtime.arrays import ArrayView
+
+    def ok(result: tuple[object, ...]) -> object:
+        assert int(result[0]) == 0, result[0]  # type: ignore[call-overload]
+        return result[1] if len(result) > 1 else None
+
+    module = load(artifacts / "f32-stream")
+    k = module.kernel("add")
+    a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
+    c = torch.full_like(a, float("nan"))
+    torch.cuda.synchronize()
+    stream = ok(bindings.cuStreamCreate(0))
+    for launch in (lambda: k(a, b, c, stream=stream), lambda: k.bind(a, b, c)(stream)):
+        c.fill_(float("nan"))
+        torch.cuda.synchronize()
+        launch()
+        ok(bindings.cuStreamSynchronize(stream))
+        assert torch.equal(c, a + b)
+    bound = k.bind(a, b, c)
+    assert isinstance(bound.function, bindings.CUfunction)
+    loaded = module.driver_module(0)
+    assert isinstance(loaded, bindings.CUmodule)
+    found = ok(bindings.cuModuleGetFunction(loaded, bound.plan.kernel.encode()))
+    assert int(found) == int(bound.function)  # type: ignore[call-overload]
+    memory = ok(bindings.cuMemAlloc(c.numel() * 4))
+    view = ArrayView(int(memory), (64, 512), (512, 1), "f32", 0, "cuda", memory)  # type: ignore[call-overload]
+    k(a, b, view, stream=stream)
+    ok(bindings.cuMemcpyDtoD(c.data_ptr(), memory, c.numel() * 4))
+    torch.cuda.synchronize()
+    assert torch.equal(c, a + b)
+    ok(bindings.cuMemFree(memory))
+    ok(bindings.cuStreamDestroy(stream))

@@ -361,3 +361,17 @@ def test_im2col_loads(rank: int, extra: str) -> None:
             if all(0 <= x < e for x, e in zip(point, reversed(spatial))):
                 wanted[i] = grid[(n, *point)][16 : 16 + channels]
         assert np.array_equal(result.read().reshape(pixels, channels), wanted)
+
+
+def test_maps_by_cuda_python_are_the_drivers() -> None:
+    """The same bytes as a call of the driver itself, wherever cuda-python has the memory of its results."""
+    gpu = cuda.driver()
+    gpu.enter(0)
+    address = gpu.allocate(1 << 20)
+    spec = TensorMapSpec(
+        element="f16", dims=(TensorDim(512, 1, 64, 1), TensorDim(300, 520, 128, 1)), swizzle=128, l2_promotion=128
+    )
+    want = bytes(encode(spec, address))
+    own = [gpu.encode_tiled(address, (512, 300), (1040,), (64, 128), (1, 1), 6, 0, 3, 2, 0) for _ in range(64)]
+    assert own == [want] * 64
+    gpu.free(address)
