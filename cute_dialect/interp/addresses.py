@@ -30,6 +30,7 @@ SMEM_ORIGIN = 1024
 
 
 def misaligned(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
+    """Raise Fault: the address of an access is no multiple of its alignment."""
     raise Fault(
         "misaligned",
         f"misaligned {site.verb} of {site.nbytes} bytes: expected an address that is a multiple of {site.align}, "
@@ -41,7 +42,7 @@ def misaligned(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 
 def place(g: Group, site: Site, addr: int) -> str:
-    """Where an address lies, in words."""
+    """Return where an address lies, in words."""
     if site.space == 3 or (site.space == 7 and addr < 1 << WINDOW_BITS):
         at = addr - SMEM_ORIGIN
         return f"shared memory ({g.smem_size} bytes) at byte offset {at}{g.launch.shared_names.place(at)}"
@@ -55,6 +56,7 @@ def place(g: Group, site: Site, addr: int) -> str:
 
 
 def oob_shared(site: Site, g: Group, addr: int, lane: int) -> None:
+    """Raise Fault: an access leaves shared memory, or the allocation that its pointer was derived from."""
     off = (addr & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
     if site.owner is not None and 0 <= off <= g.smem_size - site.nbytes:
         outside(f"{site.verb} of {site.nbytes} bytes", site.owner, off, g.launch.shared_names, lane, addr)
@@ -80,6 +82,7 @@ def outside(verb: str, owner: Allocation, off: int, names: Allocations, lane: in
 
 
 def oob_local(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
+    """Raise Fault: an access leaves the thread's local memory."""
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes in local memory ({g.local_size} bytes) at byte offset "
@@ -90,6 +93,7 @@ def oob_local(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 
 def oob_global(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
+    """Raise Fault: an access lies in no array of global memory."""
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes: {g.memory.describe(addr, site.nbytes)}",
@@ -99,10 +103,12 @@ def oob_global(site: Site, g: Group, addr: int, lane: int) -> NoReturn:
 
 
 def readonly(site: Site, buf: Buffer, addr: int, lane: int) -> NoReturn:
+    """Raise Fault: a write to an array that may only be read."""
     raise Fault("readonly", f"{site.verb} to {buf.place(addr - buf.base)}, which is read-only", lane, addr)
 
 
 def padding(site: Site, buf: Buffer, addr: int, lane: int) -> NoReturn:
+    """Raise Fault: an access lies between the elements of a strided tensor."""
     raise Fault(
         "oob",
         f"out-of-bounds {site.verb} of {site.nbytes} bytes: {buf.name} at byte offset {addr - buf.base} "

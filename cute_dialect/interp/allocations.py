@@ -34,7 +34,7 @@ class Allocation(NamedTuple):
     type: str = ""
 
     def element(self, offset: int) -> str:
-        """`element (3, 17)` of a byte offset in the tensor, empty when that cannot be told.
+        """Return `element (3, 17)` of a byte offset in the tensor, empty when that cannot be told.
 
         >>> Allocation("sA", 0, 512, '!cute.memref<f16, smem, "(8,(4,8)):(1,(8,32))">').element(2 * 11)
         'element (3, (1, 0))'
@@ -74,7 +74,7 @@ def _flat(tree: object) -> list[int]:
 
 
 def _search(shape: Sequence[int], strides: Sequence[int], index: int) -> int | None:
-    """The first coordinate, counted colexicographically, at which a layout gives an index."""
+    """Return the first coordinate, counted colexicographically, at which a layout gives an index."""
     total = int(np.prod(shape, dtype=np.int64))
     if total > MAX_SEARCHED:
         return None
@@ -86,7 +86,7 @@ def _search(shape: Sequence[int], strides: Sequence[int], index: int) -> int | N
 
 
 def _unravel(linear: int, shape: IntTuple) -> tuple[IntTuple, int]:
-    """A coordinate of the shape's profile, and what is left of the number."""
+    """Return a coordinate of the shape's profile, and what is left of the number."""
     if isinstance(shape, tuple):
         out: list[IntTuple] = []
         for s in shape:
@@ -108,11 +108,13 @@ class Allocations:
         self.known = tuple(sorted(known, key=lambda a: a.start))
 
     def at(self, offset: int) -> Allocation | None:
-        """The tensor that has the byte."""
+        """Return the tensor that has the byte."""
         return next((a for a in self.known if a.start <= offset < a.start + a.size), None)
 
     def place(self, offset: int) -> str:
-        """`, element (3, 17) of %sA` of a byte, or how far past which tensor it lies; empty when nothing is known."""
+        """Return `, element (3, 17) of %sA` of a byte, or how far past which tensor it lies; empty when nothing is
+        known.
+        """
         found = self.at(offset)
         if found is not None:
             element = found.element(offset - found.start) or f"byte {offset - found.start}"
@@ -124,12 +126,12 @@ class Allocations:
         return f", {offset - last.start - last.size} bytes past the end of {last.name}"
 
     def names(self, offset: int) -> str:
-        """`element 2 of %barriers`, or the offset where there is no name."""
+        """Return `element 2 of %barriers`, or the offset where there is no name."""
         return self.place(offset).removeprefix(", ") if self.at(offset) is not None else f"byte offset {offset}"
 
 
 def shared_allocations(kernel: Operation, segments: Mapping[str, tuple[int, int]]) -> Allocations:
-    """What `cute.smem` of a kernel says of its segments (symbol: start, bytes); of others, their own names."""
+    """Return what `cute.smem` of a kernel says of its segments (symbol: start, bytes); of others, their own names."""
     out: list[Allocation] = []
     described: set[str] = set()
     listed: object = getattr(attr_of(kernel, "cute.smem"), "data", ())
@@ -145,13 +147,13 @@ def shared_allocations(kernel: Operation, segments: Mapping[str, tuple[int, int]
 
 
 def _field(entry: object, key: str, what: str) -> object:
-    """`entry.data[key].what`, or `entry.what` for an empty key; None where there is no such thing."""
+    """Return `entry.data[key].what`, or `entry.what` for an empty key; None where there is no such thing."""
     held: object = cast("Mapping[str, object]", getattr(entry, "data", {})).get(key) if key else entry
     return getattr(held, what, None)
 
 
 def unwritten_cell(attribute: object, number: int) -> str:
-    """`element (3, 0) of %acc`: what register `number` of a `cute.unwritten` stands for; empty when it is none."""
+    """Return `element (3, 0) of %acc`: the cell of register `number` of a `cute.unwritten`; empty when it is none."""
     name, text = _field(attribute, "name", "data"), _field(attribute, "type", "data")
     values = _field(attribute, "cells", "get_values")
     cells = list(cast("Sequence[int]", values())) if callable(values) else []
@@ -165,7 +167,7 @@ def unwritten_cell(attribute: object, number: int) -> str:
 
 
 def local_allocation(op: Operation, start: int, size: int) -> Allocation:
-    """What an `llvm.alloca` holds."""
+    """Return what an `llvm.alloca` holds."""
     assert op_name(op) == "llvm.alloca"
     hint = op.results[0].name_hint
     text = getattr(attr_of(op, "cute.tensor"), "data", "")

@@ -60,6 +60,7 @@ class Binder:
         self.unwritten: dict[int, Buffer] = {}  # by `id`: those that hold nothing yet
 
     def bind(self, t: Type, arg: Argument, where: str) -> list[Value]:
+        """Return one value a leaf of a parameter of type `t`; `where` names it in errors. Raises InterpError."""
         if t.children or not t.leaves:
             if not isinstance(arg, (tuple, list)):
                 raise InterpError("argument", f"{where}: expected a tuple for {t.text}, got {type(arg).__name__}")
@@ -112,7 +113,7 @@ class Binder:
         return arr.astype(leaf.dtype)
 
     def _tensor_map(self, arg: TensorMap, where: str) -> int:
-        """The address of the 128 bytes of a tensor map."""
+        """Return the address of the 128 bytes of a tensor map."""
         if arg.pointer is not None:
             arg = replace(arg.at(self._pointer(arg.pointer, where)), name=arg.name)
         raw = np.frombuffer(arg.encode(), np.uint8).copy()

@@ -19,7 +19,7 @@ FORMS = "numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"
 
 
 def clusters_of(grid: Dim3, cluster: Dim3) -> list[list[int]]:
-    """The linear block numbers of each cluster of a grid.
+    """Return the linear block numbers of each cluster of a grid.
 
     >>> clusters_of((4, 1, 1), (2, 1, 1))
     [[0, 1], [2, 3]]
@@ -35,7 +35,7 @@ def clusters_of(grid: Dim3, cluster: Dim3) -> list[list[int]]:
 
 
 def choose(wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3) -> list[list[int]]:
-    """The clusters to run, each the list of its blocks. `wanted`: linear block numbers, None for all, or a text:
+    """Return the clusters to run, each the list of its blocks. `wanted`: linear block numbers, None for all, or a text:
 
     - `0,5,17` numbers; `0:8` a half-open range, either end may be left out; both may be mixed
     - `sample:16`, `sample:16:7`: so many blocks, the first and the last and others at random, by the seed (default 0)

@@ -66,7 +66,7 @@ Terminator = Callable[[Regs, Group, _Frame], None]
 
 
 def compile_cfg(c: FnCompiler, region: Region) -> RegionCode:
-    """A region of several blocks. Results (of return or yield) go to fresh slots, merged over the lanes."""
+    """Compile a region of several blocks. Results (of return or yield) go to fresh slots, merged over the lanes."""
     blocks = _order(region)
     number = {b: i for i, b in enumerate(blocks)}
     cfg = c.next_cfg
@@ -173,7 +173,7 @@ class _Loop(NamedTuple):
 
 
 def _loops(c: FnCompiler, blocks: Sequence[Block], number: Mapping[Block, int], blocking: bool) -> list[_Loop]:
-    """The loops of a region, and the loops in them."""
+    """Return the loops of a region, and the loops in them."""
     out: list[_Loop] = []
     todo: list[tuple[Sequence[Block], Block, Block | None]] = [(blocks, blocks[0], None)]
     while todo:
@@ -193,7 +193,7 @@ def _loops(c: FnCompiler, blocks: Sequence[Block], number: Mapping[Block, int], 
 
 
 def _feeds(block: Block, argument: SSAValue) -> Sequence[SSAValue]:
-    """What may become an argument of a block: all that the branches to it hand on."""
+    """Return what may become an argument of a block: all that the branches to it hand on."""
     before = [b.last_op for b in block.predecessors()]
     return [v for op in before if op is not None for v in op.operands]
 
@@ -291,7 +291,7 @@ def _terminator(
 
 
 def segments(op: Operation, n: int) -> list[int]:
-    """The operand counts of an op with several variadic operands."""
+    """Return the operand counts of an op with several variadic operands."""
     got = attr_of(op, "operandSegmentSizes")
     values = getattr(got, "get_values", None)
     if values is not None:
@@ -305,7 +305,8 @@ def _succs(b: Block) -> tuple[Block, ...]:
 
 
 def _components(nodes: Sequence[Block], entry: Block, ignore: Block | None) -> list[list[Block]]:
-    """Strongly connected components of the blocks reachable from `entry` within `nodes`, in reverse topological order.
+    """Return strongly connected components of the blocks reachable from `entry` within `nodes`, in reverse topological
+    order.
 
     Edges to `ignore` do not count. Tarjan's algorithm, without recursion."""
     inside = set(nodes)
@@ -350,7 +351,7 @@ def _components(nodes: Sequence[Block], entry: Block, ignore: Block | None) -> l
 
 
 def _order(region: Region) -> list[Block]:
-    """The reachable blocks in topological order with each loop contiguous, its header first."""
+    """Return the reachable blocks in topological order with each loop contiguous, its header first."""
     blocks = list(region.blocks)
     return _order_part(blocks, blocks[0], None)
 
@@ -383,7 +384,7 @@ def _order_part(nodes: Sequence[Block], entry: Block, header: Block | None) -> l
 
 
 def _in_cycles(blocks: Sequence[Block]) -> set[Block]:
-    """The blocks that lie on a cycle."""
+    """Return the blocks that lie on a cycle."""
     out: set[Block] = set()
     if not blocks:
         return out

@@ -54,7 +54,7 @@ class ClusterClocks:
         self.log: list[tuple[int, int, Known]] = []  # actor and time that learnt of other clusters, and what: `flags`
 
     def actor(self, kind: str, key: int, name: str) -> int:
-        """The column of an actor other than a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
+        """Return the column of an actor other than a thread. `kind`: "mbarrier", "bulk", "bulk write" or "wgmma"."""
         got = self._actors.get((kind, key))
         if got is None:
             # When all are used up, new ones share the last column: that can hide a race, but not invent one.
@@ -65,25 +65,27 @@ class ClusterClocks:
         return got
 
     def mbarrier(self, bar: MBarrier) -> int:
+        """Return the column of an mbarrier, a new one the first time."""
         if bar.actor < 0:
             bar.actor = self.actor("mbarrier", id(bar), bar.name)
             self._barriers.append(bar)
         return bar.actor
 
     def table(self) -> Array:
+        """Return a fresh table, in which nothing but what always holds is known."""
         t = np.zeros((len(ROWS), self.columns), np.int32)
         t[:, -1] = FOREVER
         t[:, : self.threads].reshape(len(ROWS), -1, self.padded)[:, :, self.per_block :] = FOREVER
         return t
 
     def executed(self, table: Array) -> Array:
-        """Of a table only what is ordered by execution alone."""
+        """Return of a table only what is ordered by execution alone."""
         out = self.table()
         out[EXECUTION] = table[EXECUTION]
         return out
 
     def of_block(self, rank: int) -> Array:
-        """Which actors are threads of a block of the cluster, or their cp.async copies: one bool a column."""
+        """Return which actors are threads of a block of the cluster, or their cp.async copies: one bool a column."""
         got = self._of_block.get(rank)
         if got is None:
             got = self._of_block[rank] = np.zeros(self.columns, np.bool_)
@@ -92,7 +94,7 @@ class ClusterClocks:
         return got
 
     def kind(self, actor: int) -> str:
-        """What an actor is: "thread", "cp.async", or as it was made."""
+        """Return what an actor is: "thread", "cp.async", or as it was made."""
         if actor < self.threads:
             return "thread"
         return "cp.async" if actor < 2 * self.threads else self.kinds.get(actor, "")
@@ -118,10 +120,11 @@ class WarpClocks:
         self.observed: dict[tuple[int, int], int] = {}  # version of each flag that a lane has seen last
 
     def of(self, lane: int) -> Array:
+        """Return the table of a lane: its own, or that of the warp."""
         return self.extras.get(lane, self.table)
 
     def known(self, row: int, actors: Array, lanes: Array) -> Array:
-        """For each lane (first axis) the times it knows of some actors."""
+        """Return the times that each lane (first axis) knows of some actors."""
         out = self.table[row][actors]
         for lane, extra in self.extras.items():
             mine = lanes == lane
@@ -130,7 +133,7 @@ class WarpClocks:
         return out
 
     def release(self, g: Group, lanes: Sequence[int] | None = None) -> Array:
-        """What lanes (None: the active ones) pass on; their later accesses are not part of it."""
+        """Return what lanes (None: the active ones) pass on; their later accesses are not part of it."""
         whole = lanes is None and whole_warp(g)
         chosen = g.mask.idx.tolist() if lanes is None else list(lanes)
         if whole:
@@ -150,9 +153,10 @@ class WarpClocks:
         return out
 
     def release_by_fences(self, g: Group, lanes: Sequence[int], scope: int, needs: int) -> Array:
-        """What lanes pass on by arriving relaxed: that they were there, and what they had done before a fence, where
-        its scope and that of the arrival hold the threads that wait (PTX ISA 9.0, 8.8 "Release and Acquire Patterns",
-        a fence followed by a strong write)."""
+        """Return what lanes pass on by arriving relaxed: that they were there, and what they had done before a fence,
+        where its scope and that of the arrival hold the threads that wait (PTX ISA 9.0, 8.8 "Release and Acquire
+        Patterns", a fence followed by a strong write).
+        """
         out = self.cluster.executed(self.release(g, lanes))
         for lane in lanes if scope >= needs else ():
             for snapshot in self.fenced.get(lane, ()):
@@ -161,7 +165,7 @@ class WarpClocks:
         return out
 
     def acquire(self, g: Group, message: Array, lanes: Sequence[int] | None = None) -> None:
-        """Lanes (None: the active ones) learn a table."""
+        """Let lanes (None: the active ones) learn a table."""
         if whole_warp(g) if lanes is None else len(lanes) == _live(g):
             np.maximum(self.table, message, out=self.table)
             for extra in self.extras.values():
@@ -172,7 +176,7 @@ class WarpClocks:
             np.maximum(extra, message, out=extra)
 
     def learn(self, g: Group, lanes: Sequence[int], actor: int, time: int) -> None:
-        """Lanes learn of one actor."""
+        """Let lanes learn of one actor."""
         if len(lanes) == _live(g):
             self.table[MEMORY, actor] = max(self.table[MEMORY, actor], time)
             for extra in self.extras.values():
@@ -183,7 +187,7 @@ class WarpClocks:
             extra[MEMORY, actor] = max(extra[MEMORY, actor], time)
 
     def synchronise(self, g: Group, lanes: Sequence[int] | None = None) -> None:
-        """`bar.warp.sync` of lanes (None: the active ones)."""
+        """Execute a `bar.warp.sync` of lanes (None: the active ones)."""
         message = self.release(g, lanes)
         if whole_warp(g) and lanes is None:
             self.table = message
@@ -192,7 +196,7 @@ class WarpClocks:
             self.acquire(g, message, lanes)
 
     def fence_proxy(self, g: Group, spaces: Sequence[str]) -> None:
-        """`fence.proxy.async`: what the active lanes know, and have done, is visible to the asynchronous proxy.
+        """Execute `fence.proxy.async`: what the active lanes know, and have done, is visible to the asynchronous proxy.
 
         `spaces`: the memory it is for. Of another block's threads what `shared::cta` covers can only be what they have
         written to the shared memory of this one.
@@ -218,7 +222,7 @@ class WarpClocks:
         self.clock += 1
 
     def _own(self, lane: int) -> Array:
-        """The table of a lane alone."""
+        """Return the table of a lane alone."""
         got = self.extras.get(lane)
         if got is None:
             got = self.extras[lane] = self.table.copy()
@@ -259,7 +263,7 @@ class Meeting:
             self.pending = message
 
     def complete(self) -> None:
-        """The phase is complete: what was passed on can be learnt."""
+        """Complete the phase: what was passed on can be learnt."""
         self.before, self.parties = self.parties, []
         if self.far is not None:
             self.far_done, self.far = self.far, self.far.copy()
@@ -274,7 +278,7 @@ class Meeting:
 
 
 def whole_warp(g: Group) -> bool:
-    """Whether all threads of the warp that still run are active."""
+    """Tell whether all threads of the warp that still run are active."""
     return g.mask.bits is None or g.mask.n == _live(g)
 
 

@@ -43,7 +43,9 @@ class Contents:
         self._views = {n: self.state.view(t) for n, t in _TYPES.items()}
 
     def _units(self, off: Array, nbytes: int, align: int) -> tuple[Array, Array, int]:
-        """The states as units of the widest integer that an access is made of, which units, and `WRITTEN` as such."""
+        """Return the states as units of the widest integer that an access is made of, which units, and `WRITTEN` as
+        such.
+        """
         unit, shift, columns, written = _shape(nbytes, align)
         first = off >> shift if shift else off
         return self._views[unit], first if columns is None else first[:, None] + columns, written
@@ -56,7 +58,7 @@ class Contents:
         view[at] = written
 
     def read(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> int:
-        """The first access that reads a byte which nothing has written, -1 if there is none.
+        """Return the first access that reads a byte which nothing has written, -1 if there is none.
 
         Raises Fault where an mbarrier lies."""
         view, at, written = self._units(off, nbytes, align)
@@ -69,12 +71,12 @@ class Contents:
         return -1 if whole.all() else _first(whole)
 
     def write_range(self, start: int, nbytes: int, verb: str) -> None:
-        """Like `write`, of one range of bytes."""
+        """Write one range of bytes, like `write`."""
         self.no_barrier(start, nbytes, verb)
         self.state[start : start + nbytes] = WRITTEN
 
     def read_range(self, start: int, nbytes: int, verb: str) -> int:
-        """Like `read`, of one range of bytes."""
+        """Read one range of bytes, like `read`."""
         whole = self.state[start : start + nbytes] == WRITTEN
         if whole.all():
             return -1
@@ -82,14 +84,14 @@ class Contents:
         return start + int((~whole).argmax())
 
     def no_barrier(self, start: int, nbytes: int, verb: str) -> None:
-        """Raises Fault where an mbarrier lies in a range of bytes."""
+        """Raise Fault where an mbarrier lies in a range of bytes."""
         if self.barriers:
             held = self.state[start : start + nbytes] == BARRIER
             if held.any():
                 self._barrier_at(start + int(held.argmax()), nbytes, verb)
 
     def no_barrier_in(self, units: Array, verb: str) -> None:
-        """Raises Fault where an mbarrier lies in one of these units of 16 bytes."""
+        """Raise Fault where an mbarrier lies in one of these units of 16 bytes."""
         if self.barriers:
             held = (self.state.reshape(-1, 16)[units] == BARRIER).reshape(-1)
             if held.any():
@@ -101,12 +103,12 @@ class Contents:
         self.state[off[:, None] + np.arange(nbytes)] = UNWRITTEN
 
     def begin_barrier(self, start: int) -> None:
-        """An mbarrier is initialised."""
+        """Note that an mbarrier is initialised."""
         self.state[start : start + MBARRIER_BYTES] = BARRIER
         self.barriers += 1
 
     def end_barrier(self, start: int) -> None:
-        """An mbarrier is invalidated."""
+        """Note that an mbarrier is invalidated."""
         self.state[start : start + MBARRIER_BYTES] = UNWRITTEN
         self.barriers -= 1
 
@@ -128,14 +130,16 @@ class Contents:
 
 @lru_cache(maxsize=1024)
 def _shape(nbytes: int, align: int) -> tuple[int, int, Array | None, int]:
-    """Bytes of a unit of an access, their logarithm, the units of an access (None: one), and `WRITTEN` as a unit."""
+    """Return bytes of a unit of an access, their logarithm, the units of an access (None: one), and `WRITTEN` as a
+    unit.
+    """
     unit = min(nbytes & -nbytes, align & -align, 8) if align > 0 else 1
     n = nbytes // unit
     return unit, unit.bit_length() - 1, np.arange(n) if n > 1 else None, _ONES[unit]
 
 
 def _first(whole: Array) -> int:
-    """The first access that is not `whole`."""
+    """Return the first access that is not `whole`."""
     rows = whole if whole.ndim == 1 else whole.all(axis=1)
     return int((~rows).argmax())
 

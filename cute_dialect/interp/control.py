@@ -26,7 +26,7 @@ Gen = Generator[Wait, None, None]
 
 
 def compile_if(c: FnCompiler, op: Operation) -> None:
-    """scf.if: condition, then region, optional else region."""
+    """Compile scf.if: condition, then region, optional else region."""
     cond = c.use(op.operands[0])
     then = c.region(op.regions[0])
     other = c.region(op.regions[1]) if len(op.regions) > 1 and op.regions[1].blocks else RegionCode(_nothing, False, ())
@@ -75,7 +75,9 @@ def compile_if(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_for(c: FnCompiler, op: Operation) -> None:
-    """scf.for: lower bound, upper bound (exclusive), step, initial values; the body's first argument is the counter."""
+    """Compile scf.for: lower bound, upper bound (exclusive), step, initial values; the body's first argument is the
+    counter.
+    """
     lb, ub, st = (c.use(v) for v in op.operands[:3])
     init = c.flat_uses(op.operands[3:])
     block = op.regions[0].blocks[0]
@@ -160,7 +162,7 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_while(c: FnCompiler, op: Operation) -> None:
-    """scf.while: `before` computes the condition and what to pass on, `after` the next arguments."""
+    """Compile scf.while: `before` computes the condition and what to pass on, `after` the next arguments."""
     init = c.flat_uses(op.operands)
     c.loops += 1
     before_args = c.block_args(op.regions[0].blocks[0])
@@ -237,7 +239,7 @@ def compile_while(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_execute_region(c: FnCompiler, op: Operation) -> None:
-    """scf.execute_region: a region, run once."""
+    """Compile scf.execute_region: a region, run once."""
     body = c.region(op.regions[0])
     outs = _results(c, op)
 
@@ -252,7 +254,7 @@ def compile_execute_region(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_index_switch(c: FnCompiler, op: Operation) -> None:
-    """scf.index_switch: default region first, then one region a case."""
+    """Compile scf.index_switch: default region first, then one region a case."""
     flag = c.use(op.operands[0])
     cases = [int(v) for v in attr_of(op, "cases").get_values()]  # type: ignore[union-attr]
     regions = [c.region(r) for r in op.regions]
@@ -293,7 +295,7 @@ def compile_index_switch(c: FnCompiler, op: Operation) -> None:
 
 
 def compile_call(c: FnCompiler, op: Operation) -> None:
-    """llvm.call / func.call of a function with a body, under the current mask."""
+    """Compile llvm.call / func.call of a function with a body, under the current mask."""
     from cute_dialect.interp.ops.calls import EXTERNALS
 
     callee = attr_of(op, "callee")
@@ -346,7 +348,7 @@ def _results(c: FnCompiler, op: Operation) -> tuple[int, ...]:
 
 
 def compile_nothing(c: FnCompiler, op: Operation) -> None:
-    """An op without effect."""
+    """Compile an op without effect."""
     c.emit(op, _nothing, pure=False)
 
 

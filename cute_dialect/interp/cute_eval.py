@@ -75,7 +75,7 @@ class Evaluator:
                         self._collect(child)
 
     def call(self, name: str, arguments: Sequence[Value]) -> tuple[Value, ...]:
-        """The results of a function.  Raises Undefined, Unsupported or OutOfSteps."""
+        """Return the results of a function.  Raises Undefined, Unsupported or OutOfSteps."""
         self.steps = self.max_steps
         self.depth = 0
         return self._call(name, arguments)
@@ -212,7 +212,7 @@ def _branch(op: Operation, operands: Sequence[Value]) -> tuple[Block, Sequence[V
 
 
 def poison_of(t: Attribute) -> Value:
-    """A value of a lowered type with nothing in it yet."""
+    """Return a value of a lowered type with nothing in it yet."""
     if isinstance(t, LLVMStructType):
         return tuple(poison_of(x) for x in t.types)
     return POISON
@@ -276,7 +276,7 @@ _OTHER: Mapping[str, Callable[[Operation, Sequence[Value]], Value]] = {
 
 
 def arranged(t: Attribute, numbers: Sequence[Number]) -> Value:
-    """Numbers as one value of a type, cute or lowered: a struct is filled leaf by leaf.  Raises Unsupported."""
+    """Return numbers as one value of a type, cute or lowered: a struct is filled leaf by leaf.  Raises Unsupported."""
     left = iter(numbers)
 
     def fill(t: Attribute) -> Value:

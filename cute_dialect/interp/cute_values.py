@@ -96,14 +96,14 @@ _EMITTER = ConcreteEmitter()
 
 
 def bound(t: CuteType, numbers: Value) -> Payload:
-    """The payload of a type with its dynamic leaves carrying the numbers of a value."""
+    """Return the payload of a type with its dynamic leaves carrying the numbers of a value."""
     assert isinstance(numbers, tuple)
     leaves = dynamic_leaves(t.data)
     return bind(t.data, [Dyn(d.width, d.div, x, _EMITTER) for d, x in zip(leaves, numbers, strict=True)])
 
 
 def numbers_of(payload: Payload, declared: Payload) -> tuple[Number, ...]:
-    """The value of a payload computed over numbers, as one of a declared type."""
+    """Return the value of a payload computed over numbers, as one of a declared type."""
     found = tuple(_number(d) for d in dynamic_leaves(payload))
     if len(found) != len(dynamic_leaves(declared)):
         raise Unsupported(f"a value {text.to_text(payload)} for the type {text.to_text(declared)}")
@@ -162,7 +162,7 @@ def _assume(op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
 
 
 def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
-    """The results of a cute op.  Raises Undefined, Unsupported, or AlgebraError."""
+    """Return the results of a cute op.  Raises Undefined, Unsupported, or AlgebraError."""
     handler = _CUTE.get(op.name)
     if handler is not None:
         return handler(op, operands)
@@ -189,7 +189,7 @@ def evaluate_cute(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
 
 
 def iterator_leaves(t: TensorType) -> int:
-    """How many numbers of a tensor's value belong to its iterator."""
+    """Return how many numbers of a tensor's value belong to its iterator."""
     return len(dynamic_leaves(t.data.iter)) if isinstance(t, CoordTensorType) else 1
 
 
@@ -200,13 +200,15 @@ def _parts(t: TensorType, value: Value) -> tuple[tuple[Value, ...], tuple[Value,
 
 
 def _numbered(payload: Payload, numbers: Sequence[Value]) -> Payload:
-    """A payload with its leaves bound to numbers, divisibility tracked as ops on tensors do."""
+    """Return a payload with its leaves bound to numbers, divisibility tracked as ops on tensors do."""
     leaves = dynamic_leaves(payload)
     return bind(payload, [Dyn(d.width, d.div or 1, x, _EMITTER) for d, x in zip(leaves, numbers, strict=True)])
 
 
 def moved(p: Ptr, address: Value, offset: Leaf) -> Value:
-    """The address so many elements further.  Raises Undefined if it is not aligned as the type of the result says."""
+    """Return the address so many elements further.  Raises Undefined if it is not aligned as the type of the result
+    says.
+    """
     number = _number(offset)
     if isinstance(number, Poison) or isinstance(address, Poison):
         return POISON
@@ -239,7 +241,7 @@ def _lifted(op: CuteOp, operands: Sequence[Value]) -> Sequence[Value]:
 
 
 def _advanced(t: TensorType, declared: TensorType, iterator: tuple[Value, ...], offset: Payload) -> tuple[Value, ...]:
-    """The iterator of a tensor moved by an offset, for a result of the declared type."""
+    """Return the iterator of a tensor moved by an offset, for a result of the declared type."""
     if isinstance(t, CoordTensorType) and isinstance(declared, CoordTensorType):
         sum_ = tuple_add(_numbered(t.data.iter, iterator), offset)  # pyright: ignore[reportArgumentType]
         return numbers_of(sum_, declared.data.iter)  # pyright: ignore[reportArgumentType]
@@ -338,7 +340,9 @@ _DYNAMIC = re.compile(r"\?(\{[^}]*\})?")
 
 
 def printed(t: Attribute, value: Value) -> str:
-    """The line that ``cute.print`` writes: the type's text with every ``?`` replaced.  Raises Undefined for poison."""
+    """Return the line that ``cute.print`` writes: the type's text with every ``?`` replaced.  Raises Undefined for
+    poison.
+    """
     if not isinstance(t, CuteType):
         raise Unsupported(f"cute.print of {t}")
     numbers = list(flatten(value))
@@ -350,7 +354,7 @@ def printed(t: Attribute, value: Value) -> str:
 
 
 def substitute(form: str, pattern: re.Pattern[str], numbers: Sequence[Value]) -> str:
-    """The text with each match of a pattern replaced by the next number.  Raises Undefined for poison."""
+    """Return the text with each match of a pattern replaced by the next number.  Raises Undefined for poison."""
     left = iter(numbers)
 
     def number(match: re.Match[str]) -> str:
@@ -363,5 +367,5 @@ def substitute(form: str, pattern: re.Pattern[str], numbers: Sequence[Value]) ->
 
 
 def formatted(form: str, numbers: Sequence[Value]) -> str:
-    """What ``printf`` writes."""
+    """Return what ``printf`` writes."""
     return substitute(form.replace("%%", "\0"), re.compile(r"%(?:lld|ld|d|i)"), numbers).replace("\0", "%")

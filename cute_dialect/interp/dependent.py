@@ -42,7 +42,7 @@ class PrecedingGrids:
 
     @staticmethod
     def of(fn: Function, func: Operation, args: Sequence[Argument], memory: GlobalMemory) -> PrecedingGrids | None:
-        """Those of a kernel; None when it does not wait for any."""
+        """Return those of a kernel; None when it does not wait for any."""
         if not _waits(fn):
             return None
         marked = [MARK in getattr(a, "data", ()) for a in getattr(attr_of(func, "arg_attrs"), "data", ())]
@@ -50,11 +50,11 @@ class PrecedingGrids:
         return PrecedingGrids({id(b) for b in memory.buffers if any(b.source is x for x in shared)})
 
     def waited(self, g: Group) -> None:
-        """The active lanes have waited."""
+        """Note that the active lanes have waited."""
         g.clocks.learn(g, g.mask.idx.tolist(), _actor(g), 1)
 
     def access(self, g: Group, buf: Buffer, offset: int, lanes: Array, verb: str) -> None:
-        """Lanes touch a buffer, first at `offset`. Raises Fault when one of them may not yet."""
+        """Note that lanes touch a buffer, first at `offset`. Raises Fault when one of them may not yet."""
         if id(buf) not in self._buffers:
             return
         known = g.clocks.known(MEMORY, np.full((len(lanes), 1), _actor(g)), lanes)[:, 0]
@@ -76,7 +76,7 @@ def _waits(fn: Function) -> bool:
 
 
 def _arrays(arg: Argument) -> Iterator[object]:
-    """The arrays behind an argument."""
+    """Return the arrays behind an argument."""
     if isinstance(arg, tuple):
         for part in arg:
             yield from _arrays(part)

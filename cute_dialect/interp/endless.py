@@ -50,7 +50,7 @@ class Exits(NamedTuple):
 def exits_of(
     c: FnCompiler, info: OpInfo, conditions: Iterable[SSAValue], blocks: Iterable[Block], feeds: Feeds, polls: bool
 ) -> Exits:
-    """The values in `blocks`, and in regions inside them, that conditions are computed from.
+    """Return the values in `blocks`, and in regions inside them, that conditions are computed from.
 
     `feeds` gives what may become an argument of one of the blocks. Where a condition reads memory, what the loop writes
     decides, too; where an op may end threads, all values do."""
@@ -87,12 +87,12 @@ def exits_of(
 
 
 def _writes(op: Operation) -> bool:
-    """Whether an op may write memory: it has no result, or is no computation."""
+    """Tell whether an op may write memory: it has no result, or is no computation."""
     return op.next_op is not None if not op.results else op_name(op).startswith(_READS)
 
 
 def _deciding(op: Operation, within: set[Block]) -> Iterator[SSAValue]:
-    """The operands of an op and of the ops around it."""
+    """Return the operands of an op and of the ops around it."""
     around: Operation | None = op
     while around is not None and around.parent in within:
         yield from around.operands
@@ -100,7 +100,7 @@ def _deciding(op: Operation, within: set[Block]) -> Iterator[SSAValue]:
 
 
 def _nested(block: Block) -> Iterator[Block]:
-    """The blocks of regions inside a block."""
+    """Return the blocks of regions inside a block."""
     for op in block.ops:
         for inner in op.walk():
             for region in inner.regions:
@@ -108,7 +108,7 @@ def _nested(block: Block) -> Iterator[Block]:
 
 
 def _used(op: Operation) -> list[SSAValue]:
-    """The operands of an op and of what is inside it."""
+    """Return the operands of an op and of what is inside it."""
     return [v for inner in op.walk() for v in inner.operands]
 
 
@@ -132,8 +132,9 @@ class Patience:
         self.turns = -1
 
     def judge(self, R: Regs, g: Group) -> int:
-        """At the head of a loop that has used up what it was given: how many ops its group may have executed before it
-        is asked again. Raises InterpError where it will not end."""
+        """Say at the head of a loop that has used up what it was given: how many ops its group may have executed
+        before it is asked again. Raises InterpError where it will not end.
+        """
         k = g.count
         own = k.steps - k.base
         if own <= self.due:
@@ -161,7 +162,7 @@ class Patience:
         return self.due
 
     def _same_again(self, R: Regs, g: Group, own: int) -> None:
-        """What decides is what it was before."""
+        """Tell whether what decides is what it was before."""
         k = g.count
         memory = _fingerprint(g)
         if self.since < 0:
@@ -175,7 +176,7 @@ class Patience:
         self.memory = memory
 
     def _unchanged(self, R: Regs) -> list[str]:
-        """What to say of a loop in which nothing changes that decides about its end."""
+        """Return what to say of a loop in which nothing changes that decides about its end."""
         said = ["what decides about its end does not change"]
         for _, info in self.exits.plain:
             at = f" at {info.location}" if info.location else ""
@@ -193,7 +194,7 @@ def _same(a: Value, b: Value) -> bool:
 
 
 def _fingerprint(g: Group) -> int:
-    """A checksum of all memory that the group can reach."""
+    """Return a checksum of all memory that the group can reach."""
     seen = 0
     shared = {id(buf): buf for buf, _ in g.launch.shared.values()}
     for buf in (*g.memory.buffers, *shared.values(), g.local):

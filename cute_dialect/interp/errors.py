@@ -53,7 +53,7 @@ class InterpError(Exception):
         super().__init__(self.render())
 
     def with_notes(self, notes: Sequence[str]) -> InterpError:
-        """The same error, with more notes."""
+        """Return the same error, with more notes."""
         return InterpError(
             self.kind,
             self.message,
@@ -67,7 +67,7 @@ class InterpError(Exception):
         )
 
     def render(self) -> str:
-        """The whole diagnostic, several lines."""
+        """Return the whole diagnostic, several lines."""
         lines = [f"{self.location}: error: {self.message}" if self.location else f"error: {self.message}"]
         if self.op:
             lines.append(f"  op: {self.op_text or self.op}")
@@ -117,6 +117,7 @@ class OpInfo:
 
     @property
     def location(self) -> str:
+        """The `FILE:LINE:COL` of the op, empty when unknown."""
         return location_text(self._op)
 
     @property
@@ -126,7 +127,7 @@ class OpInfo:
 
 
 def op_text(op: Operation) -> str:
-    """One line of an op, in generic form, at most 200 characters; regions are left out."""
+    """Return one line of an op, in generic form, at most 200 characters; regions are left out."""
     from io import StringIO
 
     from xdsl.printer import Printer
@@ -143,7 +144,7 @@ def op_text(op: Operation) -> str:
 
 
 def op_name(op: Operation) -> str:
-    """The op's name, also of an op that the context does not know (`builtin.unregistered`)."""
+    """Return the op's name, also of an op that the context does not know (`builtin.unregistered`)."""
     if op.name == "builtin.unregistered":
         known = getattr(op, "op_name", None)
         data = getattr(known, "data", None)
@@ -153,13 +154,13 @@ def op_name(op: Operation) -> str:
 
 
 def attr_of(op: Operation, name: str) -> Attribute | None:
-    """An attribute, whether it is stored as property or in the dictionary."""
+    """Return an attribute, whether it is stored as property or in the dictionary."""
     got = op.properties.get(name)
     return got if got is not None else op.attributes.get(name)
 
 
 def location_text(op: Operation) -> str:
-    """`FILE:LINE:COL` of an op, empty when unknown."""
+    """Return `FILE:LINE:COL` of an op, empty when unknown."""
     return _loc(getattr(op, "location", None))
 
 

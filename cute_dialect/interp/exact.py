@@ -46,7 +46,7 @@ Value: TypeAlias = "Number | str | tuple[Value, ...]"
 
 
 def flatten(value: Value) -> Iterator[Number | str]:
-    """The numbers in a value, in storage order."""
+    """Return the numbers in a value, in storage order."""
     if isinstance(value, tuple):
         for v in value:
             yield from flatten(v)
@@ -55,13 +55,13 @@ def flatten(value: Value) -> Iterator[Number | str]:
 
 
 def wrap(x: int, width: int) -> int:
-    """``x`` as a signed integer of ``width`` bits; an ``i1`` is 0 or 1."""
+    """Return ``x`` as a signed integer of ``width`` bits; an ``i1`` is 0 or 1."""
     x &= (1 << width) - 1
     return x - (1 << width) if width > 1 and x >> (width - 1) else x
 
 
 def width_of_type(t: Attribute) -> int:
-    """Bits of an integer or index type.  Raises Unsupported."""
+    """Return bits of an integer or index type.  Raises Unsupported."""
     if isinstance(t, IntegerType):
         return t.bitwidth
     if isinstance(t, IndexType):
@@ -133,7 +133,7 @@ TESTS: tuple[Callable[[int, int, int], bool], ...] = (
 
 
 def step(name: str, a: Number, b: Number, width: int, *, nsw: bool = False) -> Number:
-    """One binary instruction.  Raises Undefined for a division by zero or by poison."""
+    """Return one binary instruction.  Raises Undefined for a division by zero or by poison."""
     if isinstance(b, Poison) and ("div" in name or "rem" in name):
         raise Undefined("division by poison")
     if isinstance(a, Poison) or isinstance(b, Poison):
@@ -149,14 +149,14 @@ def step(name: str, a: Number, b: Number, width: int, *, nsw: bool = False) -> N
 
 
 def decided(condition: Value) -> bool:
-    """Whether a condition holds.  Raises Undefined for poison."""
+    """Tell whether a condition holds.  Raises Undefined for poison."""
     if isinstance(condition, Poison):
         raise Undefined("a branch depends on poison")
     return bool(condition)
 
 
 def evaluate_arith(op: Operation, name: str, operands: Sequence[Value]) -> Value:
-    """The result of an op of ``arith`` or ``math`` on integers.  Raises Undefined or Unsupported."""
+    """Return the result of an op of ``arith`` or ``math`` on integers.  Raises Undefined or Unsupported."""
     t = op.results[0].type
     if name == "constant":
         width = width_of_type(t)

@@ -64,7 +64,7 @@ Known: TypeAlias = "dict[int, Array]"
 
 
 def join(parts: Iterable[Known]) -> Known:
-    """What any of some messages says; the tables are shared, never changed."""
+    """Return what any of some messages says; the tables are shared, never changed."""
     out: Known = {}
     for part in parts:
         for number, table in part.items():
@@ -91,7 +91,7 @@ class Snapshot:
         self.made: dict[int, Known] = {}
 
     def message(self, clocks: WarpClocks, lane: int) -> Known:
-        """What a lane passes on with a strong write after the fence."""
+        """Return what a lane passes on with a strong write after the fence."""
         got = self.made.get(lane)
         if got is None:
             cluster = clocks.cluster
@@ -122,7 +122,7 @@ class Flags:
         self._flags: dict[int, dict[int, _Flag]] = {}
 
     def fence(self, g: Group, lanes: Sequence[int], order: int, scope: int) -> None:
-        """A fence of threads: before a strong write it releases, after a strong read it acquires."""
+        """Note a fence of threads: before a strong write it releases, after a strong read it acquires."""
         clocks = g.clocks
         if order in ACQUIRES:
             for lane in lanes:
@@ -140,8 +140,9 @@ class Flags:
             clocks.fenced[lane] = [*wider, snapshot]
 
     def fence_proxy(self, g: Group, lanes: Sequence[int]) -> None:
-        """`fence.proxy.async` of global memory: what these lanes know of other clusters is visible to the asynchronous
-        proxy, too."""
+        """Note a `fence.proxy.async` of global memory: what these lanes know of other clusters is visible to the
+        asynchronous proxy, too.
+        """
         clocks = g.clocks
         if not clocks.cluster.log:
             return
@@ -154,7 +155,7 @@ class Flags:
                 clocks.cluster.log.append((clocks.first + lane, clocks.clock, tables))
 
     def access(self, g: Group, site: Site, buf: Buffer, off: Array, lanes: Array) -> None:
-        """An access by lanes, after it was checked for races. `off`: one offset a lane, or one for all."""
+        """Note an access by lanes, after it was checked for races. `off`: one offset a lane, or one for all."""
         known = self._flags.get(id(buf))
         scalar = site.leaf.kind == "i" and not site.leaf.shape
         if site.order == WEAK or not scalar:
@@ -188,7 +189,9 @@ class Flags:
 
     @staticmethod
     def _passed_on(clocks: WarpClocks, lane: int, site: Site) -> list[tuple[int, Known]]:
-        """What a strong write passes on, by scope: with a release what is known now, and what was at fences before."""
+        """Return what a strong write passes on, by scope: with a release what is known now, and what was at fences
+        before.
+        """
         out = [(min(s.scope, site.scope), s.message(clocks, lane)) for s in clocks.fenced.get(lane, ())]
         if site.order in RELEASES:
             out.append((site.scope, Snapshot(clocks, site.scope).message(clocks, lane)))
@@ -211,12 +214,12 @@ class Flags:
 
     @staticmethod
     def _needs(g: Group, lane: int, by: tuple[int, int, int]) -> int:
-        """The scope that holds a lane and who passed something on."""
+        """Return the scope that holds a lane and who passed something on."""
         _, block, cluster = by
         return CTA if block == g.block_of(lane) else CLUSTER if cluster == g.clocks.cluster.number else GPU
 
     def _reaches(self, g: Group, lane: int, by: tuple[int, int, int], scope: int) -> bool:
-        """Whether both scopes hold the other thread."""
+        """Tell whether both scopes hold the other thread."""
         return min(scope, by[0]) >= self._needs(g, lane, by)
 
     def _learn(self, g: Group, lane: int, known: list[Known]) -> None:
@@ -233,13 +236,15 @@ class Flags:
 
     @staticmethod
     def _entries(clocks: WarpClocks, lanes: Array) -> Iterable[tuple[Known, Array]]:
-        """The log, latest first: what was learnt, and which of some lanes have it."""
+        """Return the log, latest first: what was learnt, and which of some lanes have it."""
         own = clocks.first + lanes
         for actor, time, known in reversed(clocks.cluster.log):
             yield known, (own == actor) | (clocks.known(MEMORY, np.full(len(lanes), actor), lanes) >= time)
 
     def ordered(self, g: Group, lanes: Array, other: Array, actor: Array, clock: Array, row: int) -> Array:
-        """Of accesses by other clusters, as arrays (lanes, n): whether lanes know of them, by a row of the tables."""
+        """Tell of accesses by other clusters, as arrays (lanes, n), whether lanes know of them, by a row of the
+        tables.
+        """
         clocks = g.clocks
         ok = np.zeros(actor.shape, np.bool_)
         if not clocks.cluster.log:
@@ -253,7 +258,7 @@ class Flags:
         return ok
 
     def only_observed(self, g: Group, lane: int, other: int, actor: int, clock: int) -> bool:
-        """Whether a lane has read the flag that orders an access, and only the fence after it is missing."""
+        """Tell whether a lane has read the flag that orders an access, and only the fence after it is missing."""
         tables = [k[other] for k, _ in g.clocks.pending.get(lane, ()) if other in k]
         return any(clock <= int(t[MEMORY, actor]) for t in tables)
 

@@ -62,7 +62,7 @@ class Wait:
 
     @property
     def text(self) -> str:
-        """What it waits for, as things stand now."""
+        """Return what it waits for, as things stand now."""
         return self._text if isinstance(self._text, str) else self._text()
 
 
@@ -134,25 +134,28 @@ class Group:
     # -- where am I -------------------------------------------------------------------------------------------------
 
     def block_of(self, lane: int) -> int:
+        """Return the linear number of a lane's block."""
         return self.lane_block if isinstance(self.lane_block, int) else int(self.lane_block[lane])
 
     def thread_coord(self, lane: int) -> Dim3:
+        """Return `threadIdx` of a lane."""
         x, y, _ = self.launch.block
         t = int(self.lane_tid[lane])
         return (t % x, t // x % y, t // (x * y))
 
     def block_coord(self, lane: int) -> Dim3:
+        """Return `blockIdx` of a lane."""
         x, y, _ = self.launch.grid
         b = self.block_of(lane)
         return (b % x, b // x % y, b // (x * y))
 
     @property
     def in_cluster(self) -> bool:
-        """Whether blocks are launched in clusters."""
+        """Tell whether blocks are launched in clusters."""
         return self.launch.cluster != (1, 1, 1)
 
     def sreg(self, name: str) -> Value:
-        """A special register by its PTX name, such as `tid.x`; a uniform value is an int."""
+        """Return a special register by its PTX name, such as `tid.x`; a uniform value is an int."""
         got = self.sregs.get(name)
         if got is None:
             got = self.sregs[name] = self._sreg(name)
@@ -215,7 +218,7 @@ class Group:
         return ids[axis] % self.launch.cluster[axis]
 
     def cluster_peer(self, lane: int, rank: int) -> int:
-        """The linear index of block `rank` of the cluster that the lane's block belongs to."""
+        """Return the linear index of block `rank` of the cluster that the lane's block belongs to."""
         c, grid = self.launch.cluster, self.launch.grid
         if not 0 <= rank < c[0] * c[1] * c[2]:
             raise Fault("oob", f"expected a cluster rank in [0, {c[0] * c[1] * c[2]}), got {rank}", lane)
@@ -225,7 +228,7 @@ class Group:
         return x + grid[0] * (y + grid[1] * z)
 
     def shared_of(self, block: int, lane: int, address: int) -> tuple[Buffer, int] | None:
-        """The shared memory of a resident block: buffer and start in it. Raises Fault: sync, when it has ended."""
+        """Return the shared memory of a resident block, buffer and start in it. Raises Fault when it has ended."""
         resident = self.launch.blocks.get(block)
         if resident is not None:
             resident.check_runs(lane, address)
@@ -234,11 +237,11 @@ class Group:
     # -- masks ------------------------------------------------------------------------------------------------------
 
     def restore(self, mask: Mask) -> None:
-        """Back to an outer mask, less the lanes that have exited meanwhile."""
+        """Go back to an outer mask, less the lanes that have exited meanwhile."""
         self.mask = mask.minus(self.dead) if self.killed else mask
 
     def kill(self) -> None:
-        """The active lanes exit."""
+        """End the active lanes."""
         self.dead = self.dead | self.mask.array
         self.killed = True
         self.mask = Mask(self.lanes, np.zeros(self.lanes, np.bool_), 0)
@@ -246,7 +249,7 @@ class Group:
     # -- diagnostics ------------------------------------------------------------------------------------------------
 
     def fail(self, fault: Fault, info: OpInfo) -> InterpError:
-        """The user's error for a fault of the op that runs now."""
+        """Return the user's error for a fault of the op that runs now."""
         lane = fault.lane
         if lane < 0 and self.mask.n:
             lane = int(self.mask.idx[0])
@@ -264,12 +267,12 @@ class Group:
         )
 
     def turn(self) -> None:
-        """The group has come further, which others may be waiting for."""
+        """Note that the group has come further, which others may be waiting for."""
         self.turns += 1
         self.count.turns += 1
 
     def out_of_steps(self, info: OpInfo, times: int, *why: str) -> InterpError:
-        """The user's error for a loop that has executed some times as many ops as it may without further ado."""
+        """Return the user's error for a loop that has executed some times as many ops as it may without further ado."""
         who = "threads in lockstep" if self.launch.wide else "a warp"
         text = f"step limit of {times * self.count.most} ops of {who} reached: the loop may not end"
         return self.fail(Fault("limit", text, notes=(*why, "max_steps, or cute-run --max-steps, allows more")), info)
@@ -277,21 +280,24 @@ class Group:
     # -- cp.async ---------------------------------------------------------------------------------------------------
 
     def copies_arrive(self) -> None:
-        """cp.async.mbarrier.arrive of the active lanes: what they copy from now on is not what it waits for."""
+        """Note a cp.async.mbarrier.arrive of the active lanes: what they copy from now on is not what it waits for."""
         for seq in np.unique(self.copy_seq[self.mask.idx]).tolist():
             arrived = self.copy_arrivals.setdefault(seq, np.zeros(self.lanes, np.int64))
             arrived[self.mask.idx] += self.copy_seq[self.mask.idx] == seq
 
     def copy_times(self, lanes: Array, groups: Array) -> Array:
-        """When the first commit groups of lanes (each its number of them) end, in commits and arrivals of each lane;
-        of all groups and the one that is open: the time of what is copied now."""
+        """Return when the first commit groups of lanes (each its number of them) end, in commits and arrivals of each
+        lane; of all groups and the one that is open: the time of what is copied now.
+        """
         times = groups.copy()
         for seq, arrived in self.copy_arrivals.items():
             times += np.where(seq < groups, arrived[lanes], 0)
         return times
 
     def warn_uninit(self, key: int, verb: str, buf: Buffer, start: int, nbytes: int, lane: int) -> None:
-        """A read met bytes that nothing has written: an error where that is checked, else a warning, once a `key`."""
+        """Report a read of bytes that nothing has written: an error where that is checked, else a warning, once a
+        `key`.
+        """
         assert buf.contents is not None
         missing = buf.contents.state[start : start + nbytes] != WRITTEN
         at = start + int(missing.argmax())
@@ -303,7 +309,7 @@ class Group:
         self.launch.warn(("uninit", key), f"{verb} of {where}, which nothing has written")
 
     def check_read(self, buf: Buffer, start: int, nbytes: int, verb: str, lane: int, key: int) -> None:
-        """An asynchronous read of a range of bytes. Raises Fault where an mbarrier lies, or nothing was written."""
+        """Check an asynchronous read of bytes. Raises Fault where an mbarrier lies, or nothing was written."""
         contents = buf.contents
         if contents is None:
             return
@@ -316,7 +322,7 @@ class Group:
             self.warn_uninit(key, verb, buf, start, nbytes, lane)
 
     def place_in(self, buf: Buffer, at: int) -> str:
-        """A byte of a buffer in words; of shared and local memory, as its block or thread counts."""
+        """Return a byte of a buffer in words; of shared and local memory, as its block or thread counts."""
         if buf is self.local:
             at %= self.local_size
             return f"local memory at byte offset {at}{self.launch.local_names.place(at)}"
@@ -325,18 +331,20 @@ class Group:
         return buf.place(at)
 
     def note_poison_store(self) -> None:
+        """Count a store of poison to memory."""
         self.launch.poison_stores += 1
 
     def where(self, address: int, site: Site) -> str:
+        """Return where an address lies, in words, for an access by `site`."""
         return place(self, site, address)
 
     def local_address(self, offset: int) -> int:
-        """The address of a byte of the current call's stack frame."""
+        """Return the address of a byte of the current call's stack frame."""
         return LOCAL_WINDOW + self.frame + offset
 
 
 def _compact(v: int | Array) -> Value:
-    """An id as an int when uniform, else as i32 lanes."""
+    """Return an id as an int when uniform, else as i32 lanes."""
     if isinstance(v, int):
         return v
     if len(v) and (v == v[0]).all():

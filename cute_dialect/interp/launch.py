@@ -70,7 +70,7 @@ def _stack_size(fn: Function) -> int:
 
 
 def _place_locals(launch: Launch, fn: Function) -> None:
-    """How much local memory a thread has, and what lies in it."""
+    """Return how much local memory a thread has, and what lies in it."""
     launch.local_size = _stack_size(fn)
     launch.local_valid = np.zeros(launch.local_size, np.bool_)
     launch.local_names = Allocations(fn.allocas)

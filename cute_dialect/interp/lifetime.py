@@ -60,13 +60,13 @@ class Lifetimes:
         self._owners: dict[int, _Resident] = {}
 
     def admit(self, cluster: Cluster, clocks: ClusterClocks) -> None:
-        """The blocks of a cluster become resident."""
+        """Note that the blocks of a cluster become resident."""
         for rank, block in enumerate(cluster.blocks):
             resident = _Resident(block, clocks, rank * clocks.padded)
             self._blocks[block.linear] = self._owners[id(block.smem)] = resident
 
     def touches(self, g: Group, buf: Buffer, lanes: Array) -> None:
-        """Lanes access a buffer: of another block they must know that it has begun."""
+        """Check that lanes may access a buffer: of another block they must know that it has begun."""
         owner = self._owners.get(id(buf))
         if owner is None or owner.block.linear == g.block_of(0):
             return
@@ -81,12 +81,12 @@ class Lifetimes:
                 )
 
     def arrives(self, g: Group, lane: int, block: Block, number: int) -> None:
-        """A lane arrives at an mbarrier, which may be in the shared memory of another block."""
+        """Check that a lane may arrive at an mbarrier, which may be in the shared memory of another block."""
         if block.linear != g.block_of(lane):
             self._blocks[block.linear].arrivals[g.clocks.first + lane] = (g.clocks.clock, number)
 
     def warp_ends(self, g: Group, shadow: Shadow | None) -> None:
-        """A warp has ended; with the last one of a block its shared memory ends. `shadow`: of that memory."""
+        """Note that a warp has ended; with the last one of a block its shared memory ends. `shadow`: of that memory."""
         clocks = g.clocks
         mine = self._blocks[g.block_of(0)]
         for table in (clocks.table, *clocks.extras.values()):
@@ -124,7 +124,7 @@ class Lifetimes:
 
 
 def after_end(does: str, kind: str, block: tuple[int, int, int]) -> str:
-    """The sentence for what an actor of some kind `does` too late for a block."""
+    """Return the sentence for what an actor of some kind `does` too late for a block."""
     expected = _EXPECTED.get(kind, "expected a cluster barrier, or an mbarrier's arrival and wait, between the two")
     return f"this may {does} after the end of block {block}, whose shared memory it is: {expected}"
 

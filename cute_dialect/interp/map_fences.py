@@ -41,7 +41,7 @@ class _Release(NamedTuple):
     known: Array
 
     def covers(self, write: Write) -> bool:
-        """Whether a write was made by the thread before the fence, or is ordered before it."""
+        """Tell whether a write was made by the thread before the fence, or is ordered before it."""
         if write.cluster != self.by.cluster:
             return False
         return write.time <= (self.by.time if write.actor == self.by.actor else int(self.known[write.actor]))
@@ -56,7 +56,7 @@ class MapFences:
         self._acquired: dict[tuple[int, int], list[tuple[frozenset[Write], Write]]] = {}  # by buffer and offset
 
     def release(self, g: Group, scope: int) -> None:
-        """The active lanes pass on what they know of all maps."""
+        """Let the active lanes pass on what they know of all maps."""
         clocks = g.clocks
         for lane in g.mask.idx.tolist():
             by = Write(clocks.cluster.number, clocks.first + lane, clocks.clock)
@@ -64,7 +64,7 @@ class MapFences:
         clocks.clock += 1
 
     def acquire(self, g: Group, lane: int, buf: Buffer, offset: int, writes: frozenset[Write], scope: int) -> None:
-        """A lane makes a map as it was written ready for use, where all of the writes were released to it."""
+        """Let a lane make a map as it was written ready for use, where all of the writes were released to it."""
         clocks = g.clocks
         for write in writes:
             if not any(r.covers(write) and self._reaches(g, lane, r, scope) for r in self._releases):
@@ -78,7 +78,7 @@ class MapFences:
         return min(scope, release.scope) >= needs and self._ordered(g, lane, release.by)
 
     def use(self, g: Group, lane: int, buf: Buffer, offset: int, writes: frozenset[Write], note: str) -> None:
-        """A copy that a lane issues reads a map. Raises Fault where it may see what was there before."""
+        """Check that a copy that a lane issues may read a map. Raises Fault where it may see what was there before."""
         for seen, by in self._acquired.get((id(buf), offset), ()):
             if seen == writes and self._ordered(g, lane, by):
                 return

@@ -52,7 +52,7 @@ class Elements(NamedTuple):
     itemsize: int
 
     def coordinate(self, offset: int) -> str:
-        """`element (3, 17)` of a byte offset, empty when no element has it.
+        """Return `element (3, 17)` of a byte offset, empty when no element has it.
 
         >>> Elements(0, (4, 8), (32, 4), 4).coordinate(70)
         'element (2, 1)'
@@ -115,28 +115,30 @@ class Buffer:
         self.contents = Contents(self)
 
     def note_written(self, off: Array, nbytes: int, align: int, verb: str, lanes: Array) -> None:
-        """The bytes of a store at each offset are written, by the lanes. Raises Fault where an mbarrier lies."""
+        """Note that lanes write the bytes of a store at each offset. Raises Fault where an mbarrier lies."""
         if self.contents is not None:
             self.contents.write(off, nbytes, align, verb, lanes)
         if self.written is not None:
             self.written[off[:, None] + np.arange(nbytes)] = True
 
     def note_range(self, start: int, nbytes: int, verb: str) -> None:
-        """The same of one range of bytes."""
+        """Note the same of one range of bytes."""
         if self.contents is not None:
             self.contents.write_range(start, nbytes, verb)
         if self.written is not None:
             self.written[start : start + nbytes] = True
 
     def place(self, offset: int) -> str:
-        """A byte offset in words, with the coordinate of the element where that is known."""
+        """Return a byte offset in words, with the coordinate of the element where that is known."""
         if self.names is not None:
             return f"{self.name} at byte offset {offset}{self.names.place(offset)}"
         found = self.elements.coordinate(offset) if self.elements is not None else ""
         return f"{self.name} at byte offset {offset}" + (f", {found}" if found else "")
 
     def view(self, dtype: np.dtype[Any], count: int) -> Array:
-        """The bytes as elements of `dtype` (count 1) or as rows of `count`; a tail that does not fit is left out."""
+        """Return the bytes as elements of `dtype` (count 1) or as rows of `count`; a tail that does not fit is left
+        out.
+        """
         key = (dtype, count)
         got = self.views.get(key)
         if got is None:
@@ -163,14 +165,14 @@ class GlobalMemory:
         return buf
 
     def find(self, address: int) -> Buffer | None:
-        """The buffer that holds the byte at `address`."""
+        """Return the buffer that holds the byte at `address`."""
         for b in self.buffers:
             if b.base <= address < b.base + b.size:
                 return b
         return None
 
     def describe(self, address: int, nbytes: int) -> str:
-        """Where an address lies, in words, relative to the nearest buffer."""
+        """Return where an address lies, in words, relative to the nearest buffer."""
         best: Buffer | None = None
         gap = GUARD
         for b in self.buffers:
@@ -372,7 +374,7 @@ def _global_many(site: Site, g: Group, buf: Buffer, off: Array) -> Part:
 
 
 def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
-    """Shared memory of any block of the cluster, by generic or cluster address."""
+    """Return shared memory of any block of the cluster, by generic or cluster address."""
     low = addr & ((1 << WINDOW_BITS) - 1)
     off = low - SMEM_ORIGIN
     if addr >= SHARED_WINDOW:
@@ -388,7 +390,9 @@ def _window(site: Site, g: Group, addr: int, lane: int) -> tuple[Buffer, int]:
 
 
 def load(site: Site, g: Group, addr: Value) -> Value:
-    """The value at `addr` in each active lane; inactive lanes hold anything. One value when the address is uniform."""
+    """Load the value at `addr` in each active lane; inactive lanes hold anything. One value when the address is
+    uniform.
+    """
     m = g.mask
     g.loads += m.n
     leaf = site.leaf
@@ -498,7 +502,7 @@ def _store_undefined(site: Site, g: Group, addr: Value, value: Undefined) -> Non
 
 
 def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Value:
-    """What was loaded, with the bits that nothing has written where it comes from local memory."""
+    """Return what was loaded, with the bits that nothing has written where it comes from local memory."""
     contents, m, leaf = g.local.contents, g.mask, site.leaf
     assert contents is not None
     missing = np.zeros((m.lanes, site.nbytes), np.bool_)
@@ -522,7 +526,9 @@ def _unwritten_local(site: Site, g: Group, parts: list[Part], got: Value) -> Val
 
 
 def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
-    """Local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or packed."""
+    """Return local memory at one offset in all lanes, a strided view `(lanes[, count])`; None when not aligned or
+    packed.
+    """
     leaf = site.leaf
     off = addr - LOCAL_WINDOW
     if off != site.local and (off + site.nbytes > g.local_size or not _local_inside(site, g, off)):
@@ -544,7 +550,7 @@ def _local_columns(site: Site, g: Group, addr: int) -> Array | None:
 
 
 def _local_inside(site: Site, g: Group, off: int) -> bool:
-    """Whether an access in local memory lies in an allocation, and in the one that its pointer was derived from."""
+    """Tell whether a local access lies in an allocation, and in the one that its pointer was derived from."""
     mine = site.lo <= off - g.frame and off - g.frame + site.nbytes <= site.hi
     return mine and bool(g.local_valid[off : off + site.nbytes].all())
 
@@ -590,6 +596,7 @@ def _scatter(buf: Buffer, off: Array, site: Site, value: Value, lanes: Array) ->
 
 
 def check_written(site: Site, g: Group, buf: Buffer, off: Array, lanes: Array) -> None:
+    """Report the first access that reads bytes which nothing has written, where that is known of the buffer."""
     if buf.contents is not None and buf is not g.local:
         row = buf.contents.read(off, site.nbytes, site.align, site.verb, lanes)
         if row >= 0:

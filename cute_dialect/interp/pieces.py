@@ -36,7 +36,7 @@ class Segment(NamedTuple):
     tensors: Allocations
 
     def at(self, offset: int) -> Allocation | None:
-        """The tensor at a byte of the segment, or the array that the segment is."""
+        """Return the tensor at a byte of the segment, or the array that the segment is."""
         if not self.tensors.known:
             return Allocation(f"@{self.name}", self.start, self.size)
         return self.tensors.at(self.start + offset)
@@ -77,7 +77,7 @@ _PROMISES = frozenset({"llvm.readonly", "llvm.writeonly", "llvm.readnone", "llvm
 
 
 def parameters(func: Operation) -> list[Parameter]:
-    """The parameters of a function, empty where nothing is promised of any."""
+    """Return the parameters of a function, empty where nothing is promised of any."""
     in_kernel = any(attr_of(func, name) is not None for name in ("gpu.kernel", "nvvm.kernel"))
     dicts = getattr(attr_of(func, "arg_attrs"), "data", ())
     out = [Parameter(i, _PROMISES & set(d.data), in_kernel) for i, d in enumerate(dicts)]
@@ -94,7 +94,7 @@ class Pieces:
         self.bounded: list[Site] = []
 
     def allocation(self, slot: int) -> Allocation | None:
-        """The allocation that an address in a slot must lie in, None when that is not known."""
+        """Return the allocation that an address in a slot must lie in, None when that is not known."""
         piece = self.of.get(slot)
         return piece if isinstance(piece, Allocation) else None
 
@@ -110,7 +110,7 @@ class Pieces:
             self.bounded.append(site)
 
     def enter(self, arguments: Sequence[int], initial: Sequence[int]) -> tuple[int, int]:
-        """A loop begins: its arguments are taken to be of the pieces of their initial values. Gives a mark."""
+        """Begin a loop: its arguments are taken to be of the pieces of their initial values. Gives a mark."""
         for a, i in zip(arguments, initial):
             self._set(a, self.of.get(i))
         return max(arguments, default=-1), len(self.bounded)
@@ -118,7 +118,7 @@ class Pieces:
     def leave(
         self, mark: tuple[int, int], arguments: Sequence[int], last: Sequence[int], results: Sequence[int]
     ) -> None:
-        """A loop ends. Where an argument becomes another piece, nothing that was found in the body holds."""
+        """End a loop. Where an argument becomes another piece, nothing that was found in the body holds."""
         if any(_either(self.of.get(a), self.of.get(s)) is None for a, s in zip(arguments, last) if a in self.of):
             self.of = {s: p for s, p in self.of.items() if s <= mark[0] and s not in arguments}
             for site in self.bounded[mark[1] :]:
@@ -128,12 +128,12 @@ class Pieces:
             self._set(r, self.of.get(a))
 
     def join(self, results: Sequence[int], first: Sequence[int], second: Sequence[int]) -> None:
-        """Results that are one or another value: of their piece where it is the same."""
+        """Note results that are one or another value: of their piece where it is the same."""
         for i, r in enumerate(results):
             self._set(r, _either(self.of.get(first[i]), self.of.get(second[i])))
 
     def step(self, base: int, result: int, offset: int | None) -> None:
-        """A pointer is another and an offset, None where that is known only at run time."""
+        """Note that a pointer is another and an offset, None where that is known only at run time."""
         piece = self.of.get(base)
         if isinstance(piece, Segment):
             piece = None if offset is None else piece.at(offset)
@@ -148,7 +148,7 @@ class Pieces:
                 self._set(slots[0], rule(self, c, op))
 
     def takes(self, slot: int, parameter: Parameter) -> None:
-        """A slot holds the pointer of a parameter."""
+        """Note that a slot holds the pointer of a parameter."""
         self._set(slot, parameter)
         self.promised = parameter.in_kernel
 
@@ -157,7 +157,7 @@ class Pieces:
             self.of[slot] = piece
 
     def operand(self, c: FnCompiler, op: Operation, number: int) -> Piece | None:
-        """The piece of an operand."""
+        """Return the piece of an operand."""
         slots = c.slots.get(op.operands[number], ())
         return self.of.get(slots[0]) if len(slots) == 1 else None
 
@@ -176,18 +176,18 @@ def _alloca(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
 
 
 def _first(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
-    """What is the same address in other words."""
+    """Return what is the same address in other words."""
     return pieces.operand(c, op, 0)
 
 
 def _integer(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
-    """The number of a segment's address may become that of any tensor in it."""
+    """Return the piece of an address as a number: that of a segment may become that of any tensor in it."""
     piece = pieces.operand(c, op, 0)
     return None if isinstance(piece, Segment) else piece
 
 
 def _sum(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
-    """An address and a number; a difference of two addresses is none."""
+    """Return the piece of the sum of an address and a number; a difference of two addresses is none."""
     first, second = pieces.operand(c, op, 0), pieces.operand(c, op, 1)
     return first if second is None else second if first is None else None
 
@@ -201,7 +201,7 @@ def _select(pieces: Pieces, c: FnCompiler, op: Operation) -> Piece | None:
 
 
 def _either(first: Piece | None, second: Piece | None) -> Piece | None:
-    """The piece of a value that is one or another."""
+    """Return the piece of a value that is one or another."""
     return first if first == second else None
 
 

@@ -57,6 +57,7 @@ class Line(NamedTuple):
 
     @property
     def ratio(self) -> float:
+        """Transactions over the ideal; 1.0 where there are none."""
         return self.transactions / self.ideal if self.ideal else 1.0
 
 
@@ -89,7 +90,7 @@ class Profile:
         self._global: dict[int, _Count] = {}
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
-        """One access of a warp, or of the warps of blocks in lockstep."""
+        """Note one access of a warp, or of the warps of blocks in lockstep."""
         for buf, off, sel in parts:
             if buf is g.local:
                 continue
@@ -144,10 +145,11 @@ class Profile:
 
     @property
     def occupancy(self) -> Occupancy:
+        """Return the occupancy of an SM of sm_90 by the kernel's threads, shared memory and registers."""
         return occupancy(self.threads, self.shared, self.registers)
 
     def json(self) -> dict[str, object]:
-        """All of it as plain data."""
+        """Return all of it as plain data."""
         out: dict[str, object] = {
             "accesses": [{**x._asdict(), "excess": x.excess, "ratio": round(x.ratio, 4)} for x in self.lines]
         }
@@ -156,7 +158,7 @@ class Profile:
         return out
 
     def table(self) -> Table:
-        """The lines as a table."""
+        """Return the lines as a table."""
         from rich.table import Table
 
         t = Table(title="memory accesses, dearest first", title_justify="left")
@@ -169,7 +171,7 @@ class Profile:
 
 
 def bank_transactions(off: Array, lanes: Array, nbytes: int) -> tuple[int, int]:
-    """Transactions of one warp's request to shared memory, and the ideal.
+    """Return the transactions of one warp's request to shared memory, and the ideal.
 
     >>> bank_transactions(np.arange(32) * 4, np.arange(32), 4), bank_transactions(np.arange(32) * 128, np.arange(32), 4)
     ((1, 1), (32, 1))
@@ -188,7 +190,7 @@ def bank_transactions(off: Array, lanes: Array, nbytes: int) -> tuple[int, int]:
 
 
 def _phases(off: Array, lanes: Array, nbytes: int) -> Array:
-    """The phase of each lane of an access of 8 or 16 bytes: half warps, or quarters of which two may be one."""
+    """Return the phase of each lane of an access of 8 or 16 bytes: half warps, or quarters of which two may be one."""
     per = 16 if nbytes <= 8 else 8
     at = np.full(32, -1, np.int64)
     at[lanes % 32] = off
@@ -205,7 +207,7 @@ def _phases(off: Array, lanes: Array, nbytes: int) -> Array:
 
 
 def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
-    """Sectors of 32 bytes that one warp's request to global memory touches, and the ideal.
+    """Return the sectors of 32 bytes that one warp's request to global memory touches, and the ideal.
 
     >>> sector_transactions(np.arange(32) * 4, 4), sector_transactions(np.arange(32) * 64, 4)
     ((4, 4), (32, 4))
@@ -216,7 +218,8 @@ def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
 
 
 def occupancy(threads: int, shared: int, registers: int = 0) -> Occupancy:
-    """How many blocks of `threads`, with `shared` bytes and `registers` a thread (0: unknown), an SM of sm_90 holds.
+    """Return how many blocks of `threads`, with `shared` bytes and `registers` a thread (0: unknown), an SM of sm_90
+    holds.
 
     >>> occupancy(384, 229504, 168)
     Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory')

@@ -62,10 +62,12 @@ class Code:
         self.blocking = False
 
     def add(self, step: Step, info: OpInfo) -> None:
+        """Append a step that never waits."""
         self.steps.append(step)
         self.infos.append(info)
 
     def add_blocking(self, gen: GenStep, info: OpInfo) -> None:
+        """Append a step that may wait."""
         self._flush()
         self.blocking = True
         self.parts.append(_guarded(gen, info))
@@ -77,6 +79,7 @@ class Code:
             self.steps, self.infos = [], []
 
     def finish(self) -> Run:
+        """Return one runner for all steps."""
         self._flush()
         if len(self.parts) == 1:
             return self.parts[0]
@@ -168,7 +171,7 @@ def settle(info: OpInfo, R: Regs, g: Group) -> dict[int, Value] | None:
 
 
 def recover(e: Exception, info: OpInfo, R: Regs, g: Group) -> None:
-    """After an exception in an op: make its results poison when an operand was, else raise the user's error."""
+    """Return after an exception in an op: make its results poison when an operand was, else raise the user's error."""
     if isinstance(e, Fault):
         raise g.fail(e, info) from None
     for s in info.operands:
@@ -259,17 +262,18 @@ class FnCompiler:
     # -- slots --------------------------------------------------------------------------------------------------------
 
     def new_slot(self, leaf: Leaf, value: Value = POISON, *, fixed: bool = False) -> int:
-        """A fresh register. `fixed`: a constant or block argument, exempt from the live-out bookkeeping."""
+        """Return a fresh register. `fixed`: a constant or block argument, exempt from the live-out bookkeeping."""
         self.fn.template.append(value)
         self.fn.leaves.append(leaf)
         self.homes.append(() if fixed else tuple(self.cfg))
         return len(self.fn.template) - 1
 
     def leaf_of(self, slot: int) -> Leaf:
+        """Return the leaf that a slot holds."""
         return self.fn.leaves[slot]
 
     def slots_of(self, value: SSAValue) -> tuple[int, ...]:
-        """The slots of an operand that only gets another name here: whoever reads that notes the use."""
+        """Return the slots of an operand that only gets another name here: whoever reads that notes the use."""
         got = self.slots.get(value)
         if got is None:
             owner = value.owner
@@ -278,7 +282,7 @@ class FnCompiler:
         return got
 
     def uses(self, value: SSAValue) -> tuple[int, ...]:
-        """The slots of an operand."""
+        """Return the slots of an operand."""
         got = self.slots_of(value)
         for s in got:
             self._note_use(s)
@@ -292,14 +296,14 @@ class FnCompiler:
             self._ins.append(slot)
 
     def type_of(self, value: SSAValue) -> Type:
-        """The leaves of a value's type; one of many fields takes long to be looked up by its hash."""
+        """Return the leaves of a value's type; one of many fields takes long to be looked up by its hash."""
         known = self._types.get(id(value.type))
         if known is None or known[0] is not value.type:
             known = self._types[id(value.type)] = value.type, type_of(value.type)
         return known[1]
 
     def use(self, value: SSAValue) -> int:
-        """The slot of a scalar or vector operand."""
+        """Return the slot of a scalar or vector operand."""
         got = self.uses(value)
         if len(got) != 1:
             raise InterpError("unsupported", f"expected a scalar or vector operand, got {value.type}")
@@ -322,25 +326,26 @@ class FnCompiler:
         return slots
 
     def define(self, value: SSAValue) -> int:
-        """A fresh slot for a scalar or vector result."""
+        """Return a fresh slot for a scalar or vector result."""
         got = self.defines(value)
         if len(got) != 1:
             raise InterpError("unsupported", f"expected a scalar or vector result, got {value.type}")
         return got[0]
 
     def alias(self, value: SSAValue, slots: Sequence[int]) -> None:
-        """A result that is the same value as some slots: costs nothing at run time."""
+        """Make a result the same value as some slots, which costs nothing at run time."""
         self.slots[value] = tuple(slots)
 
     def constant(self, value: SSAValue, leaf_values: Sequence[Value]) -> None:
-        """A result known now."""
+        """Define a result known now."""
         leaves = type_of(value.type).leaves
         self.slots[value] = tuple(self.new_slot(leaf, v, fixed=True) for leaf, v in zip(leaves, leaf_values))
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
     def emit(self, op: Operation, step: Step, *, pure: bool = True, keep: bool = False, track: bool = True) -> None:
-        """`pure`: poison operands give poison results; the step is left out if nobody reads them, unless `keep`.
+        """Emit a step. `pure`: poison operands give poison results; the step is left out if nobody reads them, unless
+        `keep`.
 
         `track`: what is undefined is followed for the step, where that is checked; else it does so itself.
         """
@@ -353,19 +358,20 @@ class FnCompiler:
             self.roots.update(self._ins)
 
     def emit_blocking(self, op: Operation, gen: GenStep, info: OpInfo | None = None) -> None:
+        """Emit a step that may wait: a generator function, which yields as long as it does."""
         self.roots.update(self._ins)
         info = info or self._info(op, False)
         self.code.add_blocking(undefined.track_waiting(gen, info) if self.program.tracks else gen, info)
 
     def info(self, op: Operation) -> OpInfo:
-        """The op's entry for diagnostics, for ops that need it themselves."""
+        """Return the op's entry for diagnostics, for ops that need it themselves."""
         return self._info(op, False)
 
     def _info(self, op: Operation, pure: bool) -> OpInfo:
         return OpInfo(op, op_name(op), tuple(self._ins), tuple(self._outs), pure)
 
     def emit_control(self, op: Operation, gen: GenStep, blocking: bool) -> None:
-        """A structured op: a generator function that yields only if `blocking`."""
+        """Emit a structured op: a generator function that yields only if `blocking`."""
         info = self._info(op, False)
         self.roots.update(self._ins)
         if blocking:
@@ -379,6 +385,7 @@ class FnCompiler:
         self.code.add(step, info)
 
     def compile_op(self, op: Operation) -> None:
+        """Compile an op by the builder of its name. Raises InterpError for an op without one."""
         name = op_name(op)
         builder = self.program.builder(name)
         outer = self._ins, self._outs
@@ -404,7 +411,7 @@ class FnCompiler:
         self._ins, self._outs = outer
 
     def compile_block_ops(self, block: Block) -> tuple[Run, bool, Operation | None]:
-        """The ops of a block but its terminator: (runner, may block, terminator).
+        """Compile the ops of a block but its terminator: (runner, may block, terminator).
 
         The terminator is None where a structured op leaves out an empty `scf.yield`."""
         outer, self.code = self.code, Code(self.lists)
@@ -419,7 +426,7 @@ class FnCompiler:
         return code.finish(), code.blocking, last
 
     def block_args(self, block: Block, *, fixed: bool = True) -> tuple[int, ...]:
-        """Slots for a block's arguments, flattened."""
+        """Return slots for a block's arguments, flattened."""
         out: list[int] = []
         for arg in block.args:
             slots = tuple(self.new_slot(leaf, fixed=fixed) for leaf in type_of(arg.type).leaves)
@@ -428,13 +435,16 @@ class FnCompiler:
         return tuple(out)
 
     def flat_uses(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
+        """Return the slots of several operands, one after the other."""
         out: list[int] = []
         for v in values:
             out.extend(self.uses(v))
         return tuple(out)
 
     def region(self, region: Region) -> RegionCode:
-        """A region of one block, or a CFG. The arguments of a single block must have slots already (`block_args`)."""
+        """Compile a region of one block, or a CFG. The arguments of a single block must have slots already
+        (`block_args`).
+        """
         from cute_dialect.interp.cfg import compile_cfg
 
         blocks = region.blocks
@@ -457,6 +467,7 @@ class FnCompiler:
         return at
 
     def compile(self) -> Function:
+        """Compile the function's body. Raises InterpError for a declaration."""
         fn = self.fn
         region = self.op.regions[0]
         if not region.blocks:
@@ -506,7 +517,7 @@ class FnCompiler:
 
 
 def result_types(op: Operation) -> Sequence[Attribute]:
-    """The result types of a function op (func.func, llvm.func, gpu.func), without void."""
+    """Return the result types of a function op (func.func, llvm.func, gpu.func), without void."""
     ft = attr_of(op, "function_type")
     outs = getattr(ft, "outputs", None)
     if outs is None:
@@ -533,6 +544,7 @@ class Program:
         self._active: list[Operation] = []
 
     def builder(self, name: str) -> Builder | None:
+        """Return what compiles ops of a name, or of a family that the name begins with; None for unknown ones."""
         got = self._ops.get(name)
         if got is None:
             for prefix, b in self._prefixes:
@@ -541,7 +553,7 @@ class Program:
         return got
 
     def function(self, op: Operation) -> Function:
-        """The compiled function of a func op."""
+        """Return the compiled function of a func op."""
         got = self._functions.get(op)
         if got is not None:
             return got
@@ -557,7 +569,9 @@ class Program:
         return fn
 
     def find(self, name: str, from_op: Operation | None = None) -> Operation | None:
-        """A function op by symbol: in the symbol tables around `from_op`, then anywhere; `module::name` also works."""
+        """Return a function op by symbol: in the symbol tables around `from_op`, then anywhere; `module::name` also
+        works.
+        """
         scope, _, leaf = name.rpartition("::")
         table = from_op.parent_op() if from_op is not None else None
         while table is not None:
@@ -580,7 +594,7 @@ def _table(op: Operation) -> Iterator[Operation]:
 
 
 def _symbols(module: Operation) -> Iterator[Operation]:
-    """What stands in a module and in the modules in it; not the ops of functions, of which there are many."""
+    """Return what stands in a module and in the modules in it; not the ops of functions, of which there are many."""
     for op in _table(module):
         yield op
         if op_name(op).endswith(".module"):
@@ -588,7 +602,7 @@ def _symbols(module: Operation) -> Iterator[Operation]:
 
 
 def symbol_name(op: Operation) -> str:
-    """The op's symbol name, empty if it has none."""
+    """Return the op's symbol name, empty if it has none."""
     got = attr_of(op, "sym_name")
     data = getattr(got, "data", None)
     return data if isinstance(data, str) else ""

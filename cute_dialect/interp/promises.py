@@ -43,7 +43,7 @@ class Broken:
 
 
 def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
-    """How a step reports the lanes in which `op` breaks a promise, as a fault of that kind."""
+    """Return how a step reports the lanes in which `op` breaks a promise, as a fault of that kind."""
     result = c.slots_of(op.results[0])[0]
     rank = len(c.leaf_of(result).shape)
     if not only_selected(op):
@@ -57,7 +57,7 @@ def promise(c: FnCompiler, op: Operation, kind: str = "poison") -> Report:
 
 
 def only_selected(op: Operation) -> bool:
-    """Whether nothing but selects of its block read the result of an op."""
+    """Tell whether nothing but selects of its block read the result of an op."""
     uses = list(op.results[0].uses)
     return bool(uses) and all(
         op_name(u.operation) in SELECTS and u.index > 0 and u.operation.parent is op.parent for u in uses
@@ -65,7 +65,7 @@ def only_selected(op: Operation) -> bool:
 
 
 def late_slot(c: FnCompiler, result: int) -> int:
-    """The slot that says where the promise behind a result is broken, as a `Broken`."""
+    """Return the slot that says where the promise behind a result is broken, as a `Broken`."""
     late = c.late.get(result)
     if late is None:
         late = c.late[result] = c.new_slot(int_leaf(1), fixed=True)

@@ -57,7 +57,7 @@ class Monitor(Accesses):
     # -- life of warps ------------------------------------------------------------------------------------------------
 
     def admit(self, cluster: Cluster) -> None:
-        """A cluster becomes resident."""
+        """Note that a cluster becomes resident."""
         clocks = ClusterClocks(self.clusters, self.launch.threads, [b.linear for b in cluster.blocks])
         self.clusters += 1
         self.by_number.append(clocks)
@@ -68,7 +68,7 @@ class Monitor(Accesses):
         self.lifetimes.admit(cluster, clocks)
 
     def exits(self, g: Group) -> None:
-        """A warp has ended: nothing may still touch the shared memory that ends with it."""
+        """Note that a warp has ended: nothing may still touch the shared memory that ends with it."""
         for lane, groups in g.bulk.items():
             late = [t for group in groups.groups[groups.read :] for t in group] + groups.open
             if late:
@@ -86,6 +86,7 @@ class Monitor(Accesses):
     # -- synchronisation ----------------------------------------------------------------------------------------------
 
     def fence(self, g: Group, fence: Fence) -> None:
+        """Note a fence of the active lanes."""
         clocks = g.clocks
         lanes = g.mask.idx.tolist()
         if fence.order:
@@ -102,7 +103,7 @@ class Monitor(Accesses):
                     bar.clocks.fenced = True  # type: ignore[attr-defined]
 
     def acquire_maps(self, g: Group, maps: Sequence[tuple[int, int]], fence: Fence) -> None:
-        """A fence of the tensormap proxy that acquires maps: (lane, address)."""
+        """Note a fence of the tensormap proxy that acquires maps: (lane, address)."""
         for lane, address in maps:
             buf = g.memory.find(address)
             if buf is not None and id(buf) in self.shadows:
@@ -111,7 +112,7 @@ class Monitor(Accesses):
         g.clocks.clock += 1
 
     def uses_map(self, g: Group, lane: int, buf: Buffer, offset: int) -> None:
-        """A copy that a lane issues reads a tensor map."""
+        """Note that a copy that a lane issues reads a tensor map."""
         writes = self._writes(buf, offset) if id(buf) in self.shadows else frozenset[Write]()
         if not writes:
             return
@@ -122,7 +123,7 @@ class Monitor(Accesses):
         self.maps.use(g, lane, buf, offset, writes, written)
 
     def _writes(self, buf: Buffer, offset: int) -> frozenset[Write]:
-        """The last writes to the bytes of a tensor map."""
+        """Return the last writes to the bytes of a tensor map."""
         s = self.shadows[id(buf)]
         idx = s.span(offset, MAP_BYTES)
         cluster = np.zeros_like(idx) if s.w_cluster is None else s.w_cluster[idx]
@@ -137,7 +138,8 @@ class Monitor(Accesses):
         return frozenset(weak | strong)
 
     def arrive(self, g: Group, bar: NamedBarrier, ident: int, info: OpInfo) -> None:
-        """A warp arrives at a named barrier: after all who arrived in the phase before, or it might have counted there.
+        """Note that a warp arrives at a named barrier: after all who arrived in the phase before, or it might have
+        counted there.
 
         PTX ISA 9.0, 9.7.13.1 "bar": an arrival counts for whichever phase of the barrier is under way."""
         if bar.meeting is None:
@@ -156,8 +158,9 @@ class Monitor(Accesses):
         bar.meeting.add(message)
 
     def registers(self, g: Group, count: int, warps: Sequence[int]) -> None:
-        """A warp executes its `count`-th setmaxnreg: `warps`, the others of its warpgroup, have synchronised with it
-        after the one before (PTX ISA 9.0, 9.7.19.5 "setmaxnreg")."""
+        """Note that a warp executes its `count`-th setmaxnreg: `warps`, the others of its warpgroup, have synchronised
+        with it after the one before (PTX ISA 9.0, 9.7.19.5 "setmaxnreg").
+        """
         clocks = g.clocks
         self.resized[clocks.cluster.number, clocks.first, count] = clocks.clock
         first = clocks.first - int(g.lane_tid[0])
@@ -171,10 +174,12 @@ class Monitor(Accesses):
                 )
 
     def wait(self, g: Group, bar: NamedBarrier) -> None:
+        """Note that a warp has waited at a named barrier: it knows what all who met there knew."""
         if bar.meeting is not None and bar.meeting.done is not None:
             _leave(g, bar.meeting.done)
 
     def cluster_arrive(self, g: Group, cluster: Cluster, relaxed: bool) -> None:
+        """Note that a warp arrives at the cluster's barrier; relaxed, it passes on what was before its fences only."""
         clocks = g.clocks
         if relaxed:
             message = clocks.release_by_fences(g, g.mask.idx.tolist(), GPU, CLUSTER)
@@ -184,25 +189,30 @@ class Monitor(Accesses):
         cluster.meeting.add(message)
 
     def cluster_wait(self, g: Group, cluster: Cluster) -> None:
+        """Note that a warp has waited at the cluster's barrier."""
         assert cluster.meeting is not None
         if cluster.meeting.done is not None:
             _leave(g, cluster.meeting.done)
 
     def barrier(self, g: Group) -> None:
-        """Blocks in lockstep pass a barrier."""
+        """Note that blocks in lockstep pass a barrier."""
         raise AssertionError("a warp does not run in lockstep with others")
 
     def warp_sync(self, g: Group) -> None:
+        """Note a `bar.warp.sync` of the active lanes."""
         g.clocks.synchronise(g)
 
     def mbarrier_init(self, g: Group, lane: int, block: Block, offset: int, bar: MBarrier) -> None:
+        """Note that a lane initialises an mbarrier."""
         clocks = g.clocks
         self.kept.append(bar)
         bar.clocks = Meeting(bar, clocks.cluster.mbarrier(bar), (clocks.first + lane, clocks.clock))
         clocks.inits.append((lane, bar))
 
     def mbarrier_inval(self, g: Group, lane: int, bar: MBarrier) -> None:
-        """A lane invalidates an mbarrier: each earlier wait, and arrival that releases, must be known to it."""
+        """Note that a lane invalidates an mbarrier: each earlier wait, and arrival that releases,
+        must be known to it.
+        """
         known = g.clocks.of(lane)
         for actors, time in bar.clocks.uses.items():  # type: ignore[attr-defined]
             late = [a for a in actors if a != g.clocks.first + lane and max(known[[MEMORY, EXECUTION], a]) < time]
@@ -216,7 +226,7 @@ class Monitor(Accesses):
                 )
 
     def mbarrier_check(self, g: Group, lane: int, bar: MBarrier, copy: bool = False) -> None:
-        """Whether the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
+        """Tell whether the initialisation of an mbarrier is visible to a lane, or to a copy that it issues."""
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
         actor, time = meeting.init
         known = g.clocks.of(lane)
@@ -240,7 +250,7 @@ class Monitor(Accesses):
     def mbarrier_arrive(
         self, g: Group, lane: int, block: Block, bar: MBarrier, sync: Sync | None, info: OpInfo, copies: bool = False
     ) -> None:
-        """A lane arrives at an mbarrier, unless `sync` is None; `copies`: when its cp.async are complete.
+        """Note that a lane arrives at an mbarrier, unless `sync` is None; `copies`: when its cp.async are complete.
 
         Only threads of the mbarrier's own block can wait there (PTX ISA 9.0, 9.7.13.15.16 "mbarrier.test_wait")."""
         self.mbarrier_check(g, lane, bar)
@@ -261,8 +271,9 @@ class Monitor(Accesses):
         bar.clocks.add(message, far)  # type: ignore[attr-defined]
 
     def mbarrier_wait(self, g: Group, lanes: list[int], bar: MBarrier, sync: Sync) -> None:
-        """Lanes have waited for a phase: a relaxed wait orders nothing before a fence that acquires (PTX ISA 9.0, 8.8
-        "Release and Acquire Patterns", a strong read followed by a fence)."""
+        """Note that lanes have waited for a phase: a relaxed wait orders nothing before a fence that acquires (PTX ISA
+        9.0, 8.8 "Release and Acquire Patterns", a strong read followed by a fence).
+        """
         clocks = g.clocks
         meeting: Meeting = bar.clocks  # type: ignore[assignment]
         for lane in lanes if clocks.extras else lanes[:1]:
@@ -281,7 +292,7 @@ class Monitor(Accesses):
     # -- asynchronous accesses ----------------------------------------------------------------------------------------
 
     def cp_async(self, g: Group, site: Site, parts: list[Part]) -> None:
-        """A cp.async is issued: it writes at any time until its group has been waited for."""
+        """Note that a cp.async is issued: it writes at any time until its group has been waited for."""
         for buf, off, sel in parts:
             lanes = g.mask.idx if sel is None else g.mask.idx[sel]
             offs = np.full(len(lanes), off) if isinstance(off, int) else off
@@ -293,6 +304,7 @@ class Monitor(Accesses):
                 self._access(g, shadow, idx[now], lanes[now], True, self._number(site), time=time)
 
     def cp_async_waited(self, g: Group, keep: int | None) -> None:
+        """Note that the active lanes have waited for all but `keep` groups of their cp.async; None: for all of them."""
         clocks = g.clocks
         lanes = g.mask.idx
         done = g.copy_times(lanes, g.copy_seq[lanes] + (1 if keep is None else -keep))
@@ -311,7 +323,7 @@ class Monitor(Accesses):
         *,
         reduces: bool = False,
     ) -> None:
-        """A copy (`reduces`: a reduction) into shared memory that signals an mbarrier is issued by a lane."""
+        """Note that a copy (`reduces`: a reduction) into shared memory that signals an mbarrier is issued by a lane."""
         self.mbarrier_check(g, lane, bar, copy=True)
         s = self._shadow(block.smem)
         if nbytes < 1 << s.shift:
@@ -325,7 +337,9 @@ class Monitor(Accesses):
             self._remember_write(g, s, idx, writer, bar.phase + 1, number, ASYNC)
 
     def async_read(self, g: Group, lane: int, block: Block, units: Array, info: OpInfo, bar: MBarrier | None) -> None:
-        """A copy out of shared memory is issued by a lane; `bar`: what it signals, else it is of a bulk group."""
+        """Note that a copy out of shared memory is issued by a lane; `bar`: what it signals, else it is of a bulk
+        group.
+        """
         s = self._shadow(block.smem)
         idx = s.units(units + block.smem_start // 16)
         self._async_access(g, lane, block, s, idx, False)
@@ -334,7 +348,9 @@ class Monitor(Accesses):
     def async_global_read(
         self, g: Group, lane: int, buf: Buffer, offsets: Array, size: int, info: OpInfo, bar: MBarrier | None
     ) -> None:
-        """A copy of elements of `size` bytes out of global memory is issued by a lane; `bar`: what it signals."""
+        """Note that a copy of elements of `size` bytes out of global memory is issued by a lane; `bar`: what it
+        signals.
+        """
         s = self._shadow(buf)
         if len(offsets):
             if self.preceding is not None:
@@ -344,7 +360,9 @@ class Monitor(Accesses):
             self._copy_reads(g, lane, s, idx, info, bar)
 
     def copies_through(self, g: Group, lane: int, site: Site, buf: Buffer, offsets: Array, size: int) -> None:
-        """A copy that a lane issues touches elements of `size` bytes of global memory through a kernel's argument."""
+        """Note that a copy that a lane issues touches elements of `size` bytes of global memory through a kernel's
+        argument.
+        """
         s = self._shadow(buf)
         if len(offsets):
             self._check_alias(s, s.elements(offsets, size)[None, :], np.array([lane]), site)
@@ -363,8 +381,9 @@ class Monitor(Accesses):
     def async_global_write(
         self, g: Group, lane: int, buf: Buffer, offsets: Array, size: int, info: OpInfo, combine: str
     ) -> None:
-        """A copy or reduction of elements of `size` bytes into global memory is issued by a lane, as part of its next
-        bulk group."""
+        """Note that a copy or reduction of elements of `size` bytes into global memory is issued by a lane, as part of
+        its next bulk group.
+        """
         s = self._shadow(buf)
         if len(offsets) == 0:
             return
@@ -420,7 +439,7 @@ class Monitor(Accesses):
     def _async_after(
         self, g: Group, lane: int, block: Block | None, s: Shadow, idx: Array, store: bool, reduces: bool
     ) -> None:
-        """The last weak writes are ordered before a copy, and visible to it."""
+        """Check that the last weak writes are ordered before a copy, and visible to it."""
         clocks = g.clocks
         lanes, known, number = np.array([lane]), clocks.of(lane), clocks.cluster.number
         own = clocks.first + lane
@@ -459,6 +478,7 @@ class Monitor(Accesses):
         return g.clocks.cluster.actor(kind, g.clocks.first + lane, f"bulk copy of thread ({x}, {y}, {z})")
 
     def bulk_waited(self, g: Group, lane: int, done: int, only_read: bool) -> None:
+        """Note that a lane has waited for its first `done` bulk groups, or only for their reads."""
         g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk"), done)
         if not only_read:
             g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk write"), done)
@@ -466,7 +486,7 @@ class Monitor(Accesses):
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
     def wgmma_issued(self, g: Group, group: Warpgroup, i: Instruction, warp: int) -> None:
-        """One warp issues its part: it reads its own rows of A and all of B."""
+        """Note that one warp issues its part: it reads its own rows of A and all of B."""
         from cute_dialect.interp.wgmma import operand_units
 
         block = group.block
@@ -481,22 +501,23 @@ class Monitor(Accesses):
             self._read_by(g, s, idx, actor, i.number + 1, number)
 
     def wgmma_waited(self, g: Group, group: Warpgroup, target: int) -> None:
+        """Note that the active lanes have waited for the wgmma with numbers below `target`."""
         actor = g.clocks.cluster.actor("wgmma", _warpgroup(g), "")
         g.clocks.learn(g, g.mask.idx.tolist(), actor, target)
 
 
 def _warpgroup(g: Group) -> int:
-    """The first thread of a warp's warpgroup, as an actor; blocks need not hold whole warpgroups."""
+    """Return the first thread of a warp's warpgroup, as an actor; blocks need not hold whole warpgroups."""
     return g.clocks.first - int(g.lane_tid[0]) % 128
 
 
 def _of_block(g: Group, block: Block) -> Array:
-    """Which actors are threads of a block of the group's cluster, or their copies: one bool a column."""
+    """Return which actors are threads of a block of the group's cluster, or their copies: one bool a column."""
     return g.clocks.cluster.of_block(g.clocks.cluster.blocks.index(block.linear))
 
 
 def _leave(g: Group, message: Array) -> None:
-    """All threads of a warp leave a barrier."""
+    """Return all threads of a warp leave a barrier."""
     np.maximum(g.clocks.table, message, out=g.clocks.table)
     if g.clocks.extras:
         g.clocks.acquire(g, message)

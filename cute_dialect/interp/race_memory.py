@@ -58,6 +58,7 @@ class Accesses(Reporter):
     # -- by threads ---------------------------------------------------------------------------------------------------
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        """Check and remember an access of the active lanes; `value`: what a store writes."""
         for buf, off, sel in parts:
             if buf is g.local:
                 continue
@@ -83,14 +84,14 @@ class Accesses(Reporter):
             self.flags.access(g, site, buf, off, lanes)
 
     def _copy_sources(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int) -> None:
-        """What a cp.async reads, at any time until its group has been waited for."""
+        """Return what a cp.async reads, at any time until its group has been waited for."""
         times = g.copy_times(lanes, g.copy_seq[lanes] + 1)
         for time in np.unique(times).tolist():
             now = times == time
             self._access(g, s, idx[now], lanes[now], False, number, time=time)
 
     def _same(self, g: Group, site: Site, buf: Buffer, lanes: Array, off: Array, value: Value | None) -> None:
-        """Lanes of one store that write different values to the same place."""
+        """Return lanes of one store that write different values to the same place."""
         if (off[1:] > off[:-1]).all() or len(np.unique(off)) == len(off):
             return
         if not isinstance(value, np.ndarray) or value.ndim == len(site.leaf.shape):
@@ -147,8 +148,9 @@ class Accesses(Reporter):
     def _known(
         self, g: Group, lanes: Array, cluster: Array, base: Array, of: Array, clock: Array, row: int = MEMORY
     ) -> Array:
-        """Whether accesses, one an entry, are ordered before those of lanes: by each of 32 actors from `base` on, true
-        where it has no part in `of`."""
+        """Tell whether accesses, one an entry, are ordered before those of lanes: by each of 32 actors from `base` on,
+        true where it has no part in `of`.
+        """
         clocks = g.clocks
         mine = clocks.cluster
         actors = np.minimum(base[:, None] + _LANES, mine.columns - 1)
@@ -165,14 +167,16 @@ class Accesses(Reporter):
         return near | ((of[:, None] & BITS) == 0)
 
     def _knows(self, g: Group, lane: int, cluster: int, actor: int, time: int, row: int = MEMORY) -> bool:
-        """Whether what an actor did at a time is ordered before a lane's present, by a row of its table."""
+        """Tell whether what an actor did at a time is ordered before a lane's present, by a row of its table."""
         lanes, *access = (np.array([x]) for x in (lane, cluster, actor, 1, time))
         return bool(self._known(g, lanes, *access, row=row).all())
 
     def _require(
         self, g: Group, s: Shadow, at: Array, lanes: Array, rows: tuple[Array, ...], word: str, row: int = MEMORY
     ) -> None:
-        """Accesses to granules, as (cluster, base, lanes, time, site), must be ordered before those of lanes."""
+        """Require of accesses to granules, as (cluster, base, lanes, time, site), that they are ordered before those of
+        lanes.
+        """
         cluster, base, of, clock, site = rows
         ok = self._known(g, lanes, cluster, base, of, clock, row)
         if ok.all():
@@ -182,7 +186,7 @@ class Accesses(Reporter):
         self._raise(g, s, int(at[i]), int(lanes[i]), word, where, int(base[i]) + j, int(clock[i]), int(site[i]))
 
     def _check_write(self, g: Group, s: Shadow, idx: Array, lanes: Array, store: bool, actor: Array) -> None:
-        """The last weak writes are ordered before an access of lanes."""
+        """Check that the last weak writes are ordered before an access of lanes."""
         clocks = g.clocks
         cluster = clocks.cluster
         own = (clocks.first + lanes).astype(np.int32)[:, None]
@@ -199,7 +203,7 @@ class Accesses(Reporter):
             self._report(g, s, idx, ok, lanes, "write" if store else "read", s.w_actor, s.w_clock, s.w_site)
 
     def _check_reads(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
-        """The weak reads in the rows are ordered before a write of lanes."""
+        """Check that the weak reads in the rows are ordered before a write of lanes."""
         clocks = g.clocks
         threads = clocks.cluster.threads
         own = BITS[lanes][:, None]
@@ -231,8 +235,10 @@ class Accesses(Reporter):
         reduces: bool = False,
         proxy: Callable[[int], int] | None = None,
     ) -> None:
-        """Accesses that the rows do not hold are ordered before one of lanes. `proxy`: of an access by the asynchronous
-        proxy, the row that tells which writes of an actor it sees; `reduces`: which other reductions may meet."""
+        """Check that accesses that the rows do not hold are ordered before one of lanes. `proxy`: of an access by the
+        asynchronous proxy, the row that tells which writes of an actor it sees; `reduces`: which other reductions may
+        meet.
+        """
         flat = idx.ravel()
         which, rows = s.past.of(flat, s.more)
         kind = rows[:, 7]
@@ -258,7 +264,7 @@ class Accesses(Reporter):
 
     @staticmethod
     def _sorts(s: Shadow, site: Site, off: Array | None, idx: Array, store: bool) -> list[list[Sort]]:
-        """Of what sort a strong access is at each granule: each element of a vector is an access of its own."""
+        """Return of what sort a strong access is at each granule: each element of a vector is an access of its own."""
         assert off is not None
         size = site.nbytes // site.leaf.count
         start = np.broadcast_to(off[:, None], idx.shape)
@@ -275,7 +281,7 @@ class Accesses(Reporter):
         sorts: list[list[Sort]] | None = None,
         proxy: Callable[[int], int] | None = None,
     ) -> None:
-        """Strong accesses that may not meet those of lanes are ordered before. `proxy`: of an access by the
+        """Check that strong accesses that may not meet those of lanes are ordered before. `proxy`: of an access by the
         asynchronous proxy, the row that tells which writes of an actor it sees."""
         cluster = g.clocks.cluster.number
         for i, j in np.argwhere(s.has_strong[idx]).tolist():
@@ -300,7 +306,7 @@ class Accesses(Reporter):
     def _check_seen(
         self, g: Group, s: Shadow, at: int, lane: int, store: bool, by: Iterable[By], proxy: Callable[[int], int]
     ) -> None:
-        """Strong writes are visible to an access by the asynchronous proxy."""
+        """Check that strong writes are visible to an access by the asynchronous proxy."""
         for one in by:
             if not self._knows(g, lane, one.cluster, one.actor, one.time, proxy(one.actor)):
                 self._unfenced(g, s, at, lane, store, one.actor, one.site, one.cluster)
@@ -336,7 +342,7 @@ class Accesses(Reporter):
     def _remember_write(
         self, g: Group, s: Shadow, idx: Array, actor: Array | int, time: Array | int, number: int, kind: int = 0
     ) -> None:
-        """A weak write, which all that was before is ordered before."""
+        """Remember a weak write, which all that was before is ordered before."""
         s.w_actor[idx] = actor
         s.w_clock[idx] = time
         s.w_site[idx] = number
@@ -353,7 +359,7 @@ class Accesses(Reporter):
                 s.strong.pop(at, None)
 
     def _remember_read(self, g: Group, s: Shadow, idx: Array, lanes: Array, number: int, time: int = 0) -> None:
-        """A weak read by threads of a warp; `time`: by their cp.async."""
+        """Remember a weak read by threads of a warp; `time`: by their cp.async."""
         clocks = g.clocks
         bits = np.broadcast_to(BITS[lanes][:, None], idx.shape)
         row = 0 if s.r_cluster is not None else s.row(clocks.slot)
@@ -363,7 +369,7 @@ class Accesses(Reporter):
     def _mark_read(
         self, g: Group, s: Shadow, row: int, idx: Array, base: int, bits: Array, time: int, number: int
     ) -> None:
-        """A weak read of granules by actors from `base` on: what the row held and this does not imply is kept."""
+        """Mark a weak read of granules by actors from `base` on: what the row held and this does not imply is kept."""
         held, cluster = s.r_lanes[row], g.clocks.cluster.number
         before = held[idx]
         old = before.any()
@@ -394,7 +400,7 @@ class Accesses(Reporter):
     # -- what was promised of arguments -------------------------------------------------------------------------------
 
     def _check_alias(self, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """What is changed and touched through a noalias argument is touched through no other pointer."""
+        """Check that what is changed and touched through a noalias argument is touched through no other pointer."""
         parameter = site.parameter
         if parameter is None or not parameter.in_kernel:
             return
@@ -421,7 +427,7 @@ class Accesses(Reporter):
     # -- invariant loads ----------------------------------------------------------------------------------------------
 
     def _read_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """An invariant load: nothing may write what it reads, before or after."""
+        """Note an invariant load: nothing may write what it reads, before or after."""
         if s.constant is None:
             s.constant = np.full(len(s.w_actor), -1, np.int32)
         s.constant[idx] = self._number(site)
@@ -437,7 +443,7 @@ class Accesses(Reporter):
                 )
 
     def _written(self, g: Group, s: Shadow, at: int) -> str:
-        """Who has written a granule, in words; empty where nobody has."""
+        """Return who has written a granule, in words; empty where nobody has."""
         by = s.strong[at].written() if s.has_strong[at] else None
         if by is not None:
             return self._note(g, by.actor, by.site, by.cluster if by.cluster != g.clocks.cluster.number else -1)
@@ -448,7 +454,7 @@ class Accesses(Reporter):
         return self._note(g, int(s.w_actor[at]), int(s.w_site[at]), other)
 
     def _check_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
-        """A write to what an invariant load has read."""
+        """Check a write to what an invariant load has read."""
         if s.constant is None or (s.constant[idx] < 0).all():
             return
         i, j = (int(x[0]) for x in np.nonzero(s.constant[idx] >= 0))
@@ -463,7 +469,7 @@ class Accesses(Reporter):
 
 
 def _apart(sort: Sort, other: Sort) -> str:
-    """Why two strong accesses may not meet without order."""
+    """Return why two strong accesses may not meet without order."""
     if (sort.start, sort.size) != (other.start, other.size):
         return (
             f"both are strong, but of {other.size} bytes at byte offset {other.start} and {sort.size} at {sort.start}: "

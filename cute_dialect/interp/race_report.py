@@ -67,7 +67,7 @@ class Reporter:
         block: tuple[int, int, int],
         notes: tuple[str, ...] = (),
     ) -> InterpError:
-        """The error for an access of before, which a thread that runs now can no longer make."""
+        """Return the error for an access of before, which a thread that runs now can no longer make."""
         op = self.sites[number][1] if number >= 0 else None
         name, text, location = "", "", ""
         if isinstance(op, OpInfo):
@@ -83,7 +83,7 @@ class Reporter:
         return f"the earlier {verb} is by {self._actor(g, actor, other)}{self._place(site)}"
 
     def _place(self, site: int) -> str:
-        """` at ` and where an access stands in the program, empty when that is not known."""
+        """Return ` at ` and where an access stands in the program, empty when that is not known."""
         op = self.sites[site][1] if site >= 0 else None
         if op is None:
             return ""
@@ -91,7 +91,7 @@ class Reporter:
         return f" at {where}" if where else ""
 
     def _actor(self, g: Group, actor: int, other: int) -> str:
-        """Who: an actor of a cluster, by default the own."""
+        """Return who: an actor of a cluster, by default the own."""
         cluster = g.clocks.cluster if other < 0 else self.by_number[other]
         kind = cluster.kind(actor)
         if kind in ("thread", "cp.async"):

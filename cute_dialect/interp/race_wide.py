@@ -48,7 +48,7 @@ class WideMonitor(Monitor):
         self.copies: list[tuple[Shadow, Array, Array, Array]] = []  # pending: granules, lanes, their commit groups
 
     def _enter(self, g: Group) -> None:
-        """The next blocks begin."""
+        """Note that the next blocks begin."""
         self.group = g
         self.thread = np.asarray(np.asarray(g.lane_block) * self.per_block + g.lane_tid, np.int32)
         self.time = np.zeros(g.lanes, np.int32)
@@ -56,7 +56,7 @@ class WideMonitor(Monitor):
         self.shadows = {k: s for k, s in self.shadows.items() if s.r_cluster is not None}
 
     def exits(self, g: Group) -> None:
-        """Blocks have ended: no cp.async may still write their shared memory."""
+        """Note that blocks have ended: no cp.async may still write their shared memory."""
         if self.group is not g or not self.copies:
             return
         s, idx, lanes, _ = self.copies[0]
@@ -66,12 +66,13 @@ class WideMonitor(Monitor):
         raise self.error(int(s.w_site[at]), message, g.thread_coord(lane), g.block_coord(lane))
 
     def barrier(self, g: Group) -> None:
-        """Blocks pass a barrier."""
+        """Note that blocks pass a barrier."""
         if self.group is not g:
             self._enter(g)
         self.time[g.mask.idx] += 1
 
     def observe(self, g: Group, site: Site, parts: list[Part], value: Value | None) -> None:
+        """Check and remember an access of the active lanes; `value`: what a store writes."""
         if self.group is not g:
             self._enter(g)
         for buf, off, sel in parts:
@@ -96,7 +97,7 @@ class WideMonitor(Monitor):
                 self._read(g, s, idx, lanes, site)
 
     def _unordered(self, s: Shadow, idx: Array, thread: Array, time: Array) -> Array:
-        """Where the last weak write is not ordered before an access."""
+        """Return where the last weak write is not ordered before an access."""
         writer, when = s.w_actor[idx], s.w_clock[idx]
         near = when == time
         if s.r_cluster is not None:
@@ -104,7 +105,7 @@ class WideMonitor(Monitor):
         return (writer >= 0) & (((writer != thread) & near) | (when == PENDING))
 
     def _unadded(self, s: Shadow, idx: Array, thread: Array, time: Array, size: int = 0) -> Array:
-        """Where atomics (of another size, if one is given) are not ordered before an access."""
+        """Return where atomics (of another size, if one is given) are not ordered before an access."""
         if s.added is None:
             return np.zeros(idx.shape, np.bool_)
         actor = s.added.actor[idx]
@@ -172,7 +173,7 @@ class WideMonitor(Monitor):
                 )
 
     def _add(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """Relaxed atomics, of the scope of the GPU, whose results are not used."""
+        """Note relaxed atomics, of the scope of the GPU, whose results are not used."""
         size = site.nbytes // site.leaf.count
         self._after_writes(g, s, idx, lanes, "write", size)
         self._after_reads(g, s, idx, lanes)
@@ -211,7 +212,7 @@ class WideMonitor(Monitor):
     def _together(
         self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site, buf: Buffer, off: Array, value: Value | None
     ) -> None:
-        """Threads that write the same place with one store: only lanes of a warp may, and only the same value."""
+        """Check threads that write the same place with one store: only lanes of a warp may, and only the same value."""
         thread = self.thread[lanes][:, None]
         last = s.w_actor[idx]
         twice = last != thread
@@ -237,7 +238,7 @@ class WideMonitor(Monitor):
             self.copies.append((s, idx, lanes, g.copy_seq[lanes].copy()))
 
     def _refined(self, s: Shadow, before: int) -> None:
-        """The granules of a buffer have become smaller."""
+        """Note that the granules of a buffer have become smaller."""
         k = 1 << (before - s.shift)
         self.sources = [
             (t, (i[:, :, None] * k + np.arange(k)).reshape(len(i), -1) if t is s else i, lanes, seq, site)
@@ -247,6 +248,7 @@ class WideMonitor(Monitor):
         self.copies = [(t, i, lanes, seq) for i, (t, _, lanes, seq) in zip(fine, self.copies)]
 
     def cp_async_waited(self, g: Group, keep: int | None) -> None:
+        """Note that the active lanes have waited for all but `keep` groups of their cp.async; None: for all of them."""
         done = np.zeros(g.lanes, np.int64)
         lanes = g.mask.idx
         done[lanes] = g.copy_seq[lanes] + (1 if keep is None else -keep)
@@ -275,7 +277,7 @@ class WideMonitor(Monitor):
         return idx
 
     def fence(self, g: Group, fence: Fence) -> None:
-        """No asynchronous proxy and no flags here."""
+        """Do nothing: there are no asynchronous proxy and no flags here."""
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -311,7 +313,7 @@ class WideMonitor(Monitor):
         )
 
     def _why(self, me: int, actor: int, copied: bool, far: bool) -> str:
-        """What is missing between a thread and an earlier actor, in another block if `far`."""
+        """Return what is missing between a thread and an earlier actor, in another block if `far`."""
         if copied:
             return "expected cp.async.wait_group" + (
                 "" if actor == me else " by the thread that issued it, then a barrier"

@@ -85,14 +85,14 @@ def rounded(x: Array, form: Format, mode: str = "rn") -> Array:
 
 
 def _overflows(mode: str, x: Array) -> Array:
-    """Where a number beyond the largest finite one becomes infinite."""
+    """Return where a number beyond the largest finite one becomes infinite."""
     if mode in ("rn", "rna"):
         return np.ones(np.shape(x), np.bool_)
     return np.asarray((x > 0) if mode == "rp" else (x < 0) if mode == "rm" else np.zeros(np.shape(x), np.bool_))
 
 
 def sticky(s: Array, error: Array) -> Array:
-    """The exact sum `s + error`, where `s` is its nearest f64, rounded to odd."""
+    """Return the exact sum `s + error`, where `s` is its nearest f64, rounded to odd."""
     inexact = error != 0
     if not inexact.any():
         return s
@@ -104,19 +104,19 @@ def sticky(s: Array, error: Array) -> Array:
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """The nearest f64 of `a + b`, and what it is off by (Knuth)."""
+    """Return the nearest f64 of `a + b`, and what it is off by (Knuth)."""
     s = a + b
     t = s - a
     return np.asarray(s), np.asarray((a - (s - t)) + (b - t))
 
 
 def sticky_sum(a: Array, b: Array) -> Array:
-    """`a + b` of two f64, rounded to odd."""
+    """Return `a + b` of two f64, rounded to odd."""
     return sticky(*two_sum(a, b))
 
 
 def sticky_fma(a: Array, b: Array, c: Array) -> Array:
-    """`a·b + c` of numbers of at most 24 bits as f64, rounded to odd: the product is exact."""
+    """Return `a·b + c` of numbers of at most 24 bits as f64, rounded to odd: the product is exact."""
     return sticky(*two_sum(a * b, c))
 
 
@@ -132,7 +132,7 @@ def narrow(x: Array, name: str, mode: str = "rn") -> Array:
 
 
 def wide_int(x: Array) -> Array:
-    """Integers as f64, rounded to odd."""
+    """Return integers as f64, rounded to odd."""
     x = np.asarray(x)
     if x.dtype.itemsize < 8:
         return x.astype(np.float64)
@@ -144,7 +144,7 @@ def wide_int(x: Array) -> Array:
 
 
 def _nearest(n: Fraction, mode: str, negative: bool) -> float:
-    """A rational number as f64; `negative` is the sign of a zero."""
+    """Return a rational number as f64; `negative` is the sign of a zero."""
     if n == 0:
         return -0.0 if negative else 0.0
     size = abs(n)
@@ -167,7 +167,7 @@ def _nearest(n: Fraction, mode: str, negative: bool) -> float:
 
 
 def _root(x: Fraction) -> Fraction:
-    """The square root of a rational number, to 120 bits, and one bit that says whether there is more."""
+    """Return the square root of a rational number, to 120 bits, and one bit that says whether there is more."""
     shift = 400 + 2 * max(0, x.denominator.bit_length())
     scaled = (x.numerator << (2 * shift)) // x.denominator
     root = math.isqrt(scaled)
@@ -176,7 +176,7 @@ def _root(x: Fraction) -> Fraction:
 
 
 def exact_f64(kind: str, mode: str, *operands: Array) -> Array:
-    """`add`, `mul`, `fma`, `div` or `sqrt` of f64, rounded once by `mode`, element by element.
+    """Return `add`, `mul`, `fma`, `div` or `sqrt` of f64, rounded once by `mode`, element by element.
 
     What is not finite, or a zero divided or added, is left to f64 arithmetic: it is exact."""
     plain: dict[str, Callable[..., Array]] = {
@@ -211,7 +211,7 @@ def exact_f64(kind: str, mode: str, *operands: Array) -> Array:
 
 
 def _zero(kind: str, mode: str, row: tuple[float, ...]) -> float:
-    """A zero with the sign that IEEE 754 (6.3) gives an exact result."""
+    """Return a zero with the sign that IEEE 754 (6.3) gives an exact result."""
     if kind in ("mul", "div"):
         return math.copysign(0.0, math.copysign(1.0, row[0]) * math.copysign(1.0, row[1]))
     if kind == "sqrt":
@@ -228,7 +228,7 @@ def _zero(kind: str, mode: str, row: tuple[float, ...]) -> float:
 
 
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
-    """`a·b + c` of f64, rounded once to nearest even (Boldo and Melquiond's algorithm; exact rationals where an
+    """Return `a·b + c` of f64, rounded once to nearest even (Boldo and Melquiond's algorithm; exact rationals where an
     exponent is too large or too small for it)."""
     x, y, z = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (a, b, c)))
     with np.errstate(all="ignore"):

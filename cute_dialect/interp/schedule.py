@@ -26,6 +26,7 @@ SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, befor
 
 
 def collective(fn: Function) -> bool:
+    """Tell whether a function, or one that it calls, has instructions that a warp executes together."""
     return fn.collective or any(collective(f) for f in fn.callees)
 
 
@@ -36,7 +37,7 @@ def _memory_check(launch: Launch, lanes: int, smem: int, limit: int) -> None:
 
 
 def _check_room(launch: Launch, warps: int, limit: int) -> None:
-    """Whether another block may become resident."""
+    """Tell whether another block may become resident."""
     lanes = warps * 32 + round_up(launch.threads, 32)
     _memory_check(launch, lanes, (len(launch.blocks) + 1) * launch.smem_size, limit)
 
@@ -49,7 +50,7 @@ def run_wide(
     memory_limit: int,
     watch: Callable[[int], None] | None,
 ) -> None:
-    """Blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` is told how many are done."""
+    """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` is told how many are done."""
     padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
     row = round_up(launch.smem_size, 1024)
     per = max(1, WIDE_LANES // padded)
@@ -119,7 +120,7 @@ def run_warps(
     schedule: str,
     seed: int,
 ) -> None:
-    """Warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
+    """Run warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
 
     The grid does not say in which order blocks run: "round-robin" starts with the first, "reverse" and "adversarial"
     with the last, "random" takes any and lets others join early."""
@@ -242,7 +243,7 @@ def _drive(
 
 
 def _places(warps: list[_Warp], runs: _Warp | None = None) -> list[str]:
-    """Where each warp is and what it waits for; `runs`: the one that does not wait, and is told of elsewhere."""
+    """Return where each warp is and what it waits for; `runs`: the one that does not wait, and is told of elsewhere."""
     notes: list[str] = []
     shown = [w for w in warps if w is not runs]
     for w in shown[:64]:

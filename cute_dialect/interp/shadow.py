@@ -39,13 +39,14 @@ class Past:
 
     @property
     def used(self) -> bool:
-        """Whether anything was ever kept here: if not, no granule has a part in it."""
+        """Tell whether anything was ever kept here: if not, no granule has a part in it."""
         return self.sequence > 1
 
     def add(
         self, granules: Array, cluster: Array | int, base: Array | int, lanes: Array | int, time: Array | int,
         site: Array | int, kind: int,
     ) -> None:  # fmt: skip
+        """Append accesses to granules; an int stands for the same number in each."""
         rows = np.empty((len(granules), self._COLUMNS), np.int64)
         for i, column in enumerate((granules, self.sequence, cluster, base, lanes, time, site, kind)):
             rows[:, i] = column
@@ -54,7 +55,7 @@ class Past:
         self.written |= kind != READ
 
     def of(self, granules: Array, more: Array) -> tuple[Array, Array]:
-        """The accesses to some granules that count by `Shadow.more`: index of the granule, and the rows."""
+        """Return the accesses to some granules that count by `Shadow.more`: index of the granule, and the rows."""
         tail = np.concatenate(self._new) if self._new else self._sorted[:0]
         self._new = [tail] if len(tail) else []
         if len(tail) > 1024 + len(self._sorted) // 8:
@@ -76,7 +77,7 @@ class Past:
         self._new = []
 
     def refine(self, times: int) -> None:
-        """Granules have become `times` smaller."""
+        """Note that granules have become `times` smaller."""
         rows = np.concatenate([self._sorted, *self._new])
         self._new = []
         self._sorted = np.repeat(rows, times, axis=0)
@@ -95,12 +96,12 @@ class Added(NamedTuple):
 
     @staticmethod
     def none(n: int) -> Added:
-        """No atomic to any of n granules."""
+        """Return no atomic to any of n granules."""
         return Added(*(np.full(n, -1, np.int32) for _ in Added._fields))
 
 
 def _rows_of(rows: Array, granules: Array) -> tuple[Array, Array]:
-    """The rows, sorted by granule, of some granules: index of the granule, and the row."""
+    """Return the rows, sorted by granule, of some granules: index of the granule, and the row."""
     first = np.searchsorted(rows[:, 0], granules, "left")
     count = np.searchsorted(rows[:, 0], granules, "right") - first
     which = np.repeat(np.arange(len(granules)), count)
@@ -108,7 +109,7 @@ def _rows_of(rows: Array, granules: Array) -> tuple[Array, Array]:
 
 
 def _distinct(numbers: Array) -> Array:
-    """Numbers without those that repeat the one before."""
+    """Return numbers without those that repeat the one before."""
     kept = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=kept[1:])
     return numbers[kept]
@@ -145,13 +146,14 @@ class Shadow:
 
     @staticmethod
     def of_global(buf: Buffer) -> Shadow:
+        """Return the shadow of an array in global memory, which also knows the cluster of each access."""
         s = Shadow(buf, 1)
         s.w_cluster = np.full(len(s.w_actor), -1, np.int32)
         s.r_cluster = np.full(len(s.w_actor), -1, np.int32)
         return s
 
     def row(self, reader: int) -> int:
-        """The row of a reader."""
+        """Return the row of a reader."""
         got = self.rows.get(reader)
         if got is None:
             got = self.rows[reader] = len(self.rows)
@@ -164,7 +166,7 @@ class Shadow:
         return got
 
     def later(self, known: Array) -> tuple[str, int, int, int] | None:
-        """An access that is later than what is known of its actor: "read" or "write", granule, actor and site.
+        """Note an access that is later than what is known of its actor: "read" or "write", granule, actor and site.
 
         `known`: of each actor a time; the actors are those of one cluster.
         """
@@ -225,7 +227,7 @@ class Shadow:
         self.shift = shift
 
     def granules(self, off: Array, nbytes: int, align: int) -> Array:
-        """The granules of an access of `nbytes` at each offset: shape (accesses, granules)."""
+        """Return the granules of an access of `nbytes` at each offset: shape (accesses, granules)."""
         unit = nbytes & -nbytes
         if align < unit:
             unit = align
@@ -237,12 +239,13 @@ class Shadow:
         return first[:, None] + np.arange(n) if n > 1 else first[:, None]
 
     def span(self, first: int, nbytes: int) -> Array:
-        """The granules of a range of bytes."""
+        """Return the granules of a range of bytes."""
         return np.arange(first >> self.shift, -(-(first + nbytes) >> self.shift) if nbytes else first >> self.shift)
 
     def elements(self, offsets: Array, size: int) -> Array:
-        """The granules of elements of `size` bytes, a multiple of which each offset is, row by row in order; made
-        smaller first where they hold other bytes, too."""
+        """Return the granules of elements of `size` bytes, a multiple of which each offset is, row by row in order;
+        made smaller first where they hold other bytes, too.
+        """
         if size < 1 << self.shift and len(_distinct(offsets >> self.shift)) << self.shift != len(offsets) * size:
             self.refine((size & -size).bit_length() - 1)
         step = 1 << self.shift
@@ -250,7 +253,7 @@ class Shadow:
         return _distinct(parts >> self.shift)
 
     def units(self, units: Array) -> Array:
-        """The granules of units of 16 bytes."""
+        """Return the granules of units of 16 bytes."""
         if self.shift == 4:
             return units
         k = 1 << (4 - self.shift)

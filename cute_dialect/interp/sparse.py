@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=64)
 def positions(layout: Layout) -> Array:
-    """The offset of each `(thread, value)` of a layout."""
+    """Return the offset of each `(thread, value)` of a layout."""
     from cute_dialect.algebra.evaluation import evaluate
     from cute_dialect.algebra.trees import product
     from cute_dialect.algebra.values import layout_modes
@@ -38,7 +38,7 @@ def positions(layout: Layout) -> Array:
 
 @lru_cache(maxsize=8)
 def kept_table(held: Metadata) -> Array:
-    """The 4 bits of a group -> the elements that are kept, -1 for bits that mean nothing; `(16, kept)`."""
+    """Map the 4 bits of a group to the elements that are kept, -1 for bits that mean nothing; `(16, kept)`."""
     table = np.full((16, held.group // 2), -1)
     for bits, elements in held.kept.items():
         table[bits] = elements
@@ -46,13 +46,13 @@ def kept_table(held: Metadata) -> Array:
 
 
 def contributing(held: Metadata, selector: int, threads: int) -> Array:
-    """Which threads are asked for metadata: of each four those that the selector names."""
+    """Return which threads are asked for metadata: of each four those that the selector names."""
     each = 4 // held.selectors
     return np.arange(threads) % 4 // each == selector
 
 
 def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> Array:
-    """The matrix E, `(n, m, columns)`, from a register of each thread, `(n, threads)`, as unsigned numbers."""
+    """Return the matrix E, `(n, m, columns)`, from a register of each thread, `(n, threads)`, as unsigned numbers."""
     bits = 4 * held.groups
     values = np.stack([e.astype(np.uint32) >> np.uint32(bits * i) for i in range(held.registers.values)], axis=-1)
     values &= np.uint32((1 << bits) - 1)
@@ -65,7 +65,7 @@ def words_of(held: Metadata, m: int, columns: int, e: Array, selector: int) -> A
 def expand(
     held: Metadata, a: Array, words: Array, ask: Array, selector: int, name: str, *, lanes: bool = True
 ) -> Array:
-    """A sparse `(n, m, k / 2)` at full depth; `words` of all `(n, m, columns)`.
+    """Return a sparse `(n, m, k / 2)` at full depth; `words` of all `(n, m, columns)`.
 
     `ask`: which of the n matter; of those bits that mean nothing are a fault, of the thread that holds them if the
     threads are those of the group that runs (`lanes`).
@@ -91,7 +91,7 @@ def expand(
 
 
 def expand_warpgroup(a: Array, registers: list[Array], kind: str, selector: int) -> Array:
-    """The kept half of A, `(64, k / 2)`, at full depth; `registers`: the metadata of the lanes of each warp.
+    """Return the kept half of A, `(64, k / 2)`, at full depth; `registers`: the metadata of the lanes of each warp.
 
     `kind`: the PTX type of A.
     """

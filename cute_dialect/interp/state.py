@@ -65,6 +65,7 @@ class RunReport:
 
     @property
     def lane_ops_per_second(self) -> float:
+        """Ops times lanes, by the second."""
         return self.lane_ops / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:
@@ -111,10 +112,12 @@ class Launch:
             self.report.warnings.append(text)
 
     def print(self, text: str) -> None:
+        """Append to what the kernel prints, up to a limit."""
         if len(self.report.printf) < MAX_PRINTS:
             self.report.printf.append(text)
 
     def symbol_address(self, name: str) -> int:
+        """Return the address of a global. Raises InterpError for one that is unknown."""
         got = self.symbols.get(name)
         if got is None:
             raise InterpError("unsupported", f"expected a global named @{name}")

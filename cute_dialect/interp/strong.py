@@ -41,7 +41,7 @@ class Strong:
         self._sorts: dict[Sort, dict[tuple[int, int], By]] = {}
 
     def copy(self) -> Strong:
-        """The same, to go on by itself."""
+        """Return the same, to go on by itself."""
         out = Strong()
         out._sorts = {s: dict(all_) for s, all_ in self._sorts.items()}
         return out
@@ -51,11 +51,11 @@ class Strong:
         self._sorts.setdefault(sort, {})[by.cluster, by.actor] = by
 
     def written(self) -> By | None:
-        """One of the writes."""
+        """Return one of the writes."""
         return next((by for sort, all_ in self._sorts.items() if sort.store for by in all_.values()), None)
 
     def against(self, sort: Sort | None, cluster: int, block: int, store: bool) -> Iterator[tuple[Sort, list[By]]]:
-        """What must be ordered before an access by a thread of a block: one of a sort, or a weak one (None)."""
+        """Return what must be ordered before an access by a thread of a block: one of a sort, or a weak one (None)."""
         for other, all_ in self._sorts.items():
             if not (store or other.store):
                 continue

@@ -71,7 +71,7 @@ def place_globals(launch: Launch, others: list[Global]) -> None:
 
 
 def _globals(program: Program, func: Operation) -> Iterator[Global]:
-    """The globals that a function uses: op, name, type, bytes and alignment."""
+    """Return the globals that a function uses: op, name, type, bytes and alignment."""
     used = _names_used(program, func)
     if not used:
         return
@@ -89,7 +89,7 @@ def _globals(program: Program, func: Operation) -> Iterator[Global]:
 
 
 def _names_used(program: Program, func: Operation) -> set[str]:
-    """The globals that a function and those it calls refer to."""
+    """Return the globals that a function and those it calls refer to."""
     out: set[str] = set()
     todo, seen = [func], {func}
     while todo:

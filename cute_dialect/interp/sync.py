@@ -41,7 +41,7 @@ class NamedBarrier:
         self.result: tuple[int, int] = (0, 0)
 
     def arrive(self, block: Block, ident: int, expected: int | None, votes: tuple[int, int] | None) -> None:
-        """One warp arrives. Raises Fault when warps disagree on the number of threads."""
+        """Let one warp arrive. Raises Fault when warps disagree on the number of threads."""
         if self.arrived and self.expected != expected:
             raise Fault(
                 "sync",
@@ -119,7 +119,7 @@ class MBarrier:
         self._check_range()
 
     def complete(self, nbytes: int) -> None:
-        """Bytes have arrived."""
+        """Note that bytes have arrived."""
         self.tx -= nbytes
         self.flying = max(0, self.flying - nbytes)
         self.delivered += nbytes
@@ -131,7 +131,7 @@ class MBarrier:
             raise Fault("sync", f"{self.name}: expected a transaction count below 2^20 in magnitude, got {self.tx}")
 
     def done(self, parity: int) -> bool:
-        """Whether the phase of this parity has completed (`test_wait.parity`)."""
+        """Tell whether the phase of this parity has completed (`test_wait.parity`)."""
         return (self.phase & 1) != (parity & 1)
 
     def _check(self) -> None:
@@ -162,6 +162,7 @@ class Cluster:
         self.generation = 0
 
     def check(self) -> None:
+        """Complete the cluster's barrier if all warps that still run have arrived."""
         need = sum(b.live_warps for b in self.blocks)
         if self.arrived and self.arrived >= need:
             self.arrived = 0
@@ -188,15 +189,17 @@ class RegisterPool:
         self.free = _REGISTERS - self._at_launch * warps * WARP
 
     def of(self, warp: int) -> int:
-        """Registers a thread of the warp has."""
+        """Return registers a thread of the warp has."""
         return self._warps.get(warp, self._at_launch)
 
     def executed(self, warp: int) -> int:
-        """How many setmaxnreg a warp has executed."""
+        """Return how many setmaxnreg a warp has executed."""
         return len(self._executed[warp])
 
     def executes(self, warp: int, info: OpInfo) -> None:
-        """A warp executes a setmaxnreg. Raises Fault when another of its warpgroup has not, and can no longer."""
+        """Note that a warp executes a setmaxnreg. Raises Fault when another of its warpgroup has not, and can no
+        longer.
+        """
         mine = self._executed[warp]
         mine.append(info)
         for other in self.others(warp):
@@ -209,7 +212,9 @@ class RegisterPool:
                 raise _unequal(f"warp {other}, which executed another", (f"that is at {where.location or where.text}",))
 
     def ends(self, warp: int) -> tuple[Fault, OpInfo] | None:
-        """A warp has ended; what is wrong if another of its warpgroup has executed more setmaxnreg, and which."""
+        """Note that a warp has ended; return what is wrong if another of its warpgroup has executed more setmaxnreg,
+        and which.
+        """
         self._ended[warp] = True
         count = len(self._executed[warp])
         for other in self.others(warp):
@@ -219,14 +224,16 @@ class RegisterPool:
         return None
 
     def others(self, warp: int) -> list[int]:
-        """The other warps of a warp's warpgroup."""
+        """Return the other warps of a warp's warpgroup."""
         first = warp // 4 * 4
         return [w for w in range(first, min(first + 4, len(self._ended))) if w != warp]
 
     def fits(self, more: int) -> bool:
+        """Tell whether the pool has `more` registers a thread for one warp."""
         return more * WARP <= self.free
 
     def change(self, warp: int, count: int) -> None:
+        """Give a warp `count` registers a thread."""
         self.free += (self.of(warp) - count) * WARP
         self._warps[warp] = count
 
@@ -258,7 +265,7 @@ class Block:
         self.live_warps = 0
 
     def add_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
-        """`mbarrier.init`. Raises Fault where a valid mbarrier lies."""
+        """Execute `mbarrier.init`. Raises Fault where a valid mbarrier lies."""
         old = self.mbarriers.get(offset)
         if old is not None:
             raise Fault(
@@ -272,7 +279,8 @@ class Block:
             self.smem.contents.begin_barrier(self.smem_start + offset)
 
     def drop_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
-        """`mbarrier.inval`. Raises Fault while copies that will signal it are on their way, or threads wait at it.
+        """Execute `mbarrier.inval`. Raises Fault while copies that will signal it are on their way, or threads wait at
+        it.
 
         A wait is a loop of mbarrier operations, of which none but init may meet an mbarrier that is not valid (PTX ISA,
         "mbarrier.inval")."""
@@ -298,7 +306,7 @@ class Block:
             self.smem.contents.end_barrier(self.smem_start + offset)
 
     def warpgroup(self, number: int) -> Warpgroup:
-        """The wgmma instructions of four warps."""
+        """Return the wgmma instructions of four warps."""
         got = self.warpgroups.get(number)
         if got is None:
             from cute_dialect.interp.wgmma import Warpgroup
@@ -307,6 +315,7 @@ class Block:
         return got
 
     def barrier(self, ident: int) -> NamedBarrier:
+        """Return the named barrier of a number. Raises Fault unless it is 0 to 15 (PTX ISA, "barrier")."""
         if not 0 <= ident < 16:
             raise Fault("sync", f"expected a barrier id in [0, 16), got {ident}")
         got = self.barriers.get(ident)
@@ -321,7 +330,9 @@ class Block:
             raise Fault("sync", text, lane, address)
 
     def warp_exits(self, warp: int) -> tuple[Fault, OpInfo] | None:
-        """A warp has ended: barriers of all threads no longer wait for it. What is wrong with that, and of which op."""
+        """Note that a warp has ended: barriers of all threads no longer wait for it. What is wrong with that, and of
+        which op.
+        """
         self.live_warps -= 1
         for b in self.barriers.values():
             if b.expected is None:
@@ -331,7 +342,7 @@ class Block:
 
 
 def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | None, int]:
-    """The resident block and the byte offset that a shared address of space 0, 3 or 7 names."""
+    """Return the resident block and the byte offset that a shared address of space 0, 3 or 7 names."""
     if space == 7 and address >= 1 << WINDOW_BITS:
         linear = g.cluster_peer(lane, (address >> WINDOW_BITS) - 1)
     elif space == 0:
@@ -347,7 +358,7 @@ def block_at(g: Group, address: int, space: int, lane: int) -> tuple[Block | Non
 def shared_at(
     g: Group, address: int, space: int, lane: int, nbytes: int, what: str, align: int, owner: Allocation | None = None
 ) -> tuple[Block, int]:
-    """The block and byte offset of `nbytes` of shared memory, all in one tensor. Raises Fault: oob, misaligned.
+    """Return the block and byte offset of `nbytes` of shared memory, all in one tensor. Raises Fault: oob, misaligned.
 
     `owner`: the allocation that the address was derived from, where that is known."""
     block, offset = block_at(g, address, space, lane)
@@ -375,7 +386,7 @@ def shared_at(
 
 
 def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation | None = None) -> tuple[Block, int]:
-    """The block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
+    """Return the block and shared-memory offset that an mbarrier address names. Raises Fault: oob, misaligned."""
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
         past = g.launch.shared_names.place(offset)
@@ -392,7 +403,7 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
 def find_mbarrier(
     g: Group, address: int, space: int, lane: int, owner: Allocation | None = None
 ) -> tuple[Block, MBarrier]:
-    """The initialised mbarrier at an address, and the block that holds it."""
+    """Return the initialised mbarrier at an address, and the block that holds it."""
     block, offset = mbarrier_at(g, address, space, lane, owner)
     got = block.mbarriers.get(offset)
     if got is None:

@@ -48,13 +48,17 @@ _CORNERS = struct.Struct("<6h")
 
 
 def _rounded_to_tf32(bits: Array) -> Array:
-    """f32 bits to 10 fraction bits, ties to even: a load through a map of tf32 elements does that (seen on an H200)."""
+    """Round f32 bits to 10 fraction bits, ties to even: a load through a map of tf32 elements does that (seen on an
+    H200).
+    """
     rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
     return np.where((bits & 0x7F800000) == 0x7F800000, bits, rounded).astype(bits.dtype)
 
 
 def combined(element: str, old: Array, new: Array, combine: str) -> Array:
-    """What a reduction makes of the bits of `old` by those of `new`; `element`: our name of the type or that of PTX."""
+    """Return what a reduction makes of the bits of `old` by those of `new`; `element`: our name of the type or that of
+    PTX.
+    """
     import ml_dtypes
 
     bfloat16: type = ml_dtypes.bfloat16
@@ -110,7 +114,9 @@ class TensorMap:
 
     @staticmethod
     def of_spec(spec: TensorMapSpec | Im2colMapSpec, pointer: Pointer | None = None, name: str = "") -> TensorMap:
-        """The map of a description whose extents and strides are numbers. Raises ValueError where they are not."""
+        """Return the map of a description whose extents and strides are numbers. Raises ValueError
+        where they are not.
+        """
         extents, strides = spec.extents, spec.strides
         if not all(type(x) is int for x in (*extents, *strides)):
             raise ValueError(f"expected a tensor map whose extents and strides are bound, got {extents}, {strides}")
@@ -135,10 +141,12 @@ class TensorMap:
 
     @property
     def rank(self) -> int:
+        """Dimensions of the tensor."""
         return len(self.extents)
 
     @property
     def element_bytes(self) -> int:
+        """Bytes of an element."""
         return _BYTES[ELEMENTS.index(self.element)]
 
     @property
@@ -162,7 +170,7 @@ class TensorMap:
         return n
 
     def encode(self) -> bytes:
-        """The 128 bytes."""
+        """Return the 128 bytes."""
         pad = (0,) * 5
         rank = self.rank
         raw = _HEAD.pack(
@@ -186,7 +194,7 @@ class TensorMap:
 
     @staticmethod
     def decode(raw: bytes) -> TensorMap:
-        """The map of 128 bytes. Raises ValueError when they are not a map that `encode` has made."""
+        """Return the map of 128 bytes. Raises ValueError when they are not a map that `encode` has made."""
         magic, address, element, rank, swizzle, nan, im2col, strided, _, _ = _HEAD.unpack_from(raw)
         if magic != MAGIC or not 1 <= rank <= 5 or element >= len(ELEMENTS) or swizzle > 3:
             raise ValueError("expected the 128 bytes of a tensor map")
@@ -210,13 +218,13 @@ class TensorMap:
         )
 
     def at(self, address: int) -> TensorMap:
-        """The same map for a tensor at that address."""
+        """Return the same map for a tensor at that address."""
         return replace(self, address=address, pointer=None)
 
     # -- global side ------------------------------------------------------------------------------------------------
 
     def regions(self, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> list[Region]:
-        """What a copy at these coordinates (innermost first) touches: one box, or with im2col runs of pixels."""
+        """Return what a copy at these coordinates (innermost first) touches: one box, or with im2col runs of pixels."""
         if len(coordinates) != self.rank:
             raise Fault("tma", f"expected {self.rank} coordinates, as the tensor map has, got {len(coordinates)}")
         if self.pixels:
@@ -224,7 +232,9 @@ class TensorMap:
         return [Region(tuple([(int(c), n, s) for c, n, s in zip(coordinates, self.counts, self.steps)]), 0)]
 
     def _columns(self, coordinates: Sequence[int], offsets: Sequence[int]) -> list[Region]:
-        """im2col: `pixels` base pixels in order W, H, D, N within the box of corners, shifted by the offsets."""
+        """Return the regions of im2col: `pixels` base pixels in order W, H, D, N within the box of corners, shifted by
+        the offsets.
+        """
         spatial = self.rank - 2
         if len(offsets) != spatial:
             raise Fault("tma", f"expected {spatial} im2col offsets, got {len(offsets)}")
@@ -248,7 +258,9 @@ class TensorMap:
         return out
 
     def _window(self, region: Region, buf: Buffer) -> tuple[tuple[slice, ...], Array] | None:
-        """The part of a region that lies in the tensor: its place in the box and a view of memory, outermost first."""
+        """Return the part of a region that lies in the tensor: its place in the box and a view of memory, outermost
+        first.
+        """
         item = self.element_bytes
         strides = (item, *self.strides)
         slices: list[slice] = []
@@ -272,7 +284,7 @@ class TensorMap:
         return tuple(slices[::-1]), view
 
     def buffer(self, memory: GlobalMemory) -> Buffer:
-        """The array that the map describes. Raises Fault oob when there is none at its address."""
+        """Return the array that the map describes. Raises Fault oob when there is none at its address."""
         buf = memory.find(self.address)
         if buf is None:
             raise Fault("oob", f"tensor map {self.text}: no buffer at its address", -1, self.address)
@@ -323,7 +335,9 @@ class TensorMap:
             buf.note_written(at, self.element_bytes, self.element_bytes, "TMA store", np.zeros(len(at), np.int64))
 
     def inside(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """Which bytes of a box, in the order of shared memory before the swizzle, belong to elements of the tensor."""
+        """Return which bytes of a box, in the order of shared memory before the swizzle, belong to elements of the
+        tensor.
+        """
         out = np.zeros(self.counts[::-1], np.bool_)
         for region in self.regions(coordinates, offsets):
             got = self._window(region, buf)
@@ -333,7 +347,7 @@ class TensorMap:
         return np.repeat(out.reshape(-1), self.element_bytes)
 
     def touched(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """The byte offsets of the elements in the tensor that a copy touches, ascending within a row."""
+        """Return the byte offsets of the elements in the tensor that a copy touches, ascending within a row."""
         out: list[Array] = []
         for region in self.regions(coordinates, offsets):
             got = self._window(region, buf)
@@ -361,7 +375,8 @@ class Region:
 
 @lru_cache(maxsize=256)
 def swizzled_units(first: int, count: int, swizzle: int) -> Array:
-    """Where `count` consecutive units of 16 bytes from unit `first` (address / 16) go: their units after the swizzle.
+    """Return where `count` consecutive units of 16 bytes from unit `first` (address / 16) go: their units after the
+    swizzle.
 
     128 bytes: bits 4-6 of the address are xored with bits 7-9; 64 bytes: bits 4-5 with 7-8; 32 bytes: bit 4 with 7.
 
@@ -380,13 +395,15 @@ def write_shared(smem: Buffer, start: int, address: int, data: Array, swizzle: i
 
 
 def read_shared(smem: Buffer, start: int, address: int, nbytes: int, swizzle: int) -> Array:
-    """The inverse of `write_shared`: bytes in the order before the swizzle."""
+    """Invert `write_shared`: return bytes in the order before the swizzle."""
     at = units_of(start, address, nbytes, swizzle)
     return smem.view(np.dtype(np.uint64), 2)[at].reshape(-1).view(np.uint8)
 
 
 def units_of(start: int, address: int, nbytes: int, swizzle: int) -> Array:
-    """Which units of 16 bytes of a buffer hold a box that starts at index `start`, in the order before the swizzle."""
+    """Return which units of 16 bytes of a buffer hold a box that starts at index `start`, in the order before the
+    swizzle.
+    """
     return swizzled_units(address // 16, nbytes // 16, swizzle) + (start - address) // 16
 
 

@@ -32,11 +32,13 @@ class Transfer:
         self.done = False
 
     def finish_read(self) -> None:
+        """Read the source, once."""
         if not self.read_done:
             self.read_done = True
             self._do(self.read)
 
     def finish(self) -> None:
+        """Read the source and write the destination, once."""
         self.finish_read()
         if not self.done:
             self.done = True
@@ -59,16 +61,17 @@ class Transfers:
         self.pending: list[Transfer] = []
 
     def eager(self) -> bool:
-        """Whether a wgmma that all warps have issued is computed now rather than when it is waited for."""
+        """Tell whether a wgmma that all warps have issued is computed now rather than when it is waited for."""
         if self.schedule == "random":
             return self.rng.random() < 0.5
         return self.schedule != "adversarial"
 
     def add(self, t: Transfer) -> None:
+        """Append a copy that is under way."""
         self.pending.append(t)
 
     def turn(self, idle: bool) -> bool:
-        """Between two rounds of the warps; `idle`: no warp could go on. Whether something was completed."""
+        """Go on between two rounds of the warps; `idle`: no warp could go on. Tells whether something was completed."""
         if not self.pending:
             return False
         if self.schedule == "adversarial":
@@ -113,7 +116,7 @@ class BulkGroups:
         self.waited = 0
 
     def ready(self, keep: int, only_read: bool) -> bool:
-        """Whether all groups but the latest `keep` are complete, or have at least read their sources."""
+        """Tell whether all groups but the latest `keep` are complete, or have at least read their sources."""
         for group in self.groups[: max(0, len(self.groups) - keep)]:
             for t in group:
                 if not (t.read_done if only_read else t.done):

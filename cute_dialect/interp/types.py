@@ -71,6 +71,7 @@ class Leaf:
 
     @property
     def count(self) -> int:
+        """Elements of the leaf."""
         n = 1
         for s in self.shape:
             n *= s
@@ -78,9 +79,11 @@ class Leaf:
 
     @property
     def unsigned(self) -> np.dtype[Any]:
+        """The unsigned integers of the leaf's size."""
         return _UINTS[self.dtype.itemsize * 8]
 
     def scalar(self) -> Leaf:
+        """Return the leaf of one element."""
         return Leaf(self.kind, self.width, self.dtype, self.name, (), self.space)
 
     def __repr__(self) -> str:
@@ -123,12 +126,12 @@ class Type:
 
 
 def round_up(n: int, align: int) -> int:
-    """The least multiple of `align` that is not below `n`."""
+    """Return the least multiple of `align` that is not below `n`."""
     return (n + align - 1) // align * align
 
 
 def int_leaf(width: int) -> Leaf:
-    """The leaf of `i<width>`, 1 ≤ width ≤ 64."""
+    """Return the leaf of `i<width>`, 1 ≤ width ≤ 64."""
     if width == 1:
         return Leaf("i", 1, np.dtype(np.bool_), "i1")
     for w in (8, 16, 32, 64):
@@ -138,7 +141,7 @@ def int_leaf(width: int) -> Leaf:
 
 
 def float_leaf(name: str) -> Leaf:
-    """The leaf of a float type by its MLIR name, such as `bf16`."""
+    """Return the leaf of a float type by its MLIR name, such as `bf16`."""
     dtype = _FLOATS.get(name)
     if dtype is None:
         raise InterpError("unsupported", f"expected one of {', '.join(_FLOATS)}, got float type {name}")
@@ -146,27 +149,28 @@ def float_leaf(name: str) -> Leaf:
 
 
 def has_float(name: str) -> bool:
+    """Tell whether a float type of that name can be run."""
     return name in _FLOATS
 
 
 def _number(v: object) -> int:
-    """An integer parameter, plain or wrapped in an attribute."""
+    """Return an integer parameter, plain or wrapped in an attribute."""
     data = getattr(v, "data", v)
     return data if isinstance(data, int) else 0
 
 
 def _attributes(v: object) -> tuple[Attribute, ...]:
-    """A list of type parameters, plain or wrapped in an attribute."""
+    """Return a list of type parameters, plain or wrapped in an attribute."""
     return tuple(cast("Sequence[Attribute]", getattr(v, "data", v)))
 
 
 def struct_fields(attr: Attribute) -> tuple[Attribute, ...]:
-    """The field types of an `!llvm.struct`, of xDSL's class or of ours."""
+    """Return the field types of an `!llvm.struct`, of xDSL's class or of ours."""
     return _attributes(getattr(attr, "types", ()))
 
 
 def array_parts(attr: Attribute) -> tuple[int, Attribute]:
-    """(number of elements, element type) of an `!llvm.array`."""
+    """Return (number of elements, element type) of an `!llvm.array`."""
     element = getattr(attr, "element_type", None)
     if element is None:
         element = getattr(attr, "type", None)
@@ -174,13 +178,13 @@ def array_parts(attr: Attribute) -> tuple[int, Attribute]:
 
 
 def element_of(attr: Attribute) -> Attribute:
-    """The element type of an array or vector."""
+    """Return the element type of an array or vector."""
     return array_parts(attr)[1]
 
 
 @lru_cache(maxsize=4096)
 def type_of(attr: Attribute) -> Type:
-    """The leaves of an MLIR type. Raises InterpError for a type that has no place in a lowered kernel."""
+    """Return the leaves of an MLIR type. Raises InterpError for a type that has no place in a lowered kernel."""
     name = attr.name
     if name == "integer_type":
         return _single(int_leaf(_number(getattr(attr, "width", 0))))
@@ -215,7 +219,7 @@ def type_of(attr: Attribute) -> Type:
 
 
 def size_of(attr: Attribute) -> tuple[int, int]:
-    """(bytes, alignment) of a type in memory, without flattening a large array."""
+    """Return (bytes, alignment) of a type in memory, without flattening a large array."""
     if attr.name == "llvm.array":
         n, element = array_parts(attr)
         size, align = size_of(element)
@@ -225,7 +229,7 @@ def size_of(attr: Attribute) -> tuple[int, int]:
 
 
 def stride_of(attr: Attribute) -> int:
-    """Bytes from one element to the next, as `llvm.getelementptr` counts."""
+    """Return bytes from one element to the next, as `llvm.getelementptr` counts."""
     size, align = size_of(attr)
     return round_up(size, align)
 

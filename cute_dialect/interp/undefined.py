@@ -67,7 +67,7 @@ def unwritten(op: Operation, leaf: Leaf, number: int) -> Undefined:
 
 
 def origin(op: Operation, number: int) -> Origin:
-    """What an op's register `number` stands for: `element (3, 0) of %acc`, or the op and its place."""
+    """Return what an op's register `number` stands for: `element (3, 0) of %acc`, or the op and its place."""
     cells = attr_of(op, "cute.unwritten")
 
     def text() -> str:
@@ -80,13 +80,15 @@ def origin(op: Operation, number: int) -> Origin:
 
 
 def origin_of(held: Iterable[Undefined]) -> Origin:
-    """What to name of several values: a cell of a tensor rather than the vector into which such cells were put."""
+    """Return what to name of several values: a cell of a tensor rather than the vector into which
+    such cells were put.
+    """
     origins = [u.origin for u in held]
     return next((o for o in origins if o.named), origins[0])
 
 
 def as_bits(v: Array, leaf: Leaf) -> Array:
-    """The bits of elements, as unsigned numbers; of `i1` as they are."""
+    """Return the bits of elements, as unsigned numbers; of `i1` as they are."""
     return v if leaf.dtype == np.bool_ else np.ascontiguousarray(v).reshape(v.shape).view(f"u{leaf.dtype.itemsize}")
 
 
@@ -95,12 +97,12 @@ def _as_value(bits: Array, leaf: Leaf) -> Array:
 
 
 def some(u: Undefined, leaf: Leaf, lanes: int) -> Array:
-    """The elements of which some bit is undefined, `(lanes, *shape)`."""
+    """Return the elements of which some bit is undefined, `(lanes, *shape)`."""
     return np.broadcast_to(u.bits != 0, (lanes, *leaf.shape))
 
 
 def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Origin) -> Value:
-    """A value whose elements `where` are undefined in active lanes."""
+    """Return a value whose elements `where` are undefined in active lanes."""
     where = where & g.mask.array.reshape((-1,) + (1,) * len(leaf.shape))
     if not where.any():
         return value
@@ -109,7 +111,7 @@ def whole(value: Value, where: Array, leaf: Leaf, g: Group, origin: Origin) -> V
 
 
 def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
-    """A step that carries what is undefined from operands to results, and reports what is acted on."""
+    """Return a step that carries what is undefined from operands to results, and reports what is acted on."""
     if info.name in INLINE:
         return step
     ins, outs = tuple(dict.fromkeys(info.operands)), info.results
@@ -178,7 +180,7 @@ def track(c: FnCompiler, op: Operation, step: Step, info: OpInfo) -> Step:
 def track_waiting(
     gen: Callable[[Regs, Group], Generator[Wait, None, None]], info: OpInfo
 ) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
-    """The same of an op that waits, which acts on all of its operands."""
+    """Return the same of an op that waits, which acts on all of its operands."""
 
     if info.name in INLINE:
         return gen
@@ -199,7 +201,7 @@ def _slots(c: FnCompiler, op: Operation, numbers: frozenset[int]) -> tuple[int, 
 
 
 def _elements(held: dict[int, Undefined], leaves: dict[int, Leaf], leaf: Leaf, lanes: int) -> Array:
-    """Which elements of a result are undefined: element by element where the shapes agree, else by lane."""
+    """Return which elements of a result are undefined: element by element where the shapes agree, else by lane."""
     out = np.zeros((lanes, *leaf.shape), np.bool_)
     for s, u in held.items():
         one = some(u, leaves[s], lanes)

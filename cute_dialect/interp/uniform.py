@@ -45,7 +45,9 @@ _BRANCHES = ("cf.cond_br", "llvm.cond_br", "cf.switch", "llvm.switch")
 
 
 def divergent_values(func: Operation) -> set[int]:
-    """The values of a kernel, by identity, that may differ between threads of a block (an over-approximation)."""
+    """Return the values of a kernel, by identity, that may differ between threads of a block (an
+    over-approximation).
+    """
     out: set[int] = set()
     rows: list[tuple[Operation, str, list[int], bool]] = []
     for op in func.walk():
@@ -89,7 +91,7 @@ def _branch(op: Operation, divides: bool, bad: bool, out: set[int]) -> None:
 
 
 def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
-    """Whether every one of these barriers is reached by all threads of a block or by none."""
+    """Tell whether every one of these barriers is reached by all threads of a block or by none."""
     if not barriers:
         return True
     divergent = divergent_values(func)

@@ -76,7 +76,7 @@ def validate(
     seed: int = 0,
     rerun: Callable[[ModuleOp], None] | None = None,
 ) -> ValidationFailure | None:
-    """The first difference between two stages of a module; None if there is none.
+    """Return the first difference between two stages of a module; None if there is none.
 
     ``rerun`` applies the pass to a module in place; with it the first op whose results differ is searched for.  Neither
     module is changed.
@@ -91,7 +91,7 @@ def validation_report(
     seed: int = 0,
     rerun: Callable[[ModuleOp], None] | None = None,
 ) -> ValidationReport:
-    """:func:`validate`, with what was checked and what could not be."""
+    """Return what :func:`validate` does, with what was checked and what could not be."""
     report = ValidationReport()
     old, new = Evaluator(before, STEPS), Evaluator(after, LOWERED_STEPS)
     for name, function in old.functions.items():
@@ -131,7 +131,9 @@ def _sample(name: str, function: FuncOp, old: Evaluator, new: Evaluator, random:
 
 
 def _arguments(types: Iterable[Attribute], random: Random) -> tuple[tuple[Number, ...], ...]:
-    """Numbers for every argument; now and then the same for equal types, since functions ask for equal shapes."""
+    """Return numbers for every argument; now and then the same for equal types, since functions ask
+    for equal shapes.
+    """
     if random.random() < 0.7:
         return tuple(tuple(draw(t, random)) for t in types)
     drawn: dict[Attribute, tuple[Number, ...]] = {}
@@ -144,7 +146,7 @@ _Outcome = tuple[list[list[Number | str]], list[str]]
 def _outcome(
     name: str, evaluator: Evaluator, types: Sequence[Attribute], arguments: Sequence[Sequence[Number]]
 ) -> _Outcome | str:
-    """The numbers in each result and the lines printed, or why the run is undefined."""
+    """Return the numbers in each result and the lines printed, or why the run is undefined."""
     evaluator.output.clear()
     try:
         values: list[Value] = [arranged(t, a) for t, a in zip(types, arguments, strict=True)]
@@ -211,7 +213,9 @@ def _located(
 def _first_wrong(
     name: str, function: FuncOp, before: ModuleOp, found: _Difference, rerun: Callable[[ModuleOp], None]
 ) -> tuple[Operation, str] | None:
-    """The first op of the function's block after which some value comes out wrong, by bisection, and what it gives."""
+    """Return the first op of the function's block after which some value comes out wrong, by bisection, and what it
+    gives.
+    """
     ops = list(function.body.block.ops)[:-1]
 
     def wrong(count: int) -> _Difference | None:
@@ -258,7 +262,8 @@ def _cut(function: Operation, count: int) -> None:
 
 
 def draw(t: Attribute, random: Random) -> Iterator[int]:
-    """Random numbers for the dynamic leaves of an argument, in storage order.  Raises Unsupported for other types.
+    """Return random numbers for the dynamic leaves of an argument, in storage order.  Raises Unsupported for other
+    types.
 
     Extents are positive and mostly small, strides and coordinates of any sign, multiples of the declared divisor;
     addresses are aligned.

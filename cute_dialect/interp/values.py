@@ -63,6 +63,7 @@ class Pending(Poison):
         self.index = index
 
     def result(self) -> Array:
+        """Return the register. Raises Fault while it is not computed."""
         return self.source.register(self.index)
 
     def __array__(self, *_: object) -> Array:
@@ -94,7 +95,7 @@ class Undefined(Poison):
         self.origin = origin
 
     def used(self, mask: Mask, by: str) -> Value:
-        """The value, to be acted on. Raises Fault where an active lane has bits that nothing has written."""
+        """Return the value, to be acted on. Raises Fault where an active lane has bits that nothing has written."""
         bad = self.bits != 0
         if bad.ndim and len(bad) == mask.lanes:
             bad = bad.reshape(len(bad), -1).any(axis=1) & mask.array
@@ -114,7 +115,8 @@ class Undefined(Poison):
 class PendingSource(Protocol):
     """What will write registers: see `Pending`."""
 
-    def register(self, index: int) -> Array: ...
+    def register(self, index: int) -> Array:
+        """Return register `index`, once it is computed."""
 
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -135,10 +137,12 @@ class Mask:
 
     @staticmethod
     def full(lanes: int) -> Mask:
+        """Return the mask in which every lane is active."""
         return Mask(lanes, None, lanes)
 
     @staticmethod
     def of(bits: Array) -> Mask:
+        """Return the mask of the lanes whose bool is true."""
         n = int(np.count_nonzero(bits))
         return Mask(len(bits), None if n == len(bits) else bits, n)
 
@@ -155,7 +159,7 @@ class Mask:
         return np.ones(self.lanes, np.bool_) if self.bits is None else self.bits
 
     def split(self, cond: Array) -> tuple[Mask, Mask]:
-        """The active lanes where `cond` holds, and the others."""
+        """Return the active lanes where `cond` holds, and the others."""
         t = cond if self.bits is None else cond & self.bits
         n = int(np.count_nonzero(t))
         if n == self.n:
@@ -166,21 +170,23 @@ class Mask:
         return Mask(self.lanes, t, n), Mask(self.lanes, f, self.n - n)
 
     def union(self, other: Mask) -> Mask:
+        """Return the lanes that are in either mask."""
         if self.bits is None or other.bits is None:
             return Mask.full(self.lanes)
         return Mask.of(self.bits | other.bits)
 
     def minus(self, dead: Array) -> Mask:
+        """Return the lanes that are not dead."""
         return Mask.of(self.array & ~dead)
 
     def any(self, cond: Array, rank: int = 0) -> bool:
-        """Whether `cond`, of a value with `rank` vector dimensions, holds for an active lane."""
+        """Tell whether `cond`, of a value with `rank` vector dimensions, holds for an active lane."""
         if cond.ndim == rank:
             return self.n > 0 and bool(cond.any())
         return bool(cond.any()) if self.bits is None else bool(cond[self.bits].any())
 
     def first(self, cond: Array, rank: int = 0) -> int:
-        """The first active lane where `cond` holds, -1 if none."""
+        """Return the first active lane where `cond` holds, -1 if none."""
         if cond.ndim == rank:
             return int(self.idx[0]) if self.n else -1
         flat = cond.reshape(len(cond), -1).any(axis=1) if rank else cond
@@ -189,12 +195,12 @@ class Mask:
 
 
 def is_uniform(v: Value, leaf: Leaf) -> bool:
-    """Whether a value is one for all lanes."""
+    """Tell whether a value is one for all lanes."""
     return not isinstance(v, np.ndarray) or v.ndim == len(leaf.shape)
 
 
 def to_lanes(v: Value, leaf: Leaf, lanes: int) -> Array:
-    """The value as an array `(lanes, *shape)`; a view where possible, so do not write to it."""
+    """Return the value as an array `(lanes, *shape)`; a view where possible, so do not write to it."""
     if isinstance(v, np.ndarray) and v.ndim == len(leaf.shape) + 1:
         return v
     if v is POISON:
@@ -203,7 +209,7 @@ def to_lanes(v: Value, leaf: Leaf, lanes: int) -> Array:
 
 
 def merge(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
-    """`new` in the active lanes, `old` in the others."""
+    """Return `new` in the active lanes, `old` in the others."""
     if old is POISON or new is old or mask.n == mask.lanes:
         return new
     if isinstance(new, Pending):
@@ -238,7 +244,7 @@ def _merge_undefined(mask: Mask, new: Value, old: Value, leaf: Leaf) -> Value:
 
 
 def wrap_int(v: int, width: int) -> int:
-    """A Python int as a signed value of `width` bits (i1 as bool)."""
+    """Return a Python int as a signed value of `width` bits (i1 as bool)."""
     if width == 1:
         return bool(v & 1)
     half = 1 << (width - 1)
@@ -261,7 +267,7 @@ def normalise(v: Value, leaf: Leaf) -> Value:
 
 
 def unsigned(v: Value, leaf: Leaf) -> Value:
-    """The same bits read as unsigned."""
+    """Return the same bits read as unsigned."""
     if isinstance(v, np.ndarray):
         if leaf.width == 1:
             return v
@@ -275,7 +281,7 @@ def unsigned(v: Value, leaf: Leaf) -> Value:
 
 
 def uniform_int(v: Value, what: str) -> int:
-    """The value as one int; raises Fault when it differs between lanes or is poison."""
+    """Return the value as one int; raises Fault when it differs between lanes or is poison."""
     if v is POISON:
         raise Fault("poison", f"{what} is poison (an undefined value)")
     if isinstance(v, np.ndarray):
@@ -286,7 +292,7 @@ def uniform_int(v: Value, what: str) -> int:
 
 
 def active_uniform(v: Value, mask: Mask, what: str) -> int:
-    """Like `uniform_int`, over the active lanes only."""
+    """Return one int, like `uniform_int`, over the active lanes only."""
     if isinstance(v, Undefined):
         v = v.used(mask, what)
     if isinstance(v, np.ndarray) and v.ndim == 1 and mask.bits is not None:
@@ -295,7 +301,7 @@ def active_uniform(v: Value, mask: Mask, what: str) -> int:
 
 
 def truth(v: Value, mask: Mask) -> bool | Array:
-    """A condition of the active lanes: a Python bool or an array of bools."""
+    """Return a condition of the active lanes: a Python bool or an array of bools."""
     if isinstance(v, Undefined):
         v = v.used(mask, "a branch")
     if v is POISON:

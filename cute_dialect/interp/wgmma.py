@@ -85,10 +85,11 @@ class Instruction:
 
     @property
     def ready(self) -> bool:
+        """Tell whether all warps of the warpgroup have issued it."""
         return self.issued == WARPS
 
     def registers(self) -> Array:
-        """The accumulators as registers, (warp, register, lane)."""
+        """Return the accumulators as registers, (warp, register, lane)."""
         if self.fragments is None:
             assert self.value is not None
             self.fragments = to_fragments(self.value, self.shape.d)
@@ -106,6 +107,7 @@ class Accumulator:
         self.done = False
 
     def register(self, index: int) -> Array:
+        """Return register `index`. Raises Fault before the instruction has been waited for."""
         if not self.done:
             where = self.instruction.info.location or self.instruction.info.name
             raise Fault(
@@ -161,7 +163,7 @@ def issue(
     info: OpInfo,
     metadata: Value = 0,
 ) -> list[Pending]:
-    """One warp issues an instruction; its accumulator registers, pending.
+    """Issue an instruction for one warp; return its accumulator registers, pending.
 
     `a`: descriptor or registers; `metadata`: register of a sparse A.
     """
@@ -219,12 +221,12 @@ def issue(
 
 
 def _written(v: Value, g: Group, what: str) -> Value:
-    """A register that a wgmma reads. Raises Fault when nothing has written it."""
+    """Return a register that a wgmma reads. Raises Fault when nothing has written it."""
     return v.used(g.mask, f"{what} of a wgmma") if isinstance(v, Undefined) else v
 
 
 def _chain(acc: list[Value], warp: int) -> Instruction | None:
-    """The instruction whose accumulators these registers are, if they are exactly those and still in flight."""
+    """Return the instruction whose accumulators these registers are, if they are exactly those and still in flight."""
     first = acc[0]
     if not isinstance(first, Pending) or not isinstance(first.source, Accumulator) or first.source.warp != warp:
         return None
@@ -238,17 +240,21 @@ def _chain(acc: list[Value], warp: int) -> Instruction | None:
 
 
 def fence(g: Group) -> None:
+    """Note that a warp has executed `wgmma.fence`."""
     _lane(g).fenced = True
 
 
 def commit(g: Group) -> None:
+    """Make the warp's wgmma since the last commit a group."""
     lane = _lane(g)
     lane.groups.append(lane.issued)
     lane.committed += 1
 
 
 def wait_target(g: Group, keep: int) -> tuple[Warpgroup, int]:
-    """The warpgroup, and how many instructions must be complete so that at most `keep` commit groups are pending."""
+    """Return the warpgroup, and how many instructions must be complete so that at most `keep` commit groups are
+    pending.
+    """
     lane = _lane(g)
     done = lane.committed - keep
     target = lane.groups[done - 1] if done > 0 else 0
@@ -256,7 +262,7 @@ def wait_target(g: Group, keep: int) -> tuple[Warpgroup, int]:
 
 
 def finish_wait(g: Group, group: Warpgroup, target: int) -> None:
-    """After the instructions below `target` are ready: compute them and hand out the registers."""
+    """Finish a wait after the instructions below `target` are ready: compute them and hand out the registers."""
     group.compute(target)
     lane = _lane(g)
     lane.waited = max(lane.waited, target)
@@ -282,7 +288,7 @@ def _lane(g: Group) -> Lane:
 
 
 def execute(i: Instruction, block: Block) -> None:
-    """D = A·B + D of one instruction."""
+    """Compute D = A·B + D of one instruction."""
     s = i.shape
     if isinstance(i.a, int):
         a = read_operand(block, i.a, 64, s.depth_a, s.a, s.a_major, i.info)
@@ -320,7 +326,7 @@ def _inputs(i: Instruction) -> Array:
 
 
 def to_fragments(d: Array, kind: str) -> Array:
-    """(64, N) to (warp, register, lane): register 4·(n/8) + 2·h + e of lane 4·g + t is row 16w + 8h + g, column
+    """Turn (64, N) into (warp, register, lane): register 4·(n/8) + 2·h + e of lane 4·g + t is row 16w + 8h + g, column
     8·(n/8) + 2t + e; for f16 the two e share a register."""
     n = d.shape[1]
     parts = d.reshape(4, 2, 8, n // 8, 4, 2)  # w h g n t e
@@ -331,7 +337,7 @@ def to_fragments(d: Array, kind: str) -> Array:
 
 
 def from_fragments(r: Array, s: Shape) -> Array:
-    """The inverse of `to_fragments`."""
+    """Invert `to_fragments`."""
     if s.d == "f16":
         halves = np.ascontiguousarray(r.astype(np.int32)).view(np.float16).reshape(4, s.n // 8, 2, 8, 4, 2)
         return halves.transpose(0, 2, 3, 1, 4, 5).reshape(64, s.n)
@@ -339,7 +345,7 @@ def from_fragments(r: Array, s: Shape) -> Array:
 
 
 def decode(regs: Array, s: Shape) -> Array:
-    """A from registers (warp, 4, lane) to (64, K): register h + 2·half, row 8h + g, column E·t + e + 4E·half."""
+    """Return A from registers (warp, 4, lane) to (64, K): register h + 2·half, row 8h + g, column E·t + e + 4E·half."""
     per = 4 // _BYTES[s.a]
     raw = np.ascontiguousarray(regs.astype(np.int32)).reshape(4, 2, 2, 8, 4, 1)  # w half h g t
     elems = raw.view(_dtype(s.a)).reshape(4, 2, 2, 8, 4, per)
@@ -359,7 +365,7 @@ def _wide(v: Array, kind: str) -> Array:
 
 
 def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major: str, info: OpInfo) -> Array:
-    """The operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
+    """Return the operand (X, K) that a descriptor names, in f64. Raises Fault oob."""
     index, low, high, units = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
     _inside((index, low, high, index), descriptor, block.size)
     owner = block.smem.names.at(low) if block.smem.names is not None else None
@@ -377,7 +383,9 @@ def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major
 
 @lru_cache(maxsize=2048)
 def operand_index(descriptor: int, x: int, k: int, size: int, major: str) -> tuple[Array, int, int, Array]:
-    """Where the elements (X, K) of an operand lie: their numbers, first and last byte, the 16-byte units touched."""
+    """Return where the elements (X, K) of an operand lie: their numbers, first and last byte, the 16-byte units
+    touched.
+    """
     width = _WIDTHS[descriptor >> 62 & 3]
     start = (descriptor & 0x3FFF) << 4
     lbo = (descriptor >> 16 & 0x3FFF) << 4
@@ -411,7 +419,9 @@ def _inside(at: tuple[Array, int, int, Array], descriptor: int, size: int = 1 <<
 
 
 def operand_units(i: Instruction, warp: int) -> list[Array]:
-    """The units of 16 bytes of shared memory that a warp's part of an instruction reads: its rows of A, all of B."""
+    """Return the units of 16 bytes of shared memory that a warp's part of an instruction reads: its rows of A, all of
+    B.
+    """
     s = i.shape
     out: list[Array] = []
     if isinstance(i.a, int):
@@ -431,7 +441,7 @@ def _rows(descriptor: int, k: int, size: int, major: str, warp: int) -> Array:
 
 
 def describe(descriptor: int) -> str:
-    """The fields of a descriptor."""
+    """Return the fields of a descriptor."""
     d = descriptor & 0xFFFF_FFFF_FFFF_FFFF
     return (
         f"start {(d & 0x3FFF) << 4:#x}, LBO {(d >> 16 & 0x3FFF) << 4}, SBO {(d >> 32 & 0x3FFF) << 4}, "

@@ -58,7 +58,7 @@ class Builder:
         return module
 
     def type(self, text: str | Attribute) -> Attribute:
-        """A type from its text."""
+        """Return a type from its text."""
         if not isinstance(text, str):
             return text
         known = self._types.get(text)
@@ -69,7 +69,7 @@ class Builder:
         return known
 
     def text(self, aliases: Mapping[str, str | Attribute] | None = None) -> str:
-        """The module as text, types named by ``aliases`` where given."""
+        """Return the module as text, types named by ``aliases`` where given."""
         from cute_dialect.ir.printing import ir_text
 
         names = {k: self.type(v) for k, v in (aliases or {}).items()}
@@ -87,7 +87,7 @@ class Builder:
         cluster: tuple[int, int, int] | None = None,
         attributes: Sequence[str] = (),
     ) -> Generator[tuple[Value, ...]]:
-        """``gpu.func @name`` for blocks of ``threads`` threads; gives its parameters."""
+        """Emit ``gpu.func @name`` for blocks of ``threads`` threads; gives its parameters."""
         attrs = [f"known_block_size = array<i32: {threads}, 1, 1>", *attributes]
         if cluster is not None:
             attrs.append(f"known_cluster_size = array<i32: {', '.join(map(str, cluster))}>")
@@ -106,7 +106,9 @@ class Builder:
     def host(
         self, name: str, parameters: Mapping[str, str | Attribute], *, fallback: str = ""
     ) -> Generator[tuple[Value, ...]]:
-        """``func.func @name`` on the host; gives its parameters.  ``fallback``: the host function for other arrays."""
+        """Emit ``func.func @name`` on the host; gives its parameters.  ``fallback``: the host function for other
+        arrays.
+        """
         args = ", ".join(f"%{k}: {t}" for k, t in parameters.items())
         more = f" attributes {{cute.fallback = @{fallback}}}" if fallback else ""
         skeleton = self._parse(f"func.func @{name}({args}){more} {{\nreturn\n}}\n")
@@ -137,7 +139,7 @@ class Builder:
         threads: int,
         variants: Sequence[str] = (),
     ) -> None:
-        """``gpu.launch_func`` of a kernel of this module."""
+        """Emit ``gpu.launch_func`` of a kernel of this module."""
         from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, SymbolRefAttr, i32
 
         triple = grid if isinstance(grid, tuple) else (grid, 1, 1)
@@ -227,12 +229,12 @@ class Builder:
         self._emit(name, operands, None, None, properties)
 
     def arch(self, name: str, *operands: Scalar, **properties: Attribute | str | int | bool) -> Value:
-        """A machine-level op ``cute_nvgpu.arch.<name>`` with one result."""
+        """Append a machine-level op ``cute_nvgpu.arch.<name>`` with one result."""
         (value,) = self._emit(f"cute_nvgpu.arch.{name}", operands, None, None, properties)
         return value
 
     def run(self, name: str, *operands: Scalar, **properties: Attribute | str | int | bool) -> None:
-        """A machine-level op ``cute_nvgpu.arch.<name>`` without results."""
+        """Append a machine-level op ``cute_nvgpu.arch.<name>`` without results."""
         self.do(f"cute_nvgpu.arch.{name}", *operands, **properties)
 
     def _property(self, x: Attribute | str | int | bool) -> Attribute:
@@ -247,7 +249,7 @@ class Builder:
     # ----------------------------------------------------------------------------------------------- arithmetic
 
     def constant(self, value: float, type: str | Attribute = "i32") -> Value:
-        """A constant; integers of one kernel are shared, at its top."""
+        """Make a constant; integers of one kernel are shared, at its top."""
         from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 
         t = self.type(type)
@@ -278,12 +280,12 @@ class Builder:
         return x if isinstance(x, Value) else self.constant(x)
 
     def _pair(self, a: Scalar, b: Scalar) -> tuple[Value, Value]:
-        """Two values; a number becomes a constant of the other side's type."""
+        """Return two values; a number becomes a constant of the other side's type."""
         left = a if isinstance(a, Value) else self.constant(a, b.type if isinstance(b, Value) else "i32")
         return left, b if isinstance(b, Value) else self.constant(b, left.type)
 
     def binary(self, name: str, a: Scalar, b: Scalar, *, fast: bool = False) -> Value:
-        """``add sub mul div rem and or xor shl shr min max`` of two values, integers (unsigned) or floats."""
+        """Emit ``add sub mul div rem and or xor shl shr min max`` of two values, integers (unsigned) or floats."""
         left, right = self._pair(a, b)
         op_name, integer = arithmetic(name, left, right)
         properties: dict[str, Attribute] = {}
@@ -307,29 +309,29 @@ class Builder:
         return self._emit(op_name, [left, right], ["i1"], None, properties)[0]
 
     def select(self, condition: Value, a: Scalar, b: Scalar) -> Value:
-        """``condition ? a : b``"""
+        """Return ``condition ? a : b``"""
         check_condition(condition)
         left, right = self._pair(a, b)
         check_alike("select", left, right)
         return self.op("arith.select", condition, left, right, type=left.type)
 
     def minimum(self, a: Scalar, b: Scalar) -> Value:
-        """The smaller one."""
+        """Return the smaller one."""
         return self.binary("min", a, b)
 
     def ceil_div(self, a: Value, b: int) -> Value:
-        """``ceil(a / b)``"""
+        """Return ``ceil(a / b)``"""
         return (a + (b - 1)) // b
 
     def to_i32(self, flag: Value) -> Value:
-        """0 or 1 of an ``i1``."""
+        """Return 0 or 1 of an ``i1``."""
         return self.op("arith.extui", flag, type="i32")
 
     # ------------------------------------------------------------------------------------------------- structure
 
     @contextmanager
     def for_(self, start: Scalar, stop: Scalar, step: Scalar = 1, carry: Sequence[Value] = ()) -> Generator[Loop]:
-        """``scf.for`` over ``i32``; see :class:`Loop`."""
+        """Emit ``scf.for`` over ``i32``; see :class:`Loop`."""
         from xdsl.ir import Block, Region
 
         if isinstance(step, int) and step < 1:
@@ -358,7 +360,7 @@ class Builder:
 
     @contextmanager
     def while_(self) -> Generator[Callable[[Value], None]]:
-        """``scf.while`` without values: what is emitted runs again as long as the condition, said last, holds."""
+        """Emit ``scf.while`` without values: what is emitted runs again as long as the condition, said last, holds."""
         from xdsl.ir import Block, Region
 
         before, after = Block(), Block([self._class("scf.yield").create()])
@@ -374,13 +376,13 @@ class Builder:
 
     @contextmanager
     def if_(self, condition: Value) -> Generator[None]:
-        """``scf.if`` without results."""
+        """Emit ``scf.if`` without results."""
         with self.if_else(condition) as (then, _), then:
             yield
 
     @contextmanager
     def if_else(self, condition: Value) -> Generator[tuple[_Branch, _Branch]]:
-        """``scf.if`` without results: gives its two branches, each to be entered with ``with``."""
+        """Emit ``scf.if`` without results: gives its two branches, each to be entered with ``with``."""
         from xdsl.ir import Block, Region
 
         check_condition(condition)
@@ -404,31 +406,31 @@ class Builder:
     # ---------------------------------------------------------------------------------------------- cute values
 
     def static(self, type: str | Attribute) -> Value:
-        """``cute.static`` of a type."""
+        """Make ``cute.static`` of a type."""
         return self.op("cute.static", type=type)
 
     def layout(self, text: str) -> Value:
-        """A static layout."""
+        """Make a static layout."""
         return self.static(f'!cute.layout<"{text}">')
 
     def tile(self, text: str) -> Value:
-        """A static tile."""
+        """Make a static tile."""
         return self.static(f'!cute.tile<"{text}">')
 
     def coord(self, where: Coordinate) -> Value:
-        """A coordinate."""
+        """Make a coordinate."""
         return self._tree("coord", where)
 
     def int_tuple(self, what: Coordinate) -> Value:
-        """An int tuple."""
+        """Make an int tuple."""
         return self._tree("int_tuple", what)
 
     def shape(self, what: Coordinate) -> Value:
-        """A shape."""
+        """Make a shape."""
         return self._tree("shape", what)
 
     def stride(self, what: Coordinate) -> Value:
-        """A stride."""
+        """Make a stride."""
         return self._tree("stride", what)
 
     def _tree(self, kind: str, what: Coordinate) -> Value:
@@ -439,58 +441,58 @@ class Builder:
         return self.op(f"cute.make_{kind}", *found, type=t)
 
     def thread_id(self) -> Value:
-        """``tid.x``"""
+        """Return ``tid.x``"""
         return self.op("nvvm.read.ptx.sreg.tid.x", type="i32")
 
     def block_id(self, dimension: str = "x") -> Value:
-        """``ctaid``"""
+        """Return ``ctaid``"""
         return self.op(f"nvvm.read.ptx.sreg.ctaid.{dimension}", type="i32")
 
     def grid_size(self, dimension: str = "x") -> Value:
-        """``nctaid``"""
+        """Return ``nctaid``"""
         return self.op(f"nvvm.read.ptx.sreg.nctaid.{dimension}", type="i32")
 
     # ------------------------------------------------------------------------------------------------- tensors
 
     def alloc_smem(self, type: str | Attribute) -> Value:
-        """A tensor in shared memory."""
+        """Allocate a tensor in shared memory."""
         return self.op("cute.memref.alloc_smem", type=type)
 
     def registers(self, type: str | Attribute) -> Value:
-        """A register tensor."""
+        """Allocate a register tensor."""
         return self.op("cute.memref.alloca", type=type)
 
     def fragment_like(self, tensor: Value, element: str | None = None) -> Value:
-        """A register tensor of the shape of ``tensor``."""
+        """Allocate a register tensor of the shape of ``tensor``."""
         from cute_dialect.ops.memory import fragment_like
 
         inferred = fragment_like(tensor.type, None if element is None else self.type(element))
         return self.op("cute.make_fragment_like", tensor, type=inferred)
 
     def view(self, iterator: Value, layout: Value | str, type: str | Attribute | None = None) -> Value:
-        """A tensor from an iterator and a layout."""
+        """Make a tensor from an iterator and a layout."""
         return self.op(
             "cute.make_view", iterator, self.layout(layout) if isinstance(layout, str) else layout, type=type
         )
 
     def iterator(self, tensor: Value) -> Value:
-        """The iterator of a tensor."""
+        """Return the iterator of a tensor."""
         return self.op("cute.get_iter", tensor)
 
     def slice(self, tensor: Value, *where: Coordinate) -> Value:
-        """``tensor(where)``: ``None`` keeps a mode."""
+        """Return ``tensor(where)``: ``None`` keeps a mode."""
         return self.op("cute.slice", tensor, self.coord(where[0] if len(where) == 1 else where))
 
     def local_tile(self, tensor: Value, tiler: str, where: Coordinate) -> Value:
-        """The tile at a coordinate."""
+        """Return the tile at a coordinate."""
         return self.op("cute.local_tile", tensor, self.tile(tiler), self.coord(where))
 
     def pointer(self, tensor: Value, offset: Scalar) -> Value:
-        """The address of an element."""
+        """Return the address of an element."""
         return self.op("cute.add_offset", self.iterator(tensor), self.int_tuple(offset))
 
     def load(self, tensor: Value, where: Coordinate) -> Value:
-        """One element."""
+        """Load one element."""
         return self.op("cute.memref.load", tensor, self.coord(where))
 
     def store(self, tensor: Value, where: Coordinate, value: Value) -> None:
@@ -498,7 +500,7 @@ class Builder:
         self.do("cute.memref.store", tensor, self.coord(where), value)
 
     def load_vec(self, tensor: Value) -> Value:
-        """All elements as a vector."""
+        """Load all elements as a vector."""
         return self.op("cute.memref.load_vec", tensor)
 
     def store_vec(self, value: Value, tensor: Value) -> None:
@@ -506,11 +508,11 @@ class Builder:
         self.do("cute.memref.store_vec", value, tensor)
 
     def atom(self, type: str | Attribute) -> Value:
-        """An atom."""
+        """Make an atom."""
         return self.op("cute.atom", type=type)
 
     def tiled_copy(self, type: str) -> Value:
-        """A tiled copy."""
+        """Make a tiled copy."""
         from cute_dialect.memory_types import TiledCopyType
 
         t = self.type(type)
@@ -518,17 +520,17 @@ class Builder:
         return self.op("cute.make_tiled_copy", self.atom(t.data.atom), type=t)
 
     def partition(self, side: str, tiled: Value, tensor: Value, thread: Scalar) -> Value:
-        """A thread's part: ``side`` ``S`` or ``D`` of a tiled copy, ``A``, ``B`` or ``C`` of a tiled MMA."""
+        """Return a thread's part: ``side`` ``S`` or ``D`` of a tiled copy, ``A``, ``B`` or ``C`` of a tiled MMA."""
         kind = "copy" if side in "SD" else "mma"
         return self.op(f"cute.tiled.{kind}.partition_{side}", tiled, tensor, self.coord(thread))
 
     def copy(self, atom: Value, source: Value, destination: Value, pred: Value | None = None) -> None:
-        """``cute.copy``"""
+        """Emit ``cute.copy``"""
         operands = [atom, source, destination] + ([pred] if pred is not None else [])
         self.do("cute.copy", *operands)
 
     def gemm(self, mma: Value, d: Value, a: Value, b: Value, c: Value | None = None) -> None:
-        """``d = a * b + c``, or ``a * b`` without ``c``."""
+        """Emit ``d = a * b + c``, or ``a * b`` without ``c``."""
         operands = [mma, d, a, b] + ([c] if c is not None else [])
         self.do("cute.gemm", *operands)
 

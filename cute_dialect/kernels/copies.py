@@ -19,7 +19,8 @@ __all__ = ["mma_copy", "tile_copy"]
 
 
 def tile_copy(atom: str, tile: tuple[int, int], threads: int, vector: int, *, contiguous: int) -> str:
-    """A tiled copy of runs of ``vector`` elements along mode ``contiguous`` of a tile, threads side by side along it.
+    """Make a tiled copy of runs of ``vector`` elements along mode ``contiguous`` of a tile, threads side by side along
+    it.
 
     ``tile``: extents of the tile, whose other mode is covered in as many steps as it takes.  Raises AlgebraError where
     threads and tile do not fit.
@@ -47,7 +48,7 @@ def tile_copy(atom: str, tile: tuple[int, int], threads: int, vector: int, *, co
 
 
 def mma_copy(atom: str, mma: TiledMmaType, operand: str) -> str:
-    """A tiled copy that moves exactly the fragments of operand A, B or C of a tiled MMA.
+    """Make a tiled copy that moves exactly the fragments of operand A, B or C of a tiled MMA.
 
     ``atom``: the text of a copy atom.  Its thread-value layout is the MMA's, its tile that of the operand.
     """

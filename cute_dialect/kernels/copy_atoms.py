@@ -42,17 +42,17 @@ class CopyCase(NamedTuple):
 
     @property
     def store(self) -> bool:
-        """Whether it is a ``stmatrix``."""
+        """Tell whether it is a ``stmatrix``."""
         return self.name.startswith("stsm")
 
     @property
     def zfill(self) -> bool:
-        """Whether some threads fill with zeros."""
+        """Tell whether some threads fill with zeros."""
         return self.name.endswith("zfill")
 
 
 def cases() -> Iterator[CopyCase]:
-    """All kernels of the module."""
+    """Return all kernels of the module."""
     for order in "nt":
         for matrices in (1, 2, 4):
             what = f"val_type = f16, num_matrices = {matrices}, {order}"
@@ -86,7 +86,7 @@ def cases() -> Iterator[CopyCase]:
 
 
 def copy_atom_kernels() -> str:
-    """The text of the module."""
+    """Return the text of the module."""
     b = Builder()
     for case in cases():
         maker = _MAKERS.get(case.name) or _MAKERS[case.name.split("_")[0]]
@@ -199,7 +199,7 @@ def _bulk(b: Builder, case: CopyCase) -> None:
 
 
 def _bulk_by_atom(b: Builder, case: CopyCase) -> None:
-    """Rows of 32 values through shared memory, by ``cute.copy`` or by ``cute.tiled_copy`` of 16 threads.
+    """Move rows of 32 values through shared memory, by ``cute.copy`` or by ``cute.tiled_copy`` of 16 threads.
 
     The rows of a tile lie 48 apart in global memory, and 36 in shared memory.
     """

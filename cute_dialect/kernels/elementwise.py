@@ -28,7 +28,7 @@ class Tile(NamedTuple):
         return self.threads[0] * self.values[0], self.threads[1] * self.values[1]
 
     def layout_tv(self) -> str:
-        """(thread, value) -> column-major index in the tile.
+        """Return (thread, value) -> column-major index in the tile.
 
         >>> Tile().layout_tv()
         '((32,4),(4,4)):((64,4),(16,1))'
@@ -50,17 +50,17 @@ def _modes(pairs: list[tuple[int, int]]) -> tuple[str, str]:
 
 
 def seed_tile(element: str) -> Tile:
-    """Threads (4,32), values (4, 128 bits): 16 rows a block, four vectors a thread."""
+    """Return the tile of threads (4,32), values (4, 128 bits): 16 rows a block, four vectors a thread."""
     return Tile((4, 32), (4, 128 // BITS[element]))
 
 
 def streaming_tile(element: str) -> Tile:
-    """One vector a thread, one row a block: what streams fastest."""
+    """Return the tile of one vector a thread, one row a block: what streams fastest."""
     return Tile((1, 256), (1, 128 // BITS[element]))
 
 
 def elementwise_add(element: str = "f32", tile: Tile | None = None, *, rows_first: bool = True) -> str:
-    """The file for elements ``f32``, ``f16`` or ``bf16``.
+    """Return the file for elements ``f32``, ``f16`` or ``bf16``.
 
     ``rows_first``: consecutive blocks walk down the rows (the order of the divided tensor's modes), else along them.
     Raises ValueError for other elements.
@@ -217,7 +217,7 @@ def _kernel(name: str, t: str, element: str, tile: Tile, rows_first: bool) -> st
 
 
 def _edge(t: str, element: str, tile: Tile) -> str:
-    """Row by row of the thread's values; a thread with one row has no loop."""
+    """Go row by row over the thread's values; a thread with one row has no loop."""
     vm, vn = tile.values
     crd = '!cute.coord<"((_,(_,?)),_,_)">'
     if vm == 1:

@@ -30,7 +30,7 @@ _PAD = 8
 
 
 def emit_fallback(b: Script, c: GemmConfig, checks: Callable[[Value, Value, Value], list[Value]]) -> None:
-    """Kernel ``@gemm_any`` and host function ``@launch_any`` (A, B, C) for the types, majors and batches of ``c``.
+    """Emit kernel ``@gemm_any`` and host function ``@launch_any`` (A, B, C) for the types, majors and batches of ``c``.
 
     ``checks(A, B, C)``: emits the host function's checks of shapes, gives M, N, K and a batch's number of matrices.
     """
@@ -127,7 +127,7 @@ class _Fallback:
                 b.store(c, (m0 + m, n0 + n), value)
 
     def _words(self, tensor: Value) -> Value:
-        """The tensor's elements as integers."""
+        """Return the tensor's elements as integers."""
         from cute_dialect.memory_types import MemRefType
         from cute_dialect.ops.tensors import recast_type
 
@@ -139,7 +139,7 @@ class _Fallback:
     def _fetch(
         self, source: Value, target: Value, first: Value, extent: Value, major: str, k0: Value, K: Value
     ) -> None:
-        """A tile of A or B, one element at a time; zeros outside of the matrix."""
+        """Fetch a tile of A or B, one element at a time; zeros outside of the matrix."""
         b = self.b
         with b.for_(0, _ROWS * self.k // _THREADS) as loop:
             at = loop.iv * _THREADS + self.tid
@@ -151,7 +151,7 @@ class _Fallback:
             b.store(target, (row, k), value)
 
     def _widened(self, value: Value) -> Value:
-        """The bits of an 8-bit float as those of the f16 of the same value.
+        """Return the bits of an 8-bit float as those of the f16 of the same value.
 
         Below the sign are exponent and mantissa.  f8E5M2 is the upper half of an f16.  f8E4M3FN has one bit of exponent
         less: as an f16 it is 2^8 too small (7 and 15 are the biases); its only NaN has all bits set.

@@ -57,7 +57,7 @@ class GemmConfig(NamedTuple):
 
 
 def gemm_sm80(config: GemmConfig | None = None) -> str:
-    """The file: kernels ``@gemm…`` and host function ``@launch`` (A, B, C)."""
+    """Return the file: kernels ``@gemm…`` and host function ``@launch`` (A, B, C)."""
     config = config or GemmConfig()
     b = Script()
     kernels = [_Gemm(b, config, vector) for vector in config.vectors]
@@ -127,7 +127,7 @@ def _join(*modes: str) -> str:
 
 
 def _matrix(element: str, vector: int, contiguous: int) -> str:
-    """The type of a matrix whose rows (or columns) are runs of whole vectors."""
+    """Return the type of a matrix whose rows (or columns) are runs of whole vectors."""
     if vector == 1:
         strides = "(1,?)" if contiguous == 0 else "(?,1)"
         return f'!cute.memref<{element}, gmem, "(?,?):{strides}">'
@@ -297,7 +297,7 @@ class _Gemm:
     # ----------------------------------------------------------------------------------------------- epilogue
 
     def _store(self, C: Value) -> None:
-        """Accumulators, narrowed, to shared memory; from there rows in whole vectors to C."""
+        """Store accumulators, narrowed, to shared memory; from there rows in whole vectors to C."""
         b, c = self.b, self.c
         m, n, _ = c.tile
         e = c.element
@@ -345,7 +345,7 @@ class _Gemm:
                 b.copy(to_matrix, held, b.slice(target, None, i, j), pred=flags)
 
     def part(self, side: str, tiled: Value, tensor: Value) -> Value:
-        """This thread's part."""
+        """Return this thread's part."""
         kind = "copy" if side in "SD" else "mma"
         return self.b.op(f"cute.tiled.{kind}.partition_{side}", tiled, tensor, self.thread)
 
@@ -423,7 +423,7 @@ class _Source:
         return row, column
 
     def fetch_residue(self, last: Value, left: Value) -> None:
-        """The last tile of K, of which ``left`` columns are left, into stage 0."""
+        """Fetch the last tile of K, of which ``left`` columns are left, into stage 0."""
         b = self.b
         first, second = self.rest
         flags = b.registers(f'!cute.memref<i1, rmem, "(1,{first},{second}):(0,1,{first})">')
@@ -436,7 +436,7 @@ class _Source:
         self.move(last, b.constant(0), flags)
 
     def move(self, tile: Value, stage: Value, flags: Value) -> None:
-        """Tile ``tile`` of K into a stage; zeros where a flag is false."""
+        """Move tile ``tile`` of K into a stage; zeros where a flag is false."""
         b = self.b
         if self.o.vector == 1:
             held = self.held()
@@ -448,36 +448,36 @@ class _Source:
         b.copy(self.copy, source, target, pred=flags)
 
     def held(self) -> Value:
-        """Registers for a tile on its way, all zero."""
+        """Return registers for a tile on its way, all zero."""
         b = self.b
         held = b.let(f"h{self.o.name}", b.fragment_like(b.slice(self.target, None, None, None, 0)))
         b.do("cute.clear", held)
         return held
 
     def read(self, tile: Value, held: Value, flags: Value) -> None:
-        """A tile of K into registers."""
+        """Read a tile of K into registers."""
         b = self.b
         source = b.let(f"t{self.o.name}k", b.slice(self.tiles, None, None, None, tile))
         b.copy(self.copy, source, held, pred=flags)
 
     def write(self, held: Value, stage: Value) -> None:
-        """Registers into a stage."""
+        """Write registers into a stage."""
         b = self.b
         target = b.let(f"t{self.o.name}sk", b.slice(self.target, None, None, None, stage))
         b.copy(self.copy, held, target)
 
     def fragment(self, stage: Value) -> Value:
-        """Registers for one tile of K."""
+        """Return registers for one tile of K."""
         b, x = self.b, self.o.name
         part = self.gemm.part(x, self.gemm.tiled_mma, b.slice(self.ring, None, None, stage))
         return b.let(f"f{x}", b.op(f"cute.tiled.mma.make_fragment_{x}", self.gemm.tiled_mma, b.let(f"p{x}", part)))
 
     def retiled(self, fragment: Value) -> Value:
-        """The fragment in the order in which ldmatrix fills it."""
+        """Return the fragment in the order in which ldmatrix fills it."""
         return self.b.let(f"r{self.o.name}", self.b.op("cute.tiled.copy.retile", self.load_copy, fragment))
 
     def load(self, view: Value, stage: Value, k: Value) -> None:
-        """The fragments of step ``k`` of a tile, by ldmatrix."""
+        """Load the fragments of step ``k`` of a tile, by ldmatrix."""
         b = self.b
         b.copy(self.load_copy, b.slice(self.load_from, None, None, k, stage), b.slice(view, None, None, k))
 

@@ -31,8 +31,8 @@ __all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
 
 
 def gemm_sm90(config: GemmConfig | None = None) -> str:
-    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C); without a configuration the default one, with
-    a fallback.
+    """Return the file: kernel ``@gemm`` and host function ``@launch`` (A, B, C); without a configuration the default
+    one, with a fallback.
 
     Raises ValueError for a bad configuration.
     """
@@ -42,7 +42,7 @@ def gemm_sm90(config: GemmConfig | None = None) -> str:
 
 
 def build_gemm_sm90(config: GemmConfig) -> Script:
-    """The module.  Raises ValueError for a bad configuration."""
+    """Return the module.  Raises ValueError for a bad configuration."""
     config.check()
     b = Script()
     emitter = GemmEmitter
@@ -67,7 +67,7 @@ class GemmEmitter(GemmHost):
     # ------------------------------------------------------------------------------------------------- kernel
 
     def kernel(self) -> None:
-        """``@gemm``: ``tiles_m`` counts cluster rows, ``tiles_n`` tiles, ``k_tiles`` stages of K."""
+        """Emit ``@gemm``: ``tiles_m`` counts cluster rows, ``tiles_n`` tiles, ``k_tiles`` stages of K."""
         b, c = self.b, self.c
         cluster = (c.cluster, 1, 1) if c.cluster > 1 else None
         attributes = ["nvvm.minctasm = 1 : i32"]
@@ -93,7 +93,7 @@ class GemmEmitter(GemmHost):
             self._sync_cluster()
 
     def begin(self, parameters: tuple[Value, ...]) -> None:
-        """Which tiles this block has, and which stages of K of the first one."""
+        """Return which tiles this block has, and which stages of K of the first one."""
         b, c = self.b, self.c
         self.rank: Value | None = None
         b.say("This block's tiles: every grid-size-th one, from its own number on.")
@@ -158,13 +158,15 @@ class GemmEmitter(GemmHost):
             b.run("barrier")
 
     def full(self, stage: Value | int) -> Value:
+        """Return the barrier that says that a stage is full."""
         return self.b.pointer(self.barriers, stage)
 
     def empty(self, stage: Value | int) -> Value:
+        """Return the barrier that says that a stage is free."""
         return self.b.pointer(self.barriers, stage + self.c.stages)
 
     def next_slot(self, slot: Value, phase: Value) -> tuple[Value, Value]:
-        """The next slot of the ring, and its phase."""
+        """Return the next slot of the ring, and its phase."""
         b = self.b
         following = slot + 1
         wraps = following.eq(self.c.stages)
@@ -196,11 +198,11 @@ class GemmEmitter(GemmHost):
     # ----------------------------------------------------------------------------------------------- producer
 
     def fetch_a(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
-        """A's part of a stage, by this block."""
+        """Fetch A's part of a stage, by this block."""
         self._fetch(self.A_, self.load_a, self.A_parts, slot, k_tile, place[0], place[2])
 
     def fetch_b(self, slot: Value, k_tile: Value, place: tuple[Value, Value, Value | None]) -> None:
-        """B's part of a stage, by this block."""
+        """Fetch B's part of a stage, by this block."""
         self._fetch(self.B_, self.load_b, self.B_parts, slot, k_tile, place[1], place[2])
 
     def _fetch(
@@ -222,17 +224,17 @@ class GemmEmitter(GemmHost):
         b.copy(atom, where, self._stage(operand, parts, part))
 
     def _stage(self, operand: Operand, tensor: Value, where: Coordinate) -> Value:
-        """A stage's tile, with a mode of one matrix where the coordinates have one."""
+        """Return a stage's tile, with a mode of one matrix where the coordinates have one."""
         b = self.b
         tile = b.slice(tensor, where)
         return b.view(b.iterator(tile), operand.tile_layout) if self.c.batch else tile
 
     def early_tile(self) -> Value:
-        """The tile that is begun with."""
+        """Return the tile that is begun with."""
         return self.first_tile
 
     def fetch_early_shared(self) -> None:
-        """What the first stages need of operands that the cluster shares."""
+        """Fetch what the first stages need of operands that the cluster shares."""
         b = self.b
         for fetch, operand in ((self.fetch_a, self.A_), (self.fetch_b, self.B_)):
             if operand.slices > 1:
@@ -245,7 +247,7 @@ class GemmEmitter(GemmHost):
         self.produce_tiles(*self.begun())
 
     def begun(self) -> tuple[Value, Value, Value]:
-        """Stages of the first tile that are loaded already, slot and phase of the next one."""
+        """Return the stages of the first tile that are loaded already, slot and phase of the next one."""
         b, c = self.b, self.c
         zero = b.constant(0)
         if not c.early:
@@ -296,11 +298,11 @@ class GemmEmitter(GemmHost):
         self.consume()
 
     def thread_of_mma(self) -> Value | int:
-        """The first thread of this warp group in the tiled MMA."""
+        """Return the first thread of this warp group in the tiled MMA."""
         return self.consumer * 128
 
     def row_of(self, atom: int) -> Value | int:
-        """The first of the 64 rows in the tile that this warp group's instruction number ``atom`` gives."""
+        """Return the first of the 64 rows in the tile that this warp group's instruction number ``atom`` gives."""
         return self.consumer * 64
 
     def consume(self) -> None:
@@ -321,7 +323,7 @@ class GemmEmitter(GemmHost):
         self.finish_stores()
 
     def multiply(self, slot: Value, phase: Value) -> tuple[Value, Value]:
-        """All stages of K for one tile."""
+        """Multiply all stages of K for one tile."""
         b = self.b
         self._step(slot, phase, first=True)
         following = self.next_slot(slot, phase)
@@ -330,7 +332,7 @@ class GemmEmitter(GemmHost):
         return self._complete(loop.results)
 
     def _multiply_promoting(self, slot: Value, phase: Value) -> tuple[Value, Value]:
-        """All of K for one tile; each stage's products are added in registers."""
+        """Multiply all of K for one tile; each stage's products are added in registers."""
         b, c = self.b, self.c
         b.do("cute.clear", self.sums)
         with b.for_(0, self.k_tiles, 1, [slot, phase]) as loop:
@@ -355,7 +357,7 @@ class GemmEmitter(GemmHost):
         b.run("wgmma_commit_group")
 
     def _pipelined(self, loop: Loop) -> None:
-        """One step of K while the one before it completes; then its slot is free."""
+        """Multiply one step of K while the one before it completes; then its slot is free."""
         slot, phase, previous = self._name(loop, "k", "slot", "phase", "previous")
         self._step(slot, phase, first=False)
         self.b.run("wgmma_wait_group", n=1)
@@ -377,7 +379,7 @@ class GemmEmitter(GemmHost):
                 b.run("mbarrier_arrive", self.empty(slot))
 
     def _consume_deferred(self, start: tuple[Value, Value], zero: Value) -> None:
-        """A tile's result is stored while the next tile is multiplied: its chunks after the first two steps of K."""
+        """Store a tile's result while the next tile is multiplied: its chunks after the first two steps of K."""
         b, c = self.b, self.c
         chunks = range(c.tile[1] // c.chunk)
         split = len(chunks) // 2
@@ -410,7 +412,7 @@ class GemmEmitter(GemmHost):
     # ----------------------------------------------------------------------------------------------- epilogue
 
     def _prepare_store(self) -> None:
-        """Who of a warp group writes what of a chunk: 64 rows of 128 bytes."""
+        """Return who of a warp group writes what of a chunk: 64 rows of 128 bytes."""
         b, c = self.b, self.c
         chunk = c.chunk
         # The accumulators of 64 x chunk lie as those of an instruction of that size.
@@ -432,7 +434,7 @@ class GemmEmitter(GemmHost):
         self.first_lane = self.lane.eq(0)
 
     def store_tile(self, place: tuple[Value, Value, Value | None]) -> None:
-        """All chunks of this warp group's rows."""
+        """Store all chunks of this warp group's rows."""
         b, c = self.b, self.c
         for atom in range(self.atoms):
             for chunk in range(c.tile[1] // c.chunk):
@@ -442,17 +444,17 @@ class GemmEmitter(GemmHost):
                 self.store_chunk(chunk, place, atom)
 
     def _first(self, atom: int, chunk: int) -> int:
-        """The first register of a chunk."""
+        """Return the first register of a chunk."""
         return self.c.tile[1] // 2 * atom + self.c.chunk // 2 * chunk
 
     def fuse(self, values: Value, columns: int, place: tuple[Value, Value, Value | None], atom: int = 0) -> None:
-        """The epilogue on the registers of some columns; ``place`` is the first of this block's tile."""
+        """Apply the epilogue to the registers of some columns; ``place`` is the first of this block's tile."""
         if self.c.epilogue.active:
             row = place[0] + self.row_of(atom) + self.warp * 16
             self.fused.apply(values, columns, (row, place[1]), self.lane, place[2])
 
     def convert(self, place: tuple[Value, Value, Value | None]) -> None:
-        """The epilogue, and the sums as elements of C."""
+        """Apply the epilogue; return the sums as elements of C."""
         b, c = self.b, self.c
         if c.output == "f32":
             return
@@ -468,7 +470,7 @@ class GemmEmitter(GemmHost):
             b.store_vec(narrow, b.view(b.pointer(self.registers, pair), "2:1"))
 
     def store_chunk(self, chunk: int, place: tuple[Value, Value, Value | None], atom: int = 0) -> None:
-        """Some columns of this warp's rows: registers, shared memory, TMA."""
+        """Store some columns of this warp's rows: registers, shared memory, TMA."""
         values = self.b.view(self.b.pointer(self.registers, self._first(atom, chunk)), self.values)
         # With an odd number of chunks the last one of a tile has used the buffer of the first.
         under_way = 0 if chunk == 0 and self.c.tile[1] // self.c.chunk % 2 else 1
@@ -485,8 +487,8 @@ class GemmEmitter(GemmHost):
         *,
         under_way: int = 1,
     ) -> None:
-        """The registers of one chunk that begins ``column`` columns into the tile, once at most ``under_way`` stores
-        have not read their buffers.
+        """Store the registers of one chunk that begins ``column`` columns into the tile, once at most ``under_way``
+        stores have not read their buffers.
         """
         b, c = self.b, self.c
         m0, n0, matrix = place
@@ -509,6 +511,7 @@ class GemmEmitter(GemmHost):
             b.run("bulk_commit_group")
 
     def finish_stores(self) -> None:
+        """Wait until the stores by TMA have read their buffers."""
         b = self.b
         with b.if_(self.first_lane):
             b.run("bulk_wait_group", n=0, read=True)

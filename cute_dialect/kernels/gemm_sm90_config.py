@@ -123,7 +123,7 @@ class GemmConfig(NamedTuple):
 
 
 def head_of(c: GemmConfig) -> str:
-    """The comment at the top of the file."""
+    """Return the comment at the top of the file."""
     m, n, k = c.tile
     how = {"k": "K-major", "m": "M-major", "n": "N-major"}
     each = "64 rows each" if c.schedule == "cooperative" else "a tile each in turn"
@@ -186,11 +186,12 @@ class Operand:
         self.matrix = f'!cute.memref<{c.element}, gmem, align<16>, "{shape}:({strides})">'
 
     def coordinates(self, k: Value, row: Value, matrix: Value | None) -> tuple[Value, ...]:
-        """Of the first element, TMA's innermost dimension first."""
+        """Return of the first element, TMA's innermost dimension first."""
         inner = (k, row) if self.k_major else (row, k)
         return (*inner, matrix) if matrix is not None else inner
 
 
 def one_more(layout: str, stride: str) -> str:
+    """Return a flat layout with one more mode, of extent 1."""
     shape, strides = layout.split(":")
     return f"{shape[:-1]},1):{strides[:-1]},{stride})"

@@ -52,7 +52,7 @@ class Epilogue(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether anything happens."""
+        """Tell whether anything happens."""
         return self != Epilogue()
 
     @property
@@ -71,7 +71,7 @@ class Epilogue(NamedTuple):
         return "-".join(parts)
 
     def arguments(self, output: str, *, batch: bool = False) -> dict[str, str]:
-        """More arguments of kernel and launch, after C: ``source`` (S, as C), ``bias``, ``alpha``, ``beta``."""
+        """Return more arguments of kernel and launch, after C: ``source`` (S, as C), ``bias``, ``alpha``, ``beta``."""
         found: dict[str, str] = {}
         if self.beta != 0.0:
             d = 16 // _VECTOR_BYTES[output]
@@ -85,7 +85,7 @@ class Epilogue(NamedTuple):
     def checks(
         self, b: Builder, arguments: dict[str, Value], rows: Value, columns: Value, matrices: list[Value]
     ) -> None:
-        """Host code: assert that the arguments' shapes fit D."""
+        """Emit host code: assert that the arguments' shapes fit D."""
         found: list[tuple[Value, str]] = []
         if "source" in arguments:
             names = ("M", "N", "number of matrices")
@@ -127,7 +127,7 @@ def _exp2(b: Builder, x: Value) -> Value:
 
 
 def _sigmoid_times(b: Builder, x: Value, y: Value) -> Value:
-    """``x / (1 + 2^y)``; an infinite power gives 0."""
+    """Return ``x / (1 + 2^y)``; an infinite power gives 0."""
     return x * b.arch("rcp_approx", _exp2(b, y) + b.constant(1.0, "f32"))
 
 
@@ -135,12 +135,12 @@ _LOG2_E = 1.4426950408889634
 
 
 def _silu(b: Builder, x: Value) -> Value:
-    """``x / (1 + e^-x)``"""
+    """Return ``x / (1 + e^-x)``"""
     return _sigmoid_times(b, x, x * b.constant(-_LOG2_E, "f32"))
 
 
 def _gelu_tanh(b: Builder, x: Value) -> Value:
-    """``x (1 + tanh u) / 2 = x / (1 + e^-2u)`` with ``u = sqrt(2 / pi) (x + 0.044715 x^3)``."""
+    """Return ``x (1 + tanh u) / 2 = x / (1 + e^-2u)`` with ``u = sqrt(2 / pi) (x + 0.044715 x^3)``."""
     scale = -2 * 0.7978845608028654 * _LOG2_E
     cubic = x * x * b.constant(0.044715 * scale, "f32") + b.constant(scale, "f32")
     return _sigmoid_times(b, x, x * cubic)
@@ -153,7 +153,7 @@ _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
 def _gelu(b: Builder, x: Value) -> Value:
-    """``x (1 + erf(x / sqrt 2)) / 2``; the tail of negative ``x`` is not a difference of near numbers."""
+    """Return ``x (1 + erf(x / sqrt 2)) / 2``; the tail of negative ``x`` is not a difference of near numbers."""
 
     def f32(value: float) -> Value:
         return b.constant(value, "f32")
@@ -221,7 +221,7 @@ class Fused:
         return self.arguments[name] if value == "arg" else self.b.constant(float(value), "f32")
 
     def _element(self, value: Value, i: int) -> Value:
-        """Element ``i`` of a pair, as f32; or a number that is for both."""
+        """Return element ``i`` of a pair, as f32; or a number that is for both."""
         b = self.b
         if str(value.type).startswith("vector"):
             value = b.op("vector.extract", value, type="f32", static_position=f"array<i64: {i}>")
@@ -234,7 +234,9 @@ class Fused:
         return self.b.op("arith.extf", value, type=to)
 
     def _inside(self, where: Value, extent: Value, count: int) -> Value:
-        """The place, or the last one of the tensor: values for what lies outside are not used, but must be readable."""
+        """Return the place, or the last one of the tensor: values for what lies outside are not used, but must be
+        readable.
+        """
         return self.b.minimum(where, extent - count)
 
     def _bias(self, where: Value, count: int) -> Value:
@@ -251,7 +253,7 @@ class Fused:
         return b.load_vec(b.view(b.op("cute.assume", pointer, type=aligned), "2:1"))
 
     def _line(self, row: Value, matrix: Value | None) -> tuple[Value, Value] | None:
-        """A row of the source, and its length."""
+        """Return a row of the source, and its length."""
         b = self.b
         if "source" not in self.arguments:
             return None

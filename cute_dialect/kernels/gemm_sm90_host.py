@@ -56,15 +56,17 @@ class GemmHost:
         return found | self.more_arguments() | self.epilogue_arguments()
 
     def more_arguments(self) -> dict[str, str]:
-        """Further arguments of the host function, which go to the kernel; those of the epilogue follow."""
+        """Return further arguments of the host function, which go to the kernel; those of the epilogue follow."""
         return {}
 
     def epilogue_arguments(self) -> dict[str, str]:
-        """The arguments of the epilogue."""
+        """Return the arguments of the epilogue."""
         return self.c.epilogue.arguments(self.c.output, batch=self.c.batch)
 
     def host(self, *, fallback: str = "") -> None:
-        """``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid; ``fallback`` for other matrices."""
+        """Emit ``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid; ``fallback``
+        for other matrices.
+        """
         b, c = self.b, self.c
         m, n, k = c.tile
         matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matC}
@@ -83,7 +85,7 @@ class GemmHost:
             self.launch([load_a, load_b, store_c, tiles_m, tiles_n, k_tiles, *more, *others])
 
     def launch(self, arguments: list[Value]) -> None:
-        """As many blocks as the waves that the tiles make need."""
+        """Launch as many blocks as the waves that the tiles make need."""
         b, c = self.b, self.c
         tiles = arguments[3] * arguments[4]
         if c.batch:
@@ -93,7 +95,7 @@ class GemmHost:
         b.launch("gemm", arguments, grid=grid, threads=c.threads)
 
     def _map(self, kind: str, tensor: Value, expected: str, tile: str, layout: str) -> Value:
-        """The tensor map for tiles of a matrix."""
+        """Make the tensor map for tiles of a matrix."""
         b = self.b
         tiler = b.tile(tile[:-1] + ";1:1]" if self.c.batch else tile)
         atom, _ = b.results(f"cute_nvgpu.make_tma_{kind}", tensor, b.layout(layout), tiler, swizzle=128, l2=256)

@@ -29,7 +29,7 @@ __all__ = ["SkinnyConfig", "gemm_sm90_skinny"]
 
 
 def gemm_sm90_skinny(config: SkinnyConfig | None = None) -> str:
-    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C).
+    """Return the file: kernel ``@gemm`` and host function ``@launch`` (A, B, C).
 
     Raises ValueError for a bad configuration.
     """
@@ -85,7 +85,7 @@ class _Ring:
         return b.select(wraps, 0, following), phase ^ b.to_i32(wraps)
 
     def fetch(self, atom: Value, slot: Value, k: Value, row: Value) -> None:
-        """This block's part of a stage."""
+        """Fetch this block's part of a stage."""
         b = self.b
         where = b.view(b.int_tuple((k, row)), self.operand.where)
         part = 0 if self.neighbour is None else self.neighbour
@@ -197,13 +197,13 @@ class _Skinny:
     # ----------------------------------------------------------------------------------------------- producer
 
     def _announce(self, ring: _Ring) -> None:
-        """The bytes of the first stages."""
+        """Announce the bytes of the first stages."""
         b = self.b
         with b.for_(0, self._early(ring)) as loop:
             b.run("mbarrier_arrive_expect_tx", ring.full(loop.iv), ring.bytes)
 
     def _start(self, ring: _Ring, fetch: Callable[[Value, Value], None]) -> None:
-        """The first stages."""
+        """Start the first stages."""
         b = self.b
         with b.for_(0, self._early(ring)) as loop:
             b.run("mbarrier_arrive_expect_tx", ring.full(loop.iv), ring.bytes)
@@ -279,7 +279,7 @@ class _Skinny:
         b.run("wgmma_commit_group")
 
     def _release(self, slot_a: Value, slot_b: Value, k: Value) -> None:
-        """The slots of step ``k - 1`` are free.  Nobody waits for those that are not filled again, so that a block that
+        """Free the slots of step ``k - 1``.  Nobody waits for those that are not filled again, so that a block that
         is told is still there.
         """
         b, c = self.b, self.c
@@ -301,12 +301,12 @@ class _Skinny:
     # ------------------------------------------------------------------------------------------------ exchange
 
     def _owner(self, consumer: Value, piece: int) -> Value:
-        """The part whose block finishes this piece of a consumer's columns."""
+        """Return the part whose block finishes this piece of a consumer's columns."""
         c = self.c
         return (consumer * c.pieces + piece) * c.parts // (c.consumers * c.pieces)
 
     def _slots(self, values: Value, senders: Value | int) -> Value:
-        """16 bytes a thread: (values of a vector, vectors) of this thread in an inbox."""
+        """Return 16 bytes a thread: (values of a vector, vectors) of this thread in an inbox."""
         b, c = self.b, self.c
         vectors = c.columns // c.pieces // 8
         group = max(1, c.consumers // c.parts)
@@ -361,13 +361,13 @@ class _Skinny:
             self._store_chunks(values, first, columns)
 
     def _narrow(self, values: Value, pair: Value) -> Value:
-        """Two neighbours of a row, as elements of C."""
+        """Narrow two neighbours of a row, as elements of C."""
         b, c = self.b, self.c
         two = b.load_vec(b.view(b.pointer(values, pair * 2), "2:1"))
         return two if c.output == "f32" else b.op("arith.truncf", two, type=f"vector<2x{c.output}>")
 
     def _store_directly(self, values: Value, first: int, columns: int) -> None:
-        """Registers to memory: a thread has two neighbours in each group of 8 columns of two rows."""
+        """Store registers to memory: a thread has two neighbours in each group of 8 columns of two rows."""
         b, c = self.b, self.c
         rows, width = b.extents(self.to)
         column = self.n0 + first + (self.lane % 4) * 2
@@ -383,7 +383,7 @@ class _Skinny:
                     b.store_vec(self._narrow(values, loop.iv * 2 + half), b.slice(step, None, loop.iv))
 
     def _store_chunks(self, values: Value, first: int, columns: int) -> None:
-        """Registers to the stages of A, which are free now, and from there by TMA; a warp stores its 16 rows."""
+        """Store registers to the stages of A, which are free now, and from there by TMA; a warp stores its 16 rows."""
         b, c = self.b, self.c
         chunk = c.chunk
         atom = f"!cute_nvgpu.atom.stsm<val_type = {c.output}, num_matrices = 4, n>"
@@ -428,7 +428,7 @@ class _Skinny:
     # --------------------------------------------------------------------------------------------------- host
 
     def host(self) -> None:
-        """``@launch(A, B, C)``: the tensor maps and the grid."""
+        """Emit ``@launch(A, B, C)``: the tensor maps and the grid."""
         b, c = self.b, self.c
         matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matrix}
         fused = c.epilogue.arguments(c.output)

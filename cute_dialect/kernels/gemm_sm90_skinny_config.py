@@ -42,7 +42,7 @@ class SkinnyConfig(NamedTuple):
 
     @property
     def base(self) -> GemmConfig:
-        """What the operands' tiles need to know."""
+        """Return what the operands' tiles need to know."""
         k = 1024 // BITS[self.element]
         return GemmConfig(
             element=self.element,
@@ -138,7 +138,7 @@ class SkinnyConfig(NamedTuple):
 
 
 def deepest(config: SkinnyConfig) -> SkinnyConfig:
-    """The same with as many stages of A and B as fit, equally many or one more of B.
+    """Return the same with as many stages of A and B as fit, equally many or one more of B.
 
     >>> deepest(SkinnyConfig(columns=224))[4:6], deepest(SkinnyConfig(rows=64))[4:6]
     ((4, 5), (14, 14))
@@ -153,7 +153,8 @@ def deepest(config: SkinnyConfig) -> SkinnyConfig:
 
 
 def one_wave(m: int, n: int, k: int, element: str, output: str, sms: int = 132) -> SkinnyConfig | None:
-    """The configuration whose blocks fill a chip once, or none: for up to 256 rows, and K and N that make it worth it.
+    """Return the configuration whose blocks fill a chip once, or none: for up to 256 rows, and K and N that make it
+    worth it.
 
     Results of 32 bits go to memory directly: beside A and B there is no room for them in shared memory.
 

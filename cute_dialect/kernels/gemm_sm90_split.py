@@ -31,7 +31,7 @@ class SplitConfig(NamedTuple):
     parts: int = 4
 
     def workspace(self, tiles: int) -> int:
-        """Floats that ``tiles`` tiles need."""
+        """Return floats that ``tiles`` tiles need."""
         return tiles * self.parts * self.base.tile[0] * self.base.tile[1]
 
     def check(self) -> None:
@@ -46,7 +46,7 @@ class SplitConfig(NamedTuple):
 
 
 def gemm_sm90_split(config: SplitConfig | None = None) -> str:
-    """The file: kernel ``@gemm`` and host function ``@launch`` (A, B, C, workspace, counters).
+    """Return the file: kernel ``@gemm`` and host function ``@launch`` (A, B, C, workspace, counters).
 
     ``workspace``: at least :meth:`SplitConfig.workspace` f32; ``counters``: two i32 a tile.  Raises ValueError.
     """
@@ -151,7 +151,7 @@ class _SplitGemm(GemmEmitter):
         self.store_values(out, buffer % 2, chunk * c.chunk, place)
 
     def _meet(self) -> None:
-        """All blocks of the tile have written what they had to."""
+        """Wait until all blocks of the tile have written what they had to."""
         b, c = self.b, self.c
         arrived, left = b.pointer(self.counters, self.tile * 2), b.pointer(self.counters, self.tile * 2 + 1)
         everyone = 128 * c.consumers

@@ -54,14 +54,14 @@ class StreamEmitter(GemmEmitter):
         self.k_count = b.select(self.some, self.end_of_one, self.k_tiles)
 
     def _stretch(self, number: Value) -> Value:
-        """Where the stretch of a block begins."""
+        """Return where the stretch of a block begins."""
         return number * (self.shared * self.k_tiles) // self.step
 
     def early_tile(self) -> Value:
         return self.first_item
 
     def _item(self, j: Value) -> tuple[Value, Value, Value]:
-        """Of the end of one tile, and the beginning of the next: tile, first step of K, steps."""
+        """Return, of the end of one tile, and the beginning of the next: tile, first step of K, steps."""
         b = self.b
         first = j.eq(0)
         k_begin = b.select(first, self.cut, 0)
@@ -114,11 +114,11 @@ class StreamEmitter(GemmEmitter):
     # ------------------------------------------------------------------------------------------------ exchange
 
     def _block(self, number: Value) -> Value:
-        """The block of the same rank in another cluster."""
+        """Return the block of the same rank in another cluster."""
         return number if self.rank is None else number * self.c.cluster + self.rank
 
     def _partials(self, block: Value) -> Value:
-        """16 bytes a thread: (values of a vector, vectors) of this thread in the workspace of a block."""
+        """Return 16 bytes a thread: (values of a vector, vectors) of this thread in the workspace of a block."""
         b, c = self.b, self.c
         values = c.tile[1] // 2
         base = b.pointer(self.workspace, block * (c.tile[0] * c.tile[1]))
@@ -127,7 +127,7 @@ class StreamEmitter(GemmEmitter):
         return b.slice(b.view(base, layout), None, None, self.tid % 128, self.consumer)
 
     def _give(self) -> None:
-        """Sums to the workspace, then the flag."""
+        """Give sums to the workspace, then the flag."""
         b, c = self.b, self.c
         copy = b.atom("!cute_nvgpu.atom.universal_copy<f32, 128 b>")
         block = self._block(self.number)

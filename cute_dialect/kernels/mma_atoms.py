@@ -57,7 +57,7 @@ class MmaCase(NamedTuple):
 
     @property
     def words(self) -> bool:
-        """Whether A and B come as registers."""
+        """Tell whether A and B come as registers."""
         from cute_dialect.arch.elements import bits_of
 
         return bits_of(self.atom.a) < 8
@@ -77,7 +77,7 @@ def _atom_counts(atom: MmaAtom) -> tuple[int, int]:
 
 
 def atom_type(atom: MmaAtom, selector: int = 0) -> str:
-    """The type of a row of the table; ``selector``: of the metadata of a sparse A.
+    """Return the type of a row of the table; ``selector``: of the metadata of a sparse A.
 
     >>> from cute_dialect.arch import mma_atom
     >>> atom_type(mma_atom("SM80_8x8x128_S32U1U1S32_TN_XORPOPC"))
@@ -101,7 +101,7 @@ def atom_type(atom: MmaAtom, selector: int = 0) -> str:
 
 
 def register_cases() -> Iterator[MmaCase]:
-    """All atoms with operands in registers; of those that two generations have, the older."""
+    """Return all atoms with operands in registers; of those that two generations have, the older."""
     from cute_dialect.arch import ATOMS, MmaAtom
 
     seen: set[str] = set()
@@ -118,7 +118,7 @@ def register_cases() -> Iterator[MmaCase]:
 
 
 def sparse_cases() -> Iterator[MmaCase]:
-    """All atoms in registers whose A is sparse; of each shape and width each selector once."""
+    """Return all atoms in registers whose A is sparse; of each shape and width each selector once."""
     from cute_dialect.arch import ATOMS, mma_atom
     from cute_dialect.arch.elements import bits_of
 
@@ -137,7 +137,7 @@ def sparse_cases() -> Iterator[MmaCase]:
 
 
 def wgmma_cases() -> Iterator[MmaCase]:
-    """Each type, source and major at N = 64; each N; each swizzle; scale-d at run time."""
+    """Return each type, source and major at N = 64; each N; each swizzle; scale-d at run time."""
     from cute_dialect.arch.sm90 import FLOAT_N, TYPES, wgmma_name
 
     for types in TYPES:
@@ -164,7 +164,9 @@ def wgmma_cases() -> Iterator[MmaCase]:
 
 
 def wgmma_sparse_cases() -> Iterator[MmaCase]:
-    """``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector; B takes swizzles of 64 bytes and more."""
+    """Return ``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector; B takes swizzles of 64 bytes and
+    more.
+    """
     from cute_dialect.arch.sm90 import FLOAT_N, TYPES, majors_of
     from cute_dialect.arch.wgmma_sp import wgmma_sp_name
 
@@ -192,7 +194,7 @@ def wgmma_sparse_cases() -> Iterator[MmaCase]:
 
 
 def kernels(cases: Iterable[MmaCase]) -> str:
-    """The text of one module with these kernels."""
+    """Return the text of one module with these kernels."""
     b = Builder()
     for case in cases:
         (_registers if case.atom.source_b == "rmem" else _wgmma)(b, case)
@@ -242,7 +244,7 @@ def _registers(b: Builder, case: MmaCase) -> None:
 
 
 def _metadata(b: Builder, case: MmaCase, mma: Value, tensor: Value, tid: Value) -> Value:
-    """The fragment of E; threads that the selector does not name hold ``OTHER_METADATA`` in place of it."""
+    """Return the fragment of E; threads that the selector does not name hold ``OTHER_METADATA`` in place of it."""
     held = case.atom.metadata
     assert held is not None
     part = b.partition("E", mma, tensor, tid)
@@ -270,7 +272,7 @@ def _fragment(b: Builder, case: MmaCase, mma: Value, operand: str, tensor: Value
 
 
 def _loaded(b: Builder, case: MmaCase, mma: Value, operand: str, tensor: Value, tid: Value) -> Value:
-    """The fragment of an operand, filled from memory; tf32 numbers come, and stay, as f32."""
+    """Return the fragment of an operand, filled from memory; tf32 numbers come, and stay, as f32."""
     from cute_dialect.ops.memory import fragment_like
 
     part = b.partition(operand, mma, tensor, tid)
@@ -335,7 +337,7 @@ def _wgmma(b: Builder, case: MmaCase) -> None:
 
 
 def _smem_type(element: str, major: str, width: int, tile: tuple[int, int]) -> str:
-    """The type of a tile (X, K) in shared memory: rows of ``width`` bytes, the swizzle on the pointer."""
+    """Return the type of a tile (X, K) in shared memory: rows of ``width`` bytes, the swizzle on the pointer."""
     from cute_dialect.algebra.text import to_text
     from cute_dialect.algebra.tiling import tile_to_shape
     from cute_dialect.arch.elements import bits_of

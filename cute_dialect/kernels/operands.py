@@ -35,7 +35,7 @@ _REACH = {
 
 
 def number_for(value: object, type: Attribute) -> int | float:
-    """A Python (or numpy) number as one of an MLIR type.  Raises TypeError or ValueError where it is none.
+    """Return a Python (or numpy) number as one of an MLIR type.  Raises TypeError or ValueError where it is none.
 
     >>> from xdsl.dialects.builtin import i8
     >>> number_for(300, i8)
@@ -73,7 +73,7 @@ def number_for(value: object, type: Attribute) -> int | float:
 
 
 def arithmetic(name: str, left: Value, right: Value) -> tuple[str, bool]:
-    """The op of ``add sub mul div …`` for two values of one type, and whether it is one on integers."""
+    """Return the op of ``add sub mul div …`` for two values of one type, and whether it is one on integers."""
     from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, VectorType
 
     check_alike(f"'{name}'", left, right)
@@ -90,7 +90,7 @@ def arithmetic(name: str, left: Value, right: Value) -> tuple[str, bool]:
 
 
 def comparison(predicate: str, left: Value, right: Value) -> tuple[str, int]:
-    """The op that compares two values of one type, and the number of the predicate."""
+    """Return the op that compares two values of one type, and the number of the predicate."""
     from xdsl.dialects.builtin import IndexType, IntegerType
 
     check_alike(f"'{predicate}'", left, right)
@@ -131,7 +131,7 @@ def check_condition(value: object) -> None:
 
 
 def _is_signed(value: Value) -> bool:
-    """Whether it was made by an operation on signed integers, or is a negative constant."""
+    """Tell whether it was made by an operation on signed integers, or is a negative constant."""
     from xdsl.dialects.builtin import IntegerAttr
     from xdsl.ir import Operation
 

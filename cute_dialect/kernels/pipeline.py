@@ -55,11 +55,11 @@ class Ring:
         self.barriers = b.alloc_smem(f'!cute.memref<i64, smem, "({stages},2):(1,{stages})">')
 
     def full(self, slot: Value | int) -> Value:
-        """The barrier that says a slot is full."""
+        """Return the barrier that says a slot is full."""
         return self.b.pointer(self.barriers, slot)
 
     def empty(self, slot: Value | int) -> Value:
-        """The barrier that says a slot is free."""
+        """Return the barrier that says a slot is free."""
         return self.b.pointer(self.barriers, slot + self.stages)
 
     def init(self) -> None:
@@ -71,7 +71,7 @@ class Ring:
         b.run("fence_mbarrier_init")
 
     def sync(self) -> None:
-        """All threads that use the ring see its barriers after this."""
+        """Make the barriers visible to all threads that use the ring."""
         b = self.b
         if self.cluster > 1:
             b.run("cluster_arrive", relaxed=True)
@@ -80,32 +80,32 @@ class Ring:
             b.run("barrier")
 
     def start(self) -> Position:
-        """Where producers and consumers begin."""
+        """Return where producers and consumers begin."""
         zero = self.b.constant(0)
         return Position(zero, zero)
 
     def next(self, at: Position) -> Position:
-        """The next slot."""
+        """Return the next slot."""
         b = self.b
         following = at.slot + 1
         wraps = following.eq(self.stages)
         return Position(b.select(wraps, 0, following), at.phase ^ b.to_i32(wraps))
 
     def acquire(self, at: Position) -> Value:
-        """Producer: wait until the slot is free; gives the barrier to arrive at."""
+        """Wait as producer until the slot is free; gives the barrier to arrive at."""
         self._wait_until_free(at)
         return self.full(at.slot)
 
     def commit(self, at: Position) -> None:
-        """Producer: what this thread has written is in the slot."""
+        """Say as producer that what this thread has written is in the slot."""
         self.b.run("mbarrier_arrive", self.full(at.slot))
 
     def wait(self, at: Position) -> None:
-        """Consumer: wait until the slot is full."""
+        """Wait as consumer until the slot is full."""
         self.b.run("mbarrier_wait", self.full(at.slot), at.phase)
 
     def release(self, at: Position, block: Value | None = None, when: Value | None = None) -> None:
-        """Consumer: the slot may be written again.
+        """Say as consumer that the slot may be written again.
 
         In a cluster, ``block`` is the block that is told: every one of them is told once by each of ``consumers``, for
         instance by as many lanes of a warp.  ``when``: an ``i1``, who tells.
@@ -123,7 +123,9 @@ class Ring:
             b.run("mbarrier_arrive", bar)
 
     def drain(self, at: Position) -> None:
-        """Producer, at the end: wait until all slots are free, so that no consumer of the cluster needs this block."""
+        """Wait as producer, at the end, until all slots are free, so that no consumer of the cluster needs this
+        block.
+        """
         for _ in range(self.stages):
             self._wait_until_free(at)
             at = self.next(at)
@@ -152,7 +154,7 @@ class TmaRing(Ring):
         return bar
 
     def commit(self, at: Position) -> None:
-        """Nothing to do: the copies say when they are done."""
+        """Do nothing: the copies say when they are done."""
 
 
 class CopyRing:
@@ -169,16 +171,16 @@ class CopyRing:
         self.b, self.stages = b, stages
 
     def commit(self) -> None:
-        """The copies since the last one are a group; call it even where there was none, so that groups count items."""
+        """Make the copies since the last one a group; call it even where there was none, so that groups count items."""
         self.b.run("cp_async_commit_group")
 
     def wait(self) -> None:
-        """The oldest group is there, for all threads, and all have done with the slot before it."""
+        """Wait until the oldest group is there, for all threads, and all have done with the slot before it."""
         self.b.run("cp_async_wait_group", n=self.stages - 2)
         self.b.run("barrier")
 
     def next(self, slot: Value) -> Value:
-        """The next slot."""
+        """Return the next slot."""
         following = slot + 1
         return self.b.select(following.eq(self.stages), 0, following)
 
@@ -203,16 +205,16 @@ class StoreRing:
         b.run("barrier")
 
     def publish(self) -> None:
-        """What the threads have written can be seen by asynchronous copies."""
+        """Make what the threads have written visible to asynchronous copies."""
         self.b.run("fence_proxy_async")
         self.b.run("barrier")
 
     def commit(self) -> None:
-        """The issuer's copies of one item are a group."""
+        """Make the issuer's copies of one item a group."""
         self.b.run("bulk_commit_group")
 
     def finish(self) -> None:
-        """The issuer's copies are all done."""
+        """Wait until the issuer's copies are all done."""
         b = self.b
         with b.if_(self.issuer):
             b.run("bulk_wait_group", n=0)

@@ -21,14 +21,14 @@ Combine = Callable[[Value, Value], Value]
 
 
 def named(value: Value, name: str) -> Value:
-    """The value, by that name in the text."""
+    """Return the value, by that name in the text."""
     b = value.builder
     assert isinstance(b, Script)
     return value if value.ssa.name_hint is not None else b.let(name, value)
 
 
 def lanes_of(x: Value) -> int:
-    """The length of a vector."""
+    """Return the length of a vector."""
     t = x.type
     assert isinstance(t, VectorType)
     return t.get_shape()[0]
@@ -43,19 +43,19 @@ class RowArithmetic:
         self.narrow = element != "f32"
 
     def registers(self, element: str, n: int) -> Value:
-        """A register tensor of ``n`` elements."""
+        """Allocate a register tensor of ``n`` elements."""
         return self.b.registers(f'!cute.memref<{element}, rmem, align<16>, "{n}:1">')
 
     def part(self, tensor: Value, offset: int, n: int) -> Value:
-        """``n`` elements of a register tensor."""
+        """Return ``n`` elements of a register tensor."""
         return self.b.view(self.moved(tensor, offset), f"{n}:1")
 
     def moved(self, tensor: Value, offset: int) -> Value:
-        """The iterator, so many elements further on."""
+        """Return the iterator, so many elements further on."""
         return self.b.pointer(tensor, offset) if offset else self.b.iterator(tensor)
 
     def length(self, fragment: Value) -> int:
-        """How many elements a register tensor has."""
+        """Return how many elements a register tensor has."""
         t = fragment.type
         assert isinstance(t, MemRefType)
         n = size(t.layout.shape) if isinstance(t.layout, Layout) else 0
@@ -63,30 +63,32 @@ class RowArithmetic:
         return n
 
     def f32(self, x: float) -> Value:
-        """A constant."""
+        """Make a constant of type ``f32``."""
         return self.b.constant(x, "f32")
 
     def splat(self, x: Value, n: int) -> Value:
-        """A vector of equal elements."""
+        """Make a vector of equal elements."""
         filled = self.registers("f32", n)
         self.b.do("cute.fill", filled, x)
         return self.b.load_vec(filled)
 
     def wide(self, x: Value) -> Value:
-        """A number or a vector as ``f32``."""
+        """Return a number or a vector as ``f32``."""
         vector = isinstance(x.type, VectorType)
         wide = f"vector<{lanes_of(x)}xf32>" if vector else "f32"
         return x if str(x.type) == wide else self.b.op("arith.extf", x, type=wide)
 
     def grouped(self, values: Value, n: int) -> tuple[Value, int]:
-        """A register tensor by groups of up to four elements, and their size; sums then have no long chain of steps."""
+        """Return a register tensor by groups of up to four elements, and their size; sums then have no long chain of
+        steps.
+        """
         g = min(4, n & -n)
         if n == g:
             return values, g
         return self.b.view(self.b.iterator(values), f"({g},{n // g}):(1,{g})"), g
 
     def combined(self, values: Value, n: int, combine: Combine, term: Callable[[Value], Value]) -> Value:
-        """What ``term`` makes of the elements of a register tensor, by groups, all of it as one."""
+        """Return what ``term`` makes of the elements of a register tensor, by groups, all of it as one."""
         b = self.b
         view, g = self.grouped(values, n)
 
@@ -101,7 +103,7 @@ class RowArithmetic:
         return self.over_vector(total, combine)
 
     def over_vector(self, total: Value, combine: Combine) -> Value:
-        """The elements of a vector as one."""
+        """Combine the elements of a vector into one."""
         b = self.b
         g = lanes_of(total)
         element = str(total.type).removesuffix(">").rpartition("x")[2]
@@ -110,7 +112,7 @@ class RowArithmetic:
         return self.tree([b.load(lanes, i) for i in range(g)], combine)
 
     def mapped(self, function: Callable[[Value], Value], values: Value) -> Value:
-        """``function`` of the elements of a tensor, by groups and as ``f32``, in new registers."""
+        """Return ``function`` of the elements of a tensor, by groups and as ``f32``, in new registers."""
         b, n = self.b, self.values
         out = self.registers("f32", n)
         views = [self.grouped(t, n)[0] for t in (values, out)]
@@ -123,7 +125,7 @@ class RowArithmetic:
         return out
 
     def each(self, x: Value, function: Callable[[Value], Value]) -> Value:
-        """A function of each element of a vector."""
+        """Return a function of each element of a vector."""
         b, n = self.b, lanes_of(x)
         lanes = self.registers("f32", n)
         b.store_vec(x, lanes)
@@ -132,17 +134,17 @@ class RowArithmetic:
         return b.load_vec(lanes)
 
     def tree(self, items: list[_T], combine: Callable[[_T, _T], _T]) -> _T:
-        """A power of two of items as one."""
+        """Combine a power of two of items into one."""
         while len(items) > 1:
             items = [combine(x, y) for x, y in zip(items[::2], items[1::2])]
         return items[0]
 
     def add(self, x: Value, y: Value) -> Value:
-        """The sum."""
+        """Return the sum."""
         return x + y
 
     def maximum(self, x: Value, y: Value) -> Value:
-        """The larger one."""
+        """Return the larger one."""
         return self.b.binary("max", x, y)
 
     def over_lanes(self, x: Value, combine: Combine, lanes: int) -> Value:

@@ -31,7 +31,7 @@ def _rows_of(matrix: Value) -> Value:
 
 
 def shared_bytes(op: str, element: str, n: int, config: RowConfig) -> int:
-    """Bytes of shared memory that the rows and weights of a block take where it holds them.
+    """Return bytes of shared memory that the rows and weights of a block take where it holds them.
 
     >>> from cute_dialect.kernels.rows import RowConfig
     >>> shared_bytes("layernorm", "f16", 32768, RowConfig(1024, 1, 2, stages=3))
@@ -88,12 +88,12 @@ class RowEmitter(RowMemory):
 
     @property
     def spare(self) -> bool:
-        """Whether a thread has registers for all its elements as ``f32``, where rows are in shared memory."""
+        """Tell whether a thread has registers for all its elements as ``f32``, where rows are in shared memory."""
         return self.values * self.c.together + 28 <= DEFAULT_TARGET.sm_registers // (self.c.block * self.resident)
 
     @property
     def messages(self) -> bool:
-        """Whether blocks of a cluster send each other messages, by ``st.async``, rather than meet at its barrier.
+        """Tell whether blocks of a cluster send each other messages, by ``st.async``, rather than meet at its barrier.
 
         That is 12 % faster for softmax, 2 % for LayerNorm in registers, 4 % for RMSNorm partly in registers; norms with
         all of a row in shared memory, whose weights are on their way meanwhile, are 3 to 6 % faster with the barrier.
@@ -107,7 +107,7 @@ class RowEmitter(RowMemory):
         return max(1, sms * self.resident // self.c.cluster)
 
     def kernel(self, name: str) -> None:
-        """``gpu.func @name``."""
+        """Emit ``gpu.func @name``."""
         b, c = self.b, self.c
         cluster = (c.cluster, 1, 1) if c.cluster > 1 else None
         # Single 16-bit elements take a register each before they are packed.
@@ -124,7 +124,7 @@ class RowEmitter(RowMemory):
                 self._rows_at_once()
 
     def launch(self, variants: Sequence[str]) -> None:
-        """The host function."""
+        """Emit the host function."""
         b, c = self.b, self.c
         with b.host("launch", self.parameters()) as p:
             rows = _rows_of(p[0])
@@ -138,11 +138,11 @@ class RowEmitter(RowMemory):
             b.launch(self.op, p, grid=named(grid * c.cluster, "grid"), threads=c.block, variants=variants)
 
     def sum(self) -> None:
-        """The sum of a row."""
+        """Return the sum of a row."""
         raise NotImplementedError
 
     def work(self, lines: Sequence[Line]) -> None:
-        """Any other operation on the rows at hand."""
+        """Do any other operation on the rows at hand."""
         raise NotImplementedError
 
     def _begin(self, x: Value, y: Value) -> None:
@@ -173,7 +173,7 @@ class RowEmitter(RowMemory):
         self.x, self.y = x, y
 
     def _make_barriers(self) -> None:
-        """An mbarrier for the partial results that other blocks send, two where rows are in turn."""
+        """Make an mbarrier for the partial results that other blocks send, two where rows are in turn."""
         b, sides = self.b, 1 if self.c.stages < 2 else 2
         self.barriers = named(b.alloc_smem(f'!cute.memref<i64, smem, "{sides}:1">'), "arrived")
         with b.if_(self.tid.eq(0)):
@@ -182,7 +182,7 @@ class RowEmitter(RowMemory):
             b.run("fence_mbarrier_init")
 
     def _existing(self, x: Value, row: Value) -> tuple[Value, Value]:
-        """A row that exists, and whether it is this one.
+        """Return a row that exists, and whether it is this one.
 
         Threads beyond the last row read that one: they take part in shuffles, but write nothing.
         """
@@ -191,7 +191,7 @@ class RowEmitter(RowMemory):
         return named(self.b.select(real, row, rows - 1), "source"), real
 
     def _rows_at_once(self) -> None:
-        """The rows of this block, each in registers or in a slot of shared memory."""
+        """Work on the rows of this block, each in registers or in a slot of shared memory."""
         b, c = self.b, self.c
         lines = [(self.row, self.source, self.real)]
         if c.together > 1:
@@ -213,7 +213,7 @@ class RowEmitter(RowMemory):
         self.work([Line(row, real, None, slot) for (row, _, real), slot in zip(lines, slots)])
 
     def _row_after_row(self) -> None:
-        """This block's rows; while it works on one, the next ones come into other slots of shared memory."""
+        """Work on this block's rows; while it works on one, the next ones come into other slots of shared memory."""
         b, c = self.b, self.c
         if self.weights:
             b.say("Weights stay in shared memory; each thread reads back what it has written.")
@@ -259,7 +259,7 @@ class RowEmitter(RowMemory):
         combine: Callable[[list[Value], int], list[Value]],
         merge: Callable[[list[list[Value]]], list[Value]],
     ) -> list[Value]:
-        """Every warp's ``parts`` combined over the row, for all lanes; nothing is exchanged within one warp.
+        """Combine every warp's ``parts`` over the row, for all lanes; nothing is exchanged within one warp.
 
         ``combine``: some numbers over groups of so many lanes, all of which get the result; ``merge``: those of
         some warps.
@@ -305,7 +305,7 @@ class RowEmitter(RowMemory):
         return combine(self._read(received, offset, len(parts), c.cluster), c.cluster)
 
     def _table(self, name: str, count: int, columns: int) -> tuple[Value, Value | int]:
-        """Shared memory for ``count`` numbers of each of ``columns``, and where those of this row begin.
+        """Allocate shared memory for ``count`` numbers of each of ``columns``, and where those of this row begin.
 
         Rows in turn use two sides: nobody still reads what is written next.
         """
@@ -314,12 +314,12 @@ class RowEmitter(RowMemory):
         return named(table, name), 0 if self.side is None else self.side * (count * columns)
 
     def _read(self, table: Value, skip: Value | int, count: int, columns: int) -> list[Value]:
-        """The numbers of a column for each lane."""
+        """Return the numbers of a column for each lane."""
         at = (self.lane if columns >= 32 else self.lane % columns) + skip
         return [self.b.load(table, at + i * columns) for i in range(count)]
 
     def _send_by_barrier(self, table: Value, parts: Sequence[Value], warp: Value) -> None:
-        """Each warp writes to all blocks; then all threads of the cluster meet."""
+        """Let each warp write to all blocks; then all threads of the cluster meet."""
         b, c, warps = self.b, self.c, self.warps
         assert self.rank is not None
         b.say("Lane i writes to block i.  Every block has begun: its shared memory is there.")

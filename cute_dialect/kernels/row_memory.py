@@ -91,10 +91,11 @@ class RowMemory(RowArithmetic):
         self.held: list[Value] = []
 
     def row_of(self, matrix: Value, row: Value) -> Value:
+        """Return a row of a matrix."""
         return named(self.b.slice(matrix, row, None), "gX")
 
     def make_slots(self, count: int) -> None:
-        """Shared memory for so many rows."""
+        """Allocate shared memory for so many rows."""
         b, w = self.b, self.width
         align = 16 if w > 1 else self.bits // 8
         size = count * self.share
@@ -113,7 +114,7 @@ class RowMemory(RowArithmetic):
                     self.move(begin, rest, 0, 1, store=True)
 
     def slot(self, slot: Value) -> Value:
-        """Where this thread's elements begin in a slot."""
+        """Return where this thread's elements begin in a slot."""
         at = slot * self.share + self.tid * self.width
         return self.at(self.slots, self.whole(at))
 
@@ -172,7 +173,7 @@ class RowMemory(RowArithmetic):
         return [(start, end - start) for start, end in pairwise(ends)]
 
     def arriving(self, line: Line) -> Iterator[tuple[Value, int, int]]:
-        """The elements of a row as they come: registers, the number of the first there, how many."""
+        """Return the elements of a row as they come: registers, the number of the first there, how many."""
         if not self.c.in_parts:
             yield self.values_of(line), 0, self.values
             return
@@ -187,7 +188,9 @@ class RowMemory(RowArithmetic):
             yield self.part(line.values, first, n), first, n
 
     def values_of(self, line: Line) -> Value:
-        """This thread's elements of a row; read again where they are in shared memory: no register keeps them."""
+        """Return this thread's elements of a row; read again where they are in shared memory: no
+        register keeps them.
+        """
         if line.values is not None:
             return line.values
         assert line.slot is not None
@@ -196,7 +199,7 @@ class RowMemory(RowArithmetic):
         return raw
 
     def _pieces(self, start: int, chunks: int, step: int) -> tuple[str, str, int]:
-        """Layouts of ``chunks`` chunks in memory and in registers, and where they begin in registers."""
+        """Return layouts of ``chunks`` chunks in memory and in registers, and where they begin in registers."""
         w = self.width
         if chunks == 1 or w == 1:
             shape = str(w if chunks == 1 else chunks)
@@ -216,13 +219,13 @@ class RowMemory(RowArithmetic):
         b.copy(self.atom, *((here, there) if store else (there, here)))
 
     def at(self, start: Value, offset: Value | int) -> Value:
-        """The address so many elements after a tensor's first one, or after an address."""
+        """Return the address so many elements after a tensor's first one, or after an address."""
         pointer = self.b.iterator(start) if isinstance(start.type, MemRefType) else start
         return self.b.op("cute.add_offset", pointer, self.b.int_tuple(offset))
 
     @contextmanager
     def _in_tail(self) -> Generator[None]:
-        """The threads that have part of the last chunk, which begins after whole chunks."""
+        """Return the threads that have part of the last chunk, which begins after whole chunks."""
         if self.c.sharing == 1:
             yield
             return
@@ -230,19 +233,21 @@ class RowMemory(RowArithmetic):
             yield
 
     def _offset(self, chunk: int) -> Value:
-        """Where this thread's part of a chunk begins in a row."""
+        """Return where this thread's part of a chunk begins in a row."""
         return self.first if chunk == 0 else self.whole(self.thread * self.width + chunk * self.step)
 
     def whole(self, at: Value) -> Value:
-        """A number of elements that is one of whole vectors."""
+        """Return a number of elements that is one of whole vectors."""
         return self.b.op("cute.assume", at, type=f"!cute.i32<divby {self.width}>") if self.width > 1 else at
 
     def outside_tail(self) -> Value:
-        """Whether the thread has no part of the last chunk."""
+        """Tell whether the thread has no part of the last chunk."""
         return self.thread >= (self.n % self.step) // self.width
 
     def raw(self) -> Value:
-        """Registers for this thread's elements of a row (what :attr:`rounds` leave), neutral where it has none."""
+        """Return registers for this thread's elements of a row (what :attr:`rounds` leave), neutral
+        where it has none.
+        """
         raw = named(self.registers(self.element, self.values), "values")
         if self.tail:
             rest = self.part(raw, self.chunks * self.width, self.width)
@@ -250,7 +255,7 @@ class RowMemory(RowArithmetic):
         return raw
 
     def load(self, tensor: Value) -> Value:
-        """This thread's elements of a row, as they are."""
+        """Load this thread's elements of a row, as they are."""
         self.b.say("What this thread has of a row; all its loads are under way together.")
         raw = self.raw()
         self._load(tensor, raw)
@@ -268,7 +273,7 @@ class RowMemory(RowArithmetic):
                 self.move(self.at(tensor, self._offset(skip + self.chunks)), raw, self.chunks, 1)
 
     def hold(self, vector: Value) -> Value:
-        """This thread's part of a vector in shared memory: where it begins."""
+        """Hold this thread's part of a vector in shared memory: return where it begins."""
         b = self.b
         align = 16 if self.width > 1 else self.bits // 8
         shared = b.alloc_smem(f'!cute.memref<{self.element}, smem, align<{align}>, "{self.share}:1">')
@@ -277,7 +282,7 @@ class RowMemory(RowArithmetic):
         return begin
 
     def weight(self, i: int) -> Value:
-        """This thread's elements of a vector of weights, as they are."""
+        """Load this thread's elements of a vector of weights, as they are."""
         if not self.held:
             return self.load(self.weights[i])
         raw = named(self.registers(self.element, self.values), "values")
@@ -333,23 +338,25 @@ class RowMemory(RowArithmetic):
                     self._write(line, self.part(out, self.chunks * w, w), self.chunks, 1)
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Chunks by up to eight elements: the first one, and how many; the tail is one by itself."""
+        """Return chunks by up to eight elements: the first one, and how many; the tail is one by itself."""
         most = max(1, 8 // self.width)
         ends = [self.far, self.chunks] if self.c.in_parts else [self.chunks]
         spans = [(i, min(most, end - i)) for begin, end in pairwise([0, *ends]) for i in range(begin, end, most)]
         return [*spans, (self.chunks, 1)] if self.tail else spans
 
     def _kept(self, line: Line, start: int) -> Value | None:
-        """The registers that hold a chunk of a row, if any do."""
+        """Return the registers that hold a chunk of a row, if any do."""
         return line.values if line.slot is None or start >= self.far else None
 
     def _steps(self, n: int) -> list[tuple[int, int]]:
-        """The elements of a part that are worked on together: fewer where registers are short."""
+        """Return the elements of a part that are worked on together: fewer where registers are short."""
         size = STEP if self.c.in_parts and n % STEP == 0 else n
         return [(at, size) for at in range(0, n, size)]
 
     def _wide_at(self, x: Value, at: int, n: int, fresh: bool = False) -> Value:
-        """Elements of a register tensor as ``f32``; ``fresh``: what was converted before is not kept, being larger."""
+        """Return elements of a register tensor as ``f32``; ``fresh``: what was converted before is not kept, being
+        larger.
+        """
         v = self.b.load_vec(self.part(x, at, n))
         if fresh and n * self.bits % 32 == 0:
             v = self.b.arch("opaque", v)
@@ -360,11 +367,13 @@ class RowMemory(RowArithmetic):
         return AHEAD if number < 2 else AHEAD + 1
 
     def early_spans(self) -> list[list[Value]]:
-        """The first part of the weights, on its way during the exchange; two vectors of them have no registers then."""
+        """Return the first part of the weights, on its way during the exchange; two vectors of them have no registers
+        then.
+        """
         return [self._weight_spans(*self._spans()[0])] if self.c.in_parts and self.weight_count == 1 else []
 
     def _weight_spans(self, start: int, count: int) -> list[Value]:
-        """Some chunks of each vector of weights."""
+        """Return some chunks of each vector of weights."""
         found: list[Value] = []
         for vector in self.weights:
             raw = self.registers(self.element, count * self.width)
@@ -378,7 +387,7 @@ class RowMemory(RowArithmetic):
         return found
 
     def _span(self, line: Line, start: int, count: int) -> Value:
-        """Some chunks of a row in shared memory."""
+        """Return some chunks of a row in shared memory."""
         assert line.slot is not None
         raw = named(self.registers(self.element, count * self.width), "values")
         begin = self.at(line.slot, start * self.block_step) if start else line.slot

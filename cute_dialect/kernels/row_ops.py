@@ -71,7 +71,7 @@ class RowKernel(RowEmitter):
             b.store(self.y, self.row, result)
 
     def _softmax(self, lines: Sequence[Line]) -> None:
-        """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of ``(m, sum)``."""
+        """Compute ``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of ``(m, sum)``."""
         b, n = self.b, self.values
         (line,) = lines
 
@@ -144,7 +144,7 @@ class RowKernel(RowEmitter):
         self.finish(lines, lambda i, v, w: v * self.splat(by[i], lanes_of(v)) * w[0], weights, early=spans)
 
     def _total(self, line: Line, term: Callable[[Value], Value]) -> Value:
-        """The sum of what ``term`` makes of this thread's elements, part by part as they come."""
+        """Return the sum of what ``term`` makes of this thread's elements, part by part as they come."""
         total: Value | None = None
         for x, _, n in self.arriving(line):
             more = self.combined(x, n, self.add, term)
@@ -164,12 +164,12 @@ class RowKernel(RowEmitter):
         return [self.weight(i) for i in range(self.weight_count)]
 
     def _early_weights(self, lines: Sequence[Line]) -> list[Value]:
-        """They come while the warps exchange their numbers, where registers are free because rows are elsewhere."""
+        """Load weights while the warps exchange their numbers, where registers are free because rows are elsewhere."""
         registers = self.weight_count * self.values * self.bits // 32
         return self._weights() if lines[0].slot is not None and not self.held and registers <= 32 else []
 
     def _layernorm(self, lines: Sequence[Line]) -> None:
-        """Mean and squared deviations from it, combined from groups of elements (Chan, Golub, LeVeque 1979)."""
+        """Compute mean and squared deviations from it, combined from groups of elements (Chan, Golub, LeVeque 1979)."""
         b = self.b
         b.say("Mean and deviations of this thread, of the warp, then of the row.")
         own = [self._over_lanes(self._own(x), min(32, self.c.threads)) for x in lines]
@@ -208,7 +208,7 @@ class RowKernel(RowEmitter):
         self.finish(lines, normal, early or self._weights(), early=spans)
 
     def _own(self, line: Line) -> _Moments:
-        """Of this thread's elements; nothing of the neutral ones where it has none."""
+        """Return those of this thread's elements; nothing of the neutral ones where it has none."""
         whole = self.chunks * self.width
         total: _Moments | None = None
         last: _Moments | None = None
@@ -237,7 +237,7 @@ class RowKernel(RowEmitter):
         )
 
     def _of_group(self, x: Value, n: int) -> _Moments:
-        """Of a few elements: first their mean, then how far they are from it."""
+        """Return those of a few elements: first their mean, then how far they are from it."""
         mean = self.combined(x, n, self.add, self.wide) * self.f32(1 / n)
 
         def square(v: Value) -> Value:
@@ -261,7 +261,7 @@ class RowKernel(RowEmitter):
         return x
 
     def _merged(self, x: _Moments, y: _Moments) -> _Moments:
-        """Of the elements of both; the same, bit for bit, whichever is first."""
+        """Return those of the elements of both; the same, bit for bit, whichever is first."""
         apart = x.mean - y.mean
         deviation = x.deviation + y.deviation
         m, n = x.elements, y.elements

@@ -110,7 +110,7 @@ class RowConfig(NamedTuple):
 
     @property
     def in_parts(self) -> bool:
-        """Whether a row comes in parts, some of them into registers."""
+        """Tell whether a row comes in parts, some of them into registers."""
         return self.groups > 1 or self.kept > 0
 
     @property
@@ -124,7 +124,7 @@ def _power_of_two(n: int) -> int:
 
 
 def default_config(op: str, element: str, n: int) -> RowConfig:
-    """How a row of ``n`` elements is shared out, as ``cute-bench rows_sweep`` found it best on an H200.
+    """Return how a row of ``n`` elements is shared out, as ``cute-bench rows_sweep`` found it best on an H200.
 
     Raises ValueError where registers cannot hold it.
 
@@ -156,7 +156,7 @@ def default_config(op: str, element: str, n: int) -> RowConfig:
 
 
 def _long(op: str, element: str, n: int) -> RowConfig | None:
-    """For long rows; None where nothing is said of them."""
+    """Return the configuration for long rows; None where nothing is said of them."""
     for way in LONG.get((op, BITS[element]), ()):
         cluster = _power_of_two(-(-n // (way.threads * way.values)))
         if n <= way.above or cluster > way.cluster:
@@ -180,7 +180,7 @@ def _check(op: str, element: str, n: int) -> None:
 
 
 def vector_width(element: str, n: int) -> int:
-    """Elements of one access: up to 128 bits, and a row is a whole number of them.
+    """Return elements of one access: up to 128 bits, and a row is a whole number of them.
 
     >>> vector_width("f16", 1000), vector_width("f16", 1002), vector_width("f32", 999)
     (8, 2, 1)
@@ -192,7 +192,7 @@ def vector_width(element: str, n: int) -> int:
 def row_kernel(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, eps: float = 1e-5, sms: int = 132
 ) -> str:
-    """The file for ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements.
+    """Return the file for ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements.
 
     ``@sum(x, y)`` with ``y`` of one element a row; ``@softmax(x, y)``; ``@rmsnorm(x, w, y)``: ``x / rms(x) * w``;
     ``@layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps``

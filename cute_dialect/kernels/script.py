@@ -52,12 +52,12 @@ class Script(Builder):
             yield values
 
     def thread_id(self) -> Value:
-        """``tid.x``, which is less than the kernel's number of threads."""
+        """Return ``tid.x``, which is less than the kernel's number of threads."""
         bounds = f"#llvm.constant_range<i32, 0, {self.threads}>"
         return self.op("nvvm.read.ptx.sreg.tid.x", type="i32", range=bounds)
 
     def say(self, text: str) -> None:
-        """A comment line here; more than one where the text has line breaks."""
+        """Write a comment line here; more than one where the text has line breaks."""
         note = self.op("cute.static", type=f'!cute.int_tuple<"{len(self._notes)}">')
         note.ssa.name_hint = f"note_{len(self._notes)}_"
         self._notes.append(text)
@@ -79,7 +79,7 @@ class Script(Builder):
         self._named[unique] = t
 
     def script(self, head: str) -> str:
-        """The file: ``head``, names of types, the module."""
+        """Return the file: ``head``, names of types, the module."""
         from cute_dialect.ir.printing import ir_text
 
         text = ir_text(self.module, source_names=True, aliases=self._named)
@@ -94,19 +94,19 @@ class Script(Builder):
     # ------------------------------------------------------------------------------------------------ tensors
 
     def tile_at(self, tensor: Value, tile: tuple[int, ...], where: Coordinate) -> Value:
-        """``cute.local_tile`` by contiguous tiles of this shape."""
+        """Emit ``cute.local_tile`` by contiguous tiles of this shape."""
         return self.local_tile(tensor, f"[{';'.join(f'{n}:1' for n in tile)}]", where)
 
     def transposed(self, tensor: Value) -> Value:
-        """The same matrix with its modes exchanged."""
+        """Return the same matrix with its modes exchanged."""
         return self.op("cute.select", tensor, mode="array<i32: 1, 0>")
 
     def shape_of(self, tensor: Value) -> Value:
-        """The shape of a tensor's layout."""
+        """Return the shape of a tensor's layout."""
         return self.op("cute.get_shape", self.op("cute.get_layout", tensor))
 
     def extents(self, tensor: Value) -> tuple[Value, ...]:
-        """The extents of a tensor with a flat shape, as ``i32``."""
+        """Return the extents of a tensor with a flat shape, as ``i32``."""
         from cute_dialect.memory_types import TensorType
         from cute_dialect.ops.access import scalar_payloads
         from cute_dialect.ops.kinds import outer
@@ -116,14 +116,14 @@ class Script(Builder):
         return self.results("cute.get_scalars", self.shape_of(tensor), types=["i32"] * n)
 
     def identity(self, like: Value) -> Value:
-        """The coordinate tensor of the shape of a matrix."""
+        """Return the coordinate tensor of the shape of a matrix."""
         layout = self.op("cute.make_identity_layout", self.shape_of(like))
         return self.op("cute.make_view", self.int_tuple((0, 0)), layout)
 
     def inside(self, coordinates: Value, where: Scalar, shape: Value) -> Value:
-        """Whether an element of a coordinate tensor lies inside a shape."""
+        """Tell whether an element of a coordinate tensor lies inside a shape."""
         return self.op("cute.elem_less", self.load(coordinates, where), shape)
 
     def barrier(self) -> None:
-        """All threads of the block wait for each other."""
+        """Let all threads of the block wait for each other."""
         self.run("barrier")

@@ -93,7 +93,7 @@ RUNGS: dict[str, Rung] = {
 
 
 def sgemm(name: str) -> str:
-    """The file of one rung.  Raises ValueError for a name that is not in :data:`RUNGS`."""
+    """Return the file of one rung.  Raises ValueError for a name that is not in :data:`RUNGS`."""
     if name not in RUNGS:
         raise ValueError(f"expected one of {', '.join(RUNGS)}, got '{name}'")
     rung = RUNGS[name]
@@ -123,7 +123,7 @@ def sgemm(name: str) -> str:
 
 
 def _module(s: Script, name: str, suffix: str = "") -> None:
-    """The kernels and the host function of a rung."""
+    """Return the kernels and the host function of a rung."""
     rung = RUNGS[name]
     body = _one_element if rung.tile[2] == 1 else _pipelined if rung.stages > 1 else _tiled
     # As a fallback: only what no vector fits.
@@ -143,7 +143,7 @@ def _module(s: Script, name: str, suffix: str = "") -> None:
 
 
 def _ahead(s: Script, rung: Rung) -> None:
-    """The kernel and the host function of the rung that loads by TMA."""
+    """Return the kernel and the host function of the rung that loads by TMA."""
     from cute_dialect.kernels.sgemm_pipelined import Tile, load_map, multiply_ahead, place
 
     bm, bn, bk = rung.tile
@@ -173,7 +173,7 @@ def _ahead(s: Script, rung: Rung) -> None:
 
 
 def _fitting(s: Script, a: Value, b: Value, c: Value) -> tuple[Value, Value]:
-    """Host code: assert that the shapes of the matrices fit; gives M and N."""
+    """Emit host code: assert that the shapes of the matrices fit; gives M and N."""
     rows, depth = s.extents(a)
     depth_b, columns = s.extents(b)
     m, n = s.extents(c)
@@ -191,7 +191,7 @@ def _ceil_div(s: Script, a: Value, b: int) -> Value:
 
 
 def _block(s: Script, rung: Rung, c: Value) -> tuple[Value, Value]:
-    """The row and column of this block's tile of C."""
+    """Return the row and column of this block's tile of C."""
     across = s.let("across", _ceil_div(s, s.extents(c)[1], rung.tile[1]))
     bid = s.let("bid", s.block_id())
     row = s.let("row", s.op("arith.divsi", bid, across, type="i32"))
@@ -269,7 +269,7 @@ class _Loader:
         self.shape = s.let(f"shape{name}", s.shape_of(matrix))
 
     def source(self, tid: Value, k: Scalar) -> tuple[Value, Value]:
-        """This thread's part of tile ``k`` of the matrix, and the flags of its vectors."""
+        """Return this thread's part of tile ``k`` of the matrix, and the flags of its vectors."""
         s = self.s
         where = (self.block, k)
         part = s.let(f"t{self.name}", s.partition("S", self.copy, s.tile_at(self.matrix, self.tile, where), tid))
@@ -282,7 +282,7 @@ class _Loader:
         return part, flags
 
     def destination(self, tid: Value, smem: Value) -> Value:
-        """This thread's part of the tile in shared memory."""
+        """Return this thread's part of the tile in shared memory."""
         return self.s.let(f"d{self.name}", self.s.partition("D", self.copy, smem, tid))
 
 
@@ -300,7 +300,7 @@ def _setup(
 
 
 def _accumulators(s: Script, rung: Rung, c: Value, row: Value, column: Value, tid: Value) -> tuple[Value, Value, Value]:
-    """How the threads multiply, this thread's elements of C, and their sums, which are zero."""
+    """Return how the threads multiply, this thread's elements of C, and their sums, which are zero."""
     s.say("How the threads multiply; this thread's elements of C.")
     mma = s.let("mma", s.op("cute.make_tiled_mma", s.atom(FMA), type=f"!cute.tiled_mma<{FMA}, {rung.mma}>"))
     g_c = s.let("gC", s.tile_at(c, (rung.tile[0], rung.tile[1]), (row, column)))
@@ -313,8 +313,8 @@ def _accumulators(s: Script, rung: Rung, c: Value, row: Value, column: Value, ti
 def _multiply(
     s: Script, rung: Rung, mma: Value, acc: Value, tile_a: Value, tile_b: Value, tid: Value, k: Scalar
 ) -> None:
-    """``acc += tile_a * tile_b`` over ``k_step`` columns at block ``k`` of them, through registers: those of A at once,
-    those of B one after the other.
+    """Emit ``acc += tile_a * tile_b`` over ``k_step`` columns at block ``k`` of them, through registers: those of A at
+    once, those of B one after the other.
     """
     atom = s.atom("!cute_nvgpu.atom.universal_copy<f32>")
     (bm, bn, _), step = rung.tile, rung.k_step

@@ -49,7 +49,7 @@ class Tile(NamedTuple):
 
 
 def place(s: Script, tile: Tile, rows: Value, columns: Value) -> tuple[Value, Value]:
-    """The row and column of this block's tile, of ``rows`` and ``columns``: groups of rows, column by column."""
+    """Return the row and column of this block's tile, of ``rows`` and ``columns``: groups of rows, column by column."""
     bid = s.let("bid", s.block_id())
     per_group = columns * tile.group
     group = bid // per_group
@@ -61,7 +61,7 @@ def place(s: Script, tile: Tile, rows: Value, columns: Value) -> tuple[Value, Va
 
 
 def load_map(s: Script, matrix: Value, operand: str, tile: Tile) -> Value:
-    """Host: the tensor map for tiles ``(m, k)`` of A, or ``(n, k)`` of B seen as (n, k)."""
+    """Make on the host the tensor map for tiles ``(m, k)`` of A, or ``(n, k)`` of B seen as (n, k)."""
     if operand == "A":
         rows, strides, swizzle, expected = tile.m, f"{tile.k},1", 4 * tile.k, tile.load_a
     else:
@@ -83,7 +83,7 @@ def multiply_ahead(
     tiles: Value,
     tid: Value,
 ) -> None:
-    """``acc += A * B`` over all of ``tiles`` along k.
+    """Emit ``acc += A * B`` over all of ``tiles`` along k.
 
     ``load``: the atoms of A and B; ``at``: row and column of this block's tile of C.
     """

@@ -42,7 +42,7 @@ def _group(element: str) -> tuple[int, int, int]:
 
 
 def compress(matrix: Array, element: str) -> Compressed:
-    """The form of a matrix ``(M, K)`` that has zeros enough.
+    """Compress a matrix ``(M, K)`` that has zeros enough.
 
     ``element``: its type as atoms name it (f16, bf16, tf32, i8, ui4 …), which says the groups: 2 of 4 elements are
     kept, 1 of 2 for tf32, 2 pairs of 4 for 4-bit integers, whose elements are here one to a byte.  Raises ValueError
@@ -76,7 +76,7 @@ def compress(matrix: Array, element: str) -> Compressed:
 
 
 def expand(kept: Array, metadata: Array, element: str) -> Array:
-    """The matrix ``(M, K)`` of its compressed form; the inverse of :func:`compress`.
+    """Return the matrix ``(M, K)`` of its compressed form; the inverse of :func:`compress`.
 
     Raises ValueError for metadata that means nothing.
     """

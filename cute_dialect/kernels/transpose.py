@@ -40,7 +40,7 @@ class TransposeConfig(NamedTuple):
 
     @property
     def factor(self) -> int:
-        """How many times 8 vectors of rows a tile has."""
+        """Return how many times 8 vectors of rows a tile has."""
         return self.rows or max(1, BYTES[self.element] // 2)
 
     @property
@@ -55,7 +55,7 @@ class TransposeConfig(NamedTuple):
 
 
 def transpose(element: str = "f32", rows: int = 0) -> str:
-    """The file.  Raises ValueError for an element type that is not in :data:`BYTES`."""
+    """Return the file.  Raises ValueError for an element type that is not in :data:`BYTES`."""
     if element not in BYTES:
         raise ValueError(f"expected an element type of {', '.join(BYTES)}, got '{element}'")
     c = TransposeConfig(element, rows)
@@ -152,7 +152,7 @@ def _by_coordinates(
 
 
 def _by_vectors(c: TransposeConfig) -> tuple[str, str, str]:
-    """Thread-value layouts over (m, n) of loading and storing, and the tile in shared memory.
+    """Return Thread-value layouts over (m, n) of loading and storing, and the tile in shared memory.
 
     Rows of 128 bytes along m, one for each n.  The n of equal number within their vectors lie together, so that the
     threads of a quarter warp, which hold n at a distance of one vector, write 8 rows next to each other: the swizzle
@@ -169,7 +169,7 @@ def _by_vectors(c: TransposeConfig) -> tuple[str, str, str]:
 
 
 def _by_elements(c: TransposeConfig) -> tuple[str, str, str]:
-    """As :func:`_by_vectors`, for single elements.
+    """Return what :func:`_by_vectors` does, for single elements.
 
     Rows of 128 bytes along n, one for each m; a warp writes along a row, and reads a column of 32 rows, whose words the
     swizzle puts into different banks.

@@ -143,11 +143,11 @@ class Value:
             )
 
     def eq(self, other: Scalar) -> Value:
-        """``self == other`` as an ``i1``."""
+        """Return ``self == other`` as an ``i1``."""
         return self.builder.compare("eq", self, other)
 
     def ne(self, other: Scalar) -> Value:
-        """``self != other`` as an ``i1``."""
+        """Return ``self != other`` as an ``i1``."""
         return self.builder.compare("ne", self, other)
 
 
@@ -161,5 +161,5 @@ class Loop:
         self.yielded: tuple[Value, ...] | None = None
 
     def next(self, *values: Value) -> None:
-        """What the carried values are in the next iteration; the last thing to say in a loop that carries any."""
+        """Set what the carried values are in the next iteration; the last thing to say in a loop that carries any."""
         self.yielded = values

@@ -90,7 +90,7 @@ class Choice(NamedTuple):
         return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{shape}{more}"
 
     def workspace(self, m: int, n: int) -> tuple[int, int]:
-        """Floats and counters that the blocks of a problem share; none unless they share K."""
+        """Return floats and counters that the blocks of a problem share; none unless they share K."""
         c = self.config
         if c.stream_k:
             return c.sms * c.tile[0] * c.tile[1], c.sms
@@ -101,12 +101,12 @@ class Choice(NamedTuple):
 
 
 def few_rows(config: SkinnyConfig) -> Choice:
-    """The kernel for few rows."""
+    """Return the kernel for few rows."""
     return Choice(config.base, 1, config)
 
 
 def encode(choice: Choice) -> dict[str, object]:
-    """The fields that differ from the defaults; without an epilogue."""
+    """Return the fields that differ from the defaults; without an epilogue."""
     if choice.skinny is not None:
         return {"few_rows": _differing(choice.skinny._replace(epilogue=SkinnyConfig().epilogue), SkinnyConfig())}
     config = choice.config._replace(epilogue=GemmConfig().epilogue)
@@ -114,7 +114,7 @@ def encode(choice: Choice) -> dict[str, object]:
 
 
 def decode(fields: Mapping[str, object]) -> Choice:
-    """The choice of :func:`encode`.  Raises ValueError for unknown fields and for what is no kernel."""
+    """Return the choice of :func:`encode`.  Raises ValueError for unknown fields and for what is no kernel."""
     if "few_rows" in fields:
         skinny = _replaced(SkinnyConfig(), cast("Mapping[str, object]", fields["few_rows"]))
         skinny.check()
@@ -157,17 +157,17 @@ def _file_name(gpu: str) -> str:
 
 
 def table_path(gpu: str) -> Path:
-    """Where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
+    """Return where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
     return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / _file_name(gpu)
 
 
 def shipped_path(gpu: str) -> Path:
-    """Where the table that comes with this package is, if there is one for the GPU."""
+    """Return where the table that comes with this package is, if there is one for the GPU."""
     return Path(__file__).parent / "tables" / _file_name(gpu)
 
 
 def read(path: Path) -> Entries:
-    """The entries of a table; none where there is no file, or one of another format.  Raises TableError."""
+    """Return the entries of a table; none where there is no file, or one of another format.  Raises TableError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -188,7 +188,7 @@ def read(path: Path) -> Entries:
 
 @cache
 def shipped(gpu: str) -> Mapping[str, Choice]:
-    """The kernels of the table of this package for a GPU, by :attr:`Problem.key`."""
+    """Return the kernels of the table of this package for a GPU, by :attr:`Problem.key`."""
     return _decoded(read(shipped_path(gpu)))
 
 
@@ -198,7 +198,9 @@ def _decoded(entries: Entries) -> dict[str, Choice]:
 
 @cache
 def tuned(gpu: str) -> Mapping[str, Choice]:
-    """The kernels that tuning found best on a GPU, by :attr:`Problem.key`: the user's table before the shipped one."""
+    """Return the kernels that tuning found best on a GPU, by :attr:`Problem.key`: the user's table before the shipped
+    one.
+    """
     return {**shipped(gpu), **_decoded(read(table_path(gpu)))}
 
 

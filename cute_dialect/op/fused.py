@@ -32,13 +32,13 @@ class Matrix(NamedTuple):
         raise ValueError(f"expected a matrix with a contiguous mode, got strides {self.stride}")
 
     def suits_tma(self) -> bool:
-        """Whether TMA can describe it: an address and rows of whole 16 bytes (PTX ISA, "Tensors")."""
+        """Tell whether TMA can describe it: an address and rows of whole 16 bytes (PTX ISA, "Tensors")."""
         rows = self.stride[1 - self.contiguous] * self.item
         return self.address % 16 == 0 and rows % 16 == 0 and rows > 0 and min(self.shape) > 0
 
 
 def bias_mode(shape: tuple[int, ...], m: int, n: int) -> str:
-    """``n`` for a bias of a value a column, ``m`` for one a row.  Raises ValueError for other shapes."""
+    """Return ``n`` for a bias of a value a column, ``m`` for one a row.  Raises ValueError for other shapes."""
     if shape in ((n,), (1, n)):
         return "n"
     if shape == (m, 1):
@@ -47,7 +47,9 @@ def bias_mode(shape: tuple[int, ...], m: int, n: int) -> str:
 
 
 def like(c: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """``c`` as the kernel can read it: type and shape of the result, rows of whole 16 bytes; a copy where it is not."""
+    """Return ``c`` as the kernel can read it: type and shape of the result, rows of whole 16 bytes; a copy where it is
+    not.
+    """
     import torch
 
     c = c.expand_as(out)
@@ -66,8 +68,8 @@ def unfused(
     bias: torch.Tensor | None,
     activation: str,
 ) -> torch.Tensor:
-    """``out = activation(alpha * product + beta * c + bias)`` by torch, in f32.  Raises ValueError for activations that
-    the kernels do not know.
+    """Compute ``out = activation(alpha * product + beta * c + bias)`` by torch, in f32.  Raises ValueError for
+    activations that the kernels do not know.
     """
     import torch
 

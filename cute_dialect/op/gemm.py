@@ -41,7 +41,7 @@ __all__ = ["Choice", "Matrix", "Problem", "Runner", "any_rows", "choose", "libra
 
 
 def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
-    """The kernel for a problem on a chip of ``sms`` multiprocessors.
+    """Return the kernel for a problem on a chip of ``sms`` multiprocessors.
 
     ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.choice`) are asked first: the user's, then the
     one of this package; then, and without a name, the rule of :func:`heuristic`.
@@ -51,9 +51,9 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
 
 
 def heuristic(problem: Problem, sms: int = 132) -> Choice:
-    """From measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave of
-    tiles; no cluster and nothing deferred for one wave; for few tiles K shared by as many blocks as fill the chip; for
-    up to 256 rows the kernel for few rows where its blocks fill the chip.
+    """Choose by measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave
+    of tiles; no cluster and nothing deferred for one wave; for few tiles K shared by as many blocks as fill the chip;
+    for up to 256 rows the kernel for few rows where its blocks fill the chip.
     """
     p = problem
     few = one_wave(p.m, p.n, p.k, p.element, p.output, sms) if (p.major_a, p.major_b) == ("k", "k") else None
@@ -83,7 +83,7 @@ def heuristic(problem: Problem, sms: int = 132) -> Choice:
 
 
 def text_of(choice: Choice) -> str:
-    """The kernel's file."""
+    """Return the kernel's file."""
     if choice.skinny is not None:
         return gemm_sm90_skinny(choice.skinny)
     if choice.parts > 1:
@@ -93,12 +93,14 @@ def text_of(choice: Choice) -> str:
 
 @cache
 def library(choice: Choice) -> CompiledModule:
-    """The compiled kernel, from the compile cache where it is there."""
+    """Return the compiled kernel, from the compile cache where it is there."""
     return _compiled(choice.name, lambda: text_of(choice))
 
 
 def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
-    """A kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else compiled."""
+    """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else
+    compiled.
+    """
     from cute_dialect.pipelines import compile
     from cute_dialect.runtime import load
 
@@ -118,7 +120,7 @@ class Runner:
         self._shared: dict[tuple[object, int], tuple[object, object]] = {}
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
-        """``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
+        """Compute ``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
         if self._alone:
             self._kernel(a, b, c, *more)
         else:
@@ -140,13 +142,15 @@ class Runner:
 
 @cache
 def runner(choice: Choice) -> Runner:
-    """The compiled kernel, ready to be called."""
+    """Return the compiled kernel, ready to be called."""
     return Runner(choice, library(choice))
 
 
 @cache
 def any_rows(element: str, major_a: str, major_b: str) -> Kernel:
-    """The kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else element by element."""
+    """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
+    element by element.
+    """
     from cute_dialect.kernels.gemm_sm80 import GemmConfig as AnyConfig
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
 
@@ -174,7 +178,7 @@ def mm(
     hook: Hook | None = None,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``activation(alpha * a @ b + beta * c + bias)``, for f16, bf16, f32 (in tf32) and e4m3 on a Hopper GPU.
+    """Return ``activation(alpha * a @ b + beta * c + bias)``, for f16, bf16, f32 (in tf32) and e4m3 on a Hopper GPU.
 
     ``a``: (M, K), ``b``: (K, N), each with a contiguous mode; ``out``: (M, N), row-major; ``dtype``: of the result
     where there is no ``out``, else that of ``a`` (bf16 for e4m3).  ``c``: like the result, may be ``out``, as in
@@ -239,7 +243,7 @@ def _output(dtype: str) -> str:
 
 
 def fits_tma(a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str) -> bool:
-    """Whether the Hopper kernel takes these matrices; types without another kernel always go there."""
+    """Tell whether the Hopper kernel takes these matrices; types without another kernel always go there."""
     element = _element(dtype)
     _output(result)
     return element not in ("f16", "bf16") or all(m.suits_tma() for m in (a, b, out))
@@ -267,14 +271,14 @@ def _kernel_for(
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
-    """The same kernel with an epilogue."""
+    """Return the same kernel with an epilogue."""
     skinny = None if choice.skinny is None else choice.skinny._replace(epilogue=epilogue)
     return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
 
 
 @cache
 def _gpu() -> str:
-    """The name of torch's current GPU, none without one."""
+    """Return the name of torch's current GPU, none without one."""
     try:
         import torch
     except ImportError:

@@ -24,7 +24,7 @@ NEEDS_TORCH = (
 
 
 def import_torch() -> ModuleType:
-    """Torch.  Raises ImportError, which says what to install."""
+    """Return torch.  Raises ImportError, which says what to install."""
     try:
         import torch
     except ImportError as e:
@@ -33,7 +33,7 @@ def import_torch() -> ModuleType:
 
 
 def matrix(name: str, t: Any) -> Matrix:
-    """How an operand lies in memory.  Raises ValueError for what is no strided torch tensor."""
+    """Return how an operand lies in memory.  Raises ValueError for what is no strided torch tensor."""
     try:
         return Matrix(t.shape, t.stride(), t.element_size(), t.data_ptr() % 16)
     except (AttributeError, TypeError, RuntimeError) as e:
@@ -44,7 +44,7 @@ def matrix(name: str, t: Any) -> Matrix:
 
 
 def check_product(a: Any, b: Any, x: Matrix, y: Matrix) -> None:
-    """``a``, ``b`` and how they lie.  Raises ValueError."""
+    """Return ``a``, ``b`` and how they lie.  Raises ValueError."""
     if len(x.shape) == len(y.shape) == 2 and x.shape[1] == y.shape[0] and a.dtype == b.dtype and a.is_cuda:
         if a.device == b.device:
             return
@@ -62,7 +62,7 @@ def check_product(a: Any, b: Any, x: Matrix, y: Matrix) -> None:
 
 
 def check_result(a: Any, b: Any, out: Any, z: Matrix, shape: tuple[int, int], dtype: object) -> None:
-    """``out`` that was given.  Raises ValueError."""
+    """Check ``out`` that was given.  Raises ValueError."""
     if tuple(z.shape) != shape:
         raise ValueError(f"mm: out: expected shape {shape}, got {tuple(z.shape)}")
     if out.device != a.device:
@@ -77,7 +77,7 @@ def check_result(a: Any, b: Any, out: Any, z: Matrix, shape: tuple[int, int], dt
 
 
 def check_addends(a: Any, shape: tuple[int, int], tensors: Mapping[str, Any], numbers: Mapping[str, object]) -> None:
-    """``c`` and ``bias``, those that were given, and ``alpha`` and ``beta``.  Raises ValueError."""
+    """Check ``c`` and ``bias``, those that were given, and ``alpha`` and ``beta``.  Raises ValueError."""
     for name, value in numbers.items():
         if not isinstance(value, (int, float)):
             raise ValueError(f"mm: {name}: expected a number, got {value!r}")

@@ -40,7 +40,7 @@ def _int(op: Operation, name: str, default: int = 0) -> int:
 
 
 def _flag(op: Operation, name: str) -> bool:
-    """A unit attribute that is present, or a boolean one that is true."""
+    """Return a unit attribute that is present, or a boolean one that is true."""
     got = attr_of(op, name)
     if got is None:
         return False
@@ -49,7 +49,9 @@ def _flag(op: Operation, name: str) -> bool:
 
 
 def cp_async_step(c: FnCompiler, dst: int, src: int, count: int, size: int, add_dst: int = 0, add_src: int = 0) -> Step:
-    """cp.async.shared.global dst, src, size[, source size]: the rest of the destination is zero-filled."""
+    """Make the step of cp.async.shared.global dst, src, size[, source size]: the rest of the destination is
+    zero-filled.
+    """
     if size not in (4, 8, 16):
         raise InterpError("unsupported", f"expected cp.async of 4, 8 or 16 bytes, got {size}")
     leaf = Leaf("i", 8, np.dtype(np.int8), "i8", (size,))
@@ -142,7 +144,7 @@ def finish_copies(g: Group, keep: int | None, waited: bool = True) -> None:
 
 
 def commit_step(R: Regs, g: Group) -> None:
-    """cp.async.commit_group."""
+    """Make the step of cp.async.commit_group."""
     g.copy_seq[g.mask.idx] += 1
 
 
@@ -170,7 +172,7 @@ def _wait_all(c: FnCompiler, op: Operation) -> None:
 
 
 def _lanes_of(g: Group, R: Regs, p: int, predicate: int) -> list[tuple[int, int]]:
-    """(lane, address) of the active lanes whose predicate holds."""
+    """Return (lane, address) of the active lanes whose predicate holds."""
     addresses = to_lanes(R[p], _PTR, g.lanes)
     lanes = g.mask.idx
     if predicate >= 0:
@@ -183,7 +185,7 @@ def _mbarrier(c: FnCompiler) -> None:
 
 
 def _split(c: FnCompiler, op: Operation, most: int) -> tuple[list[int], int]:
-    """The operand slots, and the predicate's (−1 if none): the last operand when it is an i1."""
+    """Return the operand slots, and the predicate's (−1 if none): the last operand when it is an i1."""
     slots = [c.use(v) for v in op.operands]
     if len(slots) > 1 and c.leaf_of(slots[-1]).width == 1:
         return slots[:-1][:most], slots[-1]
@@ -203,7 +205,7 @@ def mbarrier_step(
     drop: bool = False,
     predicate: int = -1,
 ) -> Step:
-    """A step of an mbarrier that does not wait. `kind`: "init", "inval", "arrive", "expect_tx" or "complete_tx";
+    """Make a step of an mbarrier that does not wait. `kind`: "init", "inval", "arrive", "expect_tx" or "complete_tx";
     `count`: slot of arrivals or bytes (-1: one); `result`: slot of the state token (-1: none); `sync`: of what arrives,
     None for what does not."""
     _mbarrier(c)
@@ -263,7 +265,7 @@ def mbarrier_step(
 
 
 def _plain(kind: str, *, arrives: bool = True, drop: bool = False) -> Builder:
-    """An op whose operands are the address, a count or bytes, and maybe a predicate."""
+    """Return an op whose operands are the address, a count or bytes, and maybe a predicate."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         slots, predicate = _split(c, op, 2)
@@ -326,7 +328,9 @@ def emit_wait(
     sync: Sync,
     add: int = 0,
 ) -> None:
-    """`blocking`: waits until the phase completes, its result is then true; else answers at once."""
+    """Emit a wait for a phase. `blocking`: it waits until the phase completes, its result is then true; else answers at
+    once.
+    """
     _mbarrier(c)
     owner = c.pieces.allocation(p)
     info = c.info(op)
@@ -374,8 +378,9 @@ def _wait(blocking: bool) -> Builder:
 
 
 def _cp_async_arrive(c: FnCompiler, op: Operation) -> None:
-    """cp.async.mbarrier.arrive: arrives when the thread's earlier cp.async are complete, which only who waits for that
-    phase knows, the thread too; without `noinc` the count of arrivals is raised before, so that it stays."""
+    """Compile cp.async.mbarrier.arrive: arrives when the thread's earlier cp.async are complete, which only who waits
+    for that phase knows, the thread too; without `noinc` the count of arrivals is raised before, so that it stays.
+    """
     _mbarrier(c)
     p = c.use(op.operands[0])
     noinc = _flag(op, "noinc")

@@ -27,7 +27,7 @@ from cute_dialect.interp.ops.integer import add, mul, signed, sub
 def _unary(
     f: Callable[[Value, Leaf], Value], flag: str = "", poison: Callable[[Leaf], int] = lambda leaf: 0
 ) -> Builder:
-    """An op of one operand; with the attribute `flag`, the operand `poison` gives poison."""
+    """Return an op of one operand; with the attribute `flag`, the operand `poison` gives poison."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a = c.use(op.operands[0])
@@ -59,7 +59,7 @@ def _abs(v: Value, leaf: Leaf) -> Value:
 
 
 def popcount(v: Value, leaf: Leaf) -> Value:
-    """Number of set bits."""
+    """Return the number of set bits."""
     u = unsigned(v, leaf)
     if not isinstance(u, np.ndarray):
         return wrap_int(int(u).bit_count(), leaf.width)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def _reverse(v: Value, leaf: Leaf) -> Value:
 
 
 def mulhi(a: Value, b: Value, leaf: Leaf, is_signed: bool) -> Value:
-    """The upper half of the double-width product."""
+    """Return the upper half of the double-width product."""
     x, y = (a, b) if is_signed else (unsigned(a, leaf), unsigned(b, leaf))
     if not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray):
         return wrap_int((int(x) * int(y)) >> leaf.width, leaf.width)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def _add_extended(c: FnCompiler, op: Operation) -> None:
 
 
 def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: bool) -> Builder:
-    """llvm.intr.{s,u}{add,sub,mul}.with.overflow: a struct of result and flag."""
+    """Compile llvm.intr.{s,u}{add,sub,mul}.with.overflow: a struct of result and flag."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -159,7 +159,7 @@ def _with_overflow(sign: str, f: Callable[[Value, Value], Value], is_signed: boo
 
 
 def _funnel(left: bool) -> Builder:
-    """llvm.intr.fshl / fshr."""
+    """Compile llvm.intr.fshl / fshr."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b, n = (c.use(v) for v in op.operands)

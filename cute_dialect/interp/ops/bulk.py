@@ -42,7 +42,7 @@ def _start(block: Block, offset: int) -> tuple[int, int]:
 
 
 def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
-    """The blocks that a multicast mask names."""
+    """Return the blocks that a multicast mask names."""
     peers = [b for b in block.cluster.blocks]
     if mask >> len(peers) or mask <= 0:
         raise Fault("oob", f"expected a multicast mask of CTAs in [0, {len(peers)}), got {mask:#b}", lane)
@@ -59,7 +59,7 @@ def _receivers(g: Group, block: Block, mask: int, lane: int) -> list[Block]:
 
 
 def emit_tensor_load(op: Operation, k: Copies) -> None:
-    """cp.async.bulk.tensor to shared memory."""
+    """Emit cp.async.bulk.tensor to shared memory."""
     c = k.c
     to, bars = k.space(k.shared), k.space(k.bar)
     info = c.info(op)
@@ -95,7 +95,7 @@ def _barrier(g: Group, R: Regs, k: Copies, lane: int, space: int, block: Block) 
 
 
 def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
-    """The mbarrier at the same place in another block of the cluster."""
+    """Return the mbarrier at the same place in another block of the cluster."""
     from cute_dialect.interp.addresses import SMEM_ORIGIN, WINDOW_BITS
 
     offset = (operand(R, k.bar, lane) & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
@@ -186,7 +186,7 @@ def _one(slots: list[int]) -> int:
 
 
 def emit_bulk_load(op: Operation, k: Copies) -> None:
-    """cp.async.bulk to shared memory, from global memory or from the block's own shared memory."""
+    """Emit cp.async.bulk to shared memory, from global memory or from the block's own shared memory."""
     c = k.c
     to, bars, source_space = k.space(k.shared), k.space(k.bar), k.space(k.source)
     info = c.info(op)
@@ -294,6 +294,7 @@ def _bulk_between(c: FnCompiler, op: Operation) -> None:
 
 
 def groups_of(g: Group, lane: int) -> BulkGroups:
+    """Return the bulk groups of a lane."""
     got = g.bulk.get(lane)
     if got is None:
         got = g.bulk[lane] = BulkGroups()
@@ -301,7 +302,7 @@ def groups_of(g: Group, lane: int) -> BulkGroups:
 
 
 def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
-    """cp.async.bulk.tensor or cp.reduce.async.bulk.tensor out of shared memory."""
+    """Emit cp.async.bulk.tensor or cp.reduce.async.bulk.tensor out of shared memory."""
     c = k.c
     space = k.space(k.shared)
     info = c.info(op)
@@ -336,7 +337,9 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
 
 
 def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int], block: Block, offset: int) -> None:
-    """What a TMA store reads is data, and written where the box lies in the tensor: the rest goes nowhere."""
+    """Check that what a TMA store reads is data, and written where the box lies in the tensor: the
+    rest goes nowhere.
+    """
     contents = block.smem.contents
     if contents is None:
         return
@@ -360,7 +363,7 @@ def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int]
 def _check_global(
     g: Group, lane: int, verb: str, buf: Buffer, tm: TensorMap, at: Sequence[int], offsets: Sequence[int]
 ) -> None:
-    """The elements of a tensor that a copy or reduction reads were written, where that is known."""
+    """Check that the elements of a tensor that a copy or reduction reads were written, where that is known."""
     if buf.contents is not None:
         touched = tm.touched(buf, at, offsets)
         n = tm.element_bytes
@@ -370,7 +373,7 @@ def _check_global(
 
 
 def _unmoved(tm: TensorMap) -> Sequence[int]:
-    """The im2col offsets of a store, which has none."""
+    """Return the im2col offsets of a store, which has none."""
     return (0,) * (tm.rank - 2) if tm.pixels else ()
 
 
@@ -415,7 +418,7 @@ def _tensor_store(c: FnCompiler, op: Operation) -> None:
 
 
 def _columns(op: Operation) -> bool:
-    """Whether a store is one of columns of pixels."""
+    """Tell whether a store is one of columns of pixels."""
     mode = enum_word(attr_of(op, "mode")) or "tile"
     if mode not in ("tile", "im2col"):
         raise InterpError("unsupported", f"expected TMA store mode tile or im2col, got {mode}")
@@ -434,7 +437,7 @@ def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = "") -> None:
-    """cp.async.bulk from shared to global memory; `combine`, `element`: the reduction of cp.reduce.async.bulk."""
+    """Emit cp.async.bulk from shared to global memory; `combine`, `element`: the reduction of cp.reduce.async.bulk."""
     c = k.c
     space = k.space(k.shared)
     info = c.info(op)
@@ -493,7 +496,7 @@ def _bulk_to_global(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_commit(c: FnCompiler, op: Operation) -> None:
-    """cp.async.bulk.commit_group."""
+    """Emit cp.async.bulk.commit_group."""
     c.fn.needs_warp.append("a bulk group")
 
     def step(R: Regs, g: Group) -> None:
@@ -506,7 +509,7 @@ def emit_commit(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_wait(c: FnCompiler, op: Operation, keep: int, only_read: bool) -> None:
-    """cp.async.bulk.wait_group[.read]."""
+    """Emit cp.async.bulk.wait_group[.read]."""
     c.fn.needs_warp.append("a bulk group")
     info = c.info(op)
 
@@ -543,7 +546,7 @@ def _wait(c: FnCompiler, op: Operation) -> None:
 
 
 def _prefetch(c: FnCompiler, op: Operation) -> None:
-    """A prefetch has no effect that a program can see."""
+    """Compile a prefetch, which has no effect that a program can see."""
     for v in op.operands:
         c.uses(v)
     c.emit(op, lambda R, g: None, pure=False)

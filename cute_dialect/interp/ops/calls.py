@@ -30,7 +30,7 @@ MAX_STRING = 4096
 
 
 def read_string(g: Group, address: int) -> str:
-    """The NUL-terminated string at a generic address."""
+    """Return the NUL-terminated string at a generic address."""
     buf = g.memory.find(address)
     if buf is None:
         raise Fault("oob", "string outside any buffer", -1, address)
@@ -39,7 +39,9 @@ def read_string(g: Group, address: int) -> str:
 
 
 def _vprintf(c: FnCompiler, op: Operation) -> None:
-    """vprintf(format, buffer): the buffer holds the arguments after C's promotions, each at its natural alignment."""
+    """Return vprintf(format, buffer): the buffer holds the arguments after C's promotions, each at its natural
+    alignment.
+    """
     fmt, buf = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0]) if op.results else -1
 
@@ -133,7 +135,7 @@ _TYPES = {"f": "f32", "d": "f64", "nan": "NaN"}
 
 
 def ptx_name(intrinsic: str) -> str:
-    """The PTX instruction of an NVVM intrinsic for floats, without `llvm.nvvm.`.
+    """Return the PTX instruction of an NVVM intrinsic for floats, without `llvm.nvvm.`.
 
     >>> ptx_name("fmax.ftz.nan.f"), ptx_name("floor.d"), ptx_name("div.full.ftz"), ptx_name("sqrt.f")
     ('max.ftz.NaN.f32', 'cvt.rmi.f64.f64', 'div.full.ftz.f32', 'sqrt.rn.f32')
@@ -150,14 +152,14 @@ def ptx_name(intrinsic: str) -> str:
 
 
 def _nvvm_float(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """An intrinsic that is a PTX instruction: the row of that instruction."""
+    """Compile an intrinsic that is a PTX instruction: the row of that instruction."""
     statement = Statement(ptx_name(m[0]), tuple(f"${i}" for i in range(len(op.operands) + 1)), "")
     ins = [c.use(v) for v in op.operands]
     compile_text(Text(c, op, [statement], [c.define(op.results[0]), *ins], 1, -1, {}, {}, pure=True))
 
 
 def _nvvm_op(c: FnCompiler, op: Operation) -> None:
-    """An nvvm op whose name is the intrinsic's."""
+    """Compile an nvvm op whose name is the intrinsic's."""
     m = re.fullmatch(r".*", op_name(op).removeprefix("nvvm."))
     assert m is not None
     _nvvm_float(c, op, m)
@@ -181,7 +183,7 @@ def _nvvm_barrier0(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
 
 
 def _nvvm_pack(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """ff2f16x2, ff2bf16x2: the first operand goes to the upper half."""
+    """Return ff2f16x2, ff2bf16x2: the first operand goes to the upper half."""
     emit_cvt(c, op, f"cvt{m[2]}.{m[1]}.f32")
 
 

@@ -57,7 +57,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
 
 
 def _modifiers(op: Operation, mode: str, saturated: bool) -> str:
-    """`.rn.relu.satfinite` of an op's attributes; `mode` where it names none."""
+    """Return `.rn.relu.satfinite` of an op's attributes; `mode` where it names none."""
     word = enum_word(attr_of(op, "rnd"))
     relu = ".relu" * ("true" in str(attr_of(op, "relu")))
     finite = ".satfinite" * (saturated or enum_word(attr_of(op, "sat")) == "satfinite")

@@ -35,11 +35,12 @@ class Copies:
         c.fn.needs_warp.append("an asynchronous copy")
 
     def space(self, slot: int) -> int:
+        """Return the address space of the pointer in a slot."""
         return self.c.leaf_of(slot).space
 
 
 def active(g: Group, R: Regs, predicate: int) -> list[int]:
-    """The active lanes whose predicate holds."""
+    """Return the active lanes whose predicate holds."""
     lanes = g.mask.idx
     if predicate >= 0:
         lanes = lanes[to_lanes(R[predicate], _I1, g.lanes)[lanes]]
@@ -47,7 +48,7 @@ def active(g: Group, R: Regs, predicate: int) -> list[int]:
 
 
 def operand(R: Regs, slot: int, lane: int) -> int:
-    """An integer operand of one lane."""
+    """Return an integer operand of one lane."""
     v = R[slot]
     if isinstance(v, np.ndarray):
         return int(v[lane])
@@ -60,7 +61,7 @@ def _decoded(raw: bytes) -> TensorMap:
 
 
 def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
-    """The tensor map at a generic address, and the array it describes."""
+    """Return the tensor map at a generic address, and the array it describes."""
     holder = g.memory.find(address)
     if holder is None or address + MAP_BYTES > holder.base + holder.size:
         raise Fault("tma", "expected the address of a tensor map of 128 bytes", lane, address)
@@ -77,7 +78,7 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
 
 
 def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool = False) -> Site:
-    """The global side of a copy, for what was promised of the pointer that it goes through."""
+    """Return the global side of a copy, for what was promised of the pointer that it goes through."""
     site = Site(int_leaf(8), 1, 1, store, verb, op)
     site.atomic = reduces
     if k.map >= 0:
@@ -88,7 +89,7 @@ def through(op: Operation, k: Copies, store: bool, verb: str, *, reduces: bool =
 
 
 def check_promises(g: Group, lane: int, site: Site, buf: Buffer, offsets: Callable[[], Array], size: int) -> None:
-    """A copy touches elements of `size` bytes of global memory: what was promised of arguments is kept."""
+    """Check that a copy of elements of `size` bytes of global memory keeps what was promised of arguments."""
     if site.parameter is None:
         return
     site.parameter.check(site)

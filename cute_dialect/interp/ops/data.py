@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def ints_of(attr: Attribute | None) -> list[int]:
-    """The integers of a dense array, an array of integer attributes, or a dense elements attribute."""
+    """Return the integers of a dense array, an array of integer attributes, or a dense elements attribute."""
     if attr is None:
         return []
     get = getattr(attr, "get_values", None)
@@ -43,7 +43,7 @@ def ints_of(attr: Attribute | None) -> list[int]:
 
 
 def literal(attr: Attribute, t: Type) -> list[Value]:
-    """The leaf values of a constant attribute."""
+    """Return the leaf values of a constant attribute."""
     if attr.name == "string":
         data = attr.data.encode("latin-1", "replace")  # type: ignore[attr-defined]
         return [wrap_int(b, 8) for b in data]
@@ -89,7 +89,7 @@ def _scalar(v: float, leaf: Leaf) -> Value:
 
 
 def zero(leaf: Leaf) -> Value:
-    """The zero of a leaf."""
+    """Return the zero of a leaf."""
     return _scalar(0, leaf)
 
 
@@ -137,12 +137,12 @@ def _insert_value(c: FnCompiler, op: Operation) -> None:
 
 
 def _same(c: FnCompiler, op: Operation) -> None:
-    """The result is the operand."""
+    """Make the result the operand."""
     c.alias(op.results[0], c.slots_of(op.operands[0]))
 
 
 def _unrealized(c: FnCompiler, op: Operation) -> None:
-    """builtin.unrealized_conversion_cast between types of the same leaves."""
+    """Compile builtin.unrealized_conversion_cast between types of the same leaves."""
     slots = c.flat_uses(op.operands)
     at = 0
     for r in op.results:
@@ -269,7 +269,7 @@ def _no_wrap(c: FnCompiler, op: Operation) -> None:
 
 
 def overflow_flags(op: Operation) -> tuple[bool, bool]:
-    """(nsw, nuw) of an op."""
+    """Return (nsw, nuw) of an op."""
     got = attr_of(op, "overflowFlags")
     if got is None:
         return False, False
@@ -309,7 +309,7 @@ def _index_cast(is_signed: bool) -> Builder:
 
 
 def bits_of(v: Value, leaf: Leaf, lanes: int) -> Array:
-    """The value's bytes, shape `(lanes or 1, leaf.size)`."""
+    """Return the value's bytes, shape `(lanes or 1, leaf.size)`."""
     _ = v == v  # poison shows here
     arr = np.asarray(v, leaf.dtype)
     if arr.ndim == len(leaf.shape):
@@ -318,7 +318,7 @@ def bits_of(v: Value, leaf: Leaf, lanes: int) -> Array:
 
 
 def from_bits(raw: Array, leaf: Leaf, uniform: bool) -> Value:
-    """The inverse of `bits_of`."""
+    """Invert `bits_of`."""
     arr = np.ascontiguousarray(raw).view(leaf.dtype).reshape(len(raw), *leaf.shape)
     if not uniform:
         return arr
@@ -351,7 +351,7 @@ def _below_byte(leaf: Leaf) -> bool:
 
 
 def _packed(v: Value, leaf: Leaf) -> Array:
-    """A vector of elements below a byte as bytes, the first element lowest, shape `(lanes or 1, leaf.size)`."""
+    """Return a vector of elements below a byte as bytes, the first element lowest, shape `(lanes or 1, leaf.size)`."""
     _ = v == v  # poison shows here
     arr = np.asarray(v)
     arr = (arr[None] if arr.ndim == len(leaf.shape) else arr).reshape(-1, leaf.count)
@@ -362,7 +362,7 @@ def _packed(v: Value, leaf: Leaf) -> Array:
 
 
 def _unpacked(raw: Array, leaf: Leaf, uniform: bool) -> Value:
-    """The inverse of `_packed`."""
+    """Invert `_packed`."""
     if leaf.width == 1:
         arr = np.unpackbits(raw, axis=-1, bitorder="little", count=leaf.count).astype(leaf.dtype)
     else:
@@ -373,8 +373,9 @@ def _unpacked(raw: Array, leaf: Leaf, uniform: bool) -> Value:
 
 
 def enum_word(attr: Attribute | None) -> str:
-    """The case of an enum attribute, however it is represented: `#nvvm<shfl_kind bfly>` and `#nvvm.mma_layout<row>`
-    give `bfly` and `row`."""
+    """Return the case of an enum attribute, however it is represented: `#nvvm<shfl_kind bfly>` and
+    `#nvvm.mma_layout<row>` give `bfly` and `row`.
+    """
     if attr is None:
         return ""
     data = getattr(attr, "data", None)
@@ -386,7 +387,7 @@ def enum_word(attr: Attribute | None) -> str:
 
 
 def _freeze(c: FnCompiler, op: Operation) -> None:
-    """A poison operand becomes zero; for the check of what was never written it stays what it is."""
+    """Make a poison operand zero; for the check of what was never written it stays what it is."""
     if c.program.tracks:
         _same(c, op)
         return
@@ -402,7 +403,7 @@ def _freeze(c: FnCompiler, op: Operation) -> None:
 
 
 def _assume(c: FnCompiler, op: Operation) -> None:
-    """llvm.intr.assume: a promise; a broken one is an error."""
+    """Compile llvm.intr.assume: a promise; a broken one is an error."""
     a = c.use(op.operands[0])
 
     def step(R: Regs, g: Group) -> None:

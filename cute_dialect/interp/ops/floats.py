@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def as_leaf(v: object, leaf: Leaf) -> Value:
-    """A float value in the leaf's format, rounded once: a numpy scalar when uniform, else an array."""
+    """Return a float value in the leaf's format, rounded once: a numpy scalar when uniform, else an array."""
     if isinstance(v, np.ndarray):
         if v.dtype != leaf.dtype:
             # From f64 ml_dtypes goes through f32; numpy's own types and what starts narrower are rounded once.
@@ -60,7 +60,7 @@ def _binary(f: Callable[[Value, Value], object]) -> Builder:
 
 
 def _binary_wide(f: Callable[[Array, Array], Array]) -> Builder:
-    """Computed in f64 (f32 operands) or f32 (narrower), then rounded."""
+    """Compute in f64 (f32 operands) or f32 (narrower), then round."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -77,12 +77,12 @@ def _binary_wide(f: Callable[[Array, Array], Array]) -> Builder:
 
 
 def _widen(v: Value) -> Array:
-    """As f64."""
+    """Return a value as f64."""
     return np.asarray(v + 0 if not isinstance(v, (np.ndarray, float, np.generic)) else v).astype(np.float64)
 
 
 def unary(f: Callable[[Array], Array]) -> Builder:
-    """A function computed in f64 and rounded to the type."""
+    """Return a function computed in f64 and rounded to the type."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a = c.use(op.operands[0])
@@ -108,7 +108,9 @@ def _neg(c: FnCompiler, op: Operation) -> None:
 
 
 def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
-    """maximum/minimum carry a NaN on, maxnum/minnum return the other operand; all order -0 below +0, as PTX does."""
+    """Carry a NaN on (maximum, minimum) or return the other operand (maxnum, minnum); all order -0 below +0, as PTX
+    does.
+    """
 
     def f(a: Value, b: Value) -> object:
         r = minmax(np.asarray(a), np.asarray(b), largest, nan_wins)
@@ -118,7 +120,7 @@ def _ordered(largest: bool, nan_wins: bool) -> Callable[[Value, Value], object]:
 
 
 def minmax(x: Array, y: Array, largest: bool, nan_wins: bool) -> Array:
-    """The larger or smaller of two floats, with -0 below +0 (PTX ISA 9.7.3.11 and 9.7.3.12: "+0.0 > -0.0")."""
+    """Return the larger or smaller of two floats, with -0 below +0 (PTX ISA 9.7.3.11 and 9.7.3.12: "+0.0 > -0.0")."""
     if nan_wins:
         r = np.maximum(x, y) if largest else np.minimum(x, y)
     else:
@@ -130,7 +132,7 @@ def minmax(x: Array, y: Array, largest: bool, nan_wins: bool) -> Array:
 
 
 def fma(a: Value, b: Value, c: Value, leaf: Leaf) -> Value:
-    """a·b + c with one rounding."""
+    """Return a·b + c, rounded once."""
     x, y, z = (np.asarray(v).astype(np.float64) for v in (a, b, c))
     if leaf.dtype == np.float64:
         return as_leaf(fma_f64(x, y, z), leaf)
@@ -185,7 +187,7 @@ def _compare(llvm: bool) -> Builder:
 
 
 def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object]) -> Builder:
-    """A product or quotient.  In bf16 one below the normal numbers of f32 would be rounded twice there."""
+    """Return a product or quotient.  In bf16 one below the normal numbers of f32 would be rounded twice there."""
     plain, wide = _binary(g), _binary_wide(f)
 
     def build(c: FnCompiler, op: Operation) -> None:
@@ -196,7 +198,7 @@ def _bf16(f: Callable[[Array, Array], Array], g: Callable[[Value, Value], object
 
 
 def _convert(c: FnCompiler, op: Operation) -> None:
-    """extf, truncf, fpext, fptrunc: to nearest even, the only mode that reaches a GPU: NVPTX drops any other."""
+    """Compile extf, truncf, fpext, fptrunc: to nearest even, the only mode on a GPU: NVPTX drops any other."""
     mode = getattr(getattr(attr_of(op, "roundingmode"), "value", None), "data", 0)
     if mode:
         names = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
@@ -241,7 +243,7 @@ def _from_int(is_signed: bool) -> Builder:
 
 
 def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
-    """Whole f64 numbers as integers in the leaf's type, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
+    """Return whole f64 numbers as integers in the leaf's type, by the rules of PTX `cvt` (PTX ISA 9.7.9.21).
 
     What is out of range saturates.  NaN gives 0, or where the source has 64 bits or the target has, the highest bit
     alone: `1 << (BitWidth(dst) - 1)`."""
@@ -260,7 +262,9 @@ def to_int(x: Array, source: int, target: Leaf, is_signed: bool) -> Array:
 
 
 def _to_int(is_signed: bool) -> Builder:
-    """Towards zero.  Out of range, and NaN, is poison (LLVM LangRef, fptosi): reported, or what PTX `cvt.rzi` gives."""
+    """Round towards zero.  Out of range, and NaN, is poison (LLVM LangRef, fptosi): reported, or what PTX `cvt.rzi`
+    gives.
+    """
 
     def build(c: FnCompiler, op: Operation) -> None:
         a = c.use(op.operands[0])
@@ -365,7 +369,9 @@ def _float_binary(name: str) -> Builder:
 
 
 def _flagged(builder: Builder) -> Builder:
-    """The op and, where it has the flags `nnan` or `ninf`, a report of a NaN or an infinity (as operand or result)."""
+    """Return the op and, where it has the flags `nnan` or `ninf`, a report of a NaN or an infinity (as operand or
+    result).
+    """
 
     def build(c: FnCompiler, op: Operation) -> None:
         builder(c, op)

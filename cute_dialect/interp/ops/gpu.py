@@ -76,7 +76,9 @@ def _global_id(c: FnCompiler, op: Operation) -> None:
 
 
 def _check_whole(g: Group, name: str) -> None:
-    """Every live thread that shares a warp (or, in a wide group, a block) with an active one must be active."""
+    """Raise Fault unless all live threads that share a warp (or, in a wide group, a block) with an active one are
+    active.
+    """
     m = g.mask
     if m.bits is None:
         return
@@ -109,7 +111,9 @@ def emit_barrier(
     reduction: str = "",
     arrive_only: bool = False,
 ) -> None:
-    """bar.sync, bar.red, bar.arrive. `ident`, `count`, `predicate` are slots; None: id 0, all threads, no reduction."""
+    """Emit bar.sync, bar.red, bar.arrive. `ident`, `count`, `predicate` are slots; None: id 0, all threads, no
+    reduction.
+    """
     d = c.define(op.results[0]) if op.results else -1
     info = c.info(op)
     if ident is not None or count is not None or arrive_only:
@@ -199,7 +203,7 @@ def _barrier(c: FnCompiler, op: Operation) -> None:
 
 
 def is_zero(c: FnCompiler, slot: int) -> bool:
-    """Whether a slot holds the integer constant 0."""
+    """Tell whether a slot holds the integer constant 0."""
     v = c.fn.template[slot]
     return type(v) is int and v == 0
 
@@ -278,8 +282,9 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
 
 
 def fence_step(c: FnCompiler, fence: Fence, address: int = -1, add: int = 0) -> Step:
-    """A fence: memory is sequentially consistent here, so only the race detector is told. `address`: slot of the
-    tensor map that it is for, and an offset; -1 for none."""
+    """Make the step of a fence: memory is sequentially consistent here, so only the race detector is told. `address`:
+    slot of the tensor map that it is for, and an offset; -1 for none.
+    """
     if fence.order:
         c.fn.needs_clocks.append("a fence")
 
@@ -300,14 +305,14 @@ def _fence(c: FnCompiler, op: Operation) -> None:
 
 
 def _hint(c: FnCompiler, op: Operation) -> None:
-    """An op without an effect that a kernel can see."""
+    """Compile an op without an effect that a kernel can see."""
     for v in op.operands:
         c.uses(v)
     c.emit(op, fence_step(c, Fence()), pure=False)
 
 
 def emit_grid_control(c: FnCompiler, op: Operation, waits: bool) -> None:
-    """griddepcontrol: grids run one after the other here, so only the race detector is told of a wait."""
+    """Emit griddepcontrol: grids run one after the other here, so only the race detector is told of a wait."""
     if waits:
         c.fn.needs_clocks.append(WAIT)
 
@@ -386,7 +391,7 @@ def _setmaxregister(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) -> None:
-    """setmaxnreg: a warp gives registers back to the block's pool, or waits until the pool holds what it asks for."""
+    """Emit setmaxnreg: a warp gives registers back to the block's pool, or waits for what it asks of it."""
     if not 24 <= count <= 256 or count % 8:
         raise InterpError("unsupported", f"expected setmaxnreg with a multiple of 8 in [24, 256], got {count}")
     c.fn.needs_warp.append("setmaxnreg")

@@ -31,7 +31,7 @@ Binary = Callable[[Value, Value, Leaf], Value]
 
 
 def _overflow(kind: str, a: Value, b: Value, sign: str, leaf: Leaf, name: str) -> Text:
-    """What is said where `a sign b` overflows."""
+    """Return what is said where `a sign b` overflows."""
     return lambda at: f"{name}: {at(a)} {sign} {at(b)} overflows {leaf!r} ({kind} promised that it does not)"
 
 
@@ -45,7 +45,7 @@ def _checked(
     report: Report,
     late: bool,
 ) -> Callable[..., Value]:
-    """An add, sub or mul that reports a broken promise."""
+    """Compile an add, sub or mul that reports a broken promise."""
     half, full = 1 << (leaf.width - 1), 1 << leaf.width
     narrow = leaf.width != leaf.dtype.itemsize * 8
 
@@ -91,7 +91,7 @@ def _checked(
 
 
 def _wide_differs(f: Callable[[Value, Value], Value], a: Value, b: Value, r: Value, leaf: Leaf) -> Array:
-    """Where the exact result of f(a, b) is not r."""
+    """Return where the exact result of f(a, b) is not r."""
     if leaf.width <= 32:
         wide = f(np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64))
         return np.asarray(wide != np.asarray(r).astype(np.int64))
@@ -105,7 +105,7 @@ def _wide_differs(f: Callable[[Value, Value], Value], a: Value, b: Value, r: Val
 
 
 def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
-    """add, sub, mul."""
+    """Compile add, sub, mul."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -162,7 +162,7 @@ def _arith(sign: str, f: Callable[[Value, Value], Value]) -> Builder:
 
 
 def _binary(f: Binary) -> Builder:
-    """An op whose result is f(a, b, leaf); no lane can make it fail."""
+    """Compile an op whose result is f(a, b, leaf); no lane can make it fail."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -201,7 +201,7 @@ def _bits(f: Callable[[Value, Value], Value], g_bool: Callable[[bool, bool], boo
 
 
 def _division(kind: str, is_signed: bool) -> Builder:
-    """kind: "div" (towards zero), "rem", "floor", "ceil"."""
+    """Compile a division. kind: "div" (towards zero), "rem", "floor", "ceil"."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -256,7 +256,7 @@ def _division(kind: str, is_signed: bool) -> Builder:
 
 
 def signed(v: Value, leaf: Leaf) -> Value:
-    """Unsigned bits back to the normal form."""
+    """Return unsigned bits in the normal form."""
     if isinstance(v, np.ndarray):
         if leaf.width == 1:
             return v.astype(np.bool_)
@@ -276,7 +276,7 @@ def _exact(kind: str, x: int, y: int) -> int:
 
 
 def _divide(kind: str, x: Value, y: Value) -> Value:
-    """Array division: numpy divides towards minus infinity; the IR towards zero."""
+    """Divide arrays: numpy divides towards minus infinity; the IR towards zero."""
     if kind == "rem":
         return np.fmod(x, y)  # type: ignore[call-overload]
     q = x // y  # type: ignore[operator]
@@ -291,7 +291,7 @@ def _divide(kind: str, x: Value, y: Value) -> Value:
 
 
 def _shift(kind: str) -> Builder:
-    """Shifts by the width or more give poison in the IR: reported as an error in an active lane."""
+    """Compile a shift; one by the width or more gives poison in the IR: reported as an error in an active lane."""
 
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -356,7 +356,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 
 
 def _compare(c: FnCompiler, op: Operation) -> None:
-    """arith.cmpi, llvm.icmp; pointers compare as unsigned."""
+    """Compile arith.cmpi, llvm.icmp; pointers compare as unsigned."""
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     leaf = c.leaf_of(a)
@@ -416,14 +416,17 @@ def _minmax(largest: bool, is_signed: bool) -> Builder:
 
 
 def add(a: Value, b: Value) -> Value:
+    """Return a + b."""
     return a + b  # type: ignore[operator]
 
 
 def sub(a: Value, b: Value) -> Value:
+    """Return a - b."""
     return a - b  # type: ignore[operator]
 
 
 def mul(a: Value, b: Value) -> Value:
+    """Return a * b."""
     return a * b  # type: ignore[operator]
 
 

@@ -53,11 +53,12 @@ _ELEMENTS: dict[str, str] = {
 
 
 def shape_of(op: Operation, name: str = "shape") -> dict[str, int]:
-    """`#nvvm.shape<m = 16, n = 8, k = 16>` as a dict, however the attribute is represented."""
+    """Return `#nvvm.shape<m = 16, n = 8, k = 16>` as a dict, however the attribute is represented."""
     return {k: int(v) for k, v in re.findall(r"(\w+)\s*=\s*(\d+)", str(attr_of(op, name)))}
 
 
 def whole_warps(g: Group, name: str) -> None:
+    """Raise Fault where only some lanes of a warp execute `name`, an instruction of whole warps."""
     active = g.mask.array.reshape(-1, 32)
     some, all_ = active.any(axis=1), active.all(axis=1)
     if (some & ~all_).any():
@@ -144,7 +145,9 @@ class Mma:
         self.bit_op = bit_op
 
     def gather(self, regs: list[Array], kind: str, is_a: bool) -> Array:
-        """Fragments `(warps, 32, E)` a register to the matrix `(warps, m, k)` or `(warps, k, n)`, in f64 or int64."""
+        """Gather fragments `(warps, 32, E)` a register into the matrix `(warps, m, k)` or `(warps, k, n)`, in f64 or
+        int64.
+        """
         warps = regs[0].shape[0]
         per = regs[0].shape[2]
         exact = np.float64 if kind in _ELEMENTS else np.int64
@@ -162,7 +165,7 @@ class Mma:
 
 
 def decode(v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
-    """A register as its elements, `(warps, 32, E)`."""
+    """Return a register as its elements, `(warps, 32, E)`."""
     raw = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes)
     if kind in ("s8", "u8"):
         got = raw.view(np.int8 if kind == "s8" else np.uint8)
@@ -191,7 +194,7 @@ def run_mma(
     leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
     out: list[Leaf],
 ) -> list[Value]:
-    """D = A·B + C on the fragments of each warp; the result registers."""
+    """Compute D = A·B + C on the fragments of each warp; return the result registers."""
     if any(isinstance(v, Undefined) for v in (*a, *b, *c)):
         return _undefined_mma(mma, g, (a, b, c), leaves, out)
     la, lb, lc = leaves
@@ -220,7 +223,7 @@ def run_mma(
 
 
 def _places(n: int) -> tuple[Array, Array]:
-    """Row and column of each of the `n` elements of D that a thread holds, `(32, n)`."""
+    """Return row and column of each of the `n` elements of D that a thread holds, `(32, n)`."""
     i = np.arange(n)
     return GID[:, None] + 8 * (i // 2), TIG[:, None] * 2 + i % 2
 
@@ -232,7 +235,7 @@ def _undefined_mma(
     leaves: tuple[list[Leaf], list[Leaf], list[Leaf]],
     out: list[Leaf],
 ) -> list[Value]:
-    """The same where registers are undefined: so is D in the rows of A, the columns of B and the elements of C."""
+    """Compute the same of undefined registers: D is so in the rows of A, the columns of B and the elements of C."""
     first = origin_of(v for part in values for v in part if isinstance(v, Undefined))
     plain = [[v.value if isinstance(v, Undefined) else v for v in part] for part in values]
     got = run_mma(mma, g, plain[0], plain[1], plain[2], leaves, out)
@@ -304,7 +307,9 @@ def _mma_sync(c: FnCompiler, op: Operation) -> None:
 
 
 def mma_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """`llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32`: D, A, B, C types; without them all are those of one name."""
+    """Compile `llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32`: D, A, B, C types; without them all are those of one
+    name.
+    """
     names = [n for n in m[4].split(".") if n not in ("satfinite",)]
     a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
     mma = Mma(int(m[1]), int(m[2]), int(m[3]), a, b, "satfinite" in m[4])

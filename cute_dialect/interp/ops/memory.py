@@ -41,7 +41,7 @@ def _space(leaf: Leaf) -> int:
 
 
 def _sites(c: FnCompiler, op: Operation, t: Type, pointer: int, is_store: bool) -> list[tuple[int, Site]]:
-    """One site a leaf, with its byte offset; the alignment is what the op promises at that offset."""
+    """Return one site a leaf, with its byte offset; the alignment is what the op promises at that offset."""
     align = _int_attr(op, "alignment") or t.align
     out: list[tuple[int, Site]] = []
     for leaf, off in zip(t.leaves, t.offsets):
@@ -59,7 +59,7 @@ def _sites(c: FnCompiler, op: Operation, t: Type, pointer: int, is_store: bool) 
 
 
 def _polls(c: FnCompiler, op: Operation) -> bool:
-    """Whether a read in a loop may be waiting for another thread."""
+    """Tell whether a read in a loop may be waiting for another thread."""
     atomic = (_int_attr(op, "ordering") or 0) > 0 or attr_of(op, "volatile_") is not None
     return atomic and c.loops > 0
 
@@ -67,7 +67,7 @@ def _polls(c: FnCompiler, op: Operation) -> bool:
 def spin_point(
     info: OpInfo, text: str | Callable[[Regs, Group], str]
 ) -> Callable[[Regs, Group], Generator[Wait, None, None]]:
-    """A place in a loop where others must get their turn."""
+    """Mark a place in a loop where others must get their turn."""
 
     def gen(R: Regs, g: Group) -> Generator[Wait, None, None]:
         said = text if isinstance(text, str) else partial(text, R, g)
@@ -77,7 +77,7 @@ def spin_point(
 
 
 def polls(site: Site, p: int, d: int) -> Callable[[Regs, Group], str]:
-    """What a warp polls, in words: the address of its first thread (slot `p`), and what it read there (`d`)."""
+    """Return what a warp polls, in words: the address of its first thread (slot `p`), and what it read there (`d`)."""
 
     def text(R: Regs, g: Group) -> str:
         lane = int(g.mask.idx[0]) if g.mask.n else 0
@@ -130,7 +130,7 @@ def _store(c: FnCompiler, op: Operation) -> None:
 
 
 def _gep(c: FnCompiler, op: Operation) -> None:
-    """getelementptr: base + Σ index · stride, in 64 bits."""
+    """Compile getelementptr: base + Σ index · stride, in 64 bits."""
     p, offsets = _address(c, op)
     flags = _int_attr(op, "noWrapFlags") or 0
     if flags and c.overflow_errors:
@@ -210,7 +210,7 @@ def _address(c: FnCompiler, op: Operation) -> tuple[int, list[Offset]]:
 
 
 def _alloca(c: FnCompiler, op: Operation) -> None:
-    """Stack memory, one place a function call: an alloca in a loop gives the same address each time."""
+    """Compile stack memory, one place a function call: an alloca in a loop gives the same address each time."""
     n = c.use(op.operands[0])
     count = c.fn.template[n]
     if not isinstance(count, int):
@@ -332,7 +332,7 @@ _BIN_OPS = (
 
 
 def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
-    """One atomic read-modify-write on scalars or on vectors; returns the new value."""
+    """Apply one atomic read-modify-write to scalars or to vectors; return the new value."""
     from cute_dialect.interp.values import normalise
 
     x, y = np.asarray(old, leaf.dtype), np.asarray(v, leaf.dtype)
@@ -374,7 +374,7 @@ def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
 
 
 def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, want_old: bool) -> Value:
-    """Read-modify-write by the active lanes, one after the other in lane order; the old values if wanted."""
+    """Read and modify memory by the active lanes, one after the other in lane order; the old values if wanted."""
     m = g.mask
     leaf = site.leaf
     if value is POISON:
@@ -503,7 +503,7 @@ def copy_bytes(
     n: int,
     owners: tuple[Allocation | None, Allocation | None] = (None, None),
 ) -> None:
-    """memcpy of `n` bytes by each active lane; `owners`: the allocations that the pointers were derived from."""
+    """Copy `n` bytes by each active lane; `owners`: the allocations that the pointers were derived from."""
     data = load(_byte_site(src_space, n, False, "memcpy read", owners[1]), g, src)
     store(_byte_site(dst_space, n, True, "memcpy write", owners[0]), g, dst, data)
 
@@ -538,13 +538,13 @@ def _memset(c: FnCompiler, op: Operation) -> None:
 
 
 def _nothing(c: FnCompiler, op: Operation) -> None:
-    """No effect here."""
+    """Compile an op without effect here."""
     for r in op.results:
         c.constant(r, [POISON] * len(type_of(r.type).leaves))
 
 
 def shared_address(offset: int) -> int:
-    """The `ptr<3>` of a byte of shared memory."""
+    """Return the `ptr<3>` of a byte of shared memory."""
     return SMEM_ORIGIN + offset
 
 

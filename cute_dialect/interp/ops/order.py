@@ -29,7 +29,7 @@ _NOT_MODELLED = (
 
 
 def _ordering(op: Operation) -> int:
-    """LLVM's number for the order of an op, 0 where it is no atomic one."""
+    """Return LLVM's number for the order of an op, 0 where it is no atomic one."""
     number = 0
     for name in ("ordering", "success_ordering"):
         data = getattr(getattr(attr_of(op, name), "value", None), "data", 0)
@@ -46,7 +46,7 @@ def order_of_op(op: Operation, site: Site) -> None:
 
 
 def scope_of_op(op: Operation) -> int:
-    """The scope of an llvm or nvvm op; the GPU where it says none, or the system."""
+    """Return the scope of an llvm or nvvm op; the GPU where it says none, or the system."""
     data = getattr(attr_of(op, "syncscope"), "data", "")
     return _SCOPES.get(str(data) or enum_word(attr_of(op, "scope")), GPU)
 
@@ -60,21 +60,22 @@ def order_of_ptx(opcode: str, site: Site) -> None:
 
 
 def scope_of_ptx(opcode: str) -> int:
-    """The scope of `.cta`, `.cluster`, `.gpu`, `.sys`, `membar.gl`; not of `.shared::cluster`."""
+    """Return the scope of `.cta`, `.cluster`, `.gpu`, `.sys`, `membar.gl`; not of `.shared::cluster`."""
     found = re.search(r"(?<!:)\.(cta|cluster)\b(?!::)", opcode)
     return _SCOPES[found[1]] if found is not None else GPU
 
 
 def sync_of_op(op: Operation) -> Sync:
-    """The order of an nvvm op that arrives at an mbarrier or waits there. Its scope `cta` is what it has where nothing
-    was said, so it counts for relaxed ops alone."""
+    """Return the order of an nvvm op that arrives at an mbarrier or waits there. Its scope `cta` is what it has where
+    nothing was said, so it counts for relaxed ops alone.
+    """
     relaxed = bool(getattr(getattr(attr_of(op, "relaxed"), "value", None), "data", 0))
     scope = scope_of_op(op)
     return Sync(relaxed, scope if scope != GPU else CTA) if relaxed else Sync()
 
 
 def sync_of_ptx(opcode: str) -> Sync:
-    """The order of a PTX instruction that arrives at an mbarrier or waits there.
+    """Return the order of a PTX instruction that arrives at an mbarrier or waits there.
 
     Source: PTX ISA 9.0, 9.7.13.15.13 "mbarrier.arrive", 9.7.13.15.16 "mbarrier.test_wait / mbarrier.try_wait": "the
     .relaxed qualifier does not provide any memory ordering semantics and visibility guarantees".
@@ -83,7 +84,7 @@ def sync_of_ptx(opcode: str) -> Sync:
 
 
 def fence_of_op(op: Operation) -> Fence:
-    """What an llvm or nvvm fence orders. Raises InterpError for one that is not modelled."""
+    """Return what an llvm or nvvm fence orders. Raises InterpError for one that is not modelled."""
     name = op_name(op)
     if name == "llvm.fence":
         return Fence(_LLVM.get(_ordering(op), ACQ_REL), scope_of_op(op))
@@ -101,7 +102,7 @@ def fence_of_op(op: Operation) -> Fence:
 
 
 def fence_of_ptx(opcode: str) -> Fence:
-    """What a fence or membar orders. Raises InterpError for one that is not modelled.
+    """Return what a fence or membar orders. Raises InterpError for one that is not modelled.
 
     Source: PTX ISA 9.0, 9.7.13.4 "membar / fence". `fence.proxy.async` without a space is for all of memory, with one
     for that alone. `fence.proxy.alias` orders nothing here, for no memory has two addresses.

@@ -47,7 +47,7 @@ class Offset(NamedTuple):
     stride: int
 
     def times(self, R: Regs) -> Value:
-        """The index."""
+        """Return the index."""
         return self.number if self.slot is None else R[self.slot]
 
 
@@ -94,12 +94,12 @@ def promise_address(c: FnCompiler, op: Operation, base: int, offsets: Sequence[O
 
 
 def _ends(v: Value) -> tuple[int, int]:
-    """The least and the greatest of some lanes' numbers."""
+    """Return the least and the greatest of some lanes' numbers."""
     return (int(v.min()), int(v.max())) if isinstance(v, np.ndarray) else (index(v), index(v))  # type: ignore[arg-type]
 
 
 def _wraps(start: Value, counts: Sequence[tuple[Value, int]], flags: int) -> tuple[Array, Array]:
-    """The lanes that break nusw, and those that break nuw."""
+    """Return the lanes that break nusw, and those that break nuw."""
     low, high = _ends(start)
     ends = [(a * n, b * n) for (a, b), n in ((_ends(i), n) for i, n in counts)]
     below, above = sum(min(a, 0) for a, _ in ends), sum(max(b, 0) for _, b in ends)
@@ -124,12 +124,12 @@ def _wraps(start: Value, counts: Sequence[tuple[Value, int]], flags: int) -> tup
 
 
 def _exact(v: Value) -> Array:
-    """Numbers that do not wrap."""
+    """Return numbers that do not wrap."""
     return np.asarray(v).astype(object)  # type: ignore[arg-type]
 
 
 def _bytes(i: Value, n: int) -> Array:
-    """An index times a size, which wraps."""
+    """Return an index times a size, which wraps."""
     return np.multiply(i, n, dtype=np.int64)  # type: ignore[call-overload]
 
 
@@ -138,7 +138,7 @@ def _outside(v: Array, low: int, high: int) -> Array:
 
 
 def _leaves(site: Site, g: Group, start: Value, counts: Sequence[tuple[Value, int]], rank: int) -> Array:
-    """The lanes in which an address on the way lies outside the allocation of the first one.
+    """Return the lanes in which an address on the way lies outside the allocation of the first one.
 
     `rank`: the dimensions of a vector of pointers.
     """
@@ -171,7 +171,7 @@ def _leaves(site: Site, g: Group, start: Value, counts: Sequence[tuple[Value, in
 
 
 def _extent(site: Site, g: Group, address: int) -> _Extent | None:
-    """The allocation that an address lies in or one past, None where there is none."""
+    """Return the allocation that an address lies in or one past, None where there is none."""
     owner = site.owner
     if LOCAL_WINDOW <= address < SHARED_WINDOW:
         if owner is None:

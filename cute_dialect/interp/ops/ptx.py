@@ -80,7 +80,9 @@ def _handler(opcode: str) -> Handler | None:
 
 
 def _wait_loop(text: Text) -> bool:
-    """The loop around mbarrier.try_wait: a label, the try, a branch back or out. It waits until the phase completes."""
+    """Compile the loop around mbarrier.try_wait: a label, the try, a branch back or out. It waits until the phase
+    completes.
+    """
     names = [s.opcode for s in text.statements]
     tries = [s for s in text.statements if s.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))]
     others = [n for n in names if not n.startswith(("mbarrier.try_wait", "mbarrier.test_wait", "bra"))]

@@ -27,7 +27,7 @@ _I64 = int_leaf(64)
 
 
 def _space(text: Text, s: Statement, slot: int) -> int:
-    """The address space of a shared address: of a pointer its own, of a number what the instruction says."""
+    """Return the address space of a shared address: of a pointer its own, of a number what the instruction says."""
     leaf = text.leaf(slot)
     if leaf.kind == "p" and leaf.space in (3, 7):
         return leaf.space
@@ -38,7 +38,7 @@ def _space(text: Text, s: Statement, slot: int) -> int:
 
 
 def _mbarrier(text: Text, s: Statement) -> None:
-    """mbarrier.arrive[.expect_tx], mbarrier.expect_tx, mbarrier.init, mbarrier.inval."""
+    """Compile mbarrier.arrive[.expect_tx], mbarrier.expect_tx, mbarrier.init, mbarrier.inval."""
     where = next(i for i, o in enumerate(s.operands) if o.startswith("["))
     slot, add = text.address(s.operands[where])
     result = text.slot(s.operands[0]) if where and s.operands[0] != "_" else -1
@@ -57,7 +57,7 @@ def _mbarrier(text: Text, s: Statement) -> None:
 
 
 def wait(text: Text, s: Statement, blocking: bool) -> None:
-    """mbarrier.try_wait or test_wait, with parity or state."""
+    """Compile mbarrier.try_wait or test_wait, with parity or state."""
     slot, add = text.address(s.operands[1])
     result = text.slot(s.operands[0])
     token = text.slot(s.operands[2])
@@ -132,7 +132,7 @@ def _wgmma_wait(text: Text, s: Statement) -> None:
 
 
 def _bulk_tensor(text: Text, s: Statement) -> None:
-    """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd."""
+    """Compile cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd."""
     k = bulk.Copies(text.c)
     k.predicate = _plain_guard(text, s)
     combine = re.search(r"\.(add|min|max|inc|dec|and|or|xor)\b", s.opcode) if "reduce" in s.opcode else None
@@ -160,7 +160,7 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
 
 
 def _bulk(text: Text, s: Statement) -> None:
-    """cp.async.bulk between global and shared memory."""
+    """Compile cp.async.bulk between global and shared memory."""
     k = bulk.Copies(text.c)
     k.predicate = _plain_guard(text, s)
     first, add0 = text.address(s.operands[0])
@@ -212,7 +212,7 @@ _REDUCTIONS = {
 
 
 def _red_async(text: Text, s: Statement) -> None:
-    """red.async: a reduction of shared memory of the cluster that signals its bytes at an mbarrier there."""
+    """Compile red.async: a reduction of shared memory of the cluster that signals its bytes at an mbarrier there."""
     operation = ".".join(s.opcode.split(".")[-2:])
     want = "red.async.relaxed.cluster{}.mbarrier::complete_tx::bytes." + operation
     if operation not in _REDUCTIONS or s.opcode not in (want.format(""), want.format(".shared::cluster")):
@@ -226,13 +226,14 @@ def _red_async(text: Text, s: Statement) -> None:
 
 
 def _bytes(values: Sequence[Value]) -> Array:
-    """Values one after the other, as bytes."""
+    """Return values one after the other, as bytes."""
     return np.concatenate([np.atleast_1d(np.ascontiguousarray(v)).view(np.uint8) for v in values])
 
 
 def _st_async(text: Text, s: Statement, combine: str = "") -> None:
-    """st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there. `combine`: the atomic
-    operation that makes what is written of it and of what was there."""
+    """Compile st.async: write to shared memory of the cluster and signal the bytes at an mbarrier there. `combine`: the
+    atomic operation that makes what is written of it and of what was there.
+    """
     slot, add = text.address(s.operands[0])
     values = [text.slot(p) for p in s.parts(1)]
     bar, bar_add = text.address(s.operands[2])
@@ -268,7 +269,7 @@ def _st_async(text: Text, s: Statement, combine: str = "") -> None:
 
 
 def _cp_async(text: Text, s: Statement) -> None:
-    """cp.async.{ca,cg}.shared.global [dst], [src], size[, source size]."""
+    """Compile cp.async.{ca,cg}.shared.global [dst], [src], size[, source size]."""
     dst, add0 = text.address(s.operands[0])
     src, add1 = text.address(s.operands[1])
     size = int(number(s.operands[2]) or 0)

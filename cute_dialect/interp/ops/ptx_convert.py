@@ -31,13 +31,13 @@ def _int_to_float(m: Words, a: Array) -> Array:
 
 
 def _f64_of_int(a: Array, mode: str) -> Array:
-    """64-bit integers as f64: the two halves are exact, their sum is rounded."""
+    """Return 64-bit integers as f64: the two halves are exact, their sum is rounded."""
     low = a & np.asarray(0xFFFFFFFF, a.dtype)
     return exact_f64("add", mode, (a - low).astype(np.float64), low.astype(np.float64))
 
 
 def _clamped(m: Words, x: Array) -> Array:
-    """`.sat` of a float: to [0, 1], NaN to 0."""
+    """Return `.sat` of a float: to [0, 1], NaN to 0."""
     return np.where(x > 0, np.minimum(x, 1.0), 0.0) if "sat" in m else x
 
 
@@ -49,7 +49,7 @@ def _float_to_int(m: Words, a: Array) -> Array:
 
 
 def _float_to_float(m: Words, a: Array) -> Array:
-    """A wider or a narrower float; with `.rni` and its kin an integer of the same type."""
+    """Return a wider or a narrower float; with `.rni` and its kin an integer of the same type."""
     target = m.types[0]
     # .ftz is about f32 only: the source's numbers or the result's (9.7.9.21). Towards f16, whose least number is far
     # above, an H200 rounds the subnormal itself: with .rm and .rp it comes out as the least f16, not as zero.
@@ -65,7 +65,7 @@ def _float_to_float(m: Words, a: Array) -> Array:
 
 
 def _limited(m: Words, x: Array, name: str) -> Array:
-    """Numbers of an f32 or f16 in a narrower format, as `.relu` and `.satfinite` say."""
+    """Return numbers of an f32 or f16 in a narrower format, as `.relu` and `.satfinite` say."""
     wide = x.astype(np.float64)
     if "relu" in m:
         wide = np.where((wide > 0) | np.isnan(wide), wide, 0.0)
@@ -77,13 +77,13 @@ def _limited(m: Words, x: Array, name: str) -> Array:
 
 
 def _narrowed(m: Words, a: Array) -> Array:
-    """f32 to f16 or bf16 with `.relu` or `.satfinite`, and to tf32."""
+    """Narrow f32 to f16 or bf16 with `.relu` or `.satfinite`, and to tf32."""
     target = m.types[0]
     return canonical(_limited(m, a, target).astype(FORMATS[target].dtype))
 
 
 def _packed(m: Words, *given: Array) -> Array:
-    """Two numbers in one register, the first operand in the upper half."""
+    """Return two numbers in one register, the first operand in the upper half."""
     name = m.types[0].removesuffix("x2")
     pair = given[0] if len(given) == 1 else np.stack([given[1], given[0]], axis=-1)
     return canonical(_limited(m, pair, name).astype(FORMATS[name].dtype))
@@ -97,7 +97,7 @@ def _unpacked(m: Words, a: Array) -> Array:
 
 
 def _beyond(target: str) -> str:
-    """The integer types with numbers that `target` does not hold: `.sat` is for them."""
+    """Return the integer types with numbers that `target` does not hold: `.sat` is for them."""
     t = np.iinfo(KINDS[target].dtype)
     limits = ((name, np.iinfo(KINDS[name].dtype)) for name in _INT_NAMES)
     return ",".join(f".{name}" for name, s in limits if s.min < t.min or s.max > t.max)

@@ -31,7 +31,7 @@ _LEAST_F16, _LEAST_F32 = np.float16(2.0**-14), np.float32(2.0**-126)
 
 
 def flush(m: Words, x: Array) -> Array:
-    """With `.ftz`, subnormal numbers of f32 and f16 as zeros of their sign."""
+    """Return with `.ftz` subnormal numbers of f32 and f16 as zeros of their sign."""
     if "ftz" not in m or x.dtype == np.float64:
         return x
     small = np.abs(x) < _LEAST_F16 if x.dtype == np.float16 else np.abs(x.astype(np.float32, copy=False)) < _LEAST_F32
@@ -39,7 +39,7 @@ def flush(m: Words, x: Array) -> Array:
 
 
 def canonical(x: Array) -> Array:
-    """NaN as the device makes it; f64 keeps its own."""
+    """Return NaN as the device makes it; f64 keeps its own."""
     nan = np.isnan(x)
     if x.dtype == np.float64 or not nan.any():
         return x
@@ -48,7 +48,7 @@ def canonical(x: Array) -> Array:
 
 
 def finish(m: Words, x: Array) -> Array:
-    """What modifiers do to a rounded result: `.ftz`, `.sat` (to [0, 1], NaN to +0), `.relu` (negative to +0)."""
+    """Apply modifiers to a rounded result: `.ftz`, `.sat` (to [0, 1], NaN to +0), `.relu` (negative to +0)."""
     x = flush(m, x)
     if "sat" in m:
         one = np.ones((), x.dtype)
@@ -59,7 +59,7 @@ def finish(m: Words, x: Array) -> Array:
 
 
 def _exactly(kind: str, sticky: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation that is rounded once: `kind` of `rounding.exact_f64`, and the same on narrower numbers."""
+    """Return an operation that is rounded once: `kind` of `rounding.exact_f64`, and the same on narrower numbers."""
     plain: dict[str, Callable[..., Array]] = {
         "add": np.add,
         "mul": np.multiply,
@@ -105,7 +105,7 @@ def _approximate(f: Callable[[Array], Array]) -> Callable[..., Array]:
 
 
 def _div_approx(m: Words, a: Array, b: Array) -> Array:
-    """For 2^126 < |b| < 2^128 it is a zero, NaN for an infinite `a` (9.7.3.8)."""
+    """Divide approximately: for 2^126 < |b| < 2^128 it is a zero, NaN for an infinite `a` (9.7.3.8)."""
     x, y = flush(m, a).astype(np.float64), flush(m, b).astype(np.float64)
     zero = np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y))
     huge = (np.abs(y) > 2.0**126) & np.isfinite(y)
@@ -114,7 +114,9 @@ def _div_approx(m: Words, a: Array, b: Array) -> Array:
 
 
 def _minmax(m: Words, a: Array, b: Array) -> Array:
-    """`max`, `min` (9.7.3.12): a NaN loses without `.NaN`; `.xorsign.abs` compares sizes, the product's sign stays."""
+    """Compute `max`, `min` (9.7.3.12): a NaN loses without `.NaN`; `.xorsign.abs` compares sizes, the product's sign
+    stays.
+    """
     x, y = flush(m, a), flush(m, b)
     sign = np.signbit(x) ^ np.signbit(y)
     if "abs" in m:
@@ -144,7 +146,9 @@ _ORDERED: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def compare(m: Words, a: Array, b: Array) -> Array:
-    """A comparison (9.3.1): `eq` to `ge` do not hold for a NaN, `equ` to `geu` do; `num` and `nan` ask for one."""
+    """Compare two values (9.3.1): `eq` to `ge` are false for a NaN, `equ` to `geu` true; `num` and
+    `nan` ask for one.
+    """
     word = m.all[1]
     if a.dtype.kind in "iu":
         return _ORDERED[word](a, b)
@@ -165,7 +169,7 @@ def _combined(m: Words, a: Array, b: Array, c: Array | None = None) -> Array:
 
 
 def _setp(m: Words, a: Array, b: Array, c: Array | None = None) -> tuple[Array, Array]:
-    """(comparison, its opposite), each combined with `c` (9.7.5.2)."""
+    """Return (comparison, its opposite), each combined with `c` (9.7.5.2)."""
     t = compare(m, a, b)
     if c is None:
         return t, ~t
@@ -174,7 +178,7 @@ def _setp(m: Words, a: Array, b: Array, c: Array | None = None) -> tuple[Array, 
 
 
 def _set(m: Words, a: Array, b: Array, c: Array | None = None) -> Array:
-    """All ones or 1.0 where the comparison holds (9.7.5.1)."""
+    """Return all ones or 1.0 where the comparison holds (9.7.5.1)."""
     true = _combined(m, a, b, c)
     if m.types[0] == "f32":
         return true.astype(np.float32)
@@ -186,17 +190,17 @@ def _selp(m: Words, a: Array, b: Array, c: Array) -> Array:
 
 
 def _slct(m: Words, a: Array, b: Array, c: Array) -> Array:
-    """`a` where `c` >= 0, else `b`; -0 counts as 0, NaN selects `b` (9.7.5.4)."""
+    """Return `a` where `c` >= 0, else `b`; -0 counts as 0, NaN selects `b` (9.7.5.4)."""
     return np.where(flush(m, c) >= 0, a, b)
 
 
 def _copysign(m: Words, a: Array, b: Array) -> Array:
-    """The sign of `a`, the rest of `b` (9.7.3.2)."""
+    """Return the sign of `a`, the rest of `b` (9.7.3.2)."""
     return np.copysign(b, a)
 
 
 def _testp(m: Words, a: Array) -> Array:
-    """What kind of number it is; "positive and negative zero are considered normal numbers" (9.7.3.1)."""
+    """Tell what kind of number it is; "positive and negative zero are considered normal numbers" (9.7.3.1)."""
     size, least = np.abs(a), FORMATS[m.type].least
     tests: dict[str, Callable[[], Array]] = {
         "finite": lambda: np.isfinite(a),

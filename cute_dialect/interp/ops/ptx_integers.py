@@ -21,7 +21,7 @@ U64 = np.uint64
 
 
 def _exact(f: Callable[..., object]) -> Callable[..., Array]:
-    """A function of Python's integers, element by element, modulo 2^64."""
+    """Return a function of Python's integers, element by element, modulo 2^64."""
 
     def compute(m: Words, *given: Array) -> Array:
         rows = zip(*(x.reshape(-1).tolist() for x in given))
@@ -53,12 +53,12 @@ def _sub(m: Words, a: Array, b: Array) -> Array:
 
 
 def _part(m: Words, product: int) -> int:
-    """The part of a product that `.hi`, `.lo` or `.wide` takes."""
+    """Return the part of a product that `.hi`, `.lo` or `.wide` takes."""
     return product >> m.width if "hi" in m else product
 
 
 def _mul24(m: Words, x: int, y: int) -> int:
-    """The product of the low 24 bits, its bits 47 to 16 with `.hi` (9.7.1.5)."""
+    """Return the product of the low 24 bits, its bits 47 to 16 with `.hi` (9.7.1.5)."""
 
     def cut(v: int) -> int:
         v &= (1 << 24) - 1
@@ -91,7 +91,9 @@ def _minmax(m: Words, a: Array, b: Array) -> Array:
 
 
 def _bfind(m: Words, x: int) -> int:
-    """The highest bit that is not a sign bit, -1 if none; with `.shiftamt` how far it is from the top (9.7.1.17)."""
+    """Return the highest bit that is not a sign bit, -1 if none; with `.shiftamt` how far it is from the top
+    (9.7.1.17).
+    """
     top = (~x if x < 0 else x).bit_length() - 1
     return m.width - 1 - top if "shiftamt" in m and top >= 0 else top
 
@@ -101,7 +103,7 @@ def _brev(m: Words, x: int) -> int:
 
 
 def _eight_bits(m: Words, n: int) -> int:
-    """A position or a length, which is "restricted to 0..255"; raise Fault for another one of a 64-bit field.
+    """Return a position or a length, which is "restricted to 0..255"; raise Fault for another one of a 64-bit field.
 
     An H200 takes the low 8 bits of it for fields of 32 bits, and something else for those of 64.
     """
@@ -111,7 +113,7 @@ def _eight_bits(m: Words, n: int) -> int:
 
 
 def _bfe(m: Words, x: int, pos: int, count: int) -> int:
-    """Bits from `pos` on, above them the sign (9.7.1.19)."""
+    """Return bits from `pos` on, above them the sign (9.7.1.19)."""
     pos, count, width = _eight_bits(m, pos), _eight_bits(m, count), m.width
     sign = 0
     if m.types[-1][0] == "s" and count:
@@ -122,14 +124,14 @@ def _bfe(m: Words, x: int, pos: int, count: int) -> int:
 
 
 def _bfi(m: Words, a: int, b: int, pos: int, count: int) -> int:
-    """`b` with the low `count` bits of `a` from `pos` on (9.7.1.20)."""
+    """Return `b` with the low `count` bits of `a` from `pos` on (9.7.1.20)."""
     pos, count = _eight_bits(m, pos), _eight_bits(m, count)
     mask = ((1 << count) - 1 << pos) & (1 << m.width) - 1
     return b & ~mask | a << pos & mask
 
 
 def _szext(m: Words, x: int, n: int) -> int:
-    """The low `n` bits, extended (9.7.1.21)."""
+    """Return the low `n` bits, extended (9.7.1.21)."""
     if n >= 32 and "clamp" in m:
         return x
     n &= 31
@@ -138,7 +140,7 @@ def _szext(m: Words, x: int, n: int) -> int:
 
 
 def _bmsk(m: Words, pos: int, count: int) -> int:
-    """`count` ones from `pos` on (9.7.1.22)."""
+    """Return `count` ones from `pos` on (9.7.1.22)."""
     if "clamp" in m:
         return ((1 << min(count, 32)) - 1 << pos) & 0xFFFFFFFF if pos < 32 else 0
     return ((1 << (count & 31)) - 1 << (pos & 31)) & 0xFFFFFFFF
@@ -164,7 +166,7 @@ def _dp2a(m: Words, a: int, b: int, c: int) -> int:
 
 
 def _lop3(m: Words, a: int, b: int, c: int, table: int) -> int:
-    """The bit of `table` that the three bits name, `a` highest (9.7.8.6)."""
+    """Return the bit of `table` that the three bits name, `a` highest (9.7.8.6)."""
     r = 0
     for i in range(8):
         if table >> i & 1:
@@ -173,13 +175,13 @@ def _lop3(m: Words, a: int, b: int, c: int, table: int) -> int:
 
 
 def _shift(m: Words, x: int, n: int) -> int:
-    """Shifts by the width or more shift everything out (9.7.8.8, 9.7.8.9: amounts are clamped)."""
+    """Shift; by the width or more, everything out (9.7.8.8, 9.7.8.9: amounts are clamped)."""
     n = min(n, m.width)
     return x << n if m.all[0] == "shl" else x >> n
 
 
 def _shf(m: Words, a: int, b: int, c: int) -> int:
-    """A funnel shift of `b:a` (9.7.8.7)."""
+    """Return a funnel shift of `b:a` (9.7.8.7)."""
     n = min(c, 32) if "clamp" in m else c & 31
     both = b << 32 | a
     return both << n >> 32 if "l" in m else both >> n
@@ -196,7 +198,7 @@ _MODES: dict[str, Callable[[int], tuple[int, int, int, int]]] = {
 
 
 def _prmt(m: Words, a: int, b: int, c: int) -> int:
-    """Four bytes of the eight of `b:a`; bit 3 of a selector gives its byte's sign (9.7.9.7)."""
+    """Return four bytes of the eight of `b:a`; bit 3 of a selector gives its byte's sign (9.7.9.7)."""
     pool = (b << 32 | a).to_bytes(8, "little")
     mode = m.all[-1]
     if mode in _MODES:

@@ -19,7 +19,9 @@ Handler = Callable[[Text, Statement], None]
 
 
 def _movmatrix(text: Text, s: Statement) -> None:
-    """Lane ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``; then of the transposed matrix."""
+    """Transpose a matrix. Lane ``t`` holds elements ``2(t mod 4)`` and the next of row ``t div 4``; then of the
+    transposed matrix.
+    """
     if text.guard(s)[0] >= 0:
         raise InterpError("unsupported", "expected movmatrix without a predicate: the whole warp executes it")
     d, a = (text.slot(o) for o in s.operands)

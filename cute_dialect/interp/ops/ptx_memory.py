@@ -50,7 +50,7 @@ def _vector(leaf: Leaf, n: int) -> Leaf:
 
 
 def _as(v: Array, source: Leaf, target: Leaf) -> Array:
-    """Bits of one register type as another: cut or zero-extended."""
+    """Return bits of one register type as another: cut or zero-extended."""
     if source.dtype == target.dtype:
         return v
     raw = np.ascontiguousarray(v)
@@ -114,7 +114,7 @@ _KINDS = {"and": "_and", "or": "_or", "xor": "_xor", "exch": "xchg", "inc": "uin
 
 
 def _atomic(text: Text, s: Statement) -> None:
-    """red.… and atom.… other than cas."""
+    """Compile red.… and atom.… other than cas."""
     returns = s.opcode.startswith("atom")
     slot, add = text.address(s.operands[1 if returns else 0])
     values = [text.slot(p) for p in s.parts(2 if returns else 1)]
@@ -164,7 +164,7 @@ def _atomic(text: Text, s: Statement) -> None:
 
 
 def _may_poll(text: Text, site: Site, slot: int, result: int) -> None:
-    """A read in a loop may wait for another thread, which must get its turn."""
+    """Mark a read in a loop, which may wait for another thread: that must get its turn."""
     text.c.fn.needs_warp.append("a polled load")
     text.c.emit_blocking(text.op, spin_point(text.c.info(text.op), polls(site, slot, result)))
 

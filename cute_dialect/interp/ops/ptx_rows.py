@@ -72,6 +72,7 @@ class Words:
 
     @cached_property
     def all(self) -> tuple[str, ...]:
+        """The words between the points, from the first."""
         return tuple(self.opcode.split("."))
 
     @cached_property
@@ -119,7 +120,7 @@ class Row:
     undefined: tuple[Callable[..., Array], str] | None = None
 
     def kinds(self, words: Words) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """(types of the results, types of the operands) of an opcode."""
+        """Return (types of the results, types of the operands) of an opcode."""
         t = words.types[-1] if words.types else ""
         names = {"t": t, "s": words.types[-2] if len(words.types) > 1 else t}
         if "w" in self.operands.split():
@@ -138,13 +139,13 @@ def _choices(syntax: str) -> Iterator[tuple[str, ...]]:
 
 
 def expand(syntax: str) -> Iterator[str]:
-    """All opcodes of a syntax."""
+    """Return all opcodes of a syntax."""
     for parts in itertools.product(*_choices(syntax)):
         yield "".join(parts)
 
 
 def pattern(syntax: str) -> str:
-    """A regular expression of the opcodes of a syntax."""
+    """Return a regular expression of the opcodes of a syntax."""
     return "".join(f"(?:{'|'.join(map(re.escape, parts))})" for parts in _choices(syntax))
 
 
@@ -152,7 +153,7 @@ def pattern(syntax: str) -> str:
 
 
 def bits(text: Text, R: Regs, g: Group, slot: int, width: int) -> Array:
-    """A register as unsigned integers of `width` bits; a float literal as the bits of that float."""
+    """Return a register as unsigned integers of `width` bits; a float literal as the bits of that float."""
     leaf = text.leaf(slot)
     v = to_lanes(R[slot], leaf, g.lanes)
     if leaf.kind == "f" and leaf.width == 64 and width < 64:
@@ -167,7 +168,7 @@ def bits(text: Text, R: Regs, g: Group, slot: int, width: int) -> Array:
 
 
 def typed(raw: Array, leaf: Leaf) -> Array:
-    """Integers as the register type."""
+    """Return integers as the register type."""
     if leaf.width == 1 and leaf.kind == "i":
         return raw.astype(np.bool_)
     size = leaf.size if leaf.shape else leaf.dtype.itemsize
@@ -188,7 +189,7 @@ def put(text: Text, s: Statement, slot: int, compute: Callable[[Regs, Group], Ar
 
 
 def _register(text: Text, s: Statement, name: str, kind: str) -> int:
-    """The slot of an operand of that type. Raises InterpError for one that the assembler refuses, too."""
+    """Return the slot of an operand of that type. Raises InterpError for one that the assembler refuses, too."""
     slot = text.slot(name)
     leaf, width = text.leaf(slot), KINDS[kind].bits
     literal = number(name)
@@ -263,7 +264,7 @@ def _handler(row: Row) -> Handler:
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, Handler]]:
-    """Rows for the table of `ptx`."""
+    """Return rows for the table of `ptx`."""
     return [(pattern(row.syntax), _handler(row)) for row in rows]
 
 

@@ -28,7 +28,7 @@ class Statement:
     guard: str
 
     def parts(self, i: int) -> list[str]:
-        """The elements of a braced operand, or the operand itself."""
+        """Return the elements of a braced operand, or the operand itself."""
         text = self.operands[i]
         if text.startswith("{"):
             return [p.strip() for p in text[1:-1].split(",") if p.strip()]
@@ -61,7 +61,7 @@ class Text:
         self.pure = pure  # poison operands give poison results
 
     def slot(self, name: str) -> int:
-        """The slot of an operand: `$i`, a declared register or a number. Raises InterpError for another name."""
+        """Return the slot of an operand: `$i`, a declared register or a number. Raises InterpError for another name."""
         name = name.strip()
         m = re.fullmatch(r"\$\{?(\d+)(?::\w+)?\}?", name)
         if m is not None:
@@ -96,10 +96,11 @@ class Text:
         return self.slot(m[1]), int(number(m[2] or "0") or 0)
 
     def leaf(self, slot: int) -> Leaf:
+        """Return the leaf of a slot."""
         return self.c.leaf_of(slot)
 
     def guard(self, s: Statement) -> tuple[int, bool]:
-        """The slot of the predicate of a statement (-1: none) and whether it is negated."""
+        """Return the slot of the predicate of a statement (-1: none) and whether it is negated."""
         if s.guard:
             negated = s.guard.startswith("@!")
             return self.slot(s.guard.lstrip("@!")), negated
@@ -128,7 +129,7 @@ class Text:
 
 
 def _settled(step: Step, info: OpInfo, R: Regs, g: Group) -> None:
-    """A step under a guard: whether it may act on its operands is asked for the lanes where that holds."""
+    """Return a step under a guard: whether it may act on its operands is asked for the lanes where that holds."""
     try:
         step(R, g)
     except PoisonUse:
@@ -141,7 +142,7 @@ def _settled(step: Step, info: OpInfo, R: Regs, g: Group) -> None:
 
 
 def number(text: str) -> int | float | None:
-    """A PTX literal, None for anything else.
+    """Return the number of a PTX literal, None for anything else.
 
     >>> number("0x10"), number("017"), number("0F3F800000"), number("0d3FF0000000000000"), number("1.5"), number("p")
     (16, 15, 1.0, 1.0, 1.5, None)

@@ -45,7 +45,7 @@ class Registers(NamedTuple):
 
 
 def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
-    """Fragments `(warps, 32, values)` as a matrix `(warps, rows, columns)`."""
+    """Return fragments `(warps, 32, values)` as a matrix `(warps, rows, columns)`."""
     rows, columns = row.tile(operand)
     flat = np.zeros((values.shape[0], rows * columns), values.dtype)
     flat[:, positions(row.layout(operand))] = values
@@ -53,7 +53,7 @@ def _tile(row: MmaAtom, operand: str, values: Array) -> Array:
 
 
 def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
-    """The step of one product."""
+    """Compile the step of one product."""
     held = row.metadata
     assert held is not None
     m, _, _ = row.shape_mnk
@@ -93,7 +93,7 @@ def compile_mma(c: FnCompiler, row: MmaAtom, used: Registers) -> Step:
 
 
 def row_of(shape: tuple[int, int, int], a: str, b: str, saturate: bool, d: str) -> MmaAtom:
-    """The row of the table for PTX types of A, B and D.  Raises InterpError."""
+    """Return the row of the table for PTX types of A, B and D.  Raises InterpError."""
     from cute_dialect.arch.elements import by_ptx
     from cute_dialect.arch.errors import AtomError
     from cute_dialect.arch.table import find_mma_sp
@@ -130,7 +130,7 @@ def _mma_sp_sync(c: FnCompiler, op: Operation) -> None:
 
 
 def mma_sp_by_name(c: FnCompiler, op: Operation, m: re.Match[str]) -> None:
-    """`llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e4m3.f32`; see `matrix.mma_by_name`."""
+    """Compile `llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e4m3.f32`; see `matrix.mma_by_name`."""
     names = [n for n in m[4].split(".") if n != "satfinite"]
     a, b = (names[1], names[2]) if len(names) == 4 else (names[0], names[-1])
     acc = c.leaf_of(c.use(op.operands[-3]))

@@ -32,13 +32,13 @@ DYNAMIC = -(1 << 63)
 
 
 def _position(c: FnCompiler, op: Operation, first: int) -> tuple[list[int], list[int]]:
-    """Static position with DYNAMIC holes, and the slots that fill them."""
+    """Return static position with DYNAMIC holes, and the slots that fill them."""
     static = ints_of(attr_of(op, "static_position"))
     return static, [c.use(v) for v in op.operands[first:]]
 
 
 def _put(vec: Value, value: Value, leaf: Leaf, index: Sequence[Value], lanes: int) -> Value:
-    """`vec` with `value` at `index`; poison vectors start from zero."""
+    """Return `vec` with `value` at `index`; poison vectors start from zero."""
     if value is POISON:
         return vec
     part_rank = len(leaf.shape) - len(index)
@@ -84,7 +84,7 @@ def _bounds(index: Sequence[Value], leaf: Leaf, g: Group) -> None:
 
 
 def _insert_element(c: FnCompiler, op: Operation) -> None:
-    """llvm.insertelement(vector, value, index)."""
+    """Compile llvm.insertelement(vector, value, index)."""
     vec, value, index = (c.use(v) for v in op.operands)
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
@@ -160,7 +160,7 @@ def _broadcast(c: FnCompiler, op: Operation) -> None:
 
 
 def _shuffle(c: FnCompiler, op: Operation) -> None:
-    """llvm.shufflevector and vector.shuffle of one-dimensional vectors; -1 in the mask: undefined (0)."""
+    """Compile llvm.shufflevector and vector.shuffle of one-dimensional vectors; -1 in the mask: undefined (0)."""
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     la, lb = c.leaf_of(a), c.leaf_of(b)
@@ -285,7 +285,9 @@ def _insert_slice(c: FnCompiler, op: Operation) -> None:
 
 
 def _reduction(c: FnCompiler, op: Operation) -> None:
-    """vector.reduction <kind>: left to right in the element type, starting with the accumulator if there is one."""
+    """Compile vector.reduction <kind>: left to right in the element type, starting with the accumulator if there is
+    one.
+    """
     a = c.use(op.operands[0])
     acc = c.use(op.operands[1]) if len(op.operands) > 1 else -1
     d = c.define(op.results[0])
@@ -307,7 +309,7 @@ def _reduction(c: FnCompiler, op: Operation) -> None:
 
 
 def fold(kind: str):
-    """The numpy function of a reduction kind."""
+    """Return the numpy function of a reduction kind."""
     table = {
         "add": np.add,
         "mul": np.multiply,

@@ -28,7 +28,9 @@ LANE = np.arange(32)
 
 
 def members(g: Group, mask: Value, name: str) -> Array:
-    """Which lanes of its warp each lane talks to, `(warps, 32, 32)`: those its member mask names that are active."""
+    """Return which lanes of its warp each lane talks to, `(warps, 32, 32)`: those its member mask names that are
+    active.
+    """
     m = g.mask
     active = m.array.reshape(-1, 32)
     live = ~g.dead.reshape(-1, 32)
@@ -54,14 +56,14 @@ def members(g: Group, mask: Value, name: str) -> Array:
 
 
 def rows(v: Value, leaf: Leaf, g: Group) -> Array:
-    """The value as `(warps, 32)`."""
+    """Return the value as `(warps, 32)`."""
     return to_lanes(v, leaf, g.lanes).reshape(-1, 32, *leaf.shape)
 
 
 def shuffle(
     g: Group, mask: Value, value: Value, offset: Value, clamp: Value, kind: str, leaf: Leaf, name: str
 ) -> tuple[Array, Array]:
-    """shfl.sync: the value of the source lane, and whether it was in range (PTX ISA, pseudo-code of shfl.sync)."""
+    """Compute shfl.sync: the source lane's value, and whether it was in range (PTX ISA, pseudo-code of shfl.sync)."""
     talk = members(g, mask, name)
     warps = talk.shape[0]
 
@@ -236,7 +238,7 @@ def _redux(c: FnCompiler, op: Operation) -> None:
 
 
 def _elect(c: FnCompiler, op: Operation) -> None:
-    """elect.sync: the lowest member lane."""
+    """Compile elect.sync: the lowest member lane."""
     mask = c.use(op.operands[0]) if op.operands else -1
     d = c.defines(op.results[0])[-1]
     c.fn.collective = True

@@ -55,7 +55,7 @@ def emit_mma(
     nonzero: bool = True,
     metadata: int = -1,
 ) -> None:
-    """One wgmma over slots. `scale_d`: a constant, or the slot of a flag that says so when it is `nonzero`.
+    """Emit one wgmma over slots. `scale_d`: a constant, or the slot of a flag that says so when it is `nonzero`.
 
     `metadata`: the slot of that of a sparse A.
     """
@@ -82,6 +82,7 @@ def emit_mma(
 
 
 def emit_fence(c: FnCompiler, op: Operation) -> None:
+    """Emit `wgmma.fence.sync.aligned` (PTX ISA, "wgmma.fence")."""
     c.fn.needs_warp.append("a wgmma")
 
     def step(R: Regs, g: Group) -> None:
@@ -92,6 +93,7 @@ def emit_fence(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_commit(c: FnCompiler, op: Operation) -> None:
+    """Emit `wgmma.commit_group.sync.aligned` (PTX ISA, "wgmma.commit_group")."""
     c.fn.needs_warp.append("a wgmma")
 
     def step(R: Regs, g: Group) -> None:
@@ -102,7 +104,7 @@ def emit_commit(c: FnCompiler, op: Operation) -> None:
 
 
 def emit_wait(c: FnCompiler, op: Operation, keep: int) -> None:
-    """wgmma.wait_group: until all but the latest `keep` commit groups are complete."""
+    """Emit wgmma.wait_group: until all but the latest `keep` commit groups are complete."""
     c.fn.needs_warp.append("a wgmma")
     info = c.info(op)
 

@@ -25,10 +25,7 @@ NOT_YET = (
     "cute_dialect",  # its own files, without those of the folders in it
     "cute_dialect/algebra",
     "cute_dialect/arch",
-    "cute_dialect/interp",
     "cute_dialect/ir",
-    "cute_dialect/kernels",
-    "cute_dialect/op",
     "cute_dialect/ops",
     "cute_dialect/runtime",
     "cute_dialect/upstream",
