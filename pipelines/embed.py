@@ -35,6 +35,7 @@ from cute_dialect.passes.base import PassContext, run_pass
 from cute_dialect.passes.pipeline_text import PipelineTextError, parse_pipeline
 from cute_dialect.passes.strong_atomics import StrongAtomicsPass
 from cute_dialect.pipelines.handoff import handoff_text
+from cute_dialect.pipelines.isolate import borrowed
 from cute_dialect.pipelines.registry import PIPELINES, PipelineError, named_pipeline
 from cute_dialect.pipelines.runner import IR, PassCrash, ResolveError, Runner, Step, is_cute, resolve
 from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
@@ -167,10 +168,11 @@ def _run_upstream(module: ir.Module, steps: Sequence[Step]) -> ir.Module:
             upstream = UpstreamModule(context, module, _TEXT)
             if step.path:
                 upstream.run_pipeline(str(step))
-            elif step.name == "emit-gpu-binary":  # forks, which a context with threads would not survive
-                alone = UpstreamModule.from_text(upstream.text(generic=True, debuginfo=True), _TEXT)
-                alone.run(step.name, dict(step.options))
-                module = ir.Module.parse(alone.text(generic=True, debuginfo=True), context)
+            elif step.name == "emit-gpu-binary":  # which LLVM may abort of
+                with borrowed() as worker:
+                    alone = worker.module(upstream.text(generic=True, debuginfo=True), _TEXT)
+                    alone.run(step.name, dict(step.options))
+                    module = ir.Module.parse(alone.text(generic=True, debuginfo=True), context)
             else:
                 upstream.run(step.name, dict(step.options))
     except UpstreamError as e:

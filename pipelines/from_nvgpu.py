@@ -26,12 +26,11 @@ def without_nvgpu(module: ModuleOp) -> ModuleOp:
     if not any(op.name.startswith("nvgpu.") for op in module.walk()):
         return module
     from cute_dialect.ir.printing import ir_text
-    from cute_dialect.pipelines.ahead import borrowed
+    from cute_dialect.pipelines.isolate import borrowed
     from cute_dialect.pipelines.stages import parse_module
-    from cute_dialect.pipelines.upstream import UpstreamModule
 
-    with borrowed() as child:
-        upstream = (child.module if child is not None else UpstreamModule.from_text)(ir_text(module, generic=True))
+    with borrowed() as worker:
+        upstream = worker.module(ir_text(module, generic=True))
         upstream.run_pipeline(TO_NVVM)
         text = upstream.text(generic=True)
     return parse_module(text)

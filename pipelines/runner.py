@@ -9,13 +9,13 @@ before anything runs and gives the steps; :class:`Runner` runs them::
     print(ir.text())
 
 The IR starts as an xDSL module.  At the first step that only upstream can run it is printed once, with its locations,
-and parsed by upstream MLIR in this process; it stays there.
+and parsed by upstream MLIR in a process of its own; it stays there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
@@ -38,8 +38,7 @@ from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.upstream_error import UpstreamError
 
 if TYPE_CHECKING:
-    from cute_dialect.pipelines.ahead import AheadModule
-    from cute_dialect.pipelines.upstream import UpstreamModule
+    from cute_dialect.pipelines.isolate import Worker, WorkerModule
     from cute_dialect.pipelines.validation import Validator
 
 HANDED_OVER = "<IR handed to upstream MLIR>"
@@ -92,7 +91,7 @@ class IR:
     def __init__(
         self,
         module: ModuleOp | None = None,
-        upstream: UpstreamModule | AheadModule | None = None,
+        upstream: WorkerModule | None = None,
         *,
         source_names: bool = False,
     ):
@@ -178,8 +177,8 @@ class Runner:
 
     ``verify_each`` runs the verifier after each pass, ``legality`` checks what the pass says is legal after it.
     ``sources`` receives the text of the hand-off, so that errors about it can be shown.  ``validator`` runs each
-    function before and after each pass that runs here, and compares.  ``hand_over`` makes the module
-    of upstream (default: :meth:`.upstream.UpstreamModule.from_text`).
+    function before and after each pass that runs here, and compares.  ``worker`` runs the passes of upstream; it may be
+    left out where there are none.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class Runner:
         observers: Sequence[Observer] = (),
         sources: dict[str, Source] | None = None,
         validator: Validator | None = None,
-        hand_over: Callable[[str, str], UpstreamModule | AheadModule] | None = None,
+        worker: Worker | None = None,
     ):
         self.pass_context = PassContext(context, engine)
         self._engine = engine
@@ -203,8 +202,7 @@ class Runner:
         self._validator = validator
         self.known = Known()
         """What was found sound so far."""
-        self.upstream = hand_over or _from_text
-        """Makes the module of upstream from a text and a file name."""
+        self._worker = worker
         self.hand_over_seconds = 0.0
         """How long the hand-off to upstream took, the import of MLIR included."""
 
@@ -310,7 +308,7 @@ class Runner:
         return True
 
     def _hand_over(self, ir: IR, step: Step) -> bool:
-        assert ir.module is not None
+        assert ir.module is not None and self._worker is not None
         left = first_cute(ir.module)
         if left is not None:
             self._engine.error(
@@ -325,7 +323,7 @@ class Runner:
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
         try:
-            ir.upstream = self.upstream(text, HANDED_OVER)
+            ir.upstream = self._worker.module(text, HANDED_OVER)
         except UpstreamError as e:
             self.report(e, step.name)
             return False
@@ -345,12 +343,6 @@ class Runner:
                 at = None
         note = self._engine.note(f"while running pass '{pass_name}' in upstream MLIR", at, context=True)
         self._engine.error(one_line(error.message), at, (note,))
-
-
-def _from_text(text: str, filename: str) -> UpstreamModule:
-    from cute_dialect.pipelines.upstream import UpstreamModule
-
-    return UpstreamModule.from_text(text, filename)
 
 
 def _is_handed(following: Sequence[Step]) -> bool:

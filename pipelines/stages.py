@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
@@ -28,8 +27,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Source
     from cute_dialect.passes.pipeline_text import Element, PassElement
-    from cute_dialect.pipelines.ahead import Ahead
     from cute_dialect.pipelines.cache import Cache
+    from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import IR, Step
     from cute_dialect.runtime.launch import Lowered
     from cute_dialect.runtime.manifest import Manifest
@@ -79,12 +78,10 @@ def compile_module(
     timings: list[Timing] | None = None,
     cache: bool = True,
     before_code: Callable[[CompiledModule], None] | None = None,
-    ahead: Ahead | None = None,
 ) -> CompiledModule:
     """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
 
     ``before_code`` gets the module when all but its code is there, and may raise; not called where nothing is compiled.
-    ``ahead``: the child that runs upstream MLIR.
 
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.
     """
@@ -95,7 +92,7 @@ def compile_module(
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
         try:
             with collector_paused():
-                return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ahead)
+                return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code)
         except ModuleNotFoundError as e:
             hint = missing_package(e)
             if hint is None:
@@ -282,15 +279,14 @@ def _compile(
     save: str | os.PathLike[str] | None,
     timings: list[Timing] | None,
     before_code: Callable[[CompiledModule], None] | None,
-    ahead: Ahead | None,
 ) -> CompiledModule:
     from cute_dialect.pipelines.build_manifest import build_manifest
     from cute_dialect.runtime.manifest import ManifestError
 
-    if emit != "base" and ahead is None:
-        from cute_dialect.pipelines.ahead import prepare
+    if emit != "base":
+        from cute_dialect.pipelines.isolate import start
 
-        prepare()
+        start()
     work = _Work(pipeline, options, timings)
     stages = work.stages if keep_stages or save is not None else None
     module, text = work.read(source, filename)
@@ -315,7 +311,7 @@ def _compile(
     if before_code is not None:
         before_code(CompiledModule(Artifact(manifest, (), ())))
         work.tick("arguments")
-    code = work.to_code(module, manifest, emit, stages, ahead) if emit != "base" else ()
+    code = work.to_code(module, manifest, emit, stages) if emit != "base" else ()
     artifact = Artifact(manifest, code, tuple(stages or ()))
     if save is not None:
         save_artifact(artifact, save)
@@ -471,18 +467,18 @@ class _Work:
         return module
 
     def to_code(
-        self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None, ahead: Ahead | None
+        self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None
     ) -> tuple[CodeObject, ...]:
         """Take base IR to PTX and cubin, in place."""
-        from cute_dialect.pipelines.ahead import borrowed
+        from cute_dialect.pipelines.isolate import borrowed
         from cute_dialect.pipelines.runner import IR
         from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
 
         if not is_available():
             raise CompileError(f"error: {UpstreamMissing.HINT}")
         ir = IR(module)
-        with nullcontext(ahead) if ahead is not None else borrowed() as child:
-            self._run(ir, self._steps(base=True), stages, child)
+        with borrowed() as worker:
+            self._run(ir, self._steps(base=True), stages, worker)
             if ir.upstream is None:
                 return ()
             ptx = ir.upstream.ptx()
@@ -490,7 +486,7 @@ class _Work:
             self._assemble(name, ptx[name], manifest["chip"], emit) for name in manifest["modules"] if name in ptx
         )
 
-    def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None, ahead: Ahead | None = None) -> None:
+    def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None, worker: Worker | None = None) -> None:
         from cute_dialect.pipelines.runner import Runner
 
         runner = Runner(
@@ -499,7 +495,7 @@ class _Work:
             verify_each=False,
             observers=(_Keep(self, stages),),
             sources=self.sources,
-            hand_over=ahead.module if ahead is not None else None,
+            worker=worker,
         )
         if not runner.run(ir, steps):
             raise self.failure()
@@ -542,14 +538,14 @@ class _Keep:
 def _through_upstream(text: str) -> str | None:
     """The generic form of base IR, as upstream reads and prints it; ``None`` if it cannot."""
     from cute_dialect.ir.text_limits import text_overflow
-    from cute_dialect.pipelines.ahead import borrowed
-    from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, is_available
+    from cute_dialect.pipelines.isolate import borrowed
+    from cute_dialect.pipelines.upstream import UpstreamError, is_available
 
     if not is_available() or text_overflow(text) is not None:
         return None
     try:
-        with borrowed() as child:
-            return (child.module(text) if child is not None else UpstreamModule.from_text(text)).text(generic=True)
+        with borrowed() as worker:
+            return worker.module(text).text(generic=True)
     except UpstreamError:
         return None
 

@@ -24,9 +24,9 @@ emit-gpu-binary          ``gpu-module-to-binary``; compilation-target=isa unless
 
 Choices.  ``arith-expand`` is not used: it would turn ``maximumf`` into compare and select, while the arith → llvm
 conversion expands the ceil and floor divisions by itself.  ``convert-cf-to-llvm`` runs on ``builtin.module`` only
-(upstream refuses to nest it).  The context has no thread pool: it starts faster, and :meth:`UpstreamModule.run` may
-fork.  LLVM's NVPTX back end *aborts the process* on an instruction it cannot select, so ``emit-gpu-binary`` runs in a
-forked child where the platform has fork; an abort becomes an :class:`UpstreamError`.
+(upstream refuses to nest it).  The context has no thread pool: it starts faster.  LLVM's NVPTX back end *aborts the
+process* on an instruction it cannot select, as MLIR does where an assertion of its own does not hold: what compiles
+files of users has this module in a process of its own (:mod:`.isolate`).
 
 ``mlir`` is imported at the first use, never before: any build of upstream's MLIR 22 Python package serves.
 """
@@ -45,7 +45,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import find_target
-from cute_dialect.pipelines.child import can_fork, in_child
 from cute_dialect.pipelines.gpu_objects import GpuObject, parse_objects
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
 
@@ -180,21 +179,6 @@ def _import_ir() -> None:
         raise UpstreamMissing(f"{UpstreamMissing.HINT} ({e})") from e
 
 
-def import_light() -> None:
-    """Import ``mlir`` without numpy, which only some of its attribute builders use: a tenth of a second less.
-
-    For programs that do nothing else with ``mlir`` in this process.  Raises UpstreamMissing.
-    """
-    blocked = "numpy" not in sys.modules
-    if blocked:
-        sys.modules["numpy"] = None  # pyright: ignore[reportArgumentType]
-    try:
-        _import_ir()
-    finally:
-        if blocked:
-            del sys.modules["numpy"]
-
-
 def make_context() -> ir.Context:
     """A context of upstream's, one thread; making one takes a hundredth of a second.  Raises UpstreamMissing."""
     _import_ir()
@@ -215,8 +199,6 @@ class UpstreamModule:
         self._module = module
         self._filename = filename
         self._vectors = True
-        self.may_abort = False
-        """Whether this process may die of what LLVM cannot select; otherwise a forked child takes the risk."""
 
     @classmethod
     def from_text(cls, text: str, filename: str = "-", context: ir.Context | None = None) -> UpstreamModule:
@@ -274,7 +256,7 @@ class UpstreamModule:
                 raise UpstreamError(f"{pass_name} has no option {key!r} (its options: {known})")
         if pass_name == "emit-gpu-binary":
             self._refuse_o0()
-            self._run_emit(base.pipeline(options))
+            self.run_pipeline(base.pipeline(options))
             return
         pipeline = base.pipeline(options)
         self._run(pipeline if self._vectors else _OF_VECTORS.sub("", pipeline), verify_each=False)
@@ -414,23 +396,6 @@ class UpstreamModule:
                     filename=self._filename,
                 )
 
-    def _run_emit(self, pipeline: str) -> None:
-        if self.may_abort or not can_fork():
-            self.run_pipeline(pipeline)
-            return
-        if not self._operations("gpu.module"):
-            return
-
-        def child() -> str:
-            self.run_pipeline(pipeline)
-            return self.text(generic=True)
-
-        made = in_child(child, self._filename)
-        import mlir.ir as ir
-
-        with _Diagnostics(self._context, self._filename, "cannot read back the compiled module"):
-            self._module = ir.Module.parse(made, self._context)
-
 
 def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None:
     """Run the host function ``entry`` (no arguments, no results) of base or LLVM-dialect IR in this process.
@@ -438,10 +403,10 @@ def run_host(module_text: str, entry: str = "main", filename: str = "-") -> None
     What it prints with ``printf`` goes to standard output.  Raises :class:`UpstreamError` when there is no such
     function, when it takes arguments, or when the wheel has no execution engine.
     """
-    from cute_dialect.pipelines.ahead import borrowed
+    from cute_dialect.pipelines.isolate import borrowed
 
-    with borrowed(spawns=False) as child:
-        module = (child.module if child is not None else UpstreamModule.from_text)(module_text, filename)
+    with borrowed() as worker:
+        module = worker.module(module_text, filename)
         module.run("base-prepare")
         module.run("one-shot-convert-to-llvm")
         lowered = module.text(generic=True, debuginfo=True)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from xdsl.context import Context
 
     from cute_dialect.passes.pipeline_text import Element
-    from cute_dialect.pipelines.ahead import Ahead
+    from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import Step
     from cute_dialect.pipelines.validation import Validator
     from cute_dialect.tools.opt_size import CodeSize
@@ -127,12 +127,11 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
         if options.flag("list-pipelines"):
             sys.stdout.write(pipelines_text())
         return 0
-    ahead = None
-    if as_program and _goes_upstream(options):
-        from cute_dialect.pipelines.ahead import start as start_ahead
+    if _goes_upstream(options):
+        from cute_dialect.pipelines.isolate import start as start_worker
 
-        ahead = start_ahead()
-    job = Job(options, words, start, ahead, as_program=as_program)
+        start_worker()
+    job = Job(options, words, start)
     if as_program:
         collect_rarely()
     if options.flag("show-dialects"):
@@ -151,23 +150,14 @@ def _goes_upstream(options: OptOptions) -> bool:
 class Job:
     """One command: options, and what all pieces of the input share."""
 
-    def __init__(
-        self,
-        options: OptOptions,
-        words: Sequence[str],
-        start: float,
-        ahead: Ahead | None = None,
-        *,
-        as_program: bool = False,
-    ):
+    def __init__(self, options: OptOptions, words: Sequence[str], start: float):
         from importlib import import_module
 
         import_module("cute_dialect.ir.parsing")  # what takes long is imported here, to be timed
 
         self.options = options
         self.words = words
-        self.ahead = ahead
-        self.as_program = as_program
+        self.worker: Worker | None = None
         self.emit = options.value("emit", "mlir")
         self.debug = options.flag("debug") or flag("CUTE_OPT_TRACEBACK", False)
         self.timing: Timing | None = None
@@ -197,11 +187,11 @@ class Job:
 
     def run(self) -> int:
         """Read the input, process its pieces, write what came out."""
-        if self.ahead is not None or not any(step.info.upstream for step in self.steps):
+        if not any(step.info.upstream for step in self.steps):
             return self._run()
-        from cute_dialect.pipelines.ahead import borrowed
+        from cute_dialect.pipelines.isolate import borrowed
 
-        with borrowed(spawns=not self.as_program) as self.ahead:
+        with borrowed() as self.worker:
             return self._run()
 
     def _run(self) -> int:

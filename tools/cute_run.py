@@ -222,7 +222,7 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
         _run_host(options)
         return 0
     if options.list:
-        _list(_open(options, "base", as_program))
+        _list(_open(options, "base"))
         return 0
     wanted = read_wanted(options)
     device = _device(options.device)
@@ -234,7 +234,7 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
     def settle(module: CompiledModule) -> None:
         calls.append(make_call(module, wanted, options))
 
-    module = _open(options, _emit(device, wanted, options), as_program, settle)
+    module = _open(options, _emit(device, wanted, options), settle)
     if not calls:
         settle(module)
     compiled = time.perf_counter() - began - calls[0].seconds
@@ -301,7 +301,7 @@ def _report(
 
 
 def _open(
-    options: argparse.Namespace, emit: Emit, as_program: bool, settle: Callable[[CompiledModule], None] | None = None
+    options: argparse.Namespace, emit: Emit, settle: Callable[[CompiledModule], None] | None = None
 ) -> CompiledModule:
     """The module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
     if os.path.isdir(options.file):
@@ -316,11 +316,6 @@ def _open(
     if found is not None:
         return found
     read_text(source)
-    ahead = None
-    if as_program and emit != "base":
-        from cute_dialect.pipelines.ahead import start
-
-        ahead = start()  # ends by itself when we do
     return compile_module(
         source,
         pipeline=pipeline,
@@ -329,7 +324,6 @@ def _open(
         save=options.keep,
         cache=cache,
         before_code=settle if emit != "base" and not options.keep else None,
-        ahead=ahead,
     )
 
 

@@ -14,6 +14,7 @@ from cute_dialect.ir.text_limits import text_overflow
 from cute_dialect.ir.verifier import Known, verify
 
 if TYPE_CHECKING:
+    from cute_dialect.pipelines.isolate import Worker
     from cute_dialect.pipelines.runner import IR, Runner
     from cute_dialect.tools.cute_opt import Chunk, Job
 
@@ -54,10 +55,10 @@ def process(
         observers=observers,
         sources=sources,
         validator=job.validator(),
-        **({"hand_over": job.ahead.module} if job.ahead is not None else {}),
+        worker=job.worker,
     )
     if job.steps and job.steps[0].info.upstream and not _mentions_cute(source.text) and _may_skip_xdsl(job):
-        ir = _parse_upstream(runner, source)
+        ir = _parse_upstream(job.worker, runner, source)
         now = _lap(job, "parse", now)
     else:
         module = _parse(job, engine, source, runner.known)
@@ -118,17 +119,18 @@ def _may_skip_xdsl(job: Job) -> bool:
     return plain and options.value("dialects", "all") != "cute"
 
 
-def _parse_upstream(runner: Runner, source: Source) -> IR | None:
+def _parse_upstream(worker: Worker | None, runner: Runner, source: Source) -> IR | None:
     """Only base ops, only passes of upstream: it parses the file itself, which is faster."""
     from cute_dialect.pipelines.runner import IR
     from cute_dialect.pipelines.upstream_error import UpstreamError
 
+    assert worker is not None
     overflow = text_overflow(source.text)
     if overflow is not None:
         runner.pass_context.diagnostics.error(overflow.message, source.position(overflow.start, overflow.end))
         return None
     try:
-        return IR(upstream=runner.upstream(source.text, source.name))
+        return IR(upstream=worker.module(source.text, source.name))
     except UpstreamError as e:
         runner.report(e, "parse", source.line_offset)
         return None

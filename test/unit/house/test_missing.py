@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,12 +36,12 @@ sys.meta_path.insert(0, Block())
 
 
 def without(names: tuple[str, ...], program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a Python that has no packages of these names."""
-    environment = {**os.environ, "CUTE_CACHE": "0"}
-    code = BLOCK.format(names=names) + program
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, env=environment
-    )
+    """Run a program in a Python that has no packages of these names; nor have those that it starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(BLOCK.format(names=names))
+        environment = {**os.environ, "CUTE_CACHE": "0", "PYTHONPATH": folder}
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 RUN = "import sys\nfrom cute_dialect.tools.{0} import main\nsys.exit(main(sys.argv[1:]))"

@@ -156,18 +156,6 @@ def test_pass_errors() -> None:
     m.run("cse")  # the module survives all of that
 
 
-def test_a_crash_of_llvm_is_an_error() -> None:
-    body = """\
-      %p = nvvm.elect.sync -> i1
-      scf.if %p {
-        llvm.store %a1, %a0 : i32, !llvm.ptr<1>
-      }
-"""
-    m = lowered(module(kernel("k", ["opaque", "i32"], ["!llvm.ptr<1>", "i32"], body)), {"chip": "sm_80"})
-    with pytest.raises(UpstreamError, match=r"aborted.*Cannot select.*elect.*does not have an instruction"):
-        m.run("emit-gpu-binary")
-
-
 def test_wgmma_at_o0_is_refused() -> None:
     body = "      nvvm.wgmma.fence.aligned\n"
     text = module(kernel("k", [], [], body))

@@ -1,0 +1,117 @@
+"""The process that runs upstream MLIR for :mod:`.isolate`: what runs in it, and the messages between the two.
+
+A message is :mod:`marshal` data after its length in 8 bytes.  Requests are ``(method, arguments)``, for the methods of
+:class:`.upstream.UpstreamModule` and ``"drop"``, which has no reply; replies are ``("ok", result)``,
+``("error", arguments of UpstreamError)`` or ``("missing", (message,))``.
+
+>>> source, sink = os.pipe()
+>>> send(sink, ("ok", 3)); os.close(sink)
+>>> receive(source), receive(source)
+(('ok', 3), None)
+>>> os.close(source)
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
+
+if TYPE_CHECKING:  # pragma: no cover
+    import mlir.ir as ir
+
+    from cute_dialect.pipelines.upstream import UpstreamModule
+
+__all__ = ["receive", "send", "serve"]
+
+
+def send(pipe: int, data: Any) -> None:
+    """Write a message.  Raises BrokenPipeError where nobody reads."""
+    payload = marshal.dumps(data)
+    rest = memoryview(len(payload).to_bytes(8, "little") + payload)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
+
+
+def receive(pipe: int) -> Any:
+    """Read the next message; give None when the other side is gone."""
+    head = _read(pipe, 8)
+    payload = _read(pipe, int.from_bytes(head, "little")) if head is not None else None
+    return marshal.loads(payload) if payload is not None else None
+
+
+def _read(pipe: int, size: int) -> bytes | None:
+    parts: list[bytes] = []
+    while size:
+        part = os.read(pipe, min(size, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+# ----------------------------------------------------------------------------------------------------- in the process
+
+
+def serve() -> NoReturn:  # pragma: no cover  (another process)
+    """Answer requests from standard input on standard output until nobody is there to ask; then end."""
+    sink = os.dup(1)
+    os.dup2(2, 1)  # what anything prints is no reply
+    gc.disable()
+    context = _make_context()
+    module: UpstreamModule | None = None
+    while (request := receive(0)) is not None:
+        method, arguments = request
+        if method == "drop":
+            if module is not None:
+                module, context = None, _make_context()  # while the other side goes on
+            continue
+        try:
+            if method == "from_text":
+                from cute_dialect.pipelines.upstream import UpstreamModule
+
+                text, filename = arguments
+                module = UpstreamModule.from_text(text, filename, context)
+                context = None  # the next module gets its own
+                value: object = None
+            else:
+                value = _carry_out(module, method, arguments)
+            reply = ("ok", value)
+        except UpstreamMissing as e:
+            reply = ("missing", (e.message,))
+        except UpstreamError as e:
+            reply = ("error", (e.message, e.line, e.col, e.filename))
+        except Exception as e:
+            reply = ("error", (f"{type(e).__name__}: {e}",))
+        send(sink, reply)
+    os._exit(0)
+
+
+def _make_context() -> ir.Context | None:  # pragma: no cover
+    """Load MLIR, without numpy, which only builders of attributes use (it does without), and make a context.
+
+    None where there is no MLIR, which is said when a module comes.
+    """
+    from cute_dialect.pipelines.upstream import make_context
+
+    sys.modules.setdefault("numpy", None)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    try:
+        return make_context()
+    except UpstreamError:
+        return None
+
+
+def _carry_out(module: UpstreamModule | None, method: str, arguments: tuple[Any, ...]) -> object:  # pragma: no cover
+    assert module is not None
+    if method == "text":
+        generic, debuginfo, local_scope = arguments
+        return module.text(generic=generic, debuginfo=debuginfo, local_scope=local_scope)
+    if method == "objects":
+        return [tuple(o) for o in module.objects()]
+    work = {"run": module.run, "run_pipeline": module.run_pipeline, "llvm_ir": module.llvm_ir}
+    return work[method](*arguments)

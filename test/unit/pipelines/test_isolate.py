@@ -1,0 +1,277 @@
+"""Upstream MLIR in a process of its own: it answers as in this one, also when it dies; the one that is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.pipelines import compile, isolate
+from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+
+KERNEL = """
+gpu.module @k {
+  gpu.func @f(%p: !llvm.ptr<1>) kernel {
+    %t = gpu.thread_id x
+    %i = arith.index_cast %t : index to i32
+    %q = llvm.getelementptr %p[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %i, %q : i32, !llvm.ptr<1>
+    gpu.return
+  }
+}
+"""
+UNSELECTABLE = """
+gpu.module @k {
+  gpu.func @f(%p: !llvm.ptr<1>, %n: i32) kernel {
+    %c = nvvm.elect.sync -> i1
+    scf.if %c {
+      llvm.store %n, %p : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+}
+"""
+STEPS = (
+    ("base-prepare", {}),
+    ("one-shot-convert-to-llvm", {}),
+    ("attach-nvvm-target", {"chip": "sm_80"}),
+    ("emit-gpu-binary", {}),
+)
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
+"""Upstream dies of this: an assertion about the size of the array."""
+
+
+@pytest.fixture
+def keeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[isolate.Worker]]:
+    """The idle workers of a process that has kept none so far."""
+    idle: list[isolate.Worker] = []
+    monkeypatch.setattr(isolate, "_idle", lambda pid: idle)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    yield idle
+    for each in idle:
+        each.close()
+
+
+def pid_of(worker: isolate.Worker) -> int:
+    """The process of a worker that has one."""
+    assert worker.pid is not None
+    return worker.pid
+
+
+def test_a_worker_answers_as_this_process_does(keeps: list[isolate.Worker]) -> None:
+    here = UpstreamModule.from_text(KERNEL, "k.mlir")
+    with isolate.borrowed() as worker:
+        there = worker.module(KERNEL, "k.mlir")
+        for name, options in STEPS:
+            assert there.text(generic=True) == here.text(generic=True)
+            here.run(name, options)
+            there.run(name, options)
+        assert there.ptx() == here.ptx()
+        assert ".entry f(" in there.ptx()["k"]
+        assert there.objects() == here.objects()
+    worker.close()
+    worker.close()
+
+
+def test_errors_cross_with_their_positions(keeps: list[isolate.Worker]) -> None:
+    wrong = "gpu.module @k {\n  nothing.like_this\n}"
+    with isolate.borrowed() as worker:
+        with pytest.raises(UpstreamError) as there:
+            worker.module(wrong, "k.mlir")
+        with pytest.raises(UpstreamError) as here:
+            UpstreamModule.from_text(wrong, "k.mlir")
+        assert str(there.value) == str(here.value)
+        assert (there.value.line, there.value.col) == (here.value.line, here.value.col)
+        assert there.value.line == 2
+        module = worker.module(KERNEL)
+        with pytest.raises(UpstreamError, match="no-such-pass"):
+            module.run("no-such-pass")
+        module.run("base-prepare")  # the process is as well as before
+
+
+def test_abort_of_the_back_end_is_an_error_and_work_goes_on_in_another_process(keeps: list[isolate.Worker]) -> None:
+    with isolate.borrowed() as worker:
+        module = worker.module(UNSELECTABLE, "k.mlir")
+        for name, options in STEPS[:-1]:
+            module.run(name, options)
+        dead = pid_of(worker)
+        with pytest.raises(UpstreamError, match=r"NVPTX back end aborted .*Cannot select.*elect.*does not have"):
+            module.run("emit-gpu-binary")
+        with pytest.raises(UpstreamError, match="the process of upstream MLIR that held this module has ended"):
+            module.text()
+        with pytest.raises(ProcessLookupError):
+            os.kill(dead, 0)  # and is no zombie
+        assert "llvm.store" in worker.module(KERNEL).text()
+
+
+def test_a_stack_that_is_too_small_is_an_error(keeps: list[isolate.Worker]) -> None:
+    deep = '"builtin.module"() ({\n' * 60_000 + "}) : () -> ()\n" * 60_000
+    with isolate.borrowed() as worker, pytest.raises(UpstreamError, match=r"the parser .* aborted \(signal 11\)"):
+        worker.module(deep)
+
+
+def test_a_text_of_many_megabytes_passes(keeps: list[isolate.Worker]) -> None:
+    text = f'module attributes {{a.b = "{"x" * (1 << 24)}"}} {{\n}}\n'
+    with isolate.borrowed() as worker:
+        assert len(worker.module(text).text()) > 1 << 24
+
+
+def test_a_process_that_is_killed_is_an_error(keeps: list[isolate.Worker]) -> None:
+    with isolate.borrowed() as worker:
+        module = worker.module(KERNEL)
+        os.kill(pid_of(worker), signal.SIGKILL)
+        with pytest.raises(UpstreamError, match="signal 9"):
+            module.text()
+    assert keeps == []
+
+
+def test_an_interrupt_ends_the_process(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its late reply would pass for that to the next request."""
+
+    def interrupt(pipe: int) -> None:
+        raise KeyboardInterrupt
+
+    with isolate.borrowed() as worker:
+        module = worker.module(KERNEL)
+        dead = pid_of(worker)
+        assert os.getpgid(dead) != os.getpgid(0)  # an interrupt from the keyboard is not for it
+        with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+            m.setattr(isolate, "receive", interrupt)
+            module.run("base-prepare")
+        with pytest.raises(ProcessLookupError):
+            os.kill(dead, 0)
+        assert "llvm.store" in worker.module(KERNEL).text()
+
+
+@pytest.mark.parametrize("emit", ["ptx", "llvm"])
+def test_a_program_gives_the_same_on_one_core_and_on_two(emit: str) -> None:
+    command = [sys.executable, "-m", "cute_dialect.tools.cute_opt", str(EXAMPLES / "elementwise_add.mlir")]
+    two = subprocess.run([*command, f"--emit={emit}"], capture_output=True, text=True)
+    core = str(min(os.sched_getaffinity(0)))
+    one = subprocess.run(["taskset", "-c", core, *command, f"--emit={emit}"], capture_output=True, text=True)
+    assert (two.returncode, two.stderr) == (0, "")
+    assert two.stdout == one.stdout
+    assert ("define ptx_kernel void @add_v" if emit == "llvm" else ".entry add_v") in two.stdout
+
+
+def test_a_process_keeps_one_fresh_python(keeps: list[isolate.Worker]) -> None:
+    with isolate.borrowed() as first:
+        assert keeps == []
+        text = first.module(KERNEL, "k.mlir").text(generic=True)
+        pid = pid_of(first)
+        assert b"serve(" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    with isolate.borrowed() as second:
+        assert second is first and pid_of(second) == pid
+        with pytest.raises(UpstreamError, match="AssertionError"):
+            second.call("text", False, False, False)  # the module is dropped
+        assert second.module(KERNEL, "k.mlir").text(generic=True) == text
+
+
+def test_what_is_borrowed_at_a_time_is_apart(keeps: list[isolate.Worker]) -> None:
+    with isolate.borrowed() as first, isolate.borrowed() as second:
+        assert first is not second
+        a, b = first.module(KERNEL), second.module(KERNEL.replace("@f", "@g"))
+        assert "@f" in a.text() and "@g" in b.text()
+    assert len(keeps) == 2
+
+
+def test_the_python_beside_is_found(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the program is not Python itself."""
+    monkeypatch.setattr(sys, "executable", "/usr/bin/blender")
+    with isolate.borrowed() as worker:
+        assert "llvm.store" in worker.module(KERNEL).text()
+    monkeypatch.setattr(sys, "exec_prefix", "/nowhere")
+    isolate.start()  # says nothing, another is there
+    keeps.pop().close()
+    isolate.start()  # nor here
+    with (
+        isolate.borrowed() as worker,
+        pytest.raises(UpstreamError, match="not '/usr/bin/blender', nor '/nowhere/bin"),
+    ):
+        worker.module(KERNEL)
+
+
+def test_a_python_that_cannot_start_is_an_error(keeps: list[isolate.Worker], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with isolate.borrowed() as worker, pytest.raises(UpstreamError, match=r"exit status 1\): .*ModuleNotFoundError"):
+        worker.module(KERNEL)
+
+
+def test_one_that_was_killed_while_it_waited_is_replaced(keeps: list[isolate.Worker]) -> None:
+    with isolate.borrowed() as worker:
+        worker.module(KERNEL)
+        pid = pid_of(worker)
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    with isolate.borrowed() as worker:
+        assert "llvm.store" in worker.module(KERNEL).text()
+        assert pid_of(worker) != pid
+
+
+def test_one_that_is_started_waits(keeps: list[isolate.Worker]) -> None:
+    isolate.start()
+    isolate.start()
+    (waiting,) = keeps
+    pid = pid_of(waiting)
+    with isolate.borrowed() as worker:
+        assert worker is waiting
+        assert "llvm.store" in worker.module(KERNEL).text()
+        assert pid_of(worker) == pid
+
+
+def test_a_fork_of_the_process_has_workers_of_its_own() -> None:
+    with isolate.borrowed() as worker:
+        worker.module(KERNEL)
+        mine = pid_of(worker)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            with isolate.borrowed() as other:
+                assert "llvm.store" in other.module(KERNEL).text()
+                code = 0 if pid_of(other) != mine else 1
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    assert status == 0
+    with isolate.borrowed() as worker:
+        assert pid_of(worker) == mine
+
+
+def test_it_ends_with_the_process() -> None:
+    script = (
+        "from cute_dialect.pipelines import isolate\n"
+        "with isolate.borrowed() as w: w.module('module {}')\n"
+        "print(w.pid, flush=True)\n"
+        "import os; os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL
+    gone = Path(f"/proc/{done.stdout.strip()}")
+    while gone.exists() and "Z" not in (gone / "stat").read_text().rpartition(")")[2].split()[:1]:
+        os.sched_yield()
+
+
+def test_what_upstream_dies_of_is_an_error_of_compile(keeps: list[isolate.Worker]) -> None:
+    good = compile(KERNEL, emit="ptx", cache=False)
+    assert len(keeps) == 1
+    with pytest.raises(CompileError) as seen:
+        compile(ASSERTS, emit="ptx", cache=False, filename="in.mlir")
+    message = str(seen.value)
+    assert message.startswith("in.mlir: error: pass 'one-shot-convert-to-llvm' of upstream MLIR aborted (signal 6): ")
+    assert "integer overflow in size computation" in message
+    assert message.endswith("note: while running pass 'one-shot-convert-to-llvm' in upstream MLIR")
+    assert keeps == []
+    again = compile(KERNEL, emit="ptx", cache=False)
+    assert again.artifact.code == good.artifact.code
+
+
+def test_what_llvm_cannot_select_is_an_error_of_compile(keeps: list[isolate.Worker]) -> None:
+    with pytest.raises(CompileError, match=r"LLVM's NVPTX back end aborted .*Cannot select"):
+        compile(UNSELECTABLE, chip="sm_80", features="+ptx80", emit="ptx", cache=False)
