@@ -64,7 +64,7 @@ def tuple_add(a: IntTuple, b: IntTuple) -> IntTuple:
 
 
 def tuple_sub(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Difference of two int tuples; surplus elements of either side are copied, *not* negated.
+    """Subtract two int tuples; surplus elements of either side are copied, *not* negated.
 
     Raises AlgebraError for a scalar beside a tuple, except a static 0 on the right at the top level.
 
@@ -88,7 +88,7 @@ def _zip_leaves(f: Callable[[Leaf, Leaf], Leaf], a: IntTuple, b: IntTuple, path:
 
 
 def elem_less(a: Coord, b: Coord) -> bool | Dyn:
-    """Whether every leaf of ``a`` is below the matching leaf of ``b``; true for ``()``.
+    """Tell whether every leaf of ``a`` is below the matching leaf of ``b``; true for ``()``.
 
     A ``bool`` when that can be decided now, else an ``i1`` leaf.  Raises AlgebraError for trees that are not congruent
     and for ``_``.
@@ -115,7 +115,7 @@ def _conjunction(predicate: str, a: Sequence[object], b: Sequence[object]) -> bo
 
 
 def equal(a: Payload, b: Payload) -> bool | Dyn:
-    """Whether two values of one kind are equal, leaf by leaf; trees that are not congruent are not equal.
+    """Tell whether two values of one kind are equal, leaf by leaf; trees that are not congruent are not equal.
 
     A ``bool`` when that can be decided now, else an ``i1`` leaf.
     """
@@ -145,7 +145,7 @@ def equal(a: Payload, b: Payload) -> bool | Dyn:
 
 
 def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
-    """``a / b`` of two extents: truncating, but never 0 unless ``a`` is: then the sign of the quotient.
+    """Divide two extents: truncating, but never to 0 unless ``a`` is 0: then the sign of the quotient.
 
     Static operands: one must be a multiple of the other.  With divisibility an exact quotient needs no test for zero:
     ``?{div=8} / 2`` is ``?{div=4}``, because a multiple of 2 over 2 is 0 only if the dividend is.
@@ -169,7 +169,7 @@ def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 
 
 def shape_div(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Division of shapes; a scalar divisor is used up mode by mode.
+    """Divide shapes; a scalar divisor is used up mode by mode.
 
     Raises AlgebraError when ranks differ, a divisor is 0 or neither of two static leaves divides the other.
 
@@ -191,7 +191,7 @@ def shape_div(a: IntTuple, b: IntTuple) -> IntTuple:
 
 
 def ceil_div_tree(a: IntTuple, b: IntTuple) -> IntTuple:
-    """Division of shapes, rounding up; a scalar divisor is used up mode by mode, surplus modes of ``a`` are copied.
+    """Divide shapes, rounding up; a scalar divisor is used up mode by mode, surplus modes of ``a`` are copied.
 
     Raises AlgebraError when ``b`` has the larger rank or a static 0 leaf.  With divisibility exact quotients keep what
     is known: ``ceil(?{div=128} / 128)`` is an exact division.

@@ -25,7 +25,7 @@ class Mode(NamedTuple):
 
 
 def common_modes(layouts: Sequence[Layout]) -> list[Mode]:
-    """The modes of several layouts of equal size, split so that they agree.  Raises AlgebraError if they cannot."""
+    """Split the modes of several layouts of equal size so that they agree.  Raises AlgebraError if they cannot."""
     rows = [_flat(layout) for layout in layouts]
     modes: list[Mode] = []
     while any(rows):

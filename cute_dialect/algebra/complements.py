@@ -19,7 +19,7 @@ from cute_dialect.algebra.verify import stride_profile
 
 
 def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Layout:
-    """What a layout leaves out of its codomain.
+    """Return what a layout leaves out of its codomain.
 
     Without ``cotarget``: the gaps, and last a mode of extent 1 whose stride is where layout and complement together
     repeat.  With one (a shape, or a layout whose shape counts): up to ``size(cotarget)``.  Where a stride is no
@@ -35,7 +35,7 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Lay
 
 
 def minimal_complement(layout: Layout) -> Layout:
-    """:func:`complement` without cotarget."""
+    """Return :func:`complement` without cotarget."""
     modes = _static_modes(layout)
     if modes is None:
         return _assemble(stride_profile(layout.stride), (), _gaps(layout))
@@ -150,7 +150,7 @@ def _along(mode: Layout, path: tuple[int, ...]) -> Layout:
 
 
 def extended_complement(layout: Layout, shape: IntTuple) -> Layout:
-    """The complement that divides use: so many repetitions that layout and complement together cover ``shape``.
+    """Return the complement that divides use: so many repetitions that layout and complement cover ``shape``.
 
     For each extent ``x`` of the shape under a leaf of the index profile the last mode is repeated ``ceil(x / z)``
     times, ``z`` being what is left of its stride.  Modes of the shape that the layout does not step through are taken
@@ -205,7 +205,7 @@ def _repeat(S: Extents, D: Strides, shape: IntTuple) -> Layout:
 
 
 def bounded_complement(layout: Layout, cotarget: IntTuple) -> Layout:
-    """:func:`complement` with a cotarget.
+    """Return :func:`complement` with a cotarget.
 
     >>> bounded_complement(Layout("4:2"), (6, Dyn())), bounded_complement(Layout("2:0"), 12)
     (Layout("(2,?):(1,8)"), Layout("12:1"))

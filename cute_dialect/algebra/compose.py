@@ -36,7 +36,7 @@ _LOW, _HIGH = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
 
 def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
-    """``c -> a(b(c))`` for a layout ``b``; mode by mode for a tile or shape.
+    """Return ``c -> a(b(c))`` for a layout ``b``; mode by mode for a tile or shape.
 
     In a tile ``_`` keeps a mode and surplus modes of ``a`` are dropped; a shape ``n`` stands for ``n:1``, 1 for
     ``1:0``.  A composed ``a`` is composed in its outer layout.  Raises AlgebraError when a step of ``b`` passes an
@@ -65,7 +65,7 @@ def composition(a: AnyLayout, b: AnyLayout | Tile | IntTuple) -> AnyLayout:
 
 
 def as_tiler(tiler: Layout | Tile | IntTuple) -> Tile:
-    """A layout or tile as it is, a shape as the tile of ``n:1`` (``1:0`` for 1); a tuple may mix both.
+    """Return a layout or tile as it is, a shape as the tile of ``n:1`` (``1:0`` for 1); a tuple may mix both.
 
     Raises AlgebraError for an extent below 1 and for an illegal layout in a slot.
 
@@ -103,7 +103,7 @@ def check_tile_rank(tile: tuple[Tile, ...], a: Layout) -> None:
 
 
 def compose(a: Layout, b: Layout) -> Layout:
-    """``c -> a(b(c))`` of two layouts; see :func:`composition`."""
+    """Return ``c -> a(b(c))`` of two layouts; see :func:`composition`."""
     folded = fold_static(a)
     if folded is not None:
         parts = compose_static(*folded, b.shape, b.stride)
@@ -128,7 +128,7 @@ def compose(a: Layout, b: Layout) -> Layout:
 
 
 def fold_static(a: Layout) -> tuple[list[int], list[int]] | None:
-    """The folded modes of a layout of plain integers (see ``fold_modes``, a last extent 1 stays), else None."""
+    """Return the folded modes of a layout of plain integers (see ``fold_modes``, a last extent 1 stays), else None."""
     s, d = a.shape, a.stride
     if type(s) is tuple:
         extents: list[int] = []

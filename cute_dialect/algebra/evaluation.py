@@ -38,7 +38,7 @@ from cute_dialect.algebra.values import (
 
 
 def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
-    """``n`` steps of a stride leaf: a product, or a basis element with the value multiplied."""
+    """Multiply a stride leaf by ``n`` steps: a product, or a basis element with the value multiplied."""
     if type(stride) is int and type(n) is int:
         return n * stride
     if isinstance(stride, Basis):
@@ -50,7 +50,7 @@ def scale(n: Leaf, stride: Leaf | Basis) -> Leaf | Basis:
 
 
 def evaluate(coord: Coord, layout: AnyLayout) -> IntTuple:
-    """The index value at a coordinate; ``_`` counts as 0, nothing is bounds-checked.
+    """Return the index value at a coordinate; ``_`` counts as 0, nothing is bounds-checked.
 
     An integer for integer strides, an arithmetic tuple for basis strides, ``()`` for the empty layout.  For a composed
     layout ``A o off o B`` it is ``A(off + B(coord))``.  Raises AlgebraError when the coordinate does not fit the shape.
@@ -213,7 +213,8 @@ def _is_same(a: object, b: object) -> bool:
 
 
 def size(value: Payload) -> Leaf:
-    """Number of elements of a layout (of the outer one of a composed layout), product of a shape or int tuple.
+    """Return the number of elements of a layout (of the outer one of a composed layout), or the product of a shape
+    or int tuple.
 
     >>> size(Layout((4, (2, 3)))), size((6, Dyn())), size(())
     (24, Dyn(?), 1)
@@ -226,7 +227,7 @@ def size(value: Payload) -> Leaf:
 
 
 def coshape(layout: Layout) -> IntTuple:
-    """One more than the largest index value, leaf by leaf, with the magnitudes of the strides.
+    """Return one more than the largest index value, leaf by leaf, with the magnitudes of the strides.
 
     >>> coshape(Layout("(5,3):(1,-7)")), coshape(Layout("(5,3):(2@1,1@0)"))
     (19, (3, 9))
@@ -271,7 +272,7 @@ def _plus_one(tree: IntTuple) -> IntTuple:
 
 
 def cosize(layout: AnyLayout) -> Leaf:
-    """Number of elements of the smallest codomain: the product of :func:`coshape`.
+    """Return the number of elements of the smallest codomain: the product of :func:`coshape`.
 
     Of a swizzled layout that of its outer layout.  Raises AlgebraError for a composed layout with an inner layout.
 
@@ -289,7 +290,8 @@ def cosize(layout: AnyLayout) -> Leaf:
 
 
 def crd2idx(coord: Coord, shape: IntTuple | AnyLayout) -> IntTuple:
-    """Column-major index of a coordinate.  Extents 1 have stride 0, so coordinates in such modes are ignored.
+    """Return the column-major index of a coordinate.  Extents 1 have stride 0, so coordinates in such modes are
+    ignored.
 
     With a layout in place of the shape the index that the layout gives: :func:`evaluate`.  Raises AlgebraError for a
     coordinate that is not weakly congruent with the shape.
@@ -329,7 +331,7 @@ def _coordinate_in(index: IntTuple, layout: AnyLayout) -> IntTuple:
 
 
 def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
-    """Coordinate of a column-major index: mixed-radix digits, the last mode keeps the overflow.
+    """Return the coordinate of a column-major index: mixed-radix digits, the last mode keeps the overflow.
 
     A tuple of indices is taken element by element.  With a layout in place of the shape: where the layout has that
     index, the inverse of :func:`crd2idx`.  Raises AlgebraError when ranks differ and for an index that a layout lacks.
@@ -366,7 +368,7 @@ def idx2crd(index: IntTuple, shape: IntTuple | AnyLayout) -> IntTuple:
 
 
 def increment_coord(coord: IntTuple, shape: IntTuple) -> IntTuple:
-    """One odometer step, first leaf fastest; the last leaf does not wrap.
+    """Take one odometer step, first leaf fastest; the last leaf does not wrap.
 
     Over the leaves with a carry that starts at 1: a static extent 1 gives 0 and passes the carry on; otherwise the leaf
     is ``c + carry`` and the carry 0 if that is below the extent, else 0 and the carry 1.  Raises AlgebraError for

@@ -16,7 +16,7 @@ from cute_dialect.algebra.verify import stride_profile
 
 
 def right_inverse(layout: Layout) -> Layout:
-    """``R`` with ``layout(R(i)) == i`` on the longest first part of the codomain that is covered without gap.
+    """Return ``R`` with ``layout(R(i)) == i`` on the longest first part of the codomain that is covered without gap.
 
     A dynamic stride ends that part.  Raises AlgebraError for a dynamic extent.
 
@@ -117,7 +117,7 @@ def _inverse_of(profile: IntTuple, path: tuple[int, ...], at: Callable[[tuple[in
 
 
 def left_inverse(layout: Layout) -> Layout:
-    """``R`` with ``R(layout(i)) == i`` for every index of a static injective layout; gaps get stride 0.
+    """Return ``R`` with ``R(layout(i)) == i`` for every index of a static injective layout; gaps get stride 0.
 
     Injectivity is not fully checked.  Raises AlgebraError for dynamic leaves, negative strides, and a stride that is no
     multiple of what comes before it.

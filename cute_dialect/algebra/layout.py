@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def flat_modes(layout: Layout) -> tuple[list[Leaf], list[Leaf | Basis]]:
-    """The leaves of the shape and, in step, those of the stride."""
+    """Return the leaves of the shape and, in step, those of the stride."""
     s, d = layout.shape, layout.stride
     if type(s) is not tuple:
         return [s], [d]  # type: ignore[list-item]
@@ -115,7 +115,7 @@ def _continues(ps: Leaf, pd: Leaf | Basis, s: Leaf, d: Leaf | Basis) -> bool:
 
 
 def from_modes(extents: list[Leaf], strides: list[Leaf | Basis]) -> Layout:
-    """The flat layout of these modes; a single mode becomes a scalar layout."""
+    """Make the flat layout of these modes; a single mode becomes a scalar layout."""
     if len(extents) == 1:
         return raw_layout(extents[0], strides[0])
     return raw_layout(tuple(extents), tuple(strides))
@@ -125,7 +125,7 @@ def from_modes(extents: list[Leaf], strides: list[Leaf | Basis]) -> Layout:
 
 
 def coalesce(layout: A, profile: Coord | None = None) -> A:
-    """The same function of the linear index with as few modes as possible.
+    """Write the same function of the linear index with as few modes as possible.
 
     With a ``profile`` (only its structure counts) the modes under its leaves are coalesced one by one and surplus modes
     stay as they are.  A composed layout is coalesced in its outer layout.  Raises AlgebraError when the profile has a
@@ -140,7 +140,7 @@ def coalesce(layout: A, profile: Coord | None = None) -> A:
 
 
 def coalesce_keeping(layout: Layout, profile: Coord = 0) -> Layout:
-    """Like :func:`coalesce`, but a last mode of extent 1 that continues nothing stays."""
+    """Coalesce as :func:`coalesce` does, but keep a last mode of extent 1 that continues nothing."""
     return _coalesce(layout, profile, True)
 
 
@@ -185,7 +185,7 @@ def group_modes(layout: A, begin: int, end: int) -> A:
 
 
 def append_to_rank(value: T, element: T | Layout, rank: int) -> T:
-    """The value with copies of ``element`` behind its modes until it has ``rank`` of them.
+    """Put copies of ``element`` behind the modes of a value until it has ``rank`` of them.
 
     A value of enough modes stays as it is.  ``value``: tree or layout, ``element`` of the same kind; a composed layout
     takes a layout.  Raises AlgebraError for ``rank < 1``.
@@ -197,7 +197,7 @@ def append_to_rank(value: T, element: T | Layout, rank: int) -> T:
 
 
 def prepend_to_rank(value: T, element: T | Layout, rank: int) -> T:
-    """Like :func:`append_to_rank`, with the copies before the modes.
+    """Put copies of ``element`` before the modes of a value, as :func:`append_to_rank` puts them behind.
 
     >>> prepend_to_rank(Layout("(6,2):(2,12)"), Layout("1:0"), 3)
     Layout("(1,6,2):(0,2,12)")
@@ -229,7 +229,7 @@ def _pad(value: T, element: T | Layout, rank: int, behind: bool) -> T:
 
 
 def recast_layout(layout: A, new_bits: int, old_bits: int) -> A:
-    """A layout of ``old_bits``-wide elements in units of ``new_bits``-wide ones.
+    """Rewrite a layout of ``old_bits``-wide elements in units of ``new_bits``-wide ones.
 
     Wider elements divide strides and extents (rounding up), narrower ones multiply them.  With divisibility a stride
     ``?{div=8}`` divides exactly.  In a composed layout the static offset and the inner part are recast too.  Raises
@@ -259,7 +259,7 @@ def _integer_strides(layout: A) -> A:
 
 
 def upcast(layout: A, n: int) -> A:
-    """Units of elements ``n`` times as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    """Rewrite a layout in units of elements ``n`` times as wide.  Raises AlgebraError as :func:`recast_layout` does."""
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
@@ -272,7 +272,7 @@ def upcast(layout: A, n: int) -> A:
 
 
 def downcast(layout: A, n: int) -> A:
-    """Units of elements ``1/n`` as wide.  Raises AlgebraError as :func:`recast_layout` does."""
+    """Rewrite a layout in units of elements ``1/n`` as wide.  Raises AlgebraError as :func:`recast_layout` does."""
     if isinstance(layout, ComposedLayout):
         inner, offset = layout.inner, layout.offset
         if type(offset) is not int:
@@ -326,7 +326,7 @@ def _swizzle_base(swizzle: Swizzle, by: int) -> Swizzle:
 
 
 def tree_slice(coord: Coord, tree: T) -> T:
-    """What stands where the coordinate has ``_``; kept pieces inside a tuple are spliced into its level.
+    """Return what stands where the coordinate has ``_``; kept pieces inside a tuple are spliced into its level.
 
     >>> tree_slice((3, (UNDERSCORE, 0)), (1, (2, 3))), tree_slice((1, UNDERSCORE), (2, (3, 4)))
     ((2,), ((3, 4),))
@@ -337,7 +337,7 @@ def tree_slice(coord: Coord, tree: T) -> T:
 
 
 def tree_dice(coord: Coord, tree: T) -> T:
-    """What stands where the coordinate has an integer: the mirror of :func:`tree_slice`.
+    """Return what stands where the coordinate has an integer: the mirror of :func:`tree_slice`.
 
     >>> tree_dice((3, (UNDERSCORE, 0)), (1, (2, 3)))
     (1, 3)
@@ -358,7 +358,7 @@ def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
 
 
 def slice_(coord: Coord, value: T) -> T:
-    """The part of a tree or layout that the ``_`` of a coordinate leave free.
+    """Return the part of a tree or layout that the ``_`` of a coordinate leave free.
 
     Of a layout the offset that the integers contribute is not part of the result: it is ``evaluate(coord, layout)``.
     In a composed layout it goes into the offset where it must; with a swizzle the result may be a plain layout, see
@@ -377,7 +377,7 @@ def slice_(coord: Coord, value: T) -> T:
 
 
 def slice_and_offset(coord: Coord, value: T) -> tuple[T, IntTuple]:
-    """:func:`slice_`, and what a tensor with this layout must add to its pointer or iterator.
+    """Return :func:`slice_`, and what a tensor with this layout must add to its pointer or iterator.
 
     For a plain layout the offset is ``evaluate(coord, layout)``; for trees it is 0.
     """
@@ -411,7 +411,7 @@ def _slice_composed(coord: Coord, value: ComposedLayout, moved: bool) -> tuple[A
 
 
 def dice(coord: Coord, value: T) -> T:
-    """The part of a tree or layout that the integers of a static coordinate fix.
+    """Return the part of a tree or layout that the integers of a static coordinate fix.
 
     Of a composed layout the outer layout is diced, the offset stays.  Raises AlgebraError for a dynamic coordinate and
     for one that is not weakly congruent with the value.

@@ -23,7 +23,7 @@ MAX_CELLS = 1 << 16
 
 
 def layout_table(layout: AnyLayout) -> str:
-    """The index value of every coordinate: mode 0 downwards, mode 1 to the right; rank 1 is one row.
+    """Draw the index value of every coordinate: mode 0 downwards, mode 1 to the right; rank 1 is one row.
 
     Raises AlgebraError for a dynamic layout, a rank above 2 (group the modes first) and more than 65536 elements.
 
@@ -43,7 +43,8 @@ def layout_table(layout: AnyLayout) -> str:
 
 
 def thread_value_table(tv: Layout, tiler: IntTuple) -> str:
-    """Which thread holds which value of a tile ``(M, N)``: ``T3V1`` is value 1 of thread 3; all holders are listed.
+    """Draw which thread holds which value of a tile ``(M, N)``: ``T3V1`` is value 1 of thread 3; all holders are
+    listed.
 
     ``tv``: thread-value layout, ``(thread, value)`` -> column-major index in the tile.  Raises AlgebraError when it is
     dynamic, not of rank 2 or leaves the tile.

@@ -44,23 +44,23 @@ class Emitter(Protocol):
     """
 
     def binary(self, op: str, a: Leaf, b: Leaf, width: int) -> object:
-        """``op`` is one of add sub mul div mod ceil_div min max and or xor shr shl."""
+        """Emit ``op``: one of add sub mul div mod ceil_div min max and or xor shr shl."""
         ...
 
     def unary(self, op: str, a: Leaf, width: int) -> object:
-        """``op`` is abs."""
+        """Emit ``op``, which is abs."""
         ...
 
     def compare(self, predicate: str, a: Leaf, b: Leaf, width: int) -> object:
-        """``predicate`` is one of eq ne slt sle sgt sge; gives an ``i1``."""
+        """Emit a comparison that gives an ``i1``; ``predicate``: one of eq ne slt sle sgt sge."""
         ...
 
     def select(self, condition: object, a: Leaf, b: Leaf, width: int) -> object:
-        """``a`` where ``condition`` (an ``i1`` value) holds, else ``b``."""
+        """Emit ``a`` where ``condition`` (an ``i1`` value) holds, else ``b``."""
         ...
 
     def same(self, a: object, b: object) -> bool:
-        """Whether two SSA values are known to be one."""
+        """Tell whether two SSA values are known to be one."""
         ...
 
 
@@ -100,19 +100,21 @@ Leaf: TypeAlias = int | Dyn
 
 
 def width_of(leaf: Leaf) -> int:
-    """Bits that a leaf takes as an operand: a static integer counts 32 or 64."""
+    """Return the bits that a leaf takes as an operand: a static integer counts 32 or 64."""
     if isinstance(leaf, Dyn):
         return leaf.width
     return 32 if -(1 << 31) <= leaf < (1 << 31) else 64
 
 
 def divisibility(leaf: Leaf) -> int:
-    """The largest provable divisor; 0 for the static 0 (neutral for gcd)."""
+    """Return the largest provable divisor; 0 for the static 0 (neutral for gcd)."""
     return (leaf.div or 1) if isinstance(leaf, Dyn) else abs(leaf)
 
 
 def result_width(a: Leaf, b: Leaf) -> int:
-    """Width of a dynamic result: the larger of two dynamic widths; beside a static ``n`` at least that of ``n``."""
+    """Return the bits of a dynamic result: the larger of two dynamic widths; beside a static ``n`` at least that of
+    ``n``.
+    """
     return max(width_of(a), width_of(b))
 
 
@@ -143,7 +145,7 @@ def _binary(op: str, a: Leaf, b: Leaf, div: int) -> Dyn:
 
 
 def add(a: Leaf, b: Leaf) -> Leaf:
-    """``a + b``.  ``? + 0`` is a dynamic leaf too, of 32 bits at least; it needs no instruction."""
+    """Return ``a + b``.  ``? + 0`` is a dynamic leaf too, of 32 bits at least; it needs no instruction."""
     if isinstance(a, int):
         if isinstance(b, int):
             return _fit(a + b)
@@ -155,7 +157,7 @@ def add(a: Leaf, b: Leaf) -> Leaf:
 
 
 def sub(a: Leaf, b: Leaf) -> Leaf:
-    """``a - b``.  ``? - 0`` is a dynamic leaf too and needs no instruction."""
+    """Return ``a - b``.  ``? - 0`` is a dynamic leaf too and needs no instruction."""
     if isinstance(b, int):
         if isinstance(a, int):
             return _fit(a - b)
@@ -165,7 +167,7 @@ def sub(a: Leaf, b: Leaf) -> Leaf:
 
 
 def mul(a: Leaf, b: Leaf) -> Leaf:
-    """``a * b``; times static 0 is 0, times static 1 the same leaf."""
+    """Return ``a * b``; times static 0 is 0, times static 1 the same leaf."""
     if isinstance(a, int):
         if isinstance(b, int):
             return _fit(a * b)
@@ -180,7 +182,7 @@ def mul(a: Leaf, b: Leaf) -> Leaf:
 
 
 def div(a: Leaf, b: Leaf) -> Leaf:
-    """``a / b``, truncating toward zero.  ``0 / ?`` is 0, ``? / 1`` the same leaf.
+    """Return ``a / b``, truncating toward zero.  ``0 / ?`` is 0, ``? / 1`` the same leaf.
 
     Raises AlgebraError when ``b`` is static 0.
     """
@@ -200,7 +202,8 @@ def div(a: Leaf, b: Leaf) -> Leaf:
 
 
 def mod(a: Leaf, b: Leaf) -> Leaf:
-    """``a % b`` with the sign of ``a``.  ``0 % ?`` and ``? % 1`` are 0; ``?{div=n} % m`` is 0 when ``m`` divides ``n``.
+    """Return ``a % b`` with the sign of ``a``.  ``0 % ?`` and ``? % 1`` are 0; ``?{div=n} % m`` is 0 when ``m``
+    divides ``n``.
 
     Raises AlgebraError when ``b`` is static 0.
     """
@@ -219,7 +222,7 @@ def mod(a: Leaf, b: Leaf) -> Leaf:
 
 
 def ceil_div(a: Leaf, b: Leaf) -> Leaf:
-    """``a / b`` rounded toward +infinity.  ``ceil(? / 1)`` is the same leaf, ``ceil(0 / ?)`` is 0.
+    """Return ``a / b`` rounded toward +infinity.  ``ceil(? / 1)`` is the same leaf, ``ceil(0 / ?)`` is 0.
 
     Raises AlgebraError when ``b`` is static 0.
     """
@@ -240,14 +243,14 @@ def ceil_div(a: Leaf, b: Leaf) -> Leaf:
 
 
 def minimum(a: Leaf, b: Leaf) -> Leaf:
-    """The smaller of both."""
+    """Return the smaller of both."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return _binary("min", a, b, gcd(divisibility(a), divisibility(b)) or 1)
 
 
 def min_extent(a: Leaf, b: Leaf) -> Leaf:
-    """``min`` of two extents (values >= 1): ``min(?{div=n}, m)`` is static ``m`` when ``m`` divides ``n``.
+    """Return ``min`` of two extents (values >= 1): ``min(?{div=n}, m)`` is static ``m`` when ``m`` divides ``n``.
 
     Sound because a positive multiple of ``m`` is at least ``m``.
     """
@@ -258,14 +261,14 @@ def min_extent(a: Leaf, b: Leaf) -> Leaf:
 
 
 def maximum(a: Leaf, b: Leaf) -> Leaf:
-    """The larger of both."""
+    """Return the larger of both."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return _binary("max", a, b, gcd(divisibility(a), divisibility(b)) or 1)
 
 
 def absolute(a: Leaf) -> Leaf:
-    """The magnitude."""
+    """Return the magnitude."""
     if isinstance(a, int):
         return abs(a)
     value = None if a.emitter is None else a.emitter.unary("abs", a, a.width)
@@ -273,7 +276,7 @@ def absolute(a: Leaf) -> Leaf:
 
 
 def sign(a: Leaf) -> Leaf:
-    """1, 0 or -1."""
+    """Return 1, 0 or -1."""
     if isinstance(a, int):
         return (a > 0) - (a < 0)
     negative_or_zero = select(compare("slt", a, 0), -1, 0)
@@ -284,7 +287,8 @@ def sign(a: Leaf) -> Leaf:
 
 
 def and_(a: Leaf, b: Leaf) -> Leaf:
-    """Bitwise and; with static 0 it is 0, and so is ``?{div=n} & m`` when all bits of ``m`` are below those of ``n``.
+    """Return the bitwise and; with static 0 it is 0, and so is ``?{div=n} & m`` when all bits of ``m`` are below
+    those of ``n``.
 
     That is sound because a multiple of ``2^k`` has ``k`` zero bits at the end: ``?{div=64} & 0b111000`` is 0.
     """
@@ -299,12 +303,12 @@ def and_(a: Leaf, b: Leaf) -> Leaf:
 
 
 def or_(a: Leaf, b: Leaf) -> Leaf:
-    """Bitwise or; with static 0 the other side."""
+    """Return the bitwise or; with static 0 the other side."""
     return _or_like("or", a, b)
 
 
 def xor(a: Leaf, b: Leaf) -> Leaf:
-    """Bitwise exclusive or; with static 0 the other side."""
+    """Return the bitwise exclusive or; with static 0 the other side."""
     return _or_like("xor", a, b)
 
 
@@ -331,7 +335,7 @@ def shl(a: Leaf, by: int) -> Leaf:
 
 
 def shr(a: Leaf, by: int) -> Leaf:
-    """Logical shift right by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
+    """Shift right, logically, by a static number of bits.  Raises AlgebraError when that is not in [0, width)."""
     if isinstance(a, int):
         return a >> by
     if by == 0:
@@ -362,7 +366,7 @@ _STATIC_TESTS: dict[str, Callable[[int, int], bool]] = {
 
 
 def compare(predicate: str, a: Leaf, b: Leaf) -> Condition:
-    """``a predicate b`` (eq ne slt sle sgt sge, signed); a ``bool`` when it can be decided now."""
+    """Return ``a predicate b`` (eq ne slt sle sgt sge, signed); a ``bool`` when it can be decided now."""
     if isinstance(a, int) and isinstance(b, int):
         return _STATIC_TESTS[predicate](a, b)
     if predicate == "eq":
@@ -375,7 +379,7 @@ def compare(predicate: str, a: Leaf, b: Leaf) -> Condition:
 
 
 def select(condition: Condition, a: Leaf, b: Leaf) -> Leaf:
-    """``a`` if the condition holds, else ``b``; a static condition emits nothing."""
+    """Return ``a`` if the condition holds, else ``b``; a static condition emits nothing."""
     if isinstance(condition, bool):
         return a if condition else b
     width = result_width(a, b)
@@ -386,5 +390,5 @@ def select(condition: Condition, a: Leaf, b: Leaf) -> Leaf:
 
 
 def is_static_value(leaf: object, n: int) -> bool:
-    """Whether a leaf is the static integer ``n``."""
+    """Tell whether a leaf is the static integer ``n``."""
     return isinstance(leaf, int) and leaf == n

@@ -12,7 +12,7 @@ from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTup
 
 
 def make_layout(*parts: Layout | IntTuple) -> Layout:
-    """A layout whose modes are the given layouts, or ``make_layout(shape, stride)`` / ``make_layout(shape)``.
+    """Make a layout whose modes are the given layouts, or ``make_layout(shape, stride)`` / ``make_layout(shape)``.
 
     Raises AlgebraError as the constructor of :class:`Layout` does.
 
@@ -28,13 +28,13 @@ def make_layout(*parts: Layout | IntTuple) -> Layout:
 
 
 def concat(*layouts: Layout) -> Layout:
-    """The layout with these modes, empty layouts dropped."""
+    """Make the layout with these modes, empty layouts dropped."""
     kept = [x for x in layouts if x.shape != ()]
     return raw_layout(tuple([x.shape for x in kept]), tuple([x.stride for x in kept]))
 
 
 def make_identity_layout(shape: IntTuple) -> Layout:
-    """The layout that maps a coordinate to itself: basis strides; for a scalar shape the integer 1.
+    """Make the layout that maps a coordinate to itself: basis strides; for a scalar shape the integer 1.
 
     >>> make_identity_layout((6, (2, Dyn()))), make_identity_layout(7)
     (Layout("(6,(2,?)):(1@0,(1@0@1,1@1@1))"), Layout("7:1"))
@@ -43,14 +43,14 @@ def make_identity_layout(shape: IntTuple) -> Layout:
 
 
 def basis_like(shape: IntTuple, path: tuple[int, ...] = ()) -> Stride:
-    """The unit basis strides of a shape; ``path`` leads to where the shape stands."""
+    """Return the unit basis strides of a shape; ``path`` leads to where the shape stands."""
     if type(shape) is tuple:
         return tuple([basis_like(s, (*path, i)) for i, s in enumerate(shape)])
     return Basis(1, path) if path else 1
 
 
 def ordered_stride(shape: IntTuple, order: IntTuple) -> IntTuple:
-    """Compact strides in which modes of smaller order vary faster.
+    """Return compact strides in which modes of smaller order vary faster.
 
     ``order`` is a static tree, weakly congruent to the shape.  The sub-shape under an order leaf ``w`` gets
     column-major strides that start at the product of all sub-shapes whose order is *below* ``w``; equal orders start
@@ -91,7 +91,8 @@ def _ordered(shape: IntTuple, extents: IntTuple, order: IntTuple) -> IntTuple:
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
-    """The compact layout of ``shape`` in which modes of smaller ``order`` vary faster; see :func:`ordered_stride`.
+    """Make the compact layout of ``shape`` in which modes of smaller ``order`` vary faster; see
+    :func:`ordered_stride`.
 
     >>> make_ordered_layout((6, (5, 2)), (1, 0)), make_ordered_layout((6, Dyn(), 2), (2, 1, 3))
     (Layout("(6,(5,2)):(10,(1,5))"), Layout("(6,?,2):(?,1,?)"))
@@ -100,7 +101,8 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
 
 
 def make_layout_like(layout: AnyLayout) -> Layout:
-    """The compact layout of the same shape whose modes are in the order of the strides; static stride 0 stays 0.
+    """Make the compact layout of the same shape whose modes are in the order of the strides; static stride 0 stays
+    0.
 
     Dynamic strides count, from left to right, as larger than every static one.  Of a swizzled layout the outer layout
     counts.  Raises AlgebraError for basis strides and for a composed layout with an inner layout.

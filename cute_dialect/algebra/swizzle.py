@@ -23,7 +23,7 @@ from cute_dialect.algebra.values import (
 
 
 def masks(swizzle: Swizzle) -> tuple[int, int]:
-    """Bits that the swizzle reads (y) and bits that it changes (z).
+    """Return the bits that the swizzle reads (y) and the bits that it changes (z).
 
     >>> [bin(m) for m in masks(Swizzle(2, 1, 3))]
     ['0b110000', '0b110']
@@ -33,7 +33,8 @@ def masks(swizzle: Swizzle) -> tuple[int, int]:
 
 
 def apply_swizzle(swizzle: Swizzle, x: Leaf) -> Leaf:
-    """``x ^ ((x & ymask) >> shift)``, shifted left for a negative shift; on a dynamic leaf three instructions.
+    """Return ``x ^ ((x & ymask) >> shift)``, shifted left for a negative shift; on a dynamic leaf three
+    instructions.
 
     With divisibility a multiple of a power of two above the bits that are read stays as it is, without instruction.
     """
@@ -51,7 +52,7 @@ def _operand(mask: int, x: Leaf) -> int:
 
 
 def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> tuple[ComposedLayout | Layout, Leaf]:
-    """The slice of ``S o offset o B`` and the pointer offset that goes with it, in elements.
+    """Return the slice of ``S o offset o B`` and the pointer offset that goes with it, in elements.
 
     The integers of the coordinate contribute the index ``f``.  Its bits in the two fields of the swizzle go into the
     offset by xor; the others only move the pointer.  This takes the modes of ``B`` to be bit fields that do not
@@ -83,7 +84,7 @@ def slice_swizzled(coord: Coord, value: ComposedLayout, moved: bool = True) -> t
 
 
 def slice_pointer_offset(coord: Coord, layout: ComposedLayout) -> IntTuple:
-    """What slicing a tensor adds to its pointer, in elements.  Raises AlgebraError as the slice does."""
+    """Return what slicing a tensor adds to its pointer, in elements.  Raises AlgebraError as the slice does."""
     if not isinstance(layout.inner, Swizzle):
         return slice_and_offset(coord, layout)[1]
     swizzle, part, base, fixed, only = _fixed_and_free(coord, layout)

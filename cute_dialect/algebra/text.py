@@ -266,28 +266,28 @@ def _parse_tree(text: str, kind: _Kind, core_only: bool) -> Coord | Stride:
 
 
 def parse_int_tuple(text: str, core_only: bool = False) -> IntTuple:
-    """A tree of integers and dynamic leaves.  ``core_only`` makes ``div`` an error.  Raises TextError."""
+    """Parse a tree of integers and dynamic leaves.  ``core_only`` makes ``div`` an error.  Raises TextError."""
     return _parse_tree(text, "shape", core_only)  # type: ignore[return-value]
 
 
 def parse_shape(text: str, core_only: bool = False) -> IntTuple:
-    """A tree of extents: the same grammar as an int tuple.  Raises TextError."""
+    """Parse a tree of extents: the same grammar as an int tuple.  Raises TextError."""
     return _parse_tree(text, "shape", core_only)  # type: ignore[return-value]
 
 
 def parse_coord(text: str, core_only: bool = False) -> Coord:
-    """A tree of integers, dynamic leaves and ``_``.  Raises TextError."""
+    """Parse a tree of integers, dynamic leaves and ``_``.  Raises TextError."""
     return _parse_tree(text, "coord", core_only)  # type: ignore[return-value]
 
 
 def parse_stride(text: str, core_only: bool = False) -> Stride:
-    """A tree of integers, dynamic leaves and scaled basis elements.  Raises TextError."""
+    """Parse a tree of integers, dynamic leaves and scaled basis elements.  Raises TextError."""
     return _parse_tree(text, "stride", core_only)  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=4096)
 def parse_layout(text: str, core_only: bool = False) -> Layout:
-    """``shape[:stride]``; not verified, see :mod:`cute_dialect.algebra.verify`.  Raises TextError."""
+    """Parse ``shape[:stride]``; not verified, see :mod:`cute_dialect.algebra.verify`.  Raises TextError."""
     reader = _Reader(text, core_only)
     result = reader.layout()
     reader.end()
@@ -296,7 +296,7 @@ def parse_layout(text: str, core_only: bool = False) -> Layout:
 
 @lru_cache(maxsize=1024)
 def parse_tile(text: str, core_only: bool = False) -> Tile:
-    """A tree whose leaves are layouts or ``_``.  Raises TextError."""
+    """Parse a tree whose leaves are layouts or ``_``.  Raises TextError."""
     reader = _Reader(text, core_only)
     result = reader.tile()
     reader.end()
@@ -305,7 +305,7 @@ def parse_tile(text: str, core_only: bool = False) -> Tile:
 
 @lru_cache(maxsize=256)
 def parse_swizzle(text: str) -> Swizzle:
-    """``S<b,m,s>``.  Raises TextError, also when the three numbers are not a valid swizzle."""
+    """Parse ``S<b,m,s>``.  Raises TextError, also when the three numbers are not a valid swizzle."""
     reader = _Reader(text, False)
     result = reader.swizzle()
     reader.end()
@@ -314,7 +314,8 @@ def parse_swizzle(text: str) -> Swizzle:
 
 @lru_cache(maxsize=1024)
 def parse_composed_layout(text: str, core_only: bool = False) -> ComposedLayout | Layout:
-    """``A o offset o B``; without any ``o`` the plain layout ``B``, which verification rejects.  Raises TextError.
+    """Parse ``A o offset o B``; without any ``o`` the plain layout ``B``, which verification rejects.  Raises
+    TextError.
 
     The text is split at its first two letters ``o``: nothing else in the grammar has that letter.
     """
@@ -337,7 +338,7 @@ def parse_composed_layout(text: str, core_only: bool = False) -> ComposedLayout 
 
 
 def to_text(value: Payload, kind: str | None = None) -> str:
-    """The canonical string.  No white space but around the two ``o`` of a composed layout; nesting as it is.
+    """Write the canonical string.  No white space but around the two ``o`` of a composed layout; nesting as it is.
 
     ``kind`` ("tile", "coord", …) is needed where the value alone does not tell a tile from a coordinate: ``(_, _)`` and
     ``()`` are both; without it they print as coordinates.

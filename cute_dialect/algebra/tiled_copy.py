@@ -46,7 +46,7 @@ from cute_dialect.algebra.values import (
 
 
 def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
-    """The tile and the thread-value layout of threads laid out over values.
+    """Return the tile and the thread-value layout of threads laid out over values.
 
     ``threads``: ``(m, n) -> thread``, ``values``: ``(m, n) -> value``; every thread holds the values of one block, the
     blocks side by side.  Gives ``(tiler, TV)``.  Raises AlgebraError for layouts that are not static or do not cover
@@ -84,7 +84,7 @@ def tile_to_thread(
     atom: tuple[int, int] = (1, 1),
     side: Layout | None = None,
 ) -> Layout:
-    """A block ``(M, N, …)`` as ``((thread, (v, rest_v)), (RestM, RestN, …))``.
+    """Partition a block ``(M, N, …)`` as ``((thread, (v, rest_v)), (RestM, RestN, …))``.
 
     ``tv``: thread-value layout over the tile ``tiler``.  ``atom``: threads and values of one copy atom on the side
     that ``tv`` refers to.  ``side``: what :func:`reference_map` gives for the side that is partitioned.  ``v`` are the
@@ -117,7 +117,8 @@ def _two(layout: Layout) -> list[Layout]:
 
 
 def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]:
-    """One thread's part of a partitioned block: ``((v, rest_v), RestM, RestN, …)`` and the offset of the thread.
+    """Return one thread's part of a partitioned block: ``((v, rest_v), RestM, RestN, …)`` and the offset of the
+    thread.
 
     ``thread_value`` is ``((thread, value), rest)``, as :func:`tile_to_thread` gives it; ``thread`` a thread index, or a
     coordinate of its thread mode.  In the result modes of static extent 1 have stride 0.
@@ -129,7 +130,7 @@ def thread_slice(thread_value: Layout, thread: Coord) -> tuple[Layout, IntTuple]
 
 
 def composed_thread_slice(layout: ComposedLayout, thread_value: Layout, thread: Coord) -> tuple[AnyLayout, IntTuple]:
-    """One thread's part of a block in a composed (swizzled) layout, as :func:`thread_slice`.
+    """Return one thread's part of a block in a composed (swizzled) layout, as :func:`thread_slice`.
 
     ``thread_value``: the outer part of ``layout`` partitioned.  The part is a plain layout where the swizzle does not
     act among the thread's values, else a composed one.  Raises AlgebraError where slicing it is not defined.
@@ -152,7 +153,7 @@ def composed_thread_slice(layout: ComposedLayout, thread_value: Layout, thread: 
 
 
 def unit_modes_still(layout: Layout) -> Layout:
-    """Every leaf mode of static extent 1 gets stride 0: the normal form of partitions.
+    """Give every leaf mode of static extent 1 the stride 0: the normal form of partitions.
 
     >>> unit_modes_still(Layout("((1,4),1):((7,1),16)"))
     Layout("((1,4),1):((0,1),0)")
@@ -167,7 +168,7 @@ def unit_modes_still(layout: Layout) -> Layout:
 
 
 def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) -> Layout:
-    """A register fragment ``(V, M, N, …)`` of another partition in the value order of a tiled copy.
+    """Put a register fragment ``(V, M, N, …)`` of another partition into the value order of a tiled copy.
 
     ``tv`` over the tile ``tiler`` is that of the copy, ``atom_values`` the values of its atom.  Gives
     ``((v, rest_v), RestM, RestN, …)``.  Raises AlgebraError when the fragment does not consist of whole blocks.
@@ -187,7 +188,7 @@ def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) 
 
 
 def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
-    """The coordinate of a thread under a layout of threads: ``(thread / stride) % extent``, mode by mode.
+    """Return the coordinate of a thread under a layout of threads: ``(thread / stride) % extent``, mode by mode.
 
     Modes of extent 1 or stride 0 give 0.
 
@@ -208,7 +209,7 @@ def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
 def local_tile(
     layout: AnyLayout, tiler: Tiler, coord: Coord, projection: Coord | None = None
 ) -> tuple[AnyLayout, IntTuple]:
-    """The tile at a coordinate: ``(tile modes…, rest modes…)`` and its offset.
+    """Return the tile at a coordinate: ``(tile modes…, rest modes…)`` and its offset.
 
     Rest modes stay where the coordinate has ``_`` and where it has no element.  ``projection``: a tuple with ``_``
     where tiler and coordinate have an element too many, for a tensor that lacks that mode.  Raises AlgebraError when
@@ -234,7 +235,8 @@ def local_tile(
 
 
 def local_partition(layout: AnyLayout, threads: Layout, thread: Leaf) -> tuple[AnyLayout, IntTuple]:
-    """What is left for one thread when tiles of the shape of ``threads`` are dealt out: the rest modes and the offset.
+    """Return what is left for one thread when tiles of the shape of ``threads`` are dealt out: the rest modes and
+    the offset.
 
     >>> local_partition(Layout("(8,16):(16,1)"), Layout("(4,8):(8,1)"), 9)
     (Layout("(2,2):(64,8)"), 17)

@@ -70,7 +70,7 @@ class TiledMma:
         self.tile_size = tuple([product(t.shape) for t in tiles])
 
     def thread_fragments(self, operand: str, layout: Layout, atom_tv: Layout) -> Layout:
-        """``layout`` of an operand as ``((ThrV, (Thr0, Thr1)), (FrgV, (Rest0, Rest1, …)))``.
+        """Write ``layout`` of an operand as ``((ThrV, (Thr0, Thr1)), (FrgV, (Rest0, Rest1, …)))``.
 
         ``operand``: "A", "B" or "C"; ``layout``: ``(M,K,…)``, ``(N,K,…)`` or ``(M,N,…)``; ``atom_tv``: the atom's
         thread-value layout of that operand.
@@ -95,7 +95,7 @@ class TiledMma:
         return product(modes[1 + i].shape), product(modes[1 + j].shape)
 
     def partition(self, operand: str, layout: Layout, atom_tv: Layout, thread: Leaf) -> tuple[Layout, IntTuple]:
-        """One thread's part of an operand: ``(FrgV, Rest0, Rest1, …)`` and the offset of the thread.
+        """Return one thread's part of an operand: ``(FrgV, Rest0, Rest1, …)`` and the offset of the thread.
 
         Threads along a mode that the operand lacks see the same part.  Modes of static extent 1 have stride 0.
         """
@@ -111,7 +111,7 @@ class TiledMma:
         return unit_modes_still(make_layout(value, *layout_modes(rest))), offset
 
     def layout_tv(self, operand: str, atom_tv: Layout) -> Layout:
-        """``(thread, value)`` -> column-major index in the tile of the operand.
+        """Return ``(thread, value)`` -> column-major index in the tile of the operand.
 
         With this and the operand's ``tile_size`` a tiled copy loads exactly the fragments of the MMA.
 

@@ -71,7 +71,7 @@ def _has_basis(d: Stride) -> bool:
 
 
 def logical_product(a: A, b: Layout) -> A:
-    """``a`` repeated as ``b`` says: ``(a, b')``, where ``b'`` steps over copies of ``a``.
+    """Repeat ``a`` as ``b`` says: ``(a, b')``, where ``b'`` steps over copies of ``a``.
 
     All products take a static ``a`` (of a composed layout the outer layout counts) and a layout ``b`` of integer
     strides, and raise AlgebraError otherwise or when ``b`` does not fit the gaps of ``a``.
@@ -83,12 +83,12 @@ def logical_product(a: A, b: Layout) -> A:
 
 
 def zipped_product(a: A, b: Layout) -> A:
-    """The same as :func:`logical_product`."""
+    """Return the same as :func:`logical_product`."""
     return logical_product(a, b)
 
 
 def tiled_product(a: A, b: Layout) -> A:
-    """``(a, b'_0, b'_1, …)``: :func:`logical_product` with the modes of the repetition spliced.
+    """Return ``(a, b'_0, b'_1, …)``: :func:`logical_product` with the modes of the repetition spliced.
 
     >>> tiled_product(Layout("(2,5):(5,1)"), Layout("(3,4):(1,3)"))
     Layout("((2,5),3,4):((5,1),10,30)")
@@ -97,7 +97,7 @@ def tiled_product(a: A, b: Layout) -> A:
 
 
 def flat_product(a: A, b: Layout) -> A:
-    """``(a_0, …, b'_0, …)``: :func:`logical_product` with both parts spliced.
+    """Return ``(a_0, …, b'_0, …)``: :func:`logical_product` with both parts spliced.
 
     >>> flat_product(Layout("(2,5):(5,1)"), Layout("(3,4):(1,3)"))
     Layout("(2,5,3,4):(5,1,10,30)")
@@ -113,7 +113,7 @@ def _padded(a: Layout, b: Layout) -> tuple[Layout, Layout, int]:
 
 
 def zip_layouts(a: Layout, b: Layout) -> Layout:
-    """``((a_0, b_0), (a_1, b_1), …)``; a scalar ``a`` gives the one mode ``((a, b))``.
+    """Return ``((a_0, b_0), (a_1, b_1), …)``; a scalar ``a`` gives the one mode ``((a, b))``.
 
     Raises AlgebraError when a tuple meets a scalar or another rank.
     """
@@ -128,7 +128,8 @@ def zip_layouts(a: Layout, b: Layout) -> Layout:
 
 
 def blocked_product(a: A, b: Layout) -> A:
-    """Mode by mode ``(a_i, b'_i)``: blocks of ``a`` laid out side by side.  The smaller rank is padded with ``1:0``.
+    """Return mode by mode ``(a_i, b'_i)``: blocks of ``a`` laid out side by side.  The smaller rank is padded with
+    ``1:0``.
 
     >>> blocked_product(Layout("4:1"), Layout("(2,3):(1,2)"))
     Layout("((4,2),(1,3)):((1,4),(0,8))")
@@ -142,7 +143,7 @@ def blocked_product(a: A, b: Layout) -> A:
 
 
 def raked_product(a: A, b: Layout) -> A:
-    """Mode by mode ``(b'_i, a_i)``, each coalesced: elements of ``a`` interleaved.
+    """Return, mode by mode, ``(b'_i, a_i)``, each coalesced: elements of ``a`` interleaved.
 
     >>> raked_product(Layout("(4,32):(32,1)"), Layout("(4,4):(4,1)"))
     Layout("((4,4),(4,32)):((512,32),(128,1))")
@@ -188,7 +189,7 @@ def _check_divider(tiler: Layout, nested: bool) -> None:
 
 
 def logical_divide(a: A, tiler: Tiler) -> A:
-    """``a`` cut into tiles: ``(tile, rest)`` for a layout tiler, mode by mode for a tile or shape.
+    """Cut ``a`` into tiles: ``(tile, rest)`` for a layout tiler, mode by mode for a tile or shape.
 
     In a tile ``_`` keeps a mode, and surplus modes of ``a`` stay.  Sizes that do not divide are rounded up.  With
     divisibility an extent ``?{div=128}`` cut by 128 has the quotient ``?`` exactly.  Raises AlgebraError when the tiler
@@ -217,7 +218,7 @@ def _logical(a: Layout, tile: Tile, nested: bool) -> Layout:
 
 
 def zipped_divide(a: A, tiler: Tiler) -> A:
-    """``((tile modes), (rest modes))``: :func:`logical_divide` with tiles and rests gathered.
+    """Return ``((tile modes), (rest modes))``: :func:`logical_divide` with tiles and rests gathered.
 
     Every divided mode must have come apart into two; a ``_`` slot needs a mode of rank 2.  Raises AlgebraError
     otherwise and as :func:`logical_divide` does.
@@ -253,7 +254,7 @@ def _zipped(a: Layout, tile: Tile, nested: bool) -> Layout:
 
 
 def tiled_divide(a: A, tiler: Tiler) -> A:
-    """``((tile modes), rest_0, rest_1, …)``: :func:`zipped_divide` with the rest spliced.
+    """Return ``((tile modes), rest_0, rest_1, …)``: :func:`zipped_divide` with the rest spliced.
 
     >>> tiled_divide(Layout("(12,10,3):(10,1,120)"), (4, 5))
     Layout("((4,5),3,2,3):((10,1),40,5,120)")
@@ -267,7 +268,7 @@ def tiled_divide(a: A, tiler: Tiler) -> A:
 
 
 def flat_divide(a: A, tiler: Tiler) -> A:
-    """``(tile_0, …, rest_0, …)``: :func:`zipped_divide` with both parts spliced.
+    """Return ``(tile_0, …, rest_0, …)``: :func:`zipped_divide` with both parts spliced.
 
     >>> flat_divide(Layout("(12,10,3):(10,1,120)"), (4, 5))
     Layout("(4,5,3,2,3):(10,1,40,5,120)")
@@ -291,7 +292,7 @@ def _two(layout: Layout) -> list[Layout]:
 
 
 def ceil_div(shape: IntTuple, tiler: Tiler) -> IntTuple:
-    """How many tiles cover a shape, mode by mode; surplus modes are copied.
+    """Return how many tiles cover a shape, mode by mode; surplus modes are copied.
 
     By a shape: rounded up.  By a layout: the shape of its complement in ``size(shape)``.  Raises AlgebraError for a
     tiler of larger rank, a static 0 and ``_``.

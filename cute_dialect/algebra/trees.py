@@ -34,7 +34,7 @@ P = TypeVar("P", bound=Payload)
 
 
 def shown(value: object) -> str:
-    """The text of a value, for messages."""
+    """Write a value as text, for messages."""
     from cute_dialect.algebra.text import to_text
 
     return to_text(value)  # type: ignore[arg-type]
@@ -52,13 +52,13 @@ def _tree_of(value: Payload) -> Tree:
 
 
 def rank(value: Payload) -> int:
-    """Number of modes; 1 for a leaf, 0 for ``()``."""
+    """Return the number of modes; 1 for a leaf, 0 for ``()``."""
     tree = _tree_of(value)
     return len(tree) if type(tree) is tuple else 1
 
 
 def depth(value: Payload) -> int:
-    """Levels of nesting: 0 for a leaf, 1 for ``()``."""
+    """Return the levels of nesting: 0 for a leaf, 1 for ``()``."""
     tree = _tree_of(value)
     if type(tree) is tuple:
         return 1 + max([depth(t) for t in tree], default=0)
@@ -66,12 +66,12 @@ def depth(value: Payload) -> int:
 
 
 def tile_rank(tile: Tile) -> int:
-    """Number of slots: a leaf tile, whatever its layout, has one."""
+    """Return the number of slots: a leaf tile, whatever its layout, has one."""
     return len(tile) if type(tile) is tuple else 1
 
 
 def leaves(value: Payload) -> list[object]:
-    """Leaves depth first; for a layout (also one in a tile) those of the shape, then those of the stride.
+    """Yield leaves depth first; for a layout (also one in a tile) those of the shape, then those of the stride.
 
     A composed layout gives those of the outer layout, the offset, the inner component: the order in which its
     run-time scalars are stored.  A swizzle gives none.
@@ -103,7 +103,7 @@ def _leaves(value: Payload, out: list[object]) -> None:
 
 
 def tree_leaves(tree: Tree) -> list[object]:
-    """Leaves of one tree, depth first; the leaves of a tile are its layouts and underscores."""
+    """Yield the leaves of one tree, depth first; the leaves of a tile are its layouts and underscores."""
     if type(tree) is not tuple:
         return [tree]
     out: list[object] = []
@@ -116,12 +116,12 @@ def tree_leaves(tree: Tree) -> list[object]:
 
 
 def tree_flatten(tree: Tree) -> Tree:
-    """``flatten`` of one tree: a leaf stays a leaf, a tuple becomes the depth-1 tuple of its leaves."""
+    """Flatten one tree: a leaf stays a leaf, a tuple becomes the depth-1 tuple of its leaves."""
     return tuple(tree_leaves(tree)) if type(tree) is tuple else tree  # type: ignore[return-value]
 
 
 def flatten(value: Payload) -> Payload:
-    """A leaf stays a leaf, a tuple becomes the depth-1 tuple of its leaves.
+    """Return a leaf as it is, a tuple as the depth-1 tuple of its leaves.
 
     A layout is flattened in shape and stride, a composed layout in its outer layout; for a tile, whose layouts are
     leaves, use :func:`tree_flatten`.
@@ -144,7 +144,7 @@ def unwrap(tree: Tree) -> Tree:
 
 
 def is_static(value: Payload) -> bool:
-    """Whether no leaf is dynamic.  Underscores, swizzles and basis elements of static value are static."""
+    """Tell whether no leaf is dynamic.  Underscores, swizzles and basis elements of static value are static."""
     t = type(value)
     if t is int:
         return True
@@ -188,7 +188,7 @@ def map_leaves(f: Callable[[Leaf], Leaf], value: Payload) -> Payload:
 
 
 def tracked(value: P) -> P:
-    """The value with every dynamic leaf tracking its divisibility: leaves without one get divisor 1.
+    """Make every dynamic leaf track its divisibility: leaves without one get divisor 1.
 
     Sound for any value, everything is a multiple of 1.  Operations on tensors always track; operations on plain
     layouts do as soon as one operand carries a divisor (:func:`carries_divisor`).
@@ -201,12 +201,12 @@ def _tracked(n: Leaf) -> Leaf:
 
 
 def untracked(value: Payload) -> Payload:
-    """The value with all divisors forgotten."""
+    """Forget all divisors."""
     return map_leaves(lambda n: Dyn(n.width, 0, n.value, n.emitter) if isinstance(n, Dyn) and n.div else n, value)
 
 
 def carries_divisor(value: Payload) -> bool:
-    """Whether some dynamic leaf has a known divisor above 1."""
+    """Tell whether some dynamic leaf has a known divisor above 1."""
     for x in leaves(value):
         n = x.value if isinstance(x, Basis) else x
         if isinstance(n, Dyn) and n.div > 1:
@@ -215,7 +215,7 @@ def carries_divisor(value: Payload) -> bool:
 
 
 def implies(inferred: Payload, written: Payload) -> bool:
-    """Whether ``written`` says nothing that ``inferred`` does not say: equal up to weaker divisors.
+    """Tell whether ``written`` says nothing that ``inferred`` does not say: equal up to weaker divisors.
 
     >>> implies((Dyn(div=16), 4), (Dyn(div=8), 4)), implies(Dyn(div=8), Dyn(div=16)), implies(4, Dyn())
     (True, False, False)
@@ -247,7 +247,7 @@ def implies(inferred: Payload, written: Payload) -> bool:
 
 
 def congruent(a: Tree, b: Tree) -> bool:
-    """Same nesting; leaf kinds do not matter."""
+    """Tell whether two values have the same nesting; leaf kinds do not matter."""
     if type(a) is tuple:
         if type(b) is not tuple or len(a) != len(b):
             return False
@@ -256,7 +256,7 @@ def congruent(a: Tree, b: Tree) -> bool:
 
 
 def weakly_congruent(a: Tree, b: Tree) -> bool:
-    """``a`` is no deeper than ``b``: a leaf of ``a`` may stand opposite anything.
+    """Tell whether ``a`` is no deeper than ``b``: a leaf of ``a`` may stand opposite anything.
 
     >>> weakly_congruent((1, 2), (2, (3, 4))), weakly_congruent((1,), 3), weakly_congruent(1, ())
     (True, False, True)
@@ -267,7 +267,7 @@ def weakly_congruent(a: Tree, b: Tree) -> bool:
 
 
 def compatible(a: IntTuple, b: IntTuple) -> bool:
-    """``a`` is a static integer equal to ``product(b)``, or both have equal rank and compatible modes."""
+    """Tell whether ``a`` is a static integer equal to ``product(b)``, or both have equal rank and compatible modes."""
     if type(a) is tuple:
         return type(b) is tuple and len(a) == len(b) and all(map(compatible, a, b))
     return isinstance(a, int) and a == product(b)
@@ -296,7 +296,9 @@ def get(value: Payload, path: Sequence[int] = ()) -> Payload:
 
 
 def tree_get(tree: Tree, path: Sequence[int]) -> Tree:
-    """:func:`get` of one tree; on a tile it selects a slot and never looks into a layout.  Raises AlgebraError."""
+    """Get a part of one tree, as :func:`get`; on a tile it selects a slot and never looks into a layout.  Raises
+    AlgebraError.
+    """
     for i, index in enumerate(path):
         if type(tree) is not tuple:
             _check_index(index, 1, i)
@@ -314,7 +316,7 @@ def _check_index(index: int, rank_: int, at: int) -> None:
 
 
 def select(value: Payload, indices: Iterable[int]) -> Payload:
-    """The chosen modes, in that order, as a tuple also when there is one; a leaf counts as one mode.
+    """Return the chosen modes, in that order, as a tuple also when there is one; a leaf counts as one mode.
 
     Raises AlgebraError for an index outside ``[0, rank)``.
 
@@ -331,7 +333,7 @@ def select(value: Payload, indices: Iterable[int]) -> Payload:
 
 
 def tree_select(tree: Tree, indices: Iterable[int]) -> Tree:
-    """:func:`select` of one tree; on a tile it selects slots.  Raises AlgebraError."""
+    """Select modes of one tree, as :func:`select`; on a tile it selects slots.  Raises AlgebraError."""
     modes = tree if type(tree) is tuple else (tree,)
     out: list[object] = []
     for i in indices:
@@ -341,7 +343,7 @@ def tree_select(tree: Tree, indices: Iterable[int]) -> Tree:
 
 
 def tile_shape(tile: Tile) -> IntTuple:
-    """The tile with every layout slot replaced by its shape.  Raises AlgebraError if a slot is ``_``.
+    """Replace every layout slot of a tile by its shape.  Raises AlgebraError if a slot is ``_``.
 
     >>> tile_shape((Layout(6), (Layout("(2,5):(5,1)"), Layout(3))))
     (6, ((2, 5), 3))
@@ -354,7 +356,7 @@ def tile_shape(tile: Tile) -> IntTuple:
 
 
 def tile_layouts(tile: Tile) -> list[Layout]:
-    """The layout slots depth first, ``_`` skipped.  Raises AlgebraError if there is none."""
+    """Return the layout slots depth first, ``_`` skipped.  Raises AlgebraError if there is none."""
     layouts = [t for t in tree_leaves(tile) if isinstance(t, Layout)]
     if not layouts:
         raise AlgebraError("expected a tile with at least one layout slot, got none")
@@ -362,7 +364,7 @@ def tile_layouts(tile: Tile) -> list[Layout]:
 
 
 def shape_to_tile(shape: IntTuple) -> Tile:
-    """Every leaf ``n`` becomes the layout ``n:1``, a static 1 becomes ``1:0``: what a layout made of that shape has.
+    """Make every leaf ``n`` the layout ``n:1``, a static 1 the layout ``1:0``: what a layout made of that shape has.
 
     Raises AlgebraError for a static extent below 1.
 
@@ -380,7 +382,7 @@ def shape_to_tile(shape: IntTuple) -> Tile:
 
 
 def product(tree: IntTuple) -> Leaf:
-    """Product of the leaves, 1 for ``()``.  Raises AlgebraError if a leaf is not an integer."""
+    """Multiply the leaves, 1 for ``()``.  Raises AlgebraError if a leaf is not an integer."""
     if type(tree) is int:
         return tree
     p: Leaf = 1
@@ -397,19 +399,19 @@ def product(tree: IntTuple) -> Leaf:
 
 
 def product_each(tree: IntTuple) -> tuple[Leaf, ...]:
-    """Product of every mode; a scalar ``n`` gives ``(n)``."""
+    """Multiply the leaves of every mode; a scalar ``n`` gives ``(n)``."""
     return tuple([product(t) for t in tree]) if type(tree) is tuple else (product(tree),)
 
 
 def check_range(n: int) -> int:
-    """``n`` itself.  Raises AlgebraError unless it fits in a signed 64-bit integer."""
+    """Return ``n`` itself.  Raises AlgebraError unless it fits in a signed 64-bit integer."""
     if not -0x8000000000000000 <= n <= 0x7FFFFFFFFFFFFFFF:
         raise AlgebraError(f"expected a result that fits in 64 bits, got {n}")
     return n
 
 
 def prefix_product(tree: IntTuple) -> IntTuple:
-    """Every leaf replaced by the product of all leaves before it, depth first, starting with 1.
+    """Replace every leaf by the product of all leaves before it, depth first, starting with 1.
 
     >>> prefix_product((2, (3, 4)))
     (1, (2, 6))
@@ -418,7 +420,7 @@ def prefix_product(tree: IntTuple) -> IntTuple:
 
 
 def column_major(shape: IntTuple, start: Leaf = 1) -> IntTuple:
-    """Compact strides, first leaf fastest, from ``start``; a static extent of 1 gets stride 0.
+    """Return compact strides, first leaf fastest, from ``start``; a static extent of 1 gets stride 0.
 
     >>> column_major((6, 1, (5, 2)))
     (1, 0, (6, 30))
@@ -444,7 +446,7 @@ def _running(tree: IntTuple, p: Leaf, zero_ones: bool) -> tuple[IntTuple, Leaf]:
 
 
 def row_major(shape: IntTuple) -> IntTuple:
-    """Compact strides, last leaf fastest; a static extent of 1 gets the running product, not 0.
+    """Return compact strides, last leaf fastest; a static extent of 1 gets the running product, not 0.
 
     >>> row_major((6, 1, (5, 2)))
     (10, 10, (2, 1))

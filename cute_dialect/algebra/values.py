@@ -157,7 +157,7 @@ _new = object.__new__
 
 
 def raw_layout(shape: IntTuple, stride: Stride) -> Layout:
-    """A layout of parts that are known to fit, or that somebody verifies later: no check, one allocation."""
+    """Make a layout of parts that are known to fit, or that somebody verifies later: no check, one allocation."""
     layout = _new(Layout)
     _set_shape(layout, shape)
     _set_stride(layout, stride)
@@ -165,7 +165,7 @@ def raw_layout(shape: IntTuple, stride: Stride) -> Layout:
 
 
 def layout_modes(layout: Layout) -> list[Layout]:
-    """The modes; a scalar layout is its own only mode."""
+    """Return the modes; a scalar layout is its own only mode."""
     shape, stride = layout.shape, layout.stride
     if type(shape) is not tuple:
         return [layout]

@@ -18,7 +18,8 @@ from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 
 
 def common_vector(a: Layout, b: Layout) -> Layout | None:
-    """The first elements that are contiguous in both layouts, as a layout into their common domain; None if one only.
+    """Return the first elements that are contiguous in both layouts, as a layout into their common domain; None if
+    one only.
 
     Elements are numbered along ``b``; a dynamic stride in ``b`` ends what is known to be contiguous.
 
@@ -38,7 +39,7 @@ def common_vector(a: Layout, b: Layout) -> Layout | None:
 
 
 def max_common_vector(a: Layout, b: Layout) -> int:
-    """How many leading elements are contiguous in both layouts, at least 1.
+    """Count the leading elements that are contiguous in both layouts, at least 1.
 
     ``C = coalesce(a o right_inverse(b))``: the extent of its first mode if that is static with stride 1.  1 where the
     algebra cannot tell.
@@ -60,7 +61,7 @@ def _size(vector: Layout | None) -> int:
 
 
 def max_alignment(layout: Layout, vector: Layout, alignment: int) -> int:
-    """The largest divisor of where vectors start, in elements, that is provable.
+    """Return the largest divisor of where vectors start, in elements, that is provable.
 
     The gcd of ``alignment`` (that of the pointer, in elements) and of all strides outside the vector.  ``vector`` is a
     layout into the domain, as :func:`common_vector` gives it.  1 where the layout does not divide by the vector.
@@ -84,7 +85,7 @@ def max_alignment(layout: Layout, vector: Layout, alignment: int) -> int:
 def vector_bits(
     a: Layout, b: Layout, element_bits: int, align_a: int, align_b: int, limit: int = 128
 ) -> tuple[int, Layout | None]:
-    """The widest access, in bits, with which all elements can be moved from one layout to the other.
+    """Return the widest access, in bits, with which all elements can be moved from one layout to the other.
 
     ``align_a``, ``align_b``: alignment of the two pointers in bits.  Gives a multiple of ``element_bits`` that divides
     ``limit``, and the vector as a layout into the domain; ``(element_bits, None)`` if only single elements are safe.
@@ -108,7 +109,7 @@ def vector_bits(
 
 
 def nullspace(layout: Layout) -> Layout:
-    """The part of the domain along which the layout stands still: ``layout(nullspace(layout)(i)) == 0``.
+    """Return the part of the domain along which the layout stands still: ``layout(nullspace(layout)(i)) == 0``.
 
     >>> nullspace(Layout("(2,(4,3)):(1,(0,2))")), nullspace(Layout("(2,4):(1,2)"))
     (Layout("4:2"), Layout("1:0"))

@@ -38,24 +38,26 @@ def _verify_integers(tree: IntTuple, kind: str) -> None:
 
 
 def verify_int_tuple(value: Payload) -> None:
-    """Leaves are integers or dynamic."""
+    """Check that leaves are integers or dynamic."""
     _verify_integers(value, "int tuple")  # type: ignore[arg-type]
 
 
 def verify_shape(value: Payload) -> None:
-    """Leaves are integers or dynamic.  Extents <= 0 are legal here; they are not in a layout."""
+    """Check that leaves are integers or dynamic.  Extents <= 0 are legal here; they are not in a layout."""
     _verify_integers(value, "shape")  # type: ignore[arg-type]
 
 
 def verify_coord(value: Payload) -> None:
-    """Leaves are integers, dynamic or ``_``."""
+    """Check that leaves are integers, dynamic or ``_``."""
     for x in tree_leaves(value):  # type: ignore[arg-type]
         if type(x) is not int and not isinstance(x, Dyn) and x is not UNDERSCORE:
             raise AlgebraError(f"expected integers or '_' in the coord, got {x}")
 
 
 def verify_stride(value: Payload) -> None:
-    """Leaves are integers and dynamic, or basis elements and static zeros; no path is a proper prefix of another."""
+    """Check that leaves are integers and dynamic, or basis elements and static zeros, and that no path is a proper
+    prefix of another.
+    """
     plain: object = None
     basis: list[Basis] = []
     for x in tree_leaves(value):  # type: ignore[arg-type]
@@ -101,7 +103,7 @@ def verify_layout(value: Payload) -> None:
 
 
 def verify_tile(value: Payload) -> None:
-    """Slots are layouts or ``_``; their strides are legal.  Profile and extents count once a slot is used."""
+    """Check that slots are layouts or ``_`` with legal strides.  Profile and extents count once a slot is used."""
     for x in tree_leaves(value):  # type: ignore[arg-type]
         if isinstance(x, Layout):
             verify_stride(x.stride)
@@ -110,18 +112,18 @@ def verify_tile(value: Payload) -> None:
 
 
 def verify_swizzle(value: Payload) -> None:
-    """A swizzle is legal by construction."""
+    """Accept any swizzle: one is legal by construction."""
     if not isinstance(value, Swizzle):
         raise AlgebraError(f"expected a swizzle, got {shown(value)}")
 
 
 def is_trivial_wrap(inner: Layout | Swizzle, offset: IntTuple) -> bool:
-    """Whether ``inner o offset o B`` is just ``B``: a swizzle of no bits and a static offset of 0."""
+    """Tell whether ``inner o offset o B`` is just ``B``: a swizzle of no bits and a static offset of 0."""
     return isinstance(inner, Swizzle) and inner.bits == 0 and type(offset) is int and offset == 0
 
 
 def verify_composed_layout(value: Payload) -> None:
-    """Not a trivial wrap, both layouts legal, and ``offset + outer(0)`` is something ``inner`` takes."""
+    """Check that it is no trivial wrap, that both layouts are legal, and that ``inner`` takes ``offset + outer(0)``."""
     if not isinstance(value, ComposedLayout):
         raise AlgebraError(f"expected a composed layout, got the plain layout {shown(value)}")
     inner, offset, outer = value.inner, value.offset, value.outer
@@ -153,7 +155,8 @@ def verify_composed_layout(value: Payload) -> None:
 
 
 def stride_profile(stride: Stride) -> IntTuple:
-    """The index value at coordinate 0: 0 for integer strides, the tuple of zeros that basis strides span otherwise.
+    """Return the index value at coordinate 0: 0 for integer strides, the tuple of zeros that basis strides span
+    otherwise.
 
     >>> stride_profile((Basis(1, (1,)), Basis(2, (0, 1)))), stride_profile((4, 1)), stride_profile(())
     (((0, 0), 0), 0, 0)
