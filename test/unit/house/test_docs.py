@@ -3,11 +3,14 @@ the tables of figures."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from xdsl.ir import Operation
 
+import cute_dialect
 from cute_dialect.dialect import core_ops, get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.tools.gen_docs import DOCS, annotated, op_text, read_example, sections
 
@@ -55,3 +58,24 @@ def test_performance_tables_are_what_the_results_say(tmp_path: Path) -> None:
     assert gen_performance.main(["--check", "--root", str(tmp_path)]) == 1
     assert gen_performance.main(["--root", str(tmp_path)]) == 0
     assert (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "name", ["CONTRIBUTING.md", "README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_contributing_names_files_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:cute_dialect|passes|pipelines|tools|test|docs)/[\w./-]+)`", text)
+    missing = [path for path in named if path != "passes/foo_bar.py" and not (ROOT / path).exists()]
+    assert len(named) > 30 and missing == []
+
+
+def test_the_version_is_the_projects() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert cute_dialect.__version__ == project["version"]
