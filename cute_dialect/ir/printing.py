@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from typing import cast
 
@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
+from cute_dialect.ir.generic import GenericWriter
 from cute_dialect.ir.xdsl_compat import OpenPrinter
 
 
@@ -51,6 +52,17 @@ class IRPrinter(OpenPrinter):
         else:
             self._write(text)
 
+    def text_of(self, print_it: Callable[[], object]) -> str:
+        """Return what a method of this printer prints, and print nothing."""
+        stream, write = self.stream, self._write
+        self.stream = out = StringIO()
+        self._write = out.write
+        try:
+            print_it()
+        finally:
+            self.stream, self._write = stream, write
+        return out.getvalue()
+
     def print_attribute(self, attribute: Attribute) -> None:
         """Print an attribute, by its alias if it has one."""
         alias = self._aliases.get(attribute) if self._aliases else None
@@ -63,11 +75,14 @@ class IRPrinter(OpenPrinter):
         """Print an op and all that is in it."""
         namer = _Namer(self._names, self._block_labels, self._source_names, self.print_generic_format)
         namer.op(op)
-        self.print_op(op)
+        if self.print_generic_format:
+            self._write(_ReadableGeneric(self, self._names, self._block_labels).write(op))
+        else:
+            self.print_op(op)
 
     def print_op(self, op: Operation) -> None:
         """Print an op, its name shortened if the op around it allows."""
-        if self.print_generic_format or type(op).print is Operation.print or not _elided(op):
+        if type(op).print is Operation.print or not _elided(op):
             super().print_op(op)
             return
         scope = bool(op.get_traits_of_type(IsolatedFromAbove))
@@ -116,6 +131,25 @@ class IRPrinter(OpenPrinter):
         name = f"bb{number}"
         self.print_string(f"^{name}")
         return name
+
+
+class _ReadableGeneric(GenericWriter):
+    """Writes generic form with the names and labels that upstream would give, attributes as a printer prints them."""
+
+    def __init__(self, printer: IRPrinter, names: Mapping[SSAValue, str], labels: Mapping[Block, int]):
+        super().__init__(locations=printer.print_debuginfo, unknown_locations=True)
+        self._printer = printer
+        self._values.update({id(value): f"%{name}" for value, name in names.items()})
+        self._blocks.update({block: f"^bb{number}" for block, number in labels.items()})
+
+    def name_value(self, value: SSAValue) -> str:
+        return self._printer.text_of(lambda: self._printer.print_ssa_value(value))
+
+    def name_block(self, block: Block) -> str:
+        return self._printer.text_of(lambda: self._printer.print_block_name(block))
+
+    def write_attribute(self, attribute: Attribute) -> str:
+        return self._printer.text_of(lambda: self._printer.print_attribute(attribute))
 
 
 class _Namer:
