@@ -77,7 +77,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def measured(contest: Contest, data: str) -> dict[str, object]:
-    """One row of the result."""
+    """Measure one row of the result."""
     inputs = contest.inputs(data)
     wanted = contest.exact(inputs)
     ours, peer = (_errors(f(inputs), wanted) for f in (contest.ours, contest.peer))

@@ -73,7 +73,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """What is measured."""
+    """List what is measured."""
     rng = Random(0)
     layouts = [random_nested(rng) for _ in range(CASES)]
     pairs: list[tuple[object, ...]] = [(a, rearranged(rng, a)) for a in layouts]
@@ -131,7 +131,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Heading and rows of text."""
+    """Return the heading and the rows, as texts."""
     peers, rows = result["peers"], result["rows"]
     assert isinstance(peers, list) and isinstance(rows, list)
     head = ("us per call", "ours", *[x for p in peers for x in (str(p), "ratio")])

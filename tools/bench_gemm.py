@@ -54,7 +54,7 @@ _LIMITS = {"f16": 4e-3, "bf16": 4e-2, "f32": 1e-2}
 
 
 def choices() -> dict[str, Choice]:
-    """The kernels that the problems need, and those of the same family that the checks need."""
+    """List the kernels that the problems need, and those of the same family that the checks need."""
     found = [*map(chosen, PROBLEMS), *map(heuristic, PROBLEMS)]
     fp8 = heuristic(Problem(4096, 4096, 4096, element="f8E4M3FN", output="bf16")).config
     found.append(Choice(fp8._replace(tile=(128, 128, 128), promote=True, deferred=False)))
@@ -64,12 +64,12 @@ def choices() -> dict[str, Choice]:
 
 
 def chosen(problem: Problem) -> Choice:
-    """What ``mm`` takes on an H200 where the user has tuned nothing."""
+    """Return what ``mm`` takes on an H200 where the user has tuned nothing."""
     return shipped("NVIDIA H200").get(problem.key) or heuristic(problem)
 
 
 def fused(problem: Problem) -> Choice:
-    """The kernel for a problem with ``FUSED``."""
+    """Return the kernel for a problem with ``FUSED``."""
     return with_epilogue(chosen(problem), FUSED)
 
 
@@ -180,7 +180,7 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
 
 
 def _peer(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
-    """What torch does for the problem, and where its result goes."""
+    """Return what torch does for the problem, and where its result goes."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[problem.output])
@@ -194,7 +194,7 @@ def _peer(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[
 
 
 def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
-    """One row of the result."""
+    """Measure one row of the result."""
     import torch
 
     m, n, k = problem[:3]

@@ -125,7 +125,7 @@ def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tens
 
 
 def suits(choice: Choice | SkinnyConfig, shape: tuple[int, int, int]) -> bool:
-    """Whether a kernel is for a shape: as few rows, as many blocks as there are multiprocessors, nearly."""
+    """Return whether a kernel is for a shape: as few rows, as many blocks as there are multiprocessors, nearly."""
     m, n, _ = shape
     if isinstance(choice, SkinnyConfig):
         c = choice

@@ -174,7 +174,7 @@ def repeat(module: CompiledModule, name: str) -> None:
 
 
 def measure(module: CompiledModule, name: str, shape: tuple[int, int, int], runs: int) -> dict[str, object]:
-    """One row of the result."""
+    """Measure one row of the result."""
     import torch
 
     m, n, k = shape

@@ -51,7 +51,7 @@ _MARGIN = 1.01
 
 
 def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:
-    """What is tuned: rows of A and of B contiguous.  Raises ValueError for an element that ``mm`` does not take."""
+    """List what is tuned: rows of A and of B contiguous.  Raises ValueError for an element that ``mm`` lacks."""
     if element not in OUTPUTS:
         raise ValueError(f"expected an element of {', '.join(OUTPUTS)}, got {element!r}")
     return [Problem(*shape, element=element, output=OUTPUTS[element]) for shape in shapes or SHAPES]
@@ -59,7 +59,7 @@ def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") 
 
 @cache
 def space(element: str = "f16") -> tuple[Choice, ...]:
-    """All configurations for a type of A and B."""
+    """List all configurations for a type of A and B."""
     output, k = OUTPUTS[element], 1024 // BITS[element]
     whole = GemmConfig(element=element, output=output, tile=(128, 256, k), deferred=BITS[output] == 16)
     one = whole._replace(cluster_m=1, deferred=False)
@@ -193,7 +193,7 @@ def _problem(key: str) -> Problem:
 
 
 def suits(choice: Choice, p: Problem) -> bool:
-    """Whether it is worth measuring: see the module."""
+    """Return whether it is worth measuring: see the module."""
     c, s = choice.config, choice.skinny
     if s is not None:
         blocks = -(-p.m // s.rows) * -(-p.n // (s.columns * s.share)) * s.cluster

@@ -132,7 +132,7 @@ def run(*, runs: int, say: Callable[[str], None], cases: Sequence[Case] = CASES)
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Heading and rows of text."""
+    """Return the heading and the rows, as texts."""
     out: list[tuple[str, ...]] = [
         ("kernel", "mode", "CPU s", "blocks", "M lane-ops", "M lane-ops/s", "ms per 128x128x64")
     ]

@@ -140,7 +140,7 @@ def check_threads(
 
 
 def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torch.Tensor]) -> Measured:
-    """The host's time for each way to launch."""
+    """Measure the host's time for each way to launch."""
     bound = kernel.bind(*inputs, outputs[0])
     bound()
     turns = cycle(outputs)

@@ -52,7 +52,7 @@ def large_file(n: int) -> str:
 
 
 def timed(command: Sequence[str], runs: int) -> tuple[float, float]:
-    """Median and least seconds of a command.  Raises ``CalledProcessError`` when it fails."""
+    """Return the median and least seconds of a command.  Raises ``CalledProcessError`` when it fails."""
     times: list[float] = []
     for _ in range(runs + 1):
         start = perf_counter()
@@ -62,7 +62,7 @@ def timed(command: Sequence[str], runs: int) -> tuple[float, float]:
 
 
 def warm(text: str, runs: int) -> tuple[float, float]:
-    """Median and least seconds from text to PTX in this process, which has done it before."""
+    """Return the median and least seconds from text to PTX in this process, which has done it before."""
     from cute_dialect.pipelines import compile as compile_cute
 
     times: list[float] = []
@@ -117,7 +117,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
 
 
 def table(result: dict[str, object]) -> list[tuple[str, ...]]:
-    """Heading and rows of text."""
+    """Return the heading and the rows, as texts."""
     rows = cast("list[dict[str, object]]", result["rows"])
     return [
         ("what", "median s", "least s"),

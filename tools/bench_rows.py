@@ -200,7 +200,7 @@ def check(kernel: Kernel, case: Case, rows: int, padding: int, offset: int) -> s
 
 
 def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> list[dict[str, object]]:
-    """A row of the result for each kernel."""
+    """Measure a row of the result for each kernel."""
     case = data.case
 
     def launch(kernel: Kernel) -> Callable[[], object]:

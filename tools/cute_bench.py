@@ -60,7 +60,7 @@ _ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-bench",
         description="Measure kernels beside torch.",
@@ -92,7 +92,7 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 
 def _contradiction(options: argparse.Namespace) -> str:
-    """What does not go together on the command line; empty if all does."""
+    """Say what does not go together on the command line; empty if all does."""
     if options.name in _CPU_CASES and (options.build or options.run):
         return f"{options.name} measures what runs on the CPU: it takes neither --build nor --run"
     if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
@@ -196,7 +196,7 @@ def _write_json(path: str, result: Mapping[str, object]) -> None:
 
 
 def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
-    """What is not here that will be needed, the folder ``made`` too; asked before anything is compiled."""
+    """Say what is not here that will be needed, the folder ``made`` too; asked before anything is compiled."""
     if compiles:
         from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
 

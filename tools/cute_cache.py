@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-cache",
         description="The compile cache: compiled kernels by the hash of all that they depend on.",

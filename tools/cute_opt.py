@@ -141,7 +141,7 @@ def _command(options: OptOptions, words: Sequence[str], start: float, *, as_prog
 
 
 def _goes_upstream(options: OptOptions) -> bool:
-    """Whether the options ask for a module of upstream MLIR for sure; passes by name are looked at later."""
+    """Tell if the options ask for a module of upstream MLIR for sure; passes by name are looked at later."""
     return options.value("emit", "mlir") != "mlir" or any(
         isinstance(item, PipelineFlag) and item.named and item.text.startswith("nvptx") for item in options.run
     )
@@ -253,7 +253,7 @@ class Job:
         return None if problems else (result if result is not None else "")
 
     def context(self) -> Context:
-        """A fresh context with the dialects asked for."""
+        """Make a fresh context with the dialects asked for."""
         from cute_dialect.ir.context import make_context
 
         return make_context(
@@ -262,7 +262,7 @@ class Job:
         )
 
     def validator(self) -> Validator | None:
-        """What compares functions around each pass, if that was asked for.  Raises CommandLineError."""
+        """Return what compares functions around each pass, if asked for.  Raises CommandLineError."""
         if "validate" not in self.options.values:
             return None
         from cute_dialect.pipelines.validation import ValidateOptionError, Validator
@@ -275,7 +275,7 @@ class Job:
     # ---------------------------------------------------------------------------------------------------------- input
 
     def _read(self) -> tuple[str, str]:
-        """Name and text of the input."""
+        """Read the name and text of the input."""
         path = self.options.input
         name = STDIN if path == "-" else path
         try:
@@ -320,7 +320,7 @@ class Job:
     # ----------------------------------------------------------------------------------------------------------- steps
 
     def _steps(self) -> list[Step]:
-        """The passes to run, checked.  Raises Failure with a position in the pipeline's text."""
+        """Return the passes to run, checked.  Raises Failure with a position in the pipeline's text."""
         run = list(self.options.run)
         if not run and self.emit != "mlir":
             run.append(PipelineFlag(True, "nvptx"))

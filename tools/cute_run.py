@@ -32,8 +32,7 @@ from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.ir.diagnostics import limit_message
 from cute_dialect.tools.once import Once
 from cute_dialect.tools.process import collect_rarely, leave
-from cute_dialect.tools.run_call import SANITIZERS, Call, Wanted, make_call, read_wanted, values_of
-from cute_dialect.tools.run_errors import RunError
+from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, Wanted, make_call, read_wanted, values_of
 from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES
 
 __all__ = ["main"]
@@ -83,7 +82,7 @@ def _count(text: str) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Make the parser of the command line."""
     p = argparse.ArgumentParser(
         prog="cute-run",
         description="Compile a file of cute or base IR and run a kernel of it on the GPU or on the CPU interpreter.",
@@ -188,7 +187,7 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
 
 
 def user_message(error: Exception) -> str | None:
-    """The message of an error that a user can do something about; ``None`` for a bug of ours."""
+    """Return the message of an error that a user can do something about; ``None`` for a bug of ours."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
     from cute_dialect.pipelines.stages import CompileError
@@ -386,7 +385,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
 
 
 def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
-    """What the interpreter counted, and its warnings."""
+    """Print what the interpreter counted, and its warnings."""
     for text in told.warnings:
         report.line(f"  warning {text}")
     if told.profile is None:

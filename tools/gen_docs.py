@@ -229,7 +229,7 @@ def _code(text: str) -> str:
 
 
 def op_text(op: type[IRDLOperation]) -> str:
-    """The entry of one op."""
+    """Return the entry of one op."""
     definition = op.get_irdl_definition()
     doc = sections(op.__doc__)
     out = [f"### `{op.name}`", "", _code(doc.summary), ""]
@@ -265,7 +265,7 @@ def _is_type(attribute: type[Attribute]) -> bool:
 
 
 def dialect_text() -> str:
-    """The whole document."""
+    """Return the whole document."""
     cute, nvgpu = get_cute_dialect(), get_cute_nvgpu_dialect()
     out = [INTRO, "## Value types", "", "An attribute `#cute.…` of the same text exists for each of them.", ""]
     out += ["| type | is | example |", "|---|---|---|"]
@@ -302,7 +302,7 @@ def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; gives the exit status."""
+    """Run the program; give the exit status."""
     parser = argparse.ArgumentParser(
         prog="gen_docs", description="Write docs/dialect.md from the docstrings of the ops."
     )

@@ -129,7 +129,7 @@ def irdl_text() -> str:
 
 
 def interchange_text(module: Operation) -> str:
-    """What upstream reads with this description: the generic form, properties as attributes, segment sizes added.
+    """Write what upstream reads with this description: generic, properties as attributes, segment sizes added.
 
     Raises ValueError for an op with more than :data:`MOST` operands or results of one variadic group.
     """
@@ -161,7 +161,7 @@ def read_file(path: Path) -> ModuleOp | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; gives the exit status."""
+    """Run the program; give the exit status."""
     parser = argparse.ArgumentParser(prog="gen_irdl", description="Write the core dialect, or a file of it, for IRDL.")
     parser.add_argument("file", type=Path, nargs="?", help="cute IR to write (default: write the dialect)")
     parser.add_argument("-o", "--output", type=Path, help="where to write (default: standard output)")

@@ -110,7 +110,7 @@ def _ptx_table(title: str, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def document() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [INTRO]
     for title, rows in (
         ("Integers, logic, shifts", ptx_integers.ROWS),

@@ -27,7 +27,7 @@ class Once(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        """Called for each time that the option is given."""
+        """Store the value, as often as the option is given."""
         given = f"_{self.dest}_given"
         before: object = getattr(namespace, given, values)
         if before != values:

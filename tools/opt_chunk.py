@@ -26,7 +26,7 @@ SOURCE_NAMES = "mlir-use-nameloc-as-prefix"
 def process(
     job: Job, engine: DiagnosticEngine, source: Source, sources: dict[str, Source], chunk: Chunk
 ) -> str | bytes | None:
-    """What a piece prints to; None if something was reported to ``engine``."""
+    """Return what a piece prints to; None if something was reported to ``engine``."""
     options = job.options
     now = perf_counter()
     if not job.steps and job.printer is None and job.size is None:
@@ -113,7 +113,7 @@ def _mentions_cute(text: str) -> bool:
 
 
 def _may_skip_xdsl(job: Job) -> bool:
-    """Whether upstream may parse the file: only if nothing asks for what xDSL's side does."""
+    """Tell if upstream may parse the file: only if nothing asks for what xDSL's side does."""
     options = job.options
     plain = not (options.flag("allow-unregistered-dialect") or options.flag("verify-roundtrip"))
     return plain and options.value("dialects", "all") != "cute"

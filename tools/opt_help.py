@@ -23,7 +23,7 @@ Reads MLIR with cute ops, runs passes on it, prints the result. One dash and two
 
 
 def help_text(passes: PassTable) -> str:
-    """The text of ``--help``."""
+    """Return the text of ``--help``."""
     out = [_INTRO]
     for group in GROUPS:
         out.append(f"{group.title}:")
@@ -42,7 +42,7 @@ def help_text(passes: PassTable) -> str:
 
 
 def pass_help(name: str, passes: PassTable) -> str:
-    """What one pass does, and its options; or what an option does.  Raises CommandLineError for another name."""
+    """Say what a pass does, and its options; or what an option does.  Raises CommandLineError for another name."""
     if name in ROWS:
         return _option(ROWS[name]) + "\n"
     row = passes.get(name)
@@ -82,7 +82,7 @@ def _line(left: str, right: str) -> str:
 
 
 def versions_text() -> str:
-    """The text of ``--version``."""
+    """Return the text of ``--version``."""
     from importlib.metadata import PackageNotFoundError, version
 
     out: list[str] = []
@@ -103,12 +103,12 @@ def versions_text() -> str:
 
 
 def passes_text(passes: PassTable) -> str:
-    """The text of ``--list-passes``."""
+    """Return the text of ``--list-passes``."""
     return "".join(f"{row.name:<28} {row.summary}\n" for row in passes.rows())
 
 
 def pipelines_text() -> str:
-    """The text of ``--list-pipelines``."""
+    """Return the text of ``--list-pipelines``."""
     from cute_dialect.pipelines.registry import DEFAULT, PIPELINES
 
     out: list[str] = []

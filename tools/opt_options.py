@@ -134,11 +134,11 @@ class OptOptions:
         """What may be run: this package's passes, those of ``--load``, those of installed packages."""
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Whether a flag is on."""
+        """Return whether a flag is on."""
         return self.flags.get(name, default)
 
     def value(self, name: str, default: str = "") -> str:
-        """The value of an option."""
+        """Return the value of an option."""
         return self.values.get(name, default)
 
 
@@ -259,7 +259,7 @@ def _names(text: str) -> list[str]:
 
 
 def _is_topic(word: str, passes: PassTable) -> bool:
-    """Whether a word after ``--help`` is what help is wanted about: anything but a file and an option with a value."""
+    """Tell if a word after ``--help`` is what help is wanted about: anything but a file and an option with a value."""
     name = word.lstrip("-")
     return name in ROWS or passes.get(name) is not None or (word == name and not word.endswith(".mlir"))
 
@@ -273,7 +273,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _continues(word: str, previous: str, out: OptOptions) -> bool:
-    """Whether a word is one more option of the pass before it: ``--attach-nvvm-target=chip=sm_90 opt-level=3``."""
+    """Tell if a word is one more option of the pass before it: ``--attach-nvvm-target=chip=sm_90 opt-level=3``."""
     key, equals, _ = word.partition("=")
     if not equals or not out.run or not isinstance(out.run[-1], PassFlag) or os.path.exists(word):
         return False

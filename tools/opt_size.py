@@ -33,11 +33,11 @@ class CodeSize:
         self._rows: list[tuple[str, Mapping[str, int]]] = []
 
     def start(self, ir: IR) -> None:
-        """A module has been parsed."""
+        """Note the module that has been parsed."""
         self._add("input", _count(ir))
 
     def before(self, step: Step, ir: IR) -> None:
-        """An observer's; nothing to do."""
+        """Do nothing: what counts is after a pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
         """An observer's: a pass has run."""
@@ -49,7 +49,7 @@ class CodeSize:
             self._rows.append((stage, counts))
 
     def objects(self, objects: Iterable[GpuObject]) -> None:
-        """What became of the kernels: instructions of PTX, and bytes of machine code if there is a ptxas."""
+        """Count what became of the kernels: instructions of PTX, and bytes of machine code if there is a ptxas."""
         from cute_dialect.pipelines.ptxas import PtxasError, assemble, code_sizes
 
         for o in objects:
@@ -67,7 +67,7 @@ class CodeSize:
             self._add(what, {k.name: k.code for k in made.kernels})
 
     def table(self) -> str:
-        """The table: a column a function, a row a stage."""
+        """Return the table: a column a function, a row a stage."""
         names = list(dict.fromkeys(name for _, counts in self._rows for name in counts))
         widths = [max(9, len(name) + 1) for name in names]
         head = "".join(f" {'@' + name:>{width}}" for name, width in zip(names, widths))

@@ -38,14 +38,14 @@ class IRDumper:
         self._number = 0
 
     def start(self, ir: IR, chunk: int | None) -> None:
-        """A module has been parsed; ``chunk`` counts the pieces of a split input from 1."""
+        """Take note of a parsed module; ``chunk`` counts the pieces of a split input from 1."""
         self._chunk = "" if chunk is None else f"chunk-{chunk}"
         self._number = 0
         if self._folder:
             self._show(ir, "00-input", "")
 
     def before(self, step: Step, ir: IR) -> None:
-        """Called before each pass."""
+        """Print the module before a pass, if asked for."""
         self._number += 1
         if self._changed:
             self._text = self._text_of(ir)
@@ -53,7 +53,7 @@ class IRDumper:
             self._show(ir, f"{self._number:02d}-before-{step.name}", f"IR Dump Before {step.name}")
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """Called after each pass."""
+        """Print the module after a pass, if asked for."""
         if not ok and (self._failure or self._after is None or step.name in self._after):
             self._show(ir, f"{self._number:02d}-{step.name}-failed", f"IR Dump After {step.name} Failed")
         elif ok and self._changed and self._text_of(ir) == self._text:
@@ -109,7 +109,7 @@ class Timing:
         return now
 
     def before(self, step: Step, ir: IR) -> None:
-        """An observer's; nothing to do."""
+        """Do nothing: what counts is after a pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
         """An observer's: a pass has run."""
@@ -118,7 +118,7 @@ class Timing:
             self.add("verify", verify_seconds)
 
     def table(self) -> str:
-        """The table: wall seconds, share of the total, name."""
+        """Return the table: wall seconds, share of the total, name."""
         total = perf_counter() - self._start
         rows = dict(self._rows)
         rows["rest"] = max(total - sum(rows.values()), 0.0)
@@ -132,7 +132,7 @@ def _row(seconds: float, total: float, name: str) -> str:
 
 
 def statistics_text(statistics: Mapping[str, int]) -> str:
-    """What passes counted (``--mlir-pass-statistics``)."""
+    """Write what passes counted (``--mlir-pass-statistics``)."""
     lines = ["===-- pass statistics --==="]
     lines += [f"  {count:9d}  {name}" for name, count in sorted(statistics.items())]
     return "\n".join([*lines, ""])

@@ -8,18 +8,20 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.tools.run_errors import RunError
-
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
     from cute_dialect.runtime.launch_plan import Plan
     from cute_dialect.tools.run_inputs import Argument
 
-__all__ = ["Call", "Wanted", "make_call", "read_wanted", "values_of"]
+__all__ = ["Call", "RunError", "Wanted", "make_call", "read_wanted", "values_of"]
 
 
 SANITIZERS = ("race", "oob", "uninit", "sync")
 """What the interpreter can look for."""
+
+
+class RunError(Exception):
+    """A mistake of a user of ``cute-run``, as one message."""
 
 
 class Wanted(NamedTuple):
@@ -44,7 +46,7 @@ class Call(NamedTuple):
 
 
 def read_wanted(options: argparse.Namespace) -> Wanted:
-    """What can be read without the module.  Raises :class:`RunError`."""
+    """Read what can be read without the module.  Raises :class:`RunError`."""
     if options.chip is not None and not re.fullmatch(r"sm_\d+[af]?", options.chip):
         raise RunError(f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}")
     shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
@@ -56,7 +58,7 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
 
 
 def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespace) -> Call:
-    """What is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
+    """Find what is to be called with what.  Raises :class:`RunError` and what the launcher raises."""
     from cute_dialect.tools.run_inputs import Tensor
 
     began = time.perf_counter()
@@ -82,7 +84,7 @@ def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence
 
 
 def values_of(arguments: Sequence[Argument]) -> list[object]:
-    """What a kernel is called with."""
+    """Return what a kernel is called with."""
     from cute_dialect.tools.run_inputs import Tensor
 
     return [a.array if isinstance(a, Tensor) else a for a in arguments]

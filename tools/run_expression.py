@@ -60,7 +60,7 @@ def spelled(names: Collection[str]) -> dict[str, str]:
 def read_expression(
     expression: str, names: Sequence[str] | None = None, tensors: Sequence[str] = (), letters: Collection[str] = ()
 ) -> ast.expr:
-    """The tree of an expression, or of a name of :data:`REFERENCES`.  Raises CheckError.
+    """Read the tree of an expression, or of a name of :data:`REFERENCES`.  Raises CheckError.
 
     ``names`` are the parameters (None: not known yet, names are not looked at), ``tensors`` those that are arrays,
     ``letters`` what else stands for them.

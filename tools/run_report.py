@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from cute_dialect.tools.run_call import RunError
 from cute_dialect.tools.run_check import CheckError, check
-from cute_dialect.tools.run_errors import RunError
 from cute_dialect.tools.run_inputs import Argument, Tensor, letters
 from cute_dialect.tools.run_progress import quantity
 
@@ -44,21 +44,21 @@ class Report:
         self._quiet = quiet
 
     def line(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         if not self._quiet:
             print(text)
 
     def table(self, table: Table, console: Console) -> None:
-        """A table of rich."""
+        """Print a table of rich."""
         if not self._quiet:
             console.print(table)
 
     def error(self, text: str) -> None:
-        """One error."""
+        """Print one error."""
         print(f"cute-run: error: {text}", file=sys.stderr)
 
     def summary(self, file: str, module: CompiledModule, plan: Plan, result: Result, seconds: float) -> None:
-        """What ran where, its launch, its resources, its time."""
+        """Print what ran where, its launch, its resources, its time."""
         where = f"for {module.manifest['chip']} on {result.gpu}" if result.gpu else "on the CPU interpreter"
         self.line(f"@{plan.kernel} of {file} {where}")
         self.line(

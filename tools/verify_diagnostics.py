@@ -38,7 +38,7 @@ class Expectation:
         self._pattern = _compile(text) if is_regex else None
 
     def matches(self, message: str) -> bool:
-        """Whether the message is what the text says."""
+        """Return whether the message is what the text says."""
         return self._pattern.search(message) is not None if self._pattern else self.text in message
 
 
@@ -66,7 +66,7 @@ def _compile(text: str) -> re.Pattern[str]:
 
 
 def expectations(text: str, file: str, line_offset: int = 0) -> tuple[list[Expectation], list[Diagnostic]]:
-    """What the comments in a text expect, and errors about comments that are malformed."""
+    """List what the comments in a text expect, and errors about comments that are malformed."""
     found: list[Expectation] = []
     errors: list[Diagnostic] = []
     waiting: list[Expectation] = []
@@ -115,7 +115,7 @@ def _flatten(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
 
 
 def compare(text: str, file: str, seen: Iterable[Diagnostic], line_offset: int = 0) -> list[Diagnostic]:
-    """What differs between the comments in ``text`` and the diagnostics ``seen``; empty if all is as expected.
+    """List what differs between the comments in ``text`` and the diagnostics ``seen``.
 
     Notes that only give context (``see current operation``) need not be expected.
     """
