@@ -48,10 +48,10 @@ def core_ops() -> list[type[Operation]]:
 @cache
 def get_core_dialect(name: str) -> Dialect:
     """``cute`` or ``cute_nvgpu`` without the extensions (:mod:`.extensions`): what nearly every file uses."""
-    from cute_dialect import memory_types, nvgpu_types, types
+    from cute_dialect import memory_types, types, universal_copy
 
     if name == "cute_nvgpu":
-        return Dialect(name, [], nvgpu_types.ATTRS)
+        return Dialect(name, [], universal_copy.ATTRS)
     from cute_dialect.ops import access, memory, tiled
 
     ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]

@@ -39,7 +39,6 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.extensions import module_of_atom, tile_of_op
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
-from cute_dialect.nvgpu_types import UniversalCopyType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.kinds import Typed
@@ -48,8 +47,9 @@ from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 from cute_dialect.passes.lowering import fills
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan, side_of
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import CuteType, LayoutType
+from cute_dialect.universal_copy import UniversalCopyType
 
 
 class AlgoToArchPass(Pass):
@@ -97,7 +97,7 @@ def _nothing(op: Operation) -> None:
 def _layout_op(op: Operation) -> None:
     """``slice`` and ``crd2idx`` on the layout of a tensor, which ``cute-expand-ops`` leaves."""
     assert isinstance(op, CuteOp)
-    site = Site(op)
+    site = InsertionPoint(op)
     declared = op.results[0].type
     assert isinstance(declared, CuteType)
     if declared.is_static():
@@ -116,7 +116,7 @@ def _layout_op(op: Operation) -> None:
 
 def _partition(op: Operation) -> None:
     tc, tensor, tid = op.operands
-    site = Site(op)
+    site = InsertionPoint(op)
     t, tiled_copy, declared = tensor.type, tc.type, op.results[0].type
     assert isinstance(t, TensorType) and isinstance(tiled_copy, TiledCopyType) and isinstance(declared, TensorType)
     it = site.emit(views.GetIterOp(tensor))
@@ -133,16 +133,16 @@ def _partition(op: Operation) -> None:
 def _make_fragment_like(op: Operation) -> None:
     t = op.results[0].type
     assert isinstance(t, MemRefType)
-    op.results[0].replace_all_uses_with(Site(op).emit(memory.AllocaOp(t)))
+    op.results[0].replace_all_uses_with(InsertionPoint(op).emit(memory.AllocaOp(t)))
 
 
 def _fill(op: Operation) -> None:
     tensor, value = op.operands
-    fills.fill(Site(op), tensor, value)
+    fills.fill(InsertionPoint(op), tensor, value)
 
 
 def _clear(op: Operation) -> None:
-    fills.clear(Site(op), op.operands[0])
+    fills.clear(InsertionPoint(op), op.operands[0])
 
 
 # ----------------------------------------------------------------------------------------------------------------- copy
@@ -154,7 +154,9 @@ class Accesses:
     A single element is loaded and stored at its (static, linear) coordinate; a vector through a view of it.
     """
 
-    def __init__(self, site: Site, sides: Sequence[Side], plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]):
+    def __init__(
+        self, site: InsertionPoint, sides: Sequence[Side], plan: Plan, op: tiled.CopyOp, flag_of: Callable[[int], int]
+    ):
         self.site = site
         self.sides = sides
         self.plan = plan
@@ -223,7 +225,7 @@ CopyBy: TypeAlias = Callable[[tiled.CopyOp, CopyAtomType], None]
 
 def _copy(op: Operation) -> None:
     assert isinstance(op, tiled.CopyOp)
-    site = Site(op)
+    site = InsertionPoint(op)
     atom = op.atom.type
     if isinstance(atom, TiledCopyType):
         atom = atom.atom
@@ -264,7 +266,7 @@ def _copy(op: Operation) -> None:
 
 def _tiled_copy(op: Operation) -> None:
     tc, source, destination, tid, *pred = op.operands
-    site = Site(op)
+    site = InsertionPoint(op)
     made: list[Operation] = []
     parts = [source, destination]
     for i, (tensor, cls) in enumerate(((source, tiled.PartitionSOp), (destination, tiled.PartitionDOp))):

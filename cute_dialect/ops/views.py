@@ -7,7 +7,7 @@ fixed coordinates and keeps the layout of the free ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, Literal, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
@@ -115,6 +115,10 @@ def print_no_result(op: Operation, printer: Printer) -> None:
 
 class InstructionOp(MemoryOp):
     """``op(%a, …) {property = …} : (T, …) -> ()``: properties stand in the attribute dictionary."""
+
+    WRITES: ClassVar[Literal["all", "first", "none", "struct", "tied"]] = "all"
+    """Which operands in registers it writes: any, the first alone, none, the first as one struct of registers; "tied":
+    none, but their registers pass through it."""
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import AtomType, MemRefType, PtrType, element_bits
+from cute_dialect.ops.views import InstructionOp
 from cute_dialect.passes.lowering.accumulators import (
     Unit,
     accumulator_unit,
@@ -125,8 +126,6 @@ class Writes:
 
 
 _VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter")
-_STORES = "cute_nvgpu.arch.stmatrix"  # the one instruction whose registers are read only
-_PRODUCTS = frozenset({f"cute_nvgpu.arch.{n}" for n in ("mma_sync", "mma_sp", "fma", "dot_product")})
 
 
 def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
@@ -148,17 +147,18 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
 
     for inner in all_ops(op):
         name = inner.name
+        how = inner.WRITES if isinstance(inner, InstructionOp) else "all"
         if name in _VIEWS:
             root = roots.get(inner.operands[0])
             if root is not None:
                 roots[inner.results[0]] = (root[0], _offset(inner, root[1]))
-        elif name in ("cute.memref.store", *_PRODUCTS):
+        elif name == "cute.memref.store" or how == "first":
             loose(inner.operands[0])
         elif name == "cute.memref.store_vec":
             loose(inner.operands[1], _lanes(inner.operands[1].type))
-        elif name in ("cute_nvgpu.arch.wgmma", "cute_nvgpu.arch.wgmma_sp"):
-            _wgmma_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
-        elif name in ("cute_nvgpu.arch.wgmma_fence", "cute_nvgpu.arch.wgmma_wait_group"):
+        elif how == "struct":
+            _struct_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
+        elif how == "tied":
             for o in inner.operands:
                 root, found = roots.get(o), writes(o)
                 if root is None or found is None:
@@ -168,7 +168,7 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
                 else:
                     assert isinstance(o.type, MemRefType)
                     found.tied.update(root[1] + c for c in cells_of(o.type))
-        elif name.startswith("cute_nvgpu.arch.") and name != _STORES:
+        elif name.startswith("cute_nvgpu.arch.") and how != "none":
             for o in inner.operands:
                 loose(o)
     return {f: written[f] for f in low.registers.cells if f in written}
@@ -191,7 +191,7 @@ def _offset(op: Operation, start: int | None) -> int | None:
     return start + t.data if isinstance(t.data, int) else None
 
 
-def _wgmma_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
+def _struct_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
     if root is None or found is None:
         return
     atom, t = op.properties["atom"], op.operands[0].type

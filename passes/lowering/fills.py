@@ -25,27 +25,27 @@ from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType, integer_width
 from cute_dialect.ops import memory, views
 from cute_dialect.passes.lowering.copying import MAX_BITS, Mode, Side, plan, side_of
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import LayoutType
 
 MAX_UNROLLED = 32
 """More accesses than this are a loop."""
 
 
-def clear(site: Site, tensor: SSAValue) -> None:
+def clear(site: InsertionPoint, tensor: SSAValue) -> None:
     """Set every element of a tensor with static shape to zero."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     fill(site, tensor, _zero(site, t.element))
 
 
-def _zero(site: Site, element: Attribute) -> SSAValue:
+def _zero(site: InsertionPoint, element: Attribute) -> SSAValue:
     if integer_width(element) is not None:
         return site.constant(0, element)
     return site.emit(arith.ConstantOp(FloatAttr(0.0, cast("AnyFloat", element)), element))
 
 
-def fill(site: Site, tensor: SSAValue, value: SSAValue) -> None:
+def fill(site: InsertionPoint, tensor: SSAValue, value: SSAValue) -> None:
     """Set every element of a tensor with static shape.  Raises AlgebraError for layouts that it cannot plan."""
     t = tensor.type
     assert isinstance(t, MemRefType)
@@ -77,7 +77,7 @@ def fill(site: Site, tensor: SSAValue, value: SSAValue) -> None:
     _loop(site, chosen.loops, store)
 
 
-def _loop(site: Site, loops: tuple[Mode, ...], store: object) -> None:
+def _loop(site: InsertionPoint, loops: tuple[Mode, ...], store: object) -> None:
     shape = tuple(m.extent for m in loops)
     over = Layout(shape, tuple(m.strides[1] for m in loops))
     low, high, step = (site.constant(n, i32) for n in (0, prod(shape), 1))
@@ -90,7 +90,7 @@ def _loop(site: Site, loops: tuple[Mode, ...], store: object) -> None:
     site.add(scf.ForOp.create(operands=[low, high, step], regions=[Region(body)]))
 
 
-def _splat(site: Site, value: SSAValue, n: int) -> SSAValue:
+def _splat(site: InsertionPoint, value: SSAValue, n: int) -> SSAValue:
     from cute_dialect.upstream.table_dialects import VECTOR
 
     broadcast = next(op for op in VECTOR.operations if op.name == "vector.broadcast")

@@ -17,12 +17,12 @@ from cute_dialect.algebra.values import raw_layout
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops import memory, views
 from cute_dialect.passes.lowering.copying import MAX_BITS, Side, plan, side_of
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import LayoutType
 
 
 def _retile(op: Operation) -> None:
-    site = Site(op)
+    site = InsertionPoint(op)
     declared = op.results[0].type
     assert isinstance(declared, MemRefType)
     layout = site.static(views.layout_type(declared.layout))
@@ -35,7 +35,7 @@ def _cooperative(op: Operation) -> None:
     threads = op.properties["threads"]
     assert isinstance(threads, IntegerAttr)
     n = threads.value.data
-    site = Site(op)
+    site = InsertionPoint(op)
     sides: list[Side] = []
     for tensor in (source, destination):
         t = tensor.type

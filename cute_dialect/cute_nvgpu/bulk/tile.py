@@ -27,7 +27,7 @@ from cute_dialect.cute_nvgpu.bulk.types import BulkAtomType
 from cute_dialect.memory_types import CopyAtomType, MemRefType
 from cute_dialect.ops import tiled, views
 from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import LayoutType
 
 __all__ = ["copy"]
@@ -37,7 +37,7 @@ def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
     """Lower a ``cute.copy`` by a bulk atom: one instruction a run."""
     assert isinstance(atom, BulkAtomType)
     _, state = atom_state(op.atom)
-    site = Site(op)
+    site = InsertionPoint(op)
     sides = (op.source, op.destination)
     source, destination = op.source.type, op.destination.type
     assert isinstance(source, MemRefType) and isinstance(destination, MemRefType)

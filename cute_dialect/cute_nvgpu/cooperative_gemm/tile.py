@@ -35,17 +35,17 @@ from cute_dialect.memory_types import (
     element_bits,
     verify_tiled_copy,
 )
-from cute_dialect.nvgpu_types import UniversalCopy, UniversalCopyType
 from cute_dialect.ops import memory, tiled
 from cute_dialect.ops.tile_copies import RetileOp
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
+from cute_dialect.universal_copy import UniversalCopy, UniversalCopyType
 
 
 class _Steps:
     """Ops of the tiled layer in the place of one, lowered when all are there."""
 
     def __init__(self, op: Operation):
-        self.site = Site(op)
+        self.site = InsertionPoint(op)
         self._made: list[Operation] = []
 
     def add(self, op: Operation) -> Operation:

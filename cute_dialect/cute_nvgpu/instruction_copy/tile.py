@@ -26,14 +26,14 @@ from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
 from cute_dialect.memory_types import CopyAtomType, MemRefType, PtrType
 from cute_dialect.ops import memory, tiled, views
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import LayoutType
 
 
 class _SidePieces:
     """Makes the view of one piece after the other of a side."""
 
-    def __init__(self, site: Site, tensor: SSAValue, values: int):
+    def __init__(self, site: InsertionPoint, tensor: SSAValue, values: int):
         self.site = site
         t = tensor.type
         assert isinstance(t, MemRefType)
@@ -64,7 +64,7 @@ def copy_by(make: type[CopyInstructionOp], op: tiled.CopyOp, atom: CopyAtomType)
     Raises AlgebraError if its sides do not fit the atom.
     """
     assert isinstance(atom, InstructionCopyType)
-    site = Site(op)
+    site = InsertionPoint(op)
     pred_type = None if op.pred is None else op.pred.type
     _, destination = check_copy(atom, op.source.type, op.destination.type, pred_type)
     source_side = _SidePieces(site, op.source, atom.side_values("src"))
@@ -85,5 +85,5 @@ def copy_by(make: type[CopyInstructionOp], op: tiled.CopyOp, atom: CopyAtomType)
         site.add(make(atom, *operands))
 
 
-def _flag(site: Site, pred: SSAValue, where: int) -> SSAValue:
+def _flag(site: InsertionPoint, pred: SSAValue, where: int) -> SSAValue:
     return site.once(("flag", where), lambda: memory.LoadOp(pred, site.coordinate(where)))

@@ -44,6 +44,7 @@ class StmatrixOp(CopyInstructionOp):
 
     name = "cute_nvgpu.arch.stmatrix"
     ATOM: ClassVar[type[CopyAtomType]] = StsmType
+    WRITES = "none"
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
     atom = prop_def(StsmType)

@@ -242,6 +242,7 @@ class WgmmaSpOp(ProductOp):
 
     name = "cute_nvgpu.arch.wgmma_sp"
     ATOM: ClassVar[type[MmaAtomType]] = WgmmaSpType
+    WRITES = "struct"
     OPERANDS: ClassVar[str] = "DABE"
     FLAGS: ClassVar[int] = 1
     d = operand_def(MemRefType)

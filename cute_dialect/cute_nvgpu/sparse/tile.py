@@ -26,12 +26,12 @@ from cute_dialect.cute_nvgpu.tiled_mma.tile import (
     query,
 )
 from cute_dialect.cute_nvgpu.wgmma.tile import multiply_by_warp_group
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 
 def _sparse_gemm(op: Operation) -> None:
     assert isinstance(op, SparseGemmOp)
-    site = Site(op)
+    site = InsertionPoint(op)
     atom, modes = sparse_gemm_operands(op.operand_types)
     tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DABE", (op.d, op.a, op.b, op.e))}
     if op.c is not None and op.c is not op.d:

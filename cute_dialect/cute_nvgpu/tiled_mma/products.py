@@ -24,6 +24,7 @@ class ProductOp(InstructionOp):
     """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
 
     ATOM: ClassVar[type[MmaAtomType]]
+    WRITES = "first"
     OPERANDS: ClassVar[str] = "DABC"
     FLAGS: ClassVar[int] = 0
     """How many operands may follow that are no tensors."""

@@ -34,7 +34,7 @@ from cute_dialect.extensions import module_of_atom
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType, TensorType, integer_width
 from cute_dialect.ops import memory, views
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import CuteType, LayoutType, ShapeType
 
 
@@ -46,7 +46,7 @@ def partition(op: Operation) -> None:
     """Return a thread's part of an operand: a view."""
     assert isinstance(op, mma.PartitionOp)
     tiled, tensor, tid = op.operands
-    site = Site(op)
+    site = InsertionPoint(op)
     t, tiled_mma, declared = tensor.type, tiled.type, op.results[0].type
     assert isinstance(t, TensorType) and isinstance(tiled_mma, TiledMmaType) and isinstance(declared, TensorType)
     it = site.emit(views.GetIterOp(tensor))
@@ -60,7 +60,7 @@ def partition(op: Operation) -> None:
 def partition_shape(op: Operation) -> None:
     """Return the shape of a part."""
     assert isinstance(op, mma.PartitionShapeOp)
-    site = Site(op)
+    site = InsertionPoint(op)
     declared, tiled = op.results[0].type, op.operands[0].type
     assert isinstance(declared, ShapeType) and isinstance(tiled, TiledMmaType)
     shape = (
@@ -74,7 +74,7 @@ def make_fragment(op: Operation) -> None:
     assert isinstance(op, mma.MakeFragmentOp)
     t = op.results[0].type
     assert isinstance(t, MemRefType)
-    fragment = op.operands[1] if t.space != "rmem" else Site(op).emit(memory.AllocaOp(t))
+    fragment = op.operands[1] if t.space != "rmem" else InsertionPoint(op).emit(memory.AllocaOp(t))
     op.results[0].replace_all_uses_with(fragment)
 
 
@@ -82,7 +82,7 @@ def query(op: Operation) -> None:
     """Tell what is known of a tiled MMA: a static value."""
     t = op.results[0].type
     assert isinstance(t, CuteType)
-    op.results[0].replace_all_uses_with(Site(op).static(t))
+    op.results[0].replace_all_uses_with(InsertionPoint(op).static(t))
 
 
 # ----------------------------------------------------------------------------------------------------------------- gemm
@@ -91,7 +91,7 @@ def query(op: Operation) -> None:
 class Tiles:
     """Views of one atom's values of an operand, made when they are first asked for."""
 
-    def __init__(self, site: Site, tensor: SSAValue, modes: tuple[Layout, Layout, Layout]):
+    def __init__(self, site: InsertionPoint, tensor: SSAValue, modes: tuple[Layout, Layout, Layout]):
         self._site = site
         self._tensor = tensor
         self._values, *self._rest = modes
@@ -159,7 +159,7 @@ class Product(NamedTuple):
     tensor than D.  ``extents``: of M, N, K in atoms.
     """
 
-    site: Site
+    site: InsertionPoint
     op: Operation
     c: SSAValue | None
     atom: MmaAtomType
@@ -187,7 +187,7 @@ def multiply_by(make: type[Operation], product: Product) -> None:
 
 def _gemm(op: Operation) -> None:
     assert isinstance(op, gemm.GemmOp)
-    site = Site(op)
+    site = InsertionPoint(op)
     atom, modes = gemm_operands(op.operand_types)
     tiles = {o: Tiles(site, t, modes[o]) for o, t in zip("DAB", (op.d, op.a, op.b))}
     if op.c is not None and op.c is not op.d:
@@ -197,7 +197,7 @@ def _gemm(op: Operation) -> None:
     cast("Multiply", module.multiply)(Product(site, op, op.c, atom, tiles, extents))
 
 
-def zeros(site: Site, atom: MmaAtomType) -> SSAValue:
+def zeros(site: InsertionPoint, atom: MmaAtomType) -> SSAValue:
     """Return a fragment of zeros, one atom's C."""
     element = atom.element("C")
     n = mma.atom_values(atom, "C")
@@ -208,7 +208,7 @@ def zeros(site: Site, atom: MmaAtomType) -> SSAValue:
     return fragment
 
 
-def zero_of(site: Site, element: Attribute) -> SSAValue:
+def zero_of(site: InsertionPoint, element: Attribute) -> SSAValue:
     """Return the constant 0 of an element type."""
     if integer_width(element) is not None:
         return site.constant(0, element)

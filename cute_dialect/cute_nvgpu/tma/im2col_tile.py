@@ -15,11 +15,11 @@ from cute_dialect.cute_nvgpu.tma import im2col_ops as im2col
 from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops import views
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 
 def _make(op: Operation) -> None:
-    site = Site(op)
+    site = InsertionPoint(op)
     gmem = op.operands[0]
     t, atom = gmem.type, op.results[0].type
     assert isinstance(t, MemRefType) and isinstance(atom, Im2colAtomType)
@@ -32,7 +32,7 @@ def _make(op: Operation) -> None:
     op.results[0].replace_all_uses_with(site.emit(made))
 
 
-def _wide(site: Site, leaf: Leaf, times: int) -> SSAValue:
+def _wide(site: InsertionPoint, leaf: Leaf, times: int) -> SSAValue:
     """A leaf times a number as an i64."""
     if isinstance(leaf, int):
         return site.constant(leaf * times, i64)

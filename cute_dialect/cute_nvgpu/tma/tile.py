@@ -28,7 +28,7 @@ from cute_dialect.memory_types import CoordTensorType, CopyAtomType, MemRefType
 from cute_dialect.ops import views
 from cute_dialect.ops.tiled import CopyOp
 from cute_dialect.passes.lowering.atom_state import atom_state, barrier_is_set
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import IntTupleType, LayoutType
 
 # ---------------------------------------------------------------------------------------------------------- on the host
@@ -38,7 +38,7 @@ def _make(op: Operation) -> None:
     """``make_tma_load``, ``make_tma_store``, ``make_tma_reduce``."""
     from cute_dialect.arch.tensor_map import TensorMapSpec
 
-    site = Site(op)
+    site = InsertionPoint(op)
     gmem = op.operands[0]
     t, atom, coords = gmem.type, op.results[0].type, op.results[1].type
     assert isinstance(t, MemRefType) and isinstance(atom, TmaAtomType) and isinstance(coords, CoordTensorType)
@@ -67,12 +67,12 @@ def _make(op: Operation) -> None:
     op.results[1].replace_all_uses_with(site.emit(views.MakeViewOp(origin, steps, coords)))
 
 
-def _wide(site: Site, leaf: Leaf) -> SSAValue:
+def _wide(site: InsertionPoint, leaf: Leaf) -> SSAValue:
     """A leaf as an i64."""
     return site.constant(leaf, i64) if isinstance(leaf, int) else site.emitter.value(leaf, 64)
 
 
-def _bytes(site: Site, stride: Leaf, size: int) -> SSAValue:
+def _bytes(site: InsertionPoint, stride: Leaf, size: int) -> SSAValue:
     """A stride in elements as bytes, an i64."""
     if isinstance(stride, int):
         return site.constant(stride * size, i64)
@@ -93,7 +93,7 @@ def copy(op: CopyOp, _: CopyAtomType) -> None:
     boxes = boxes_of.plan(t, tile, here)
     if loads:
         barrier_is_set(state, op)
-    site = Site(op)
+    site = InsertionPoint(op)
     first = site.bound(site.emit(views.GetIterOp(coords)))
     assert isinstance(first, tuple)
     start = _start(site, smem, here)
@@ -133,7 +133,7 @@ _INSTRUCTIONS: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
 }
 
 
-def _offsets(site: Site, atom: Attribute, state: Mapping[str, SSAValue]) -> list[SSAValue]:
+def _offsets(site: InsertionPoint, atom: Attribute, state: Mapping[str, SSAValue]) -> list[SSAValue]:
     """By how much an im2col load moves its pixels, an i16 a spatial dimension."""
     from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType
 
@@ -152,7 +152,7 @@ def _offsets(site: Site, atom: Attribute, state: Mapping[str, SSAValue]) -> list
     return found
 
 
-def _start(site: Site, smem: SSAValue, t: MemRefType) -> SSAValue:
+def _start(site: InsertionPoint, smem: SSAValue, t: MemRefType) -> SSAValue:
     """The pointer to the tile: the tensor's iterator, moved by the offset of a composed layout."""
     start = site.emit(views.GetIterOp(smem))
     layout = t.layout
@@ -164,7 +164,7 @@ def _start(site: Site, smem: SSAValue, t: MemRefType) -> SSAValue:
     return start
 
 
-def _coordinate(site: Site, leaf: Leaf, step: int) -> SSAValue:
+def _coordinate(site: InsertionPoint, leaf: Leaf, step: int) -> SSAValue:
     total = add(leaf, step) if step else leaf
     if isinstance(total, int):
         return site.constant(total, i32)

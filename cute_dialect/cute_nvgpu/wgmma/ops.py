@@ -38,6 +38,7 @@ class WgmmaOp(ProductOp):
 
     name = "cute_nvgpu.arch.wgmma"
     ATOM: ClassVar[type[MmaAtomType]] = WgmmaType
+    WRITES = "struct"
     OPERANDS: ClassVar[str] = "DAB"
     FLAGS: ClassVar[int] = 1
     d = operand_def(MemRefType)
@@ -67,6 +68,8 @@ def check_scale_d(op: ProductOp) -> None:
 
 class _AccumulatorsOp(InstructionOp):
     """Accumulators may be operands: they then pass through the instruction, so nothing moves across it."""
+
+    WRITES = "tied"
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:

@@ -15,7 +15,7 @@ from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops import memory
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.lowering.site import Site
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 
 def multiply(product: Product) -> None:
@@ -45,7 +45,7 @@ def multiply_by_warp_group(make: type[Operation], product: Product) -> None:
             site.add(make_op(make, operands, properties=properties))
 
 
-def _copy_accumulators(site: Site, source: SSAValue, target: SSAValue) -> None:
+def _copy_accumulators(site: InsertionPoint, source: SSAValue, target: SSAValue) -> None:
     t = target.type
     assert isinstance(t, MemRefType)
     n = size(t.layout)

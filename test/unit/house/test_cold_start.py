@@ -21,7 +21,7 @@ CORE_OPS = {"base", "asm", "kinds", "purity", "make", "access", "algebra", "size
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "control", "copying", "core", "fills", "folding", "fragments", "functions",
-    "memory", "printing", "site", "types", "walk", "widen",
+    "insertion", "memory", "printing", "types", "walk", "widen",
 }  # fmt: skip
 NOT_NEEDED = (
     "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",

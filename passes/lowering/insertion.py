@@ -25,7 +25,7 @@ from cute_dialect.types import CoordType, CuteType, IntTupleType, Payload
 from cute_dialect.upstream.typed import width
 
 
-class Site:
+class InsertionPoint:
     """Inserts before ``anchor``; inside :meth:`block` at the end of that block."""
 
     def __init__(self, anchor: Operation):
