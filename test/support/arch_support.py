@@ -133,9 +133,6 @@ def mma_kernel(
     return "".join(body)
 
 
-_PLAIN = {"smem": "shared", "gmem": "global"}
-
-
 def copy_kernel(atom: CopyAtom, name: str = "probe") -> str:
     """An entry that contains the instruction; for warp copies one that moves ``d <- a`` through shared memory."""
     if atom.family in ("ldmatrix", "stmatrix", "movmatrix", "shuffle"):

@@ -136,3 +136,10 @@ def test_families_are_reached_by_name_in_few_places() -> None:
         if asks and "import_module(" in path.read_text():
             found.add(module)
     assert found == set(BY_NAME)
+
+
+def test_unit_tests_lie_as_the_package_does() -> None:
+    """A folder a layer; ``upstream`` belongs to the dialect, ``house`` is about the repository itself."""
+    unit = ROOT / "test" / "unit"
+    assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "upstream", "house"} - {"exports"}
+    assert list(unit.glob("test_*.py")) == []

@@ -203,9 +203,6 @@ def test_an_mbarrier_is_not_invalidated_under_a_copy() -> None:
     )
 
 
-FILL = "llvm.store %{0}, %{1} {{alignment = {2} : i64}} : {3}, !llvm.ptr<3>\n"
-
-
 @pytest.mark.parametrize("width", ["auto", "warp"])
 @pytest.mark.parametrize(
     ("stores", "load", "at", "missing"),

@@ -331,10 +331,6 @@ def test_slice_of_trees():
     check(algebra.SliceOp, draw, verdict, dynamic=0.2)
 
 
-def sliced(c: object, layout: L) -> L:
-    return L(brute.slice_tree(c, layout.shape), brute.slice_tree(c, layout.stride))
-
-
 def free(c: object, at: object) -> object:
     """A coordinate with its holes filled from the coordinate of a slice."""
     if c == ALL:
