@@ -48,12 +48,12 @@ def run_on_cpu(
 ) -> RunReport | None:
     """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
     What threads print goes to standard output at the end, as on the GPU.  ``progress``, ``blocks``, ``checks``,
-    ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :func:`cute_dialect.interp.run_kernel`;
+    ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :class:`cute_dialect.interp.RunOptions`;
     ``unwritten``: names of the arrays that hold nothing yet.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
-    from cute_dialect.interp import run_kernel
+    from cute_dialect.interp import RunOptions, run_kernel
     from cute_dialect.pipelines.from_nvgpu import without_nvgpu
 
     views = read_arguments(target, args).views
@@ -81,17 +81,16 @@ def run_on_cpu(
         without_nvgpu(cast("ModuleOp", module.lowered(plan.kernel))),
         plan.kernel,
         operands,
-        plan.grid,
-        plan.block,
-        dynamic_smem=plan.smem,
-        cluster=plan.cluster,
-        progress=progress,
-        blocks=blocks,
-        checks=checks,
-        reports=reports,
-        schedule=schedule,
-        seed=seed,
-        max_steps=max_steps,
+        plan.shape,
+        RunOptions(
+            progress=progress,
+            blocks=blocks,
+            checks=checks,
+            reports=reports,
+            schedule=schedule,
+            seed=seed,
+            max_steps=max_steps,
+        ),
     )
     sys.stdout.write("".join(report.printf))
     for found, name in zip(memory, target.names):

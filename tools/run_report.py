@@ -61,9 +61,8 @@ class Report:
         """Print what ran where, its launch, its resources, its time."""
         where = f"for {module.manifest['chip']} on {result.gpu}" if result.gpu else "on the CPU interpreter"
         self.line(f"@{plan.kernel} of {file} {where}")
-        self.line(
-            f"  grid    {_dims(plan.grid)}, block {_dims(plan.block)}, {plan.smem} bytes of dynamic shared memory"
-        )
+        grid, block, smem, _ = plan.shape
+        self.line(f"  grid    {_dims(grid)}, block {_dims(block)}, {smem} bytes of dynamic shared memory")
         for text in plan.rejected:
             self.line(f"  passed over {text}")
         for text in module.remarks:

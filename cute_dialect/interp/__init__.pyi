@@ -11,6 +11,9 @@ from cute_dialect.interp.launch import (
     run_function as run_function,
     run_kernel as run_kernel,
 )
+from cute_dialect.interp.options import (
+    RunOptions as RunOptions,
+)
 from cute_dialect.interp.state import (
     Progress as Progress,
     RunReport as RunReport,

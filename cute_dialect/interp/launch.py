@@ -14,6 +14,7 @@ from cute_dialect.interp.arguments import Argument, Binder
 from cute_dialect.interp.blocks import choose
 from cute_dialect.interp.errors import InterpError, op_name
 from cute_dialect.interp.group import Counter, Dim3, Group
+from cute_dialect.interp.options import RunOptions
 from cute_dialect.interp.program import Function, Program, attr_of, symbol_name
 from cute_dialect.interp.schedule import run_warps, run_wide, shared_buffer
 from cute_dialect.interp.state import Launch, Progress, RunReport
@@ -21,6 +22,7 @@ from cute_dialect.interp.symbols import lay_out_shared, place_globals
 from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.uniform import barriers_uniform
 from cute_dialect.interp.values import POISON, Regs, Value
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -29,16 +31,14 @@ if TYPE_CHECKING:
     from cute_dialect.interp.memory import Part, Site
 
 MAX_THREADS = DEFAULT_TARGET.threads
-CHECKS = ("race", "oob", "uninit", "sync")
-REPORTS = ("banks", "coalescing", "occupancy")
-SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 DEFAULT_MAX_STEPS = 1_000_000
-DEFAULT_MEMORY_LIMIT = 4 << 30
+ONE_THREAD = LaunchShape()
+DEFAULTS = RunOptions()
 Result: TypeAlias = "int | float | bool | np.ndarray | np.generic | tuple[Result, ...] | None"
 
 
-def _dim(v: Sequence[int] | int, what: str) -> Dim3:
-    dims = [v] if isinstance(v, int) else [int(x) for x in v]
+def _dim(v: Sequence[int], what: str) -> Dim3:
+    dims = [int(x) for x in v]
     dims += [1] * (3 - len(dims))
     if len(dims) != 3 or any(d < 1 for d in dims):
         raise InterpError("argument", f"expected {what} of one to three positive integers, got {v!r}")
@@ -94,72 +94,37 @@ def run_kernel(
     module: Operation,
     kernel: str,
     args: Sequence[Argument],
-    grid: Sequence[int] | int = (1, 1, 1),
-    block: Sequence[int] | int = (1, 1, 1),
-    *,
-    dynamic_smem: int = 0,
-    schedule: str = "round-robin",
-    seed: int = 0,
-    overflow: str = "error",
-    max_steps: int | None = None,
-    memory_limit: int = DEFAULT_MEMORY_LIMIT,
-    blocks: Sequence[int] | str | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    width: str = "auto",
-    cluster: Sequence[int] | int | None = None,
-    checks: Sequence[str] = (),
-    reports: Sequence[str] = (),
+    shape: LaunchShape = ONE_THREAD,
+    options: RunOptions = DEFAULTS,
 ) -> RunReport:
     """Run a lowered kernel on the CPU; arrays behind pointer arguments are changed in place.
 
     - module: what holds the kernel (`gpu.module` inside or not), after `cute-to-base`; kernel: its symbol, or
       `module::symbol`
     - args: one entry a parameter: int, float, `Pointer`, or a nested tuple for a struct (an empty struct is `()`)
-    - grid, block: numbers of blocks and of threads, x first; cluster: blocks of a cluster (default: what the kernel
-      says, else 1)
-    - dynamic_smem: bytes behind an `external` shared global of size 0
-    - schedule: order of warps and of asynchronous copies: "round-robin", "reverse", "random" (by `seed`) or
-      "adversarial" (copies and wgmma complete as late as possible, warps run in changing order)
-    - overflow: "error" reports arithmetic that breaks its `nsw`/`nuw` promise, "wrap" lets it wrap
-    - max_steps: after how many ops of a warp, or of blocks in lockstep, a loop is asked whether it comes closer to its
-      end (default 10^6, see `endless`); memory_limit: bytes for shared and local memory
-    - blocks: which blocks run (None: all): linear numbers, or a text like "0,5,16:32" or "sample:16:seed"; clusters
-      are taken whole. What the others would write stays as it is; `RunReport.written` then says what was written
-    - progress: called now and then with a `Progress`
-    - checks: "race" looks for races, "uninit" makes a use of shared memory, registers or arrays (`Pointer.unwritten`)
-      that nothing has written an error; "oob" and "sync" are always on
-    - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`
-    - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
+    - shape: blocks, threads, bytes behind an `external` shared global of size 0, blocks of a cluster
 
     Raises InterpError: see its `kind`.
 
-    Example: `run_kernel(m, "add", [Pointer(a), Pointer(b), Pointer(c), n], grid=(8,), block=(128,))`.
+    Example: `run_kernel(m, "add", [Pointer(a), Pointer(b), Pointer(c), n], LaunchShape((8, 1, 1), (128, 1, 1)))`.
     """
     begin = time.perf_counter()
-    grid3, block3 = _dim(grid, "a grid"), _dim(block, "a block")
-    if schedule not in SCHEDULES:
-        known = ", ".join(f'"{s}"' for s in SCHEDULES)
-        raise InterpError("argument", f"expected a schedule of {known}; got {schedule!r}")
-    if width not in ("auto", "warp"):
-        raise InterpError("argument", f'expected width "auto" or "warp", got {width!r}')
-    for name, known, given in (("check", CHECKS, checks), ("report", REPORTS, reports)):
-        for one in given:
-            if one not in known:
-                raise InterpError("argument", f"expected a {name} of {', '.join(known)}; got {one!r}")
-    program = Program(module, overflow)
+    grid3, block3 = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
+    checks, blocks, progress = options.checks, options.blocks, options.progress
+    program = Program(module, options.overflow)
     func = _find(program, kernel)
-    launch = Launch(program, Counter(_steps(max_steps)), grid3, block3, True)
+    launch = Launch(program, Counter(_steps(options.max_steps)), grid3, block3, True)
     if launch.threads > MAX_THREADS:
         raise InterpError("argument", f"expected at most {MAX_THREADS} threads a block, got {launch.threads}")
     _check_bounds(func, block3)
     declared = _static_dims(func, "nvvm.cluster_dim")
-    launch.cluster = _dim(cluster if cluster is not None else (declared or (1, 1, 1)), "a cluster")
+    launch.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
     if any(g % c for g, c in zip(grid3, launch.cluster)):
         raise InterpError(
             "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
         )
     program.tracks = "uninit" in checks
-    others = lay_out_shared(launch, func, dynamic_smem)
+    others = lay_out_shared(launch, func, shape.smem)
     fn = program.function(func)
     binder = Binder(launch.memory, vectorised=False)
     values = _bind_all(binder, fn, args, kernel)
@@ -176,7 +141,7 @@ def run_kernel(
         report.written = [(b.source, b.track()) for b in launch.memory.buffers if b.source is not None and b.writable]
     watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
-    plain = launch.cluster == (1, 1, 1) and schedule == "round-robin" and width == "auto"
+    plain = launch.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
     wide = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
         from cute_dialect.interp.dependent import PrecedingGrids
@@ -187,18 +152,18 @@ def run_kernel(
         launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
         launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory)
         launch.observe = launch.monitor.observe
-    if reports:
+    if options.reports:
         from cute_dialect.interp.profile import Profile
 
-        launch.report.profile = Profile(reports, launch.threads, launch.smem_size)
+        launch.report.profile = Profile(options.reports, launch.threads, launch.smem_size)
         launch.observe = _both(launch.observe, launch.report.profile.observe)
     launch.wide = wide
     template = _registers(fn, values)
     with np.errstate(all="ignore"):
         if launch.wide:
-            run_wide(launch, fn, template, [b for c in chosen for b in c], memory_limit, watch)
+            run_wide(launch, fn, template, [b for c in chosen for b in c], options.memory_limit, watch)
         else:
-            run_warps(launch, fn, template, chosen, memory_limit, watch, schedule, seed)
+            run_warps(launch, fn, template, chosen, options.memory_limit, watch, options.schedule, options.seed)
     count = launch.count
     report.ops, report.lane_ops = count.steps, count.lane_ops
     report.loads, report.stores = count.loads, count.stores

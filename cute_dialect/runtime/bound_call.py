@@ -59,7 +59,7 @@ class Ready:
         """A new frame; nothing is written in it."""
         plan = self.plan
         packed = plan.packed
-        config = cuda.LaunchConfig(grid=plan.grid, block=plan.block, smem=plan.smem)
+        config = cuda.LaunchConfig(grid=plan.shape.grid, block=plan.shape.block, smem=plan.shape.smem)
         offsets: list[int] = []
         total = 0
         for b in packed.buffers:
@@ -76,8 +76,8 @@ class Ready:
         # The parameter of a tensor map is wherever the map was made: nothing is copied.
         slots += [word(parameters, 8 * p) for p, _ in packed.maps]
         maps = tuple([EncodedMaps(self._gpu, m) for _, m in packed.maps])
-        if plan.cluster is not None:
-            attribute = cuda.cluster_attribute(plan.cluster)
+        if plan.shape.cluster is not None:
+            attribute = cuda.cluster_attribute(plan.shape.cluster)
             config.attributes = ctypes.pointer(attribute)
             config.attribute_count = 1
         stream = word(config, cuda.LaunchConfig.stream.offset)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from cute_dialect.runtime.binding import LaunchError
-from cute_dialect.runtime.launch_plan import Dim3
+from cute_dialect.runtime.launch_shape import Dim3
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CallOptions

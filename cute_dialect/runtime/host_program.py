@@ -28,6 +28,7 @@ from cute_dialect.arch.tensor_map_codes import (
     SWIZZLES,
 )
 from cute_dialect.runtime import abi
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 __all__ = [
     "BINARY",
@@ -93,10 +94,7 @@ class Launch(NamedTuple):
 
     kernel: str
     variants: tuple[str, ...]
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int] | None
-    smem: int
+    shape: LaunchShape
     args: tuple[Value, ...]
 
 
@@ -360,10 +358,12 @@ def evaluate(program: Program, arguments: Sequence[Value]) -> Launch:
     return Launch(
         kernel=cast(str, launch["kernel"]),
         variants=tuple(cast("list[str]", launch["variants"])),
-        grid=three("grid"),
-        block=three("block"),
-        cluster=three("cluster") if launch["cluster"] is not None else None,
-        smem=run.number(run.values[cast(int, smem)]) if smem is not None else 0,
+        shape=LaunchShape(
+            grid=three("grid"),
+            block=three("block"),
+            smem=run.number(run.values[cast(int, smem)]) if smem is not None else 0,
+            cluster=three("cluster") if launch["cluster"] is not None else None,
+        ),
         args=tuple(run.values[r] for r in cast("list[int]", launch["args"])),
     )
 

@@ -29,7 +29,8 @@ from cute_dialect.runtime.bound_call import BoundCall, Ready
 from cute_dialect.runtime.call_options import check_options, device_number, dim3, shared_bytes
 from cute_dialect.runtime.devices import read_lowered, runner
 from cute_dialect.runtime.fast_call import MISSING, QuickCall, number_key, quick_call, torch_key
-from cute_dialect.runtime.launch_plan import Arguments, Dim3, Plan, Target, find_target, prepare, read_arguments
+from cute_dialect.runtime.launch_plan import Arguments, Plan, Target, find_target, prepare, read_arguments
+from cute_dialect.runtime.launch_shape import Dim3
 from cute_dialect.runtime.manifest import Manifest, required_alignment
 from cute_dialect.runtime.signature import Param
 
@@ -161,7 +162,7 @@ class CompiledModule:
             gpu = cuda.driver()
             function = gpu.get_function(self._loaded(gpu, device, plan.module, plan.kernel), plan.kernel)
             entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
-            cluster = entry["cluster"] or plan.cluster
+            cluster = entry["cluster"] or plan.shape.cluster
             if cluster and cluster[0] * cluster[1] * cluster[2] > cuda.PORTABLE_CLUSTER:
                 gpu.allow_large_cluster(function)
             self._functions[key] = function
@@ -425,14 +426,15 @@ class Kernel:
         if plan.empty:
             return Ready(cuda.driver(), plan, 0, device)
         function = self.module.function(device, plan)
-        if plan.smem > cuda.SMEM_WITHOUT_OPT_IN:
+        if plan.shape.smem > cuda.SMEM_WITHOUT_OPT_IN:
             gpu = cuda.driver()
             limit = gpu.smem_limit(device)
-            if plan.smem > limit:
+            if plan.shape.smem > limit:
                 raise LaunchError(
-                    f"@{plan.kernel} asks for {plan.smem} bytes of dynamic shared memory, this GPU has {limit} a block"
+                    f"@{plan.kernel} asks for {plan.shape.smem} bytes of dynamic shared memory, "
+                    f"this GPU has {limit} a block"
                 )
-            gpu.allow_smem(function, plan.smem)
+            gpu.allow_smem(function, plan.shape.smem)
         return Ready(cuda.driver(), plan, function, device)
 
     def _device(self, arguments: Arguments, number: int | None) -> tuple[int, list[int]]:

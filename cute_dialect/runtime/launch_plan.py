@@ -6,19 +6,19 @@ Shared by the GPU launcher and the CPU interpreter.  Needs the manifest only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET as LIMITS
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, plain_address, view_of
 from cute_dialect.runtime.binding import ArgumentError, DtypeError, LaunchError, Packed, bind_array, bind_plain, pack
 from cute_dialect.runtime.host_program import Value
+from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
 from cute_dialect.runtime.manifest import HostEntry, KernelEntry, Manifest
 from cute_dialect.runtime.signature import Param
 
 __all__ = ["Arguments", "Plan", "Target", "find_target", "prepare", "read_arguments"]
 
-Dim3: TypeAlias = tuple[int, int, int]
 MAX_GRID: Dim3 = ((1 << 31) - 1, 65535, 65535)
 """Largest grid that CUDA launches (CUDA C Programming Guide, compute capabilities)."""
 
@@ -63,10 +63,7 @@ class Plan(NamedTuple):
 
     kernel: str
     module: str
-    grid: Dim3
-    block: Dim3
-    cluster: Dim3 | None
-    smem: int
+    shape: LaunchShape
     packed: Packed
     operands: tuple[Value, ...]
     params: tuple[Param, ...]
@@ -177,10 +174,10 @@ def _prepare(
             raise LaunchError(str(e)) from e
         base = _named(manifest, launch.kernel)
         operands = launch.args
-        grid = grid or launch.grid
-        block = block or launch.block
-        cluster = launch.cluster
-        smem = launch.smem if smem is None else smem
+        grid = grid or launch.shape.grid
+        block = block or launch.shape.block
+        cluster = launch.shape.cluster
+        smem = launch.shape.smem if smem is None else smem
     else:
         base, operands, cluster = target.kernel, tuple(values), None
         if grid is None:
@@ -198,10 +195,10 @@ def _prepare(
                 raise
             rejected.append(f"@{kernel['name']}: {e}")
             continue
-        shape = block or (_three(kernel["block"]) if kernel["block"] else None)
-        if shape is None:
+        threads = block or (_three(kernel["block"]) if kernel["block"] else None)
+        if threads is None:
             raise LaunchError(f"@{kernel['name']} says no block size: give block=(x, y, z)")
-        empty = _check_shape(kernel, grid, shape, arguments)
+        empty = _check_shape(kernel, grid, threads, arguments)
         own = _three(kernel["cluster"]) if kernel["cluster"] else None
         if cluster is not None and own is not None and cluster != own:
             raise LaunchError(f"@{kernel['name']} is compiled for clusters of {own}, the host function asks {cluster}")
@@ -211,10 +208,7 @@ def _prepare(
         return Plan(
             kernel["name"],
             kernel["module"],
-            grid,
-            shape,
-            None if own else cluster,
-            kernel.get("dynamic_smem", 0) + (smem or 0),
+            LaunchShape(grid, threads, kernel.get("dynamic_smem", 0) + (smem or 0), None if own else cluster),
             packed,
             operands,
             tuple(base["params"]),

@@ -22,9 +22,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 WARPS, WORDS, BARS = 3, 3, 64  # BARS: the byte offset of the first mbarrier

@@ -22,10 +22,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from interp_support import kernel
+from interp_support import kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
-from cute_dialect.interp.launch import SCHEDULES
+from cute_dialect.interp import InterpError, Pointer
+from cute_dialect.runtime.call_options import SCHEDULES
 
 
 class Area(NamedTuple):

@@ -98,7 +98,7 @@ class Original:
         out: list[bytes] = []
         for problem in self.problems:
             call = CompiledModule(self.compiled.artifact, lambda _: module).kernel(self.subject.kernel)
-            x, y, z = call.plan(*problem()).grid
+            x, y, z = call.plan(*problem()).shape.grid
             report = call(*problem(), device="cpu", blocks=f"0:{x * y * z}")
             assert report is not None
             out += [mask.tobytes() for _, mask in report.written]

@@ -23,9 +23,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 SCOPES = ("cta", "cluster", "gpu")
 ACTORS = [(b, w, lane) for b in (0, 1) for w, lane in ((0, 0), (0, 1), (1, 0))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin, ModuleOp
@@ -13,9 +15,35 @@ from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.dialects.ub import UB
 from xdsl.dialects.vector import Vector
+from xdsl.ir import Operation
 from xdsl.parser import Parser
 
+from cute_dialect.interp import RunOptions, RunReport
+from cute_dialect.interp import run_kernel as run_with_options
+from cute_dialect.interp.arguments import Argument
 from cute_dialect.ir.context import make_context
+from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
+
+
+def run_kernel(
+    module: Operation,
+    kernel: str,
+    args: Sequence[Argument],
+    grid: Sequence[int] | int = 1,
+    block: Sequence[int] | int = 1,
+    *,
+    dynamic_smem: int = 0,
+    cluster: Sequence[int] | int | None = None,
+    **options: object,
+) -> RunReport:
+    """`run_kernel` of the interpreter, with the fields of shape and options by name; numbers left out are 1."""
+
+    def three(given: Sequence[int] | int) -> Dim3:
+        x, y, z = (*([given] if isinstance(given, int) else given), 1, 1)[:3]
+        return x, y, z
+
+    shape = LaunchShape(three(grid), three(block), dynamic_smem, None if cluster is None else three(cluster))
+    return run_with_options(module, kernel, args, shape, RunOptions(**options))  # type: ignore[arg-type]
 
 
 def parse(text: str, *, own: bool = True) -> ModuleOp:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from interp_support import kernel
+from interp_support import kernel, run_kernel
 from mma_atoms_support import sparse_rows
 from test_mma_ops import parse
 from test_tiled_mma import gmem, move, tiled
@@ -19,7 +19,7 @@ from cute_dialect.cute_nvgpu.sparse.types import MmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.kernels.builder import Builder
 from cute_dialect.kernels.sparse import compress
 from cute_dialect.pipelines import compile as compile_cute

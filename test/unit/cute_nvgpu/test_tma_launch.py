@@ -309,7 +309,7 @@ def test_other_calls_are_refused() -> None:
 def test_plans_name_what_is_launched() -> None:
     a = np.zeros((130, 104), np.float16)
     plan: Plan = compiled(EXAMPLE).kernel("launch").plan(a, a.copy())
-    assert (plan.kernel, plan.grid, plan.block, plan.rejected) == ("copy_tma", (4, 1, 1), (32, 1, 1), ())
+    assert (plan.kernel, plan.shape.grid, plan.shape.block, plan.rejected) == ("copy_tma", (4, 1, 1), (32, 1, 1), ())
     assert [p for p, _ in plan.packed.maps] == [0, 2]
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import Pointer, RunReport, TensorMap, run_kernel
+from cute_dialect.interp import Pointer, RunReport, TensorMap
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.arguments import Argument
 

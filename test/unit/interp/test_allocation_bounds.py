@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interp_support import kernel
+from interp_support import kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
-from cute_dialect.interp.launch import SCHEDULES
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.runtime.call_options import SCHEDULES
 
 GLOBALS = "".join(
     f'"llvm.mlir.global"() <{{addr_space = 3 : i32, alignment = 16 : i64, global_type = !llvm.array<{n} x i8>, '

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 MEMREF = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.tools.cute_run import main
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 PTX = "nvvm.inline_ptx"
 WAIT_LOOP = "{{ .reg .pred p; again: {} p, [$0], $1; @p bra done; bra again; done: }}"

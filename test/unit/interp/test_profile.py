@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interp_corpus import KERNELS
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import Pointer, run_kernel
+from cute_dialect.interp import Pointer
 from cute_dialect.interp.profile import bank_transactions, occupancy, sector_transactions
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "elementwise_add.mlir")

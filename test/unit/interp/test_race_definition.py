@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 THREADS, BLOCKS, PLACES = 64, 2, 128
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from interp_corpus import CONSTANTS, FULL
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 from xdsl.dialects.builtin import ModuleOp
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 RED = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes."

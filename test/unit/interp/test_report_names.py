@@ -7,12 +7,12 @@ from typing import cast
 
 import numpy as np
 import pytest
-from interp_support import kernel
+from interp_support import kernel, run_kernel
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.values import IntTuple
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.allocations import Allocation, Allocations
 from cute_dialect.pipelines import compile as compile_cute
 

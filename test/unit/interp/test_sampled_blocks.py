@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from interp_corpus import KERNELS
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 from rich.console import Console
 
-from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap, run_kernel
+from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap
 from cute_dialect.interp.blocks import choose
 from cute_dialect.tools.cute_run import main
 from cute_dialect.tools.run_check import CheckError, check

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.contents import Contents
-from cute_dialect.interp.launch import SCHEDULES
 from cute_dialect.interp.memory import Buffer
+from cute_dialect.runtime.call_options import SCHEDULES
 
 PARAMS = "%a: !llvm.ptr<1>"
 HEAD = """

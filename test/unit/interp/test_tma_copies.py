@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.arch.tensor_map import Im2colMapSpec
-from cute_dialect.interp import InterpError, Pointer, TensorMap, run_kernel
+from cute_dialect.interp import InterpError, Pointer, TensorMap
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.tensor_map import read_shared, write_shared

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
-from cute_dialect.interp.launch import SCHEDULES
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.runtime.call_options import SCHEDULES
 from cute_dialect.tools.cute_run import main
 
 HEAD = """

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 from test_tma_copies import COPY, MAP, PARAMS, REDUCE, STORE
 
-from cute_dialect.interp import InterpError, Pointer, TensorMap, run_kernel
-from cute_dialect.interp.launch import SCHEDULES
+from cute_dialect.interp import InterpError, Pointer, TensorMap
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.runtime.call_options import OptionError
+from cute_dialect.runtime.call_options import SCHEDULES, OptionError
 from cute_dialect.tools.cute_run import main
 
 ADD = Path(__file__).parents[2] / "examples" / "elementwise_add.mlir"

@@ -485,9 +485,9 @@ def test_promises_of_addresses(
 )
 def test_what_an_address_is_in_bounds_of(start: str, count: int, said: str) -> None:
     """The allocation that the base is of; one that an access of the same pointer would be bounded by, or more."""
-    from interp_support import kernel
+    from interp_support import kernel, run_kernel
 
-    from cute_dialect.interp import Pointer, run_kernel
+    from cute_dialect.interp import Pointer
 
     globals_ = "\n".join(
         f'"llvm.mlir.global"() <{{addr_space = {space} : i32, alignment = 16 : i64, global_type = !llvm.array<{n} x i8>, '
@@ -553,9 +553,9 @@ def test_promises_of_vectors_of_addresses(lanes: bool) -> None:
 
 def test_a_loop_that_moves_from_one_array_to_another() -> None:
     """What the pointer was derived from at first bounds nothing later, and a pointer that walks to the end is right."""
-    from interp_support import kernel
+    from interp_support import kernel, run_kernel
 
-    from cute_dialect.interp import Pointer, run_kernel
+    from cute_dialect.interp import Pointer
 
     globals_ = "\n".join(
         f'"llvm.mlir.global"() <{{addr_space = 3 : i32, alignment = 16 : i64, global_type = !llvm.array<64 x i8>, '

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 
 STORE = """
     %o = arith.muli %cta, %ntid : i32

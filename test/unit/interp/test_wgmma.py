@@ -5,13 +5,13 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from interp_support import DSMEM, kernel
+from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.values import AnyLayout
 from cute_dialect.arch.descriptors import derive
 from cute_dialect.arch.gmma import smem_tile
-from cute_dialect.interp import InterpError, Pointer, run_kernel
+from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.addresses import SMEM_ORIGIN
 
 DTYPES = {

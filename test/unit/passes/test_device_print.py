@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from interp_support import run_kernel
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from cute_dialect.interp import run_kernel
 from cute_dialect.ir.context import make_context
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.stages import lower_to_base

@@ -11,13 +11,12 @@ import pytest
 from pipelines_support import FakeArray, FakeDriver, add_module, tensor_of
 
 from cute_dialect.interp import InterpError
-from cute_dialect.interp import launch as interp_launch
 from cute_dialect.ir.context import make_context
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.pipelines.stages import CompileError
-from cute_dialect.runtime import call_options, load
 from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime import load
 from cute_dialect.runtime.artifact import Artifact, ArtifactError
 from cute_dialect.runtime.binding import DtypeError, LaunchError, RangeError, ReadOnlyError, ShapeError
 from cute_dialect.runtime.call_options import OptionError
@@ -169,11 +168,6 @@ def test_wrong_streams(gpu: FakeDriver, stream: object) -> None:
     for given in ({}, {"device": "cpu"}):
         with pytest.raises(TypeError, match=re.escape(said)):
             add()(*matrices(), stream=stream, **given)  # type: ignore[arg-type]
-
-
-def test_the_names_are_those_of_the_interpreter() -> None:
-    for name in ("CHECKS", "REPORTS", "SCHEDULES"):
-        assert getattr(call_options, name) == getattr(interp_launch, name)
 
 
 @pytest.mark.parametrize(

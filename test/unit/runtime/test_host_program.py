@@ -52,7 +52,7 @@ def test_the_launch_of_the_add() -> None:
         "add", ("add_v",), (4, 1, 1), (128, 1, 1), None, 0, tuple(matrix(17, 129, 200, i) for i in range(3))
     )
     big = host_program.evaluate(p, [matrix(2**31 - 65536, 1, 1)] * 3)
-    assert big.grid == ((2**31 - 65536) // 16, 1, 1)
+    assert big.shape.grid == ((2**31 - 65536) // 16, 1, 1)
 
 
 OPS = {
@@ -91,7 +91,7 @@ def test_arithmetic_is_exact_or_refused(op: str) -> None:
         if unsigned:
             exact = exact - 2**32 if exact >= 2**31 else exact
         if -(2**31) <= exact < 2**31:
-            assert host_program.evaluate(p, [Pointer(0, 0), a, b]).grid[0] == exact, (op, a, b)
+            assert host_program.evaluate(p, [Pointer(0, 0), a, b]).shape.grid[0] == exact, (op, a, b)
         else:
             with pytest.raises(HostOverflow, match=f"= {exact} does not fit i32"):
                 host_program.evaluate(p, [Pointer(0, 0), a, b])
@@ -117,8 +117,8 @@ def test_casts_shifts_and_compare() -> None:
     %a = math.absi %g0 : i32
     %g = arith.select %pos, %a, %e : i32
 """
-    assert run(body, "%x: i32", [3]).grid == (3 << 16, 1, 1)
-    assert run(body, "%x: i32", [-3]).grid == (0, 1, 1)
+    assert run(body, "%x: i32", [3]).shape.grid == (3 << 16, 1, 1)
+    assert run(body, "%x: i32", [-3]).shape.grid == (0, 1, 1)
     with pytest.raises(HostOverflow, match="trunci of 2147483648 does not fit i32"):
         run(body, "%x: i32", [1 << 15])
 
@@ -134,7 +134,7 @@ def test_if_with_results() -> None:
       scf.yield %c5 : i32
     }
 """
-    assert [run(body, "%x: i32", [x]).grid[0] for x in (3, 5, 50, -1)] == [5, 5, 10, 0]
+    assert [run(body, "%x: i32", [x]).shape.grid[0] for x in (3, 5, 50, -1)] == [5, 5, 10, 0]
 
 
 def test_aggregates_pointers_and_shared_memory() -> None:
@@ -158,7 +158,7 @@ def test_aggregates_pointers_and_shared_memory() -> None:
         kernel("k", ["o", "o"], [M, "!llvm.struct<(struct<(i32, i32)>, i32)>"]),
     )
     got = host_program.evaluate(program(text), [matrix(4, 10, 12)])
-    assert got.smem == 11 and got.grid == (11, 1, 1)
+    assert got.shape.smem == 11 and got.shape.grid == (11, 1, 1)
     assert got.args == ((Pointer(0, 44), ((4, 10), 12)), ((None, 11), None))
 
 
@@ -168,7 +168,7 @@ def test_assertions_of_the_host_function() -> None:
     cf.assert %ok, "x must be more than one"
     %g = arith.addi %x, %one : i32
 """
-    assert run(body, "%x: i32", [2]).grid == (3, 1, 1)
+    assert run(body, "%x: i32", [2]).shape.grid == (3, 1, 1)
     with pytest.raises(HostError, match="x must be more than one"):
         run(body, "%x: i32", [1])
 
@@ -177,7 +177,7 @@ def test_cluster_sizes() -> None:
     text = host("    %g = arith.addi %x, %x : i32", "%p: !llvm.ptr<1>, %x: i32").replace(
         "blocks in", "clusters in (%x, %one, %one) blocks in"
     )
-    assert host_program.evaluate(program(text), [Pointer(0, 0), 2]).cluster == (2, 1, 1)
+    assert host_program.evaluate(program(text), [Pointer(0, 0), 2]).shape.cluster == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
