@@ -136,9 +136,9 @@ def test_nothing_of_ours_is_needed(request: pytest.FixtureRequest, which: str, b
     given = {
         "cubin": str(compiled / "kernel.cubin"),
         "kernel": plan.kernel,
-        "grid": plan.grid,
-        "block": plan.block,
-        "smem": plan.smem,
+        "grid": plan.shape.grid,
+        "block": plan.shape.block,
+        "smem": plan.shape.smem,
         "rows": ROWS,
         "columns": COLUMNS,
         "ld": LD,

@@ -12,6 +12,7 @@ from cute_dialect.pipelines.extract_host_program import extract_host_program
 from cute_dialect.pipelines.stages import parse_module
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.host_program import HostError, HostOverflow, Launch, Pointer
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 
 def program(text: str) -> host_program.Program:
@@ -49,7 +50,7 @@ def test_the_launch_of_the_add() -> None:
     p = program(add_module())
     got = host_program.evaluate(p, [matrix(17, 129, 200, i) for i in range(3)])
     assert got == Launch(
-        "add", ("add_v",), (4, 1, 1), (128, 1, 1), None, 0, tuple(matrix(17, 129, 200, i) for i in range(3))
+        "add", ("add_v",), LaunchShape((4, 1, 1), (128, 1, 1)), tuple(matrix(17, 129, 200, i) for i in range(3))
     )
     big = host_program.evaluate(p, [matrix(2**31 - 65536, 1, 1)] * 3)
     assert big.shape.grid == ((2**31 - 65536) // 16, 1, 1)

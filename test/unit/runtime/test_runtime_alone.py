@@ -73,7 +73,7 @@ def test_a_launch_is_planned(example: str, tmp_path: Path) -> None:
     assert whole.returncode == 0, whole.stderr
     assert alone.stdout == whole.stdout
     lines = alone.stdout.splitlines()
-    assert lines[2].startswith("("), lines  # the grid, by the host function's rule
+    assert lines[2].startswith("LaunchShape("), lines  # the grid, by the host function's rule
     assert "Packed(buffers=(b" in alone.stdout
 
 
