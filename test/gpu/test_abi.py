@@ -132,7 +132,7 @@ def test_nothing_of_ours_is_needed(request: pytest.FixtureRequest, which: str, b
     compiled: Path = request.getfixturevalue(fixture) / kernel
     views = [ArrayView(1 << 32, (ROWS, COLUMNS), (LD, 1), dtype, 0, "cuda", None) for dtype in dtypes]
     plan = load(compiled).kernel(name).plan(*views)
-    assert plan.cluster is None and len(plan.packed.buffers) == len(plan.params)
+    assert plan.shape.cluster is None and len(plan.packed.buffers) == len(plan.params)
     given = {
         "cubin": str(compiled / "kernel.cubin"),
         "kernel": plan.kernel,
