@@ -78,7 +78,7 @@ class Cache:
         return os.path.join(self.folder, key[:2], key)
 
     def get(self, key: str) -> Artifact | None:
-        """The module under ``key``; ``None`` if there is none, or only a damaged one, which is said and taken away."""
+        """Return the module under ``key``; ``None`` if there is none, or a damaged one, said and taken away."""
         try:
             with self._shard(key[:2]) as shard:
                 try:
@@ -97,7 +97,7 @@ class Cache:
         return None
 
     def look(self, entry: Entry) -> Artifact | None:
-        """The module of an entry, as if nobody had looked; ``None`` for a damaged one."""
+        """Return the module of an entry, as if nobody had looked; ``None`` for a damaged one."""
         try:
             with self._shard(entry.key[:2]) as shard:
                 return read_artifact(entry.path, read_entry(shard, entry.key, used=False).__getitem__)
@@ -129,7 +129,7 @@ class Cache:
         )
 
     def entries(self) -> list[Entry]:
-        """All entries, the one used longest ago first."""
+        """Return all entries, the one used longest ago first."""
         latest = time.time() + _SKEW
         found = [self._entry(shard, at, name) for shard, at, name in self._names() if is_key(name)]
         return sorted(
@@ -188,7 +188,7 @@ class Cache:
 
 
 def default_cache() -> Cache | None:
-    """The cache that the environment asks for; ``None`` when it is off.  Raises ``SettingError`` for a bad value."""
+    """Return the cache that the environment asks for; ``None`` when it is off.  Raises ``SettingError``."""
     if not settings.flag("CUTE_CACHE", True):
         return None
     folder = settings.user_folder("CUTE_CACHE_DIR", "XDG_CACHE_HOME", ".cache")
@@ -202,7 +202,7 @@ def _warn(text: str) -> None:
 
 
 def key_of(parts: Sequence[str]) -> str:
-    """The key of a compilation: a hash of ``parts`` and of the versions of all programs that take part."""
+    """Return the key of a compilation: a hash of ``parts`` and of the versions of all programs that take part."""
     import hashlib
 
     h = hashlib.sha256()

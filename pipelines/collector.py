@@ -15,7 +15,7 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Generator[None]:
-    """No collections inside; afterwards the collector is as it was.
+    """Let no collection happen inside; afterwards the collector is as it was.
 
     Of threads that are inside at once the first to come also lets it go on, for all.
 

@@ -72,7 +72,7 @@ class EmbedError(Exception):
 
 
 def lower(module: ir.Module, pipeline: str | Sequence[str] = "base") -> ir.Module:
-    """A module like ``module``, lowered, in the same context; ``module`` itself is left as it is.
+    """Return a module like ``module``, lowered, in the same context; ``module`` itself is left as it is.
 
     ``pipeline``: a named pipeline with options (``base``, ``host``, ``nvptx=chip=sm_90a``), a textual one
     (``builtin.module(…)``), or a list of passes with their options (``["cute-expand-ops", "cute-to-base"]``).

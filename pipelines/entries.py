@@ -57,18 +57,18 @@ class _Listed(NamedTuple):
 
 
 def is_key(name: str) -> bool:
-    """Whether a name is that of an entry."""
+    """Tell whether a name is that of an entry."""
     return re.fullmatch("[0-9a-f]{64}", name) is not None
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a name is that of an entry on its way in or out."""
+    """Tell whether a name is that of an entry on its way in or out."""
     return re.fullmatch(r"\.(new|old)-[0-9a-f]{16}", name) is not None
 
 
 @contextmanager
 def open_folder(name: str, above: int | None = None, *, make: bool = False) -> Generator[int]:
-    """The descriptor of a folder in another one (by its descriptor), or at a path; made if it is not there.
+    """Open a folder in another one (by its descriptor), or at a path; made if it is not there.
 
     Raises :class:`Damaged` for a link, for what is no folder, for one of another user and for one that others may
     write; ``OSError`` if there is none.
@@ -97,7 +97,7 @@ def _check_owner(found: os.stat_result, what: str) -> None:
 
 
 def read_entry(above: int, key: str, *, used: bool = True) -> dict[str, bytes]:
-    """The files of an entry, which is ``used`` now or only looked at.
+    """Return the files of an entry, which is ``used`` now or only looked at.
 
     Raises :class:`Damaged`; ``FileNotFoundError`` if there is none, also when another process takes it away meanwhile.
     """
@@ -285,7 +285,7 @@ def remove_leftover(above: int, name: str) -> None:
 
 
 def size_of(above: int, name: str) -> tuple[int, float] | None:
-    """Bytes of an entry and when it was used last, in seconds since the epoch; ``None``: there is none of this name."""
+    """Return the bytes of an entry and when it was used last, in seconds since the epoch; ``None``: there is none."""
     try:
         with open_folder(name, above) as entry:
             marker = os.stat(MARKER, dir_fd=entry, follow_symlinks=False)

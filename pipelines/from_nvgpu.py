@@ -19,7 +19,7 @@ TO_NVVM = (
 
 @lru_cache(maxsize=8)
 def without_nvgpu(module: ModuleOp) -> ModuleOp:
-    """The module itself if it has no op of nvgpu, else what upstream's ``convert-nvgpu-to-nvvm`` makes of it.
+    """Return the module itself if it has no op of nvgpu, else what upstream's ``convert-nvgpu-to-nvvm`` makes of it.
 
     Raises :class:`~cute_dialect.pipelines.upstream.UpstreamMissing` where that takes upstream MLIR and there is none.
     """

@@ -31,7 +31,7 @@ _FORMATS: Mapping[str | None, str] = {"assembly": "isa", "bin": "bin", "offload"
 
 
 def parse_objects(text: str) -> Iterator[tuple[str, str, bytes]]:
-    """Chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
+    """Return chip, format and bytes of each object in the printed attribute ``[#gpu.object<…>, …]``.
 
     >>> list(parse_objects(r'[#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "a\\0Ab\\22">]'))
     [('sm_80', 'isa', b'a\\nb"')]

@@ -78,7 +78,7 @@ class Assembled:
     """version of the ptxas, e.g. ``13.0.88``"""
 
     def report(self) -> str:
-        """The report as lines for people."""
+        """Return the report as lines for people."""
         lines = [
             f"{k.name}: {k.registers} registers, {k.spills} bytes spilled, {k.stack} bytes stack, "
             f"{k.smem} bytes shared, {k.barriers} barriers, {k.code} bytes of code"
@@ -87,7 +87,7 @@ class Assembled:
         return "\n".join([f"ptxas {self.ptxas}", *lines, *(f"warning: {w}" for w in self.warnings)]) + "\n"
 
     def to_json(self) -> dict[str, object]:
-        """The report as plain data, without the cubin."""
+        """Return the report as plain data, without the cubin."""
         return {
             "ptxas": self.ptxas,
             "kernels": [asdict(k) for k in self.kernels],
@@ -167,7 +167,7 @@ def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, b
 
 
 def code_sizes(cubin: bytes) -> dict[str, int]:
-    """Bytes of machine code of each kernel: the sections ``.text.NAME`` of the ELF file that a cubin is."""
+    """Return the bytes of machine code of each kernel: the sections ``.text.NAME`` of the ELF file that a cubin is."""
     import struct
 
     if cubin[:5] != b"\x7fELF\x02":
@@ -192,7 +192,7 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
 
 
 def parse_report(said: str) -> tuple[tuple[KernelReport, ...], tuple[str, ...]]:
-    """The kernels and the warnings in what ``ptxas -v`` printed.
+    """Return the kernels and the warnings in what ``ptxas -v`` printed.
 
     >>> text = '''ptxas info    : Compiling entry function 'add' for 'sm_90a'
     ... ptxas info    : Function properties for add

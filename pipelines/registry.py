@@ -39,7 +39,7 @@ class NamedPipeline(NamedTuple):
     options: Mapping[str, PipelineOption]
 
     def text(self, options: Mapping[str, str] | None = None) -> str:
-        """The textual pipeline for these options.  Raises PipelineError.
+        """Return the textual pipeline for these options.  Raises PipelineError.
 
         >>> PIPELINES["base"].text()
         'builtin.module(cute-fold-static,cute-expand-ops,convert-cute-algo-to-arch,cute-to-base)'
@@ -67,7 +67,7 @@ class NamedPipeline(NamedTuple):
         return re.sub(r"<([\w-]+)>", lambda m: values[m.group(1)], text)
 
     def elements(self, options: Mapping[str, str] | None = None) -> tuple[Element, ...]:
-        """The passes for these options.  Raises PipelineError."""
+        """Return the passes for these options.  Raises PipelineError."""
         return parse_pipeline(self.text(options))
 
 
@@ -129,7 +129,7 @@ DEFAULT = "nvptx"
 
 
 def named_pipeline(text: str) -> tuple[NamedPipeline, dict[str, str]]:
-    """A pipeline and options from ``NAME``, ``NAME=key=value,…`` or nothing.  Raises PipelineError.
+    """Return a pipeline and options from ``NAME``, ``NAME=key=value,…`` or nothing.  Raises PipelineError.
 
     A comma separates options only before ``key=``, so that ``features=+ptx83,+real`` is one.
 

@@ -100,7 +100,7 @@ class IR:
         self.source_names = source_names
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
-        """The IR as text."""
+        """Return the IR as text."""
         if self.upstream is not None:
             return self.upstream.text(generic=generic, debuginfo=debuginfo, local_scope=local_scope)
         assert self.module is not None
@@ -111,16 +111,16 @@ class Observer(Protocol):
     """Told of every step; what prints IR and measures time."""
 
     def before(self, step: Step, ir: IR) -> None:
-        """A step is about to run."""
+        """See a step that is about to run."""
         ...
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """A step has run; ``seconds`` is without the verifier."""
+        """See a step that has run; ``seconds`` is without the verifier."""
         ...
 
 
 def resolve(elements: Iterable[Element], dialects: str = "all", passes: PassTable | None = None) -> list[Step]:
-    """The steps of a pipeline.  Raises ResolveError: unknown pass, bad option, wrong nesting, xDSL after upstream."""
+    """Return the steps of a pipeline.  Raises ResolveError: unknown pass, bad option, nesting, xDSL after upstream."""
     steps: list[Step] = []
     _collect(elements, (), dialects, passes or PassTable(), steps)
     return steps
@@ -365,7 +365,7 @@ _LOC = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)\s*$')
 
 
 def is_cute(op: Operation) -> bool:
-    """Whether an op is one of the dialects that upstream does not know, or has values of their types."""
+    """Tell whether an op is one of the dialects that upstream does not know, or has values of their types."""
     if op.name.startswith(("cute.", "cute_nvgpu.")):
         return True
     types: list[Attribute] = [*op.result_types, *op.operand_types]
@@ -378,7 +378,7 @@ def is_cute(op: Operation) -> bool:
 
 
 def first_cute(module: ModuleOp) -> Operation | None:
-    """The first op of which :func:`is_cute` holds.
+    """Return the first op of which :func:`is_cute` holds.
 
     Whether there is one is found without the operands, whose types are those of results and block arguments.
     """
@@ -414,7 +414,7 @@ def _holds_cute(op: Operation, plain: set[int]) -> bool:
 
 
 def steps_text(steps: Sequence[Step]) -> str:
-    """The steps as command line flags, for a command that reproduces a run."""
+    """Return the steps as command line flags, for a command that reproduces a run."""
     out: list[str] = []
     for step in steps:
         if step.path:
@@ -424,7 +424,7 @@ def steps_text(steps: Sequence[Step]) -> str:
 
 
 def pipeline_of(steps: Sequence[Step]) -> str:
-    """The steps as a textual pipeline; neighbours on the same ops share one nest."""
+    """Return the steps as a textual pipeline; neighbours on the same ops share one nest."""
     parts: list[str] = []
     for path, group in groupby(steps, key=lambda s: s.path):
         text = ",".join(str(PassElement(step.name, step.options)) for step in group)

@@ -141,7 +141,7 @@ def _check_keywords(
 def compiled_before(
     source: str | os.PathLike[str], *, pipeline: str = "nvptx", chip: str | None = None, emit: Emit = "auto"
 ) -> CompiledModule | None:
-    """What :func:`compile_module` finds in the compile cache, without importing what compiles; ``None``: nothing."""
+    """Return what :func:`compile_module` finds in the compile cache, without importing the compiler, or ``None``."""
     from cute_dialect.pipelines.cache import default_cache, key_of
 
     disk = default_cache()
@@ -322,7 +322,7 @@ def _compile(
 def lower_to_base(
     source: str | os.PathLike[str] | ModuleOp, *, pipeline: str = "host", filename: str | None = None
 ) -> str:
-    """The base IR of a module as generic text, ready for upstream: the passes of ``pipeline`` up to the hand-off.
+    """Return the base IR of a module as generic text for upstream: the passes of ``pipeline`` up to the hand-off.
 
     Raises :class:`CompileError`.
     """
@@ -332,7 +332,7 @@ def lower_to_base(
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file.  Raises :class:`CompileError`."""
+    """Return the text of a file.  Raises :class:`CompileError`."""
     path = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as f:

@@ -115,7 +115,7 @@ def _emit(options: Mapping[str, str]) -> str:
 
 
 def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options of a pass; where ``emit-gpu-binary`` assembles, with the folder of the ptxas that this process finds.
+    """Return the options of a pass; where ``emit-gpu-binary`` assembles, with the folder of the ptxas found here.
 
     Raises UpstreamError where there is none.
     """
@@ -160,7 +160,7 @@ BASE_PASSES: Mapping[str, _BasePass] = {
 
 
 def is_available() -> bool:
-    """Whether the ``mlir`` package can be found (it is not imported)."""
+    """Tell whether the ``mlir`` package can be found (it is not imported)."""
     from importlib.util import find_spec
 
     try:
@@ -180,7 +180,7 @@ def _import_ir() -> None:
 
 
 def make_context() -> ir.Context:
-    """A context of upstream's, one thread; making one takes a hundredth of a second.  Raises UpstreamMissing."""
+    """Return a context of upstream's, one thread; making one takes a hundredth of a second.  Raises UpstreamMissing."""
     _import_ir()
     import mlir.ir as ir
 
@@ -231,7 +231,7 @@ class UpstreamModule:
         return cls(context, module, filename)
 
     def bytecode(self) -> bytes:
-        """The module in upstream's bytecode: a fifth of the text, and read in a fifth of the time."""
+        """Return the module in upstream's bytecode: a fifth of the text, and read in a fifth of the time."""
         import io
 
         out = io.BytesIO()
@@ -281,7 +281,7 @@ class UpstreamModule:
                 self._module.operation.verify()
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
-        """The module as text; ``local_scope`` writes every attribute in full, without aliases."""
+        """Return the module as text; ``local_scope`` writes every attribute in full, without aliases."""
         out = self._module.operation.get_asm(
             print_generic_op_form=generic,
             enable_debug_info=debuginfo,
@@ -292,7 +292,7 @@ class UpstreamModule:
         return text if text.endswith("\n") else text + "\n"
 
     def objects(self) -> list[GpuObject]:
-        """The objects of every ``gpu.binary``, in order."""
+        """Return the objects of every ``gpu.binary``, in order."""
         # Read from the attribute's text: reaching into it from Python would import 50 ms worth of op classes.
         return [
             GpuObject(_string(op.attributes["sym_name"]), chip, form, data)
@@ -301,11 +301,11 @@ class UpstreamModule:
         ]
 
     def ptx(self) -> dict[str, str]:
-        """PTX of every compiled ``gpu.module``: name → text (of its last target).  Empty before ``emit-gpu-binary``."""
+        """Return the PTX of each ``gpu.module``: name → text (its last target).  Empty before ``emit-gpu-binary``."""
         return {o.module: o.data.decode() for o in self.objects() if o.format == "isa"}
 
     def llvm_ir(self) -> dict[str, str]:
-        """LLVM IR as text after ``one-shot-convert-to-llvm``: one entry a ``gpu.module``, and ``""`` for host code.
+        """Return LLVM IR as text after ``one-shot-convert-to-llvm``: one entry a ``gpu.module``, ``""`` for host code.
 
         Host code that launches kernels has none: upstream crashes on a launch whose kernel is not yet a binary.
         """

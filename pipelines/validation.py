@@ -41,7 +41,7 @@ class Validator:
 
     @classmethod
     def from_text(cls, text: str) -> Validator:
-        """A validator from ``samples=N,seed=S``, each part optional.  Raises ValidateOptionError.
+        """Return a validator from ``samples=N,seed=S``, each part optional.  Raises ValidateOptionError.
 
         >>> Validator.from_text("samples=5")._samples
         5
@@ -55,13 +55,13 @@ class Validator:
         return cls(values["samples"], values["seed"])
 
     def before(self, module: ModuleOp) -> None:
-        """A pass is about to run on the module."""
+        """Look at the module before a pass."""
         self._before = module.clone()
         for old, new in zip(module.walk(), self._before.walk(), strict=True):
             new.location = old.location
 
     def after(self, name: str, module: ModuleOp, rerun: Callable[[ModuleOp], None], engine: DiagnosticEngine) -> bool:
-        """The pass ``name`` has run; ``rerun`` applies it to another module.  Gives whether nothing differs."""
+        """Compare after the pass ``name``; ``rerun`` applies it to another module.  Tells whether nothing differs."""
         before = self._before
         assert before is not None
         self._before = None

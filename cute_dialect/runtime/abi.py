@@ -49,7 +49,7 @@ class Scalar(NamedTuple):
     text: str
 
     def scalars(self) -> Iterator[tuple[Slot, int]]:
-        """Its one slot, at offset 0."""
+        """Yield its one slot, at offset 0."""
         yield Slot((), self.name), 0
 
 
@@ -63,7 +63,7 @@ class Struct(NamedTuple):
     text: str
 
     def scalars(self) -> Iterator[tuple[Slot, int]]:
-        """Every scalar inside, depth first, with its byte offset."""
+        """Yield every scalar inside, depth first, with its byte offset."""
         for i, (member, offset) in enumerate(zip(self.members, self.offsets)):
             for slot, inner in member.scalars():
                 yield Slot((i, *slot.path), slot.name), offset + inner
@@ -131,21 +131,21 @@ def _struct(members: tuple[Type, ...], text: str) -> Struct:
 
 
 def nested(type_: Type, scalars: dict[tuple[int, ...], Value], path: tuple[int, ...] = ()) -> Value:
-    """The nested value of ``type_`` whose scalars are given by path."""
+    """Return the nested value of ``type_`` whose scalars are given by path."""
     if isinstance(type_, Struct):
         return tuple(nested(m, scalars, (*path, i)) for i, m in enumerate(type_.members))
     return scalars[path]
 
 
 def zero(type_: Type) -> Value:
-    """The value of ``type_`` that is zero everywhere."""
+    """Return the value of ``type_`` that is zero everywhere."""
     if isinstance(type_, Struct):
         return tuple(zero(m) for m in type_.members)
     return 0
 
 
 def pack_scalar(name: str, value: int | float | bytes) -> bytes:
-    """The bytes of one scalar, little endian; an integer must fit as signed or as unsigned.
+    """Return the bytes of one scalar, little endian; an integer must fit as signed or as unsigned.
 
     >>> pack_scalar("i32", -2).hex(), pack_scalar("bf16", 1.5).hex(), pack_scalar("f16", 1.5).hex()
     ('feffffff', 'c03f', '003e')

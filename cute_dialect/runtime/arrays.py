@@ -75,7 +75,7 @@ _DLPACK: Mapping[tuple[int, int], str] = {
 
 
 def accepts(element: str, dtype: str) -> bool:
-    """Whether an array of ``dtype`` may be passed for a tensor of ``element``.
+    """Tell whether an array of ``dtype`` may be passed for a tensor of ``element``.
 
     >>> accepts("i32", "ui32"), accepts("ui32", "i32"), accepts("tf32", "f32"), accepts("f16", "bf16")
     (True, False, True, False)
@@ -86,7 +86,7 @@ def accepts(element: str, dtype: str) -> bool:
 
 
 def numpy_dtype(element: str) -> np.dtype[np.generic]:
-    """The numpy type that holds ``element`` (``ml_dtypes`` for bf16 and the 8-bit floats).
+    """Return the numpy type that holds ``element`` (``ml_dtypes`` for bf16 and the 8-bit floats).
 
     Raises :class:`NotAnArray` for an element numpy has none for.
     """
@@ -263,7 +263,7 @@ StreamLike: TypeAlias = object
 
 
 def stream_of(stream: StreamLike, views: tuple[ArrayView, ...] = ()) -> int:
-    """The driver's handle of a stream; without one, the current stream of the library the arrays come from."""
+    """Return the driver's handle of a stream; without one, the current stream of the library the arrays come from."""
     if stream is None:
         return _current_stream(views)
     if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
@@ -289,7 +289,7 @@ def plain_address(value: object) -> object:
 
 
 def current_stream_of_torch() -> Callable[[int], int]:
-    """What gives the handle of torch's current stream on a GPU, by its number.  Torch is imported."""
+    """Return what gives the handle of torch's current stream on a GPU, by its number.  Torch is imported."""
     torch = sys.modules["torch"]
     quick: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     if quick is not None:  # what torch's own compiler uses: 20 times faster

@@ -142,7 +142,7 @@ def _check_replaceable(target: str) -> None:
 
 
 def artifact_files(artifact: Artifact) -> dict[str, bytes]:
-    """The files of a compiled module, by name: what :func:`read_artifact` reads."""
+    """Return the files of a compiled module, by name: what :func:`read_artifact` reads."""
     import hashlib
 
     out: dict[str, bytes] = {}
@@ -198,7 +198,7 @@ def _read_file(path: str, most: int | None) -> bytes:
 
 
 def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False) -> Artifact:
-    """The module whose files ``get`` gives by name; ``base`` is named in messages.
+    """Return the module whose files ``get`` gives by name; ``base`` is named in messages.
 
     ``check``: it may come from anywhere, so each field of the manifest and each file's hash is checked.
     Raises :class:`ArtifactError`.

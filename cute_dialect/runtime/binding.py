@@ -99,7 +99,7 @@ class DeviceError(ArgumentError):
 
 
 def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
-    """The lowered value of a memref or pointer parameter for an array; its pointer is ``Pointer(index, 0)``."""
+    """Return the lowered value of a memref or pointer parameter for an array; its pointer is ``Pointer(index, 0)``."""
     element = param.get("element", "")
     if param["kind"] == "pointer":
         if param["type"].startswith("!cute.") and not accepts(element, view.dtype):
@@ -125,7 +125,7 @@ def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
 
 
 def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
-    """The lowered value of a parameter that is no tensor: a number, or nested tuples of integers."""
+    """Return the lowered value of a parameter that is no tensor: a number, or nested tuples of integers."""
     kind = param["kind"]
     if kind == "scalar":
         return _bind_scalar(param, value, label)
@@ -325,7 +325,7 @@ def pack(
     *,
     empty: bool = False,
 ) -> Packed:
-    """Bytes of the parameters of a kernel whose types are ``chosen``.
+    """Return the bytes of the parameters of a kernel whose types are ``chosen``.
 
     ``values`` are the operands of the launch, in the lowered form of ``base`` (the kernel that the host function names;
     ``chosen`` is it or a variant of it).  ``addresses[i]`` is the address of array argument ``i``.  ``offset_bits`` is

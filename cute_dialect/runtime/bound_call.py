@@ -56,7 +56,7 @@ class Ready:
         self.words: tuple[Word, ...] = tuple(words)
 
     def frame(self) -> Frame:
-        """A new frame; nothing is written in it."""
+        """Make a new frame; nothing is written in it."""
         plan = self.plan
         packed = plan.packed
         config = cuda.LaunchConfig(grid=plan.shape.grid, block=plan.shape.block, smem=plan.shape.smem)
@@ -118,7 +118,7 @@ class Ready:
         self.frames.append(frame)
 
     def failed(self, run: Callable[[], int], code: int) -> None:
-        """After ``run()`` gave an error: once more in the kernel's context, if another one or none was current.
+        """Launch once more in the kernel's context if ``run()`` failed under another one or none.
 
         Raises :class:`CudaError`.
         """

@@ -40,7 +40,7 @@ def _wrong(name: str, what: str, got: object) -> OptionError:
 
 
 def index_of(value: object) -> int | None:
-    """An integer of Python or numpy as an ``int``; ``None`` for anything else, a bool too.
+    """Return an integer of Python or numpy as an ``int``; ``None`` for anything else, a bool too.
 
     >>> index_of(3), index_of(True), index_of(3.0), index_of("3")
     (3, None, None, None)
@@ -54,7 +54,7 @@ def index_of(value: object) -> int | None:
 
 
 def dim3(name: str, value: object) -> Dim3 | None:
-    """The extents of a grid or a block; missing ones are 1.  Raises :class:`OptionError`."""
+    """Return the extents of a grid or a block; missing ones are 1.  Raises :class:`OptionError`."""
     if value is None:
         return None
     what = "one to three positive integers like (8, 1, 1)"
@@ -70,7 +70,7 @@ def dim3(name: str, value: object) -> Dim3 | None:
 
 
 def shared_bytes(value: object) -> int | None:
-    """Bytes of dynamic shared memory.  Raises :class:`OptionError`."""
+    """Return the bytes of dynamic shared memory.  Raises :class:`OptionError`."""
     if value is None:
         return None
     number = index_of(value)
@@ -80,7 +80,7 @@ def shared_bytes(value: object) -> int | None:
 
 
 def device_number(device: object) -> int | Literal["cpu"] | None:
-    """The number of a GPU, ``"cpu"``, or ``None``: the GPU where the arrays are.  Raises :class:`OptionError`."""
+    """Return a GPU's number, ``"cpu"``, or ``None``: the GPU where the arrays are.  Raises :class:`OptionError`."""
     text = str(device) if type(device).__module__ == "torch" else device  # a torch.device
     if isinstance(text, str):
         if text in ("gpu", "cuda"):

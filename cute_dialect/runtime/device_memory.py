@@ -44,7 +44,7 @@ class Region(NamedTuple):
 
 
 def regions(views: Sequence[ArrayView | None]) -> list[Region]:
-    """The memory of arrays, one region for those that overlap, by whole or by part.
+    """Return the memory of arrays, one region for those that overlap, by whole or by part.
 
     >>> def row(pointer: int) -> ArrayView:
     ...     return ArrayView(pointer, (4,), (1,), "f32", -1, "numpy", None)
@@ -63,19 +63,19 @@ def regions(views: Sequence[ArrayView | None]) -> list[Region]:
 
 
 def host_bytes(address: int, size: int) -> NDArray[np.uint8]:
-    """CPU memory as bytes, in place (writes go to the arrays there)."""
+    """Return CPU memory as bytes, in place (writes go to the arrays there)."""
     import numpy as np
 
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def is_writable(view: ArrayView) -> bool:
-    """Whether the array says that it may be written; only numpy's say that they may not."""
+    """Tell whether the array says that it may be written; only numpy's say that they may not."""
     return view.library != "numpy" or cast("NDArray[np.generic]", view.keep).flags.writeable
 
 
 def element_mask(view: ArrayView, region: Region) -> NDArray[np.bool_]:
-    """Which bytes of a region are elements of an array in it."""
+    """Tell which bytes of a region are elements of an array in it."""
     import numpy as np
 
     item = numpy_dtype(view.dtype).itemsize

@@ -93,7 +93,7 @@ class _Form(NamedTuple):
 
 
 def number_key(value: object) -> object:
-    """What tells one number from another: ``0.0`` from ``-0.0``, ``1`` from ``True`` and ``1.0``.
+    """Return what tells one number from another: ``0.0`` from ``-0.0``, ``1`` from ``True`` and ``1.0``.
 
     >>> number_key(1) == number_key(True), number_key(0.0) == number_key(-0.0), number_key(2.5) == number_key(2.5)
     (False, False, True)
@@ -102,7 +102,7 @@ def number_key(value: object) -> object:
 
 
 def torch_key(args: tuple[object, ...], mask: int) -> tuple[object, ...] | None:
-    """What a launch depends on: shape, strides, types, GPU and address & ``mask`` of torch tensors, and the numbers.
+    """Return what a launch depends on: shape, strides, types, GPU, address & ``mask`` of torch tensors; the numbers.
 
     ``None`` if an argument is neither tensor nor number, none is a tensor, or a tensor is on no GPU.
     """
@@ -133,8 +133,8 @@ def _tensor_types(torch: Any) -> tuple[type, ...]:
 
 
 def quick_call(ready: Ready, args: tuple[object, ...], mask: int, otherwise: Otherwise) -> QuickCall | None:
-    """What launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are not torch
-    tensors and numbers.  Calls of another kind are passed to ``otherwise``.
+    """Return what launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are not
+    torch tensors and numbers.  Calls of another kind are passed to ``otherwise``.
 
     Tensors are alike if shape, strides, type, GPU and address & ``mask`` are the same, numbers if they are equal.
     """

@@ -127,7 +127,7 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 
 def signed(value: int, width: int) -> int:
-    """``value`` as a signed number of ``width`` bits; a bit is 0 or 1."""
+    """Return ``value`` as a signed number of ``width`` bits; a bit is 0 or 1."""
     if width == 1:
         return value & 1
     value &= (1 << width) - 1
@@ -327,8 +327,9 @@ class _Evaluator:
 
 
 def map_sizes(name: str, rank: int) -> tuple[int, ...]:
-    """How many numbers each part of a tensor map of this rank has, as its instruction takes them between the pointer
-    and five codes: extents, strides, box, steps; or extents, strides, channels, pixels, lower and upper corner, steps.
+    """Return how many numbers each part of a tensor map of this rank has, as its instruction takes them between the
+    pointer and five codes: extents, strides, box, steps; or extents, strides, channels, pixels, lower and upper
+    corner, steps.
     """
     if name == "tensor_map":
         return rank, rank - 1, rank, rank

@@ -125,7 +125,7 @@ class CompiledModule:
         return self.manifest.get("remarks", [])
 
     def kernel(self, name: str) -> Kernel:
-        """The kernel ``name``, with its variants and its launch rule; or a host function by its name.
+        """Return the kernel ``name``, with its variants and its launch rule; or a host function by its name.
 
         Raises :class:`LaunchError` for an unknown name.
         """
@@ -359,7 +359,7 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> BoundCall:
-        """A launch on these arrays (in GPU memory) and numbers, checked and prepared now: ``call = k.bind(a, b, c)``,
+        """Prepare a launch on these arrays (in GPU memory) and numbers, checked now: ``call = k.bind(a, b, c)``,
         then ``call()`` or ``call(stream)``, which does no more than the driver's launch.
 
         Raises what a call raises; :class:`DeviceError` for arrays on the CPU.
@@ -410,7 +410,7 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> Plan:
-        """What a call would launch, without launching: kernel, grid, block, bytes, why variants were passed over."""
+        """Return what a call would launch: kernel, grid, block, bytes, why variants were passed over."""
         arguments = read_arguments(self.target, args)
         return prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
 

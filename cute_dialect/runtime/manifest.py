@@ -134,5 +134,5 @@ def _profile(param: Param) -> object:
 
 
 def required_alignment(kernels: Sequence[KernelEntry]) -> int:
-    """The largest alignment in bytes that any pointer of these kernels asks for (a power of two)."""
+    """Return the largest alignment in bytes that any pointer of these kernels asks for (a power of two)."""
     return max((p.get("alignment", 1) for k in kernels for p in k["params"]), default=1)

@@ -38,7 +38,7 @@ class SchemaError(Exception):
 
 
 def expected(where: str, what: str, got: object) -> SchemaError:
-    """The error of a field with a wrong value."""
+    """Return the error of a field with a wrong value."""
     try:
         shown = json.dumps(got)
     except (TypeError, ValueError, RecursionError):
@@ -47,7 +47,7 @@ def expected(where: str, what: str, got: object) -> SchemaError:
 
 
 def integer(low: int, high: int) -> Check:
-    """An integer from ``low`` to ``high``; neither a bool nor ``1.0``."""
+    """Make the check of an integer from ``low`` to ``high``; neither a bool nor ``1.0``."""
 
     def check(value: object, where: str) -> None:
         if type(value) is not int or not low <= value <= high:
@@ -57,7 +57,7 @@ def integer(low: int, high: int) -> Check:
 
 
 def one_of(*values: object) -> Check:
-    """One of these values."""
+    """Make the check of one of these values."""
 
     def check(value: object, where: str) -> None:
         if not any(type(value) is type(v) and value == v for v in values):
@@ -67,7 +67,7 @@ def one_of(*values: object) -> Check:
 
 
 def text(pattern: str = ".*", what: str = "a text") -> Check:
-    """A text that ``pattern`` matches, all of it."""
+    """Make the check of a text that ``pattern`` matches, all of it."""
     compiled = re.compile(pattern, re.S)
 
     def check(value: object, where: str) -> None:
@@ -78,12 +78,12 @@ def text(pattern: str = ".*", what: str = "a text") -> Check:
 
 
 def nullable(inner: Check) -> Check:
-    """``null``, or what ``inner`` takes."""
+    """Make the check of ``null``, or of what ``inner`` takes."""
     return lambda value, where: None if value is None else inner(value, where)
 
 
 def list_of(inner: Check, length: int | None = None) -> Check:
-    """A list, each entry of which ``inner`` takes."""
+    """Make the check of a list, each entry of which ``inner`` takes."""
 
     def check(value: object, where: str) -> None:
         if not isinstance(value, list):
@@ -98,7 +98,7 @@ def list_of(inner: Check, length: int | None = None) -> Check:
 
 
 def row(*columns: Check) -> Check:
-    """A list with one entry a column."""
+    """Make the check of a list with one entry a column."""
 
     def check(value: object, where: str) -> None:
         if not isinstance(value, list) or len(cast("list[object]", value)) != len(columns):
@@ -110,7 +110,7 @@ def row(*columns: Check) -> Check:
 
 
 def map_of(key: Check, inner: Check) -> Check:
-    """An object with any names that ``key`` takes."""
+    """Make the check of an object with any names that ``key`` takes."""
 
     def check(value: object, where: str) -> None:
         if not isinstance(value, dict):
@@ -123,7 +123,7 @@ def map_of(key: Check, inner: Check) -> Check:
 
 
 def record(fields: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """An object with these fields, each once, and no others; those of ``optional`` may be missing."""
+    """Make the check of an object with these fields, each once, and no others; those of ``optional`` may be missing."""
     all_fields = {**fields, **(optional or {})}
 
     def check(value: object, where: str) -> None:

@@ -37,7 +37,7 @@ def flag(name: str, default: bool) -> bool:
 
 
 def parse_size(text: str, name: str) -> int:
-    """Bytes from ``500M``.  Raises :class:`SettingError`, which names what was set.
+    """Read a number of bytes from ``500M``.  Raises :class:`SettingError`, which names what was set.
 
     >>> parse_size("2K", "SIZE"), parse_size("7", "SIZE")
     (2048, 7)

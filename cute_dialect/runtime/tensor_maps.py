@@ -28,7 +28,7 @@ _KEPT = 16
 
 
 def checked(tensor_map: TensorMap, address: int) -> TensorMap:
-    """The map with strides that are never used made legal.  Raises TmaError, which names the dimension or the address.
+    """Return the map with strides that are never used made legal.  Raises TmaError, which names what is wrong.
 
     >>> from cute_dialect.runtime.host_program import Pointer
     >>> checked(TensorMap(Pointer(0, 0), (64, 1), (6,), (64, 1), (1, 1), 6, 0, 0, 2, 0), 256).strides

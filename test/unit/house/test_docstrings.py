@@ -26,7 +26,6 @@ NOT_YET = (
     "cute_dialect/arch",
     "cute_dialect/ir",
     "cute_dialect/ops",
-    "cute_dialect/runtime",
     "cute_dialect/upstream",
     "passes",
     "pipelines",
