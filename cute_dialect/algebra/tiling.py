@@ -143,7 +143,7 @@ def blocked_product(a: A, b: Layout) -> A:
 
 
 def raked_product(a: A, b: Layout) -> A:
-    """Return, mode by mode, ``(b'_i, a_i)``, each coalesced: elements of ``a`` interleaved.
+    """Return mode by mode ``(b'_i, a_i)``, each coalesced: elements of ``a`` interleaved.
 
     >>> raked_product(Layout("(4,32):(32,1)"), Layout("(4,4):(4,1)"))
     Layout("((4,4),(4,32)):((512,32),(128,1))")

@@ -43,6 +43,7 @@ class AliasReader(QuickParser):
             self.stand_for(size, f"the alias '{name}' of {size}", span)
 
     def parse_alias_def(self) -> None:
+        """Parse the definition of an alias and keep how much it stands for."""
         name, before, start = self.current_token.text, self.expanded, self.pos
         super().parse_alias_def()
         self.alias_sizes[name] = self.expanded - before + self.pos - start
@@ -50,6 +51,7 @@ class AliasReader(QuickParser):
     def parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_or_dialect_name: str, is_type: bool
     ) -> Attribute:
+        """Parse an alias or a type or attribute of a dialect; a use of an alias is counted."""
         if "." not in attr_or_dialect_name:
             name = ("!" if is_type else "#") + attr_or_dialect_name
             at = self.lexer.input.content.rfind(name, 0, self.pos)
@@ -59,7 +61,7 @@ class AliasReader(QuickParser):
     # ------------------------------------------------------------------------------------------------ constants
 
     def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
-        """A number with its type, if one is next.  Raises ParseError."""
+        """Parse a number with its type, if one is next.  Raises ParseError."""
         at = self.current_token
         try:
             return super().parse_optional_builtin_int_or_float_attr()
@@ -67,13 +69,14 @@ class AliasReader(QuickParser):
             self.raise_error("hexadecimal float constant out of range for its type", at.start, max(self.pos, at.end))
 
     def parse_dense_literal_type(self):
+        """Parse the type of a dense constant; its elements are counted."""
         start = self.current_token
         found = super().parse_dense_literal_type()
         self._check_dense(found, Span(start.start, max(self.pos, start.end), self.lexer.input))
         return found
 
     def parse_dense_int_or_fp_elements_attr(self, type: Attribute | None) -> DenseIntOrFPElementsAttr:  # pyright: ignore
-        """A dense constant from its elements on, of a type that is known or follows.  Raises ParseError."""
+        """Parse a dense constant from its elements on, of a type that is known or follows.  Raises ParseError."""
         at = self.current_token
         if type is not None:
             self._check_dense(type, at.span)

@@ -81,17 +81,17 @@ class Source:
         return index + 1 + self.line_offset, offset - self._starts[index] + 1
 
     def position(self, start: int, end: int | None = None) -> Position:
-        """The position of ``text[start:end]``; what is marked stays on one line."""
+        """Return the position of ``text[start:end]``; what is marked stays on one line."""
         line, col = self.line_col(min(start, len(self.text)))
         return Position(self.name, line, col, 0 if end is None or end <= start else col + end - start)
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column, the inverse of :meth:`line_col`; 0 of a line that is not there."""
+        """Return the offset of a line and column, the inverse of :meth:`line_col`; 0 of a line that is not there."""
         index = line - 1 - self.line_offset
         return self._starts[index] + column - 1 if 0 <= index < len(self._starts) else 0
 
     def line(self, number: int) -> str | None:
-        """The text of a line by its number, without its end; None if there is no such line."""
+        """Return the text of a line by its number, without its end; None if there is no such line."""
         index = number - 1 - self.line_offset
         if not 0 <= index < len(self._starts):
             return None
@@ -100,7 +100,7 @@ class Source:
 
 
 def location_position(location: Attribute) -> Position | None:
-    """The position an MLIR location attribute stands for: of a call site its callee, of a fused one the first known."""
+    """Return the position that a location stands for: of a call site its callee, of a fused one the first known."""
     from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 
     if isinstance(location, FileLineColLoc):
@@ -118,7 +118,7 @@ def location_position(location: Attribute) -> Position | None:
 
 
 def op_position(op: Operation) -> Position | None:
-    """Where an op stands in the source; an op made without a location takes that of the nearest op around it."""
+    """Return where an op stands in the source; an op made without a location takes that of the nearest op around it."""
     here: Operation | None = op
     while here is not None:
         found = location_position(here.location)
@@ -129,13 +129,13 @@ def op_position(op: Operation) -> Position | None:
 
 
 def block_position(block: Block) -> Position | None:
-    """The position of the op that holds a block."""
+    """Return the position of the op that holds a block."""
     parent = block.parent_op()
     return op_position(parent) if parent is not None else None
 
 
 def op_summary(op: Operation, limit: int = 200) -> str:
-    """One line of an op in generic form, its regions left out, for ``see current operation: …``.
+    """Return one line of an op in generic form, its regions left out, for ``see current operation: …``.
 
     >>> op_summary(add)                                                             # doctest: +SKIP
     '%2 = "arith.addi"(%0, %1) <{overflowFlags = #arith.overflow<none>}> : (i32, i32) -> i32'
@@ -165,7 +165,7 @@ def op_summary(op: Operation, limit: int = 200) -> str:
 
 
 def render(diagnostic: Diagnostic, sources: Mapping[str, Source] | None = None, color: bool = False) -> str:
-    """The text of a diagnostic and its notes, with source lines where ``sources`` has them; ends with a newline."""
+    """Return the text of a diagnostic and its notes, with source lines that ``sources`` has; ends with a newline."""
     position = diagnostic.position
     kind = f"{diagnostic.severity}: "
     if color:
@@ -234,7 +234,7 @@ class DiagnosticEngine:
         return Diagnostic("note", message, self.position(at), (), context)
 
     def position(self, at: Operation | Position | None) -> Position:
-        """The position of what a message is about."""
+        """Return the position of what a message is about."""
         if isinstance(at, Position):
             return at
         return (op_position(at) if at is not None else None) or Position(self.file)
@@ -272,7 +272,7 @@ def limit_message(error: BaseException) -> str | None:
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """The known words most like ``word``, best first; empty if none is close.
+    """Return the known words most like ``word``, best first; empty if none is close.
 
     >>> nearest("cute-expand-op", ["cute-expand-ops", "cse"])
     ['cute-expand-ops']
@@ -284,6 +284,6 @@ def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"``, or nothing when no known word is close."""
+    """Return ``"; did you mean 'x'?"``, or nothing when no known word is close."""
     found = nearest(word, known)
     return f"; did you mean '{found[0]}'?" if found else ""

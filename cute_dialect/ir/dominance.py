@@ -29,7 +29,7 @@ class _Walk(NamedTuple):
 
 
 def dominators(region: Region) -> dict[Block, tuple[int, int]]:
-    """For each block of the region that can be reached: when a walk over the tree of dominators enters and leaves it.
+    """Return when a walk over the tree of dominators enters and leaves each block of the region that can be reached.
 
     A block dominates another if the walk is in it when it enters the other.
     """
@@ -54,7 +54,7 @@ def dominators(region: Region) -> dict[Block, tuple[int, int]]:
 
 
 def reverse_post_order(region: Region) -> list[Block]:
-    """The blocks of a region that can be reached, each after those that dominate it."""
+    """Return the blocks of a region that can be reached, each after those that dominate it."""
     return _walk(region.first_block).left[::-1] if region.first_block is not None else []
 
 

@@ -100,7 +100,7 @@ class QuickLexer(OpenLexer):
         self._content = input.content
 
     def lex(self) -> QuickToken:
-        """The next token: the common ones by one pattern, everything else as xDSL does."""
+        """Return the next token: the common ones by one pattern, everything else as xDSL does."""
         found = _COMMON.match(self._content, self.pos)
         if found is None:
             token = super().lex()
@@ -125,6 +125,7 @@ class QuickParser(OpenParser):
 
     @property
     def current_token(self) -> QuickToken:
+        """The next token."""
         return self.state.current_token
 
     @property
@@ -133,6 +134,7 @@ class QuickParser(OpenParser):
         return self.current_token.start
 
     def consume_token(self, expected_kind: MLIRTokenKind | None = None) -> QuickToken:
+        """Take the next token."""
         state = self.state
         token = state.current_token
         assert expected_kind is None or token.kind is expected_kind
@@ -140,6 +142,7 @@ class QuickParser(OpenParser):
         return token
 
     def parse_optional_token(self, expected_kind: MLIRTokenKind) -> QuickToken | None:
+        """Take the next token if it is of this kind."""
         state = self.state
         token = state.current_token
         if token.kind is not expected_kind:
@@ -148,13 +151,14 @@ class QuickParser(OpenParser):
         return token
 
     def parse_token(self, expected_kind: MLIRTokenKind, error_msg: str) -> QuickToken:
+        """Take the next token.  Raises ParseError if it is of another kind."""
         token = self.parse_optional_token(expected_kind)
         if token is None:
             self.raise_error(error_msg, self.current_token.span)
         return token
 
     def parse_optional_characters(self, text: str) -> str | None:
-        """The token ``text``, if it is next."""
+        """Parse the token ``text``, if it is next."""
         state = self.state
         if state.current_token.text != text:
             return None
@@ -162,7 +166,7 @@ class QuickParser(OpenParser):
         return text
 
     def parse_characters(self, text: str, context_msg: str = "") -> str:
-        """The token ``text``.  Raises ParseError."""
+        """Parse the token ``text``.  Raises ParseError."""
         state = self.state
         if state.current_token.text != text:
             self.raise_error(f"'{text}' expected" + context_msg)
@@ -170,7 +174,7 @@ class QuickParser(OpenParser):
         return text
 
     def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
-        """A punctuation, if it is next: no other token has its text."""
+        """Parse a punctuation, if it is next: no other token has its text."""
         assert punctuation in KIND_BY_PUNCTUATION_SPELLING
         state = self.state
         if state.current_token.text != punctuation:
@@ -179,7 +183,7 @@ class QuickParser(OpenParser):
         return punctuation
 
     def parse_punctuation(self, punctuation: PunctuationSpelling, context_msg: str = "") -> PunctuationSpelling:
-        """A punctuation.  Raises ParseError."""
+        """Parse a punctuation.  Raises ParseError."""
         assert punctuation in KIND_BY_PUNCTUATION_SPELLING
         state = self.state
         if state.current_token.text != punctuation:
@@ -188,7 +192,7 @@ class QuickParser(OpenParser):
         return punctuation
 
     def parse_optional_keyword(self, keyword: str) -> str | None:
-        """An identifier, if it is next."""
+        """Parse an identifier, if it is next."""
         state = self.state
         token = state.current_token
         if token.text != keyword or token.kind is not MLIRTokenKind.BARE_IDENT:
@@ -199,7 +203,7 @@ class QuickParser(OpenParser):
     def parse_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], T], separator: str = ",", context_msg: str = ""
     ) -> list[T]:
-        """One element or more with separators between them; between delimiters none or more.  Raises ParseError."""
+        """Parse one element or more with separators between; between delimiters none or more.  Raises ParseError."""
         ends = delimiter._value_
         if ends is not None:
             self.parse_characters(ends[0], context_msg)
@@ -215,14 +219,14 @@ class QuickParser(OpenParser):
     def parse_optional_comma_separated_list(
         self, delimiter: Parser.Delimiter, parse: Callable[[], T], context_msg: str = ""
     ) -> list[T] | None:
-        """Elements between delimiters, if the first of these is next.  Raises ParseError."""
+        """Parse elements between delimiters, if the first of these is next.  Raises ParseError."""
         ends = delimiter._value_
         if ends is None or self.state.current_token.text == ends[0]:
             return super().parse_optional_comma_separated_list(delimiter, parse, context_msg)
         return None
 
     def parse_optional_str_literal(self) -> str | None:
-        """A string literal, if it is next; without its quotes and escapes."""
+        """Parse a string literal, if it is next; without its quotes and escapes."""
         token = self.current_token
         if token.kind is MLIRTokenKind.STRING_LIT and "\\" not in token.text:
             self.consume_token()
@@ -230,7 +234,7 @@ class QuickParser(OpenParser):
         return super().parse_optional_str_literal()
 
     def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
-        """``%name`` or ``%name#2``, if it is next."""
+        """Parse ``%name`` or ``%name#2``, if it is next."""
         token = self.parse_optional_token(MLIRTokenKind.PERCENT_IDENT)
         if token is None:
             return None

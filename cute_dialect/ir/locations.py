@@ -38,6 +38,7 @@ class LocationReader(AliasReader):
     """Aliases of locations that were used before they were defined, and where that was first."""
 
     def parse_location(self) -> LocationAttr:
+        """Parse what stands in ``loc(…)``."""
         token = self.current_token
         if token.kind is MLIRTokenKind.HASH_IDENT and token.text not in self.attribute_aliases:
             self.consume_token()

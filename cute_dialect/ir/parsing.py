@@ -106,7 +106,7 @@ class LocatedParser(LocationReader):
         self._forms: dict[str, _Form] = {}
 
     def location(self, offset: int) -> FileLineColLoc:
-        """The location attribute of an offset into the text."""
+        """Return the location attribute of an offset into the text."""
         found = object.__new__(FileLineColLoc)  # without the verifier: every op has a location, and this one is right
         for name, value in zip(("line", "column"), self._source.line_col(offset)):
             number = self._numbers.get(value)
@@ -119,7 +119,7 @@ class LocatedParser(LocationReader):
     # -------------------------------------------------------------------------------------------------------- modules
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """The whole text: one ``builtin.module``, or a list of ops that are then wrapped in one; may be empty."""
+        """Parse the whole text: one ``builtin.module``, or a list of ops that are then wrapped in one; may be empty."""
         ops: list[Operation] = []
         while self.current_token.kind is not MLIRTokenKind.EOF:
             kind = self.current_token.kind
@@ -155,7 +155,7 @@ class LocatedParser(LocationReader):
     # ------------------------------------------------------------------------------------------------------------ ops
 
     def parse_operation(self) -> Operation:
-        """One op, custom or generic, with the names it binds."""
+        """Parse one op, custom or generic, with the names it binds."""
         start = self.current_token
         bound = self._results() if start.kind is MLIRTokenKind.PERCENT_IDENT else ()
         name = self.current_token
@@ -335,6 +335,7 @@ class LocatedParser(LocationReader):
         )
 
     def register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        """Give values their name.  Raises ParseError where it is taken, or was used otherwise before."""
         if name in self.ssa_values:
             defined = self._definition(name, self.ssa_values[name])
             self._raise_with_note(f"redefinition of SSA value '%{name}'", span, defined, "previously defined here")
@@ -351,7 +352,7 @@ class LocatedParser(LocationReader):
             values[0].location = self.location(span.start)
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> SSAValue:  # pyright: ignore
-        """The value of that name; its first use is remembered, in case that no definition follows."""
+        """Return the value of that name; its first use is remembered, in case that no definition follows."""
         name = operand.operand_name
         values = self.ssa_values.get(name)
         if values is None:
@@ -412,7 +413,7 @@ class LocatedParser(LocationReader):
         return block
 
     def parse_optional_type(self) -> TypeAttribute | None:
-        """A type, if one is next; one that was read before by its text."""
+        """Parse a type, if one is next; one that was read before by its text."""
         token = self.current_token
         if token.kind is MLIRTokenKind.BARE_IDENT:
             known = self._known_scalars.get(token.text)
@@ -430,6 +431,7 @@ class LocatedParser(LocationReader):
     def parse_dialect_type_or_attribute_body(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ):
+        """Parse a type or attribute from what follows its name; one that was read before by its text."""
         whole = self._body_text(attr_name, self.pos)
         known = self._known_bodies.get((attr_name, is_type, whole)) if whole else None
         if known is not None:
@@ -475,6 +477,7 @@ class LocatedParser(LocationReader):
         self.raise_error(f"unregistered {what} '{mark}{name}'{did_you_mean(name, [a.name for a in loaded])}", span)
 
     def parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        """Parse a scalar type, if one is next."""
         token = self.current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT:
             return None
@@ -493,6 +496,7 @@ class LocatedParser(LocationReader):
         return made
 
     def parse_builtin_densearray_attr(self) -> DenseArrayBase | None:
+        """Parse ``<i32: 1, 2>`` of an array."""
         at = self.pos
         try:
             return super().parse_builtin_densearray_attr()
@@ -502,7 +506,7 @@ class LocatedParser(LocationReader):
             self.raise_error("dense array element type must have at most 64 bits", at, self.pos)
 
     def parse_optional_str_literal(self) -> str | None:
-        """A string literal; under ``core_only`` one that holds a divisibility is an error."""
+        """Parse a string literal; under ``core_only`` one that holds a divisibility is an error."""
         token = self.current_token
         if self._core_only and token.kind is MLIRTokenKind.STRING_LIT:
             found = _DIV.search(token.text)
@@ -514,12 +518,12 @@ class LocatedParser(LocationReader):
 
 
 def op_name(op: Operation) -> str:
-    """The name of an op, of an unregistered one the name it was written with."""
+    """Return the name of an op, of an unregistered one the name it was written with."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def one_line(message: str) -> str:
-    """A message of xDSL in one line: what follows a colon goes after it, other lines after a semicolon."""
+    """Return a message of xDSL in one line: what follows a colon goes after it, other lines after a semicolon."""
     lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
     out = lines[0] if lines else "unknown error"
     for line in lines[1:]:

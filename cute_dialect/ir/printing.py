@@ -98,6 +98,7 @@ class IRPrinter(OpenPrinter):
             self.exit_scope()
 
     def print_results(self, op: Operation) -> None:
+        """Print the names that an op defines, and ``=``."""
         results = op.results
         if len(results) > 1 and results[0] in self._names:
             base = self._names[results[0]].split("#", 1)[0]
@@ -110,7 +111,7 @@ class IRPrinter(OpenPrinter):
         super().print_attr_dict(dict(sorted(attr_dict.items())))
 
     def print_successors(self, successors: Sequence[Block]) -> None:
-        """``[^bb1]``, without a space before it."""
+        """Print ``[^bb1]``, without a space before it."""
         if successors:
             with self.in_square_brackets():
                 self.print_list(successors, self.print_block_name)
@@ -273,7 +274,7 @@ def ir_text(
     source_names: bool = False,
     aliases: Mapping[str, Attribute] | None = None,
 ) -> str:
-    """The text of an op; ends with a newline.
+    """Return the text of an op; ends with a newline.
 
     ``debuginfo`` adds ``loc(…)`` to every op and block argument; ``source_names`` keeps the source's value names;
     ``aliases`` gives types a name each, defined at the top.

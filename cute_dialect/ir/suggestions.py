@@ -31,7 +31,7 @@ _EXAMPLES = 'i32, index, f16, bf16, f32, vector<4xf32>, memref<4xf32>, !llvm.ptr
 
 
 def meant_type(word: str, types: Collection[str]) -> str:
-    """The type that a word stands for elsewhere, or is nearly; ``types`` are the dialects' names; empty if none is."""
+    """Return the type that a word stands for elsewhere, or is nearly; or nothing.  ``types``: the dialects' names."""
     bare = word.lstrip("!")
     if bare in types:
         return f"!{bare}"
@@ -48,7 +48,7 @@ def meant_type(word: str, types: Collection[str]) -> str:
 
 
 def no_type(word: str, types: Collection[str]) -> str:
-    """The message where a type is expected and something else stands: what was seen, what it may mean, what there is.
+    """Return the message where no type stands and one should: what was seen, what it may mean, what there is.
 
     >>> no_type("half", ())
     "type expected, got 'half'; did you mean 'f16'?"
@@ -60,7 +60,7 @@ def no_type(word: str, types: Collection[str]) -> str:
 
 
 def meant_op(name: str, known: Iterable[str]) -> str:
-    """The op that an unknown name may mean: one of another dialect that ends alike, or the nearest; empty if none is.
+    """Return the op that an unknown name may mean: one of another dialect that ends alike, or the nearest; or nothing.
 
     >>> meant_op("cute.addi", ["arith.addi", "cute.dice"]), meant_op("addi", ["arith.addi"])
     ('arith.addi', 'arith.addi')

@@ -30,12 +30,12 @@ _TOKEN = re.compile(
 
 
 def room(length: int) -> int:
-    """How many characters and elements a file of that length may leave to aliases and dense constants."""
+    """Return how many characters and elements a file of that length may leave to aliases and dense constants."""
     return ROOM + ROOM_A_CHARACTER * length
 
 
 def too_much(what: str, got: int, length: int) -> str:
-    """The message for a file in which ``what`` is more than there is room for."""
+    """Return the message for a file in which ``what`` is more than there is room for."""
     return (
         f"expected aliases and dense constants that stand for at most {room(length)} characters and elements in a file "
         f"of this length, got {got} with {what}"
@@ -43,7 +43,7 @@ def too_much(what: str, got: int, length: int) -> str:
 
 
 def too_long(digits: int) -> str:
-    """The message for a number of so many digits."""
+    """Return the message for a number of so many digits."""
     return f"expected a number of at most {MAX_DIGITS} digits, got {digits}"
 
 
@@ -63,7 +63,7 @@ class _Definition:
 
 
 def text_overflow(text: str) -> Overflow | None:
-    """The first number that is too long, or the first alias that stands for too much; None if there is neither.
+    """Return the first number that is too long, or the first alias that stands for too much; None if there is neither.
 
     >>> text_overflow("!a = i32\\n!b = tuple<!a, !a>\\n")
     """

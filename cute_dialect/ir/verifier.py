@@ -39,7 +39,7 @@ class Known:
         """The same forms with identities in place of attributes; the attributes, so that their identities stay."""
 
     def holds(self, key: tuple[object, ...], attributes: tuple[object, ...]) -> bool:
-        """Whether a form (see :func:`_form`) is among them."""
+        """Tell whether a form (see :func:`_form`) is among them."""
         if key in self._identical:
             return True
         if (*key[: len(key) - len(attributes)], *attributes) not in self._sound:
