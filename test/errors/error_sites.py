@@ -64,6 +64,9 @@ NOT_FOR_USERS = {
 NOTE = "__note_error__"
 """The name that the wrapped expressions call."""
 
+_WORDS = re.compile(r"[a-z]{2,} | [a-z]{2,}")
+"""What a sentence has: words with a blank between; IR such as ``1 : i32`` has none."""
+
 _UNREACHABLE = re.compile(r"# unreachable: \S")
 
 
@@ -133,7 +136,7 @@ class _Wrapper(ast.NodeTransformer):
     def _sentences(self, e: ast.expr) -> ast.expr:
         if isinstance(e, ast.IfExp):
             e.body, e.orelse = self._sentences(e.body), self._sentences(e.orelse)
-        elif isinstance(e, (ast.Constant, ast.JoinedStr)) and " " in ast.unparse(e):
+        elif isinstance(e, (ast.Constant, ast.JoinedStr)) and _WORDS.search(ast.unparse(e)):
             return self._wrapped(e, e)
         return e
 
