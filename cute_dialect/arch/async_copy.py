@@ -48,7 +48,9 @@ _SECTION = {
 
 
 def cp_async_rows() -> Iterator[Row]:
-    """SM80: 4, 8, 16 bytes through L1 (CACHEALWAYS), 16 around it (CACHEGLOBAL), plain and filling with zero."""
+    """Return the rows of SM80: 4, 8, 16 bytes through L1 (CACHEALWAYS), 16 around it (CACHEGLOBAL), plain and
+    filling with zero.
+    """
     for cache, sizes in (("CACHEALWAYS", (4, 8, 16)), ("CACHEGLOBAL", (16,))):
         for zfill in (False, True):
             for size in sizes:
@@ -87,7 +89,7 @@ def _cp_async(name: str, cache: str, size: int, zfill: bool) -> CopyAtom:
 
 
 def bulk_rows() -> Iterator[Row]:
-    """SM90: runs of bytes."""
+    """Return the rows of SM90 that copy runs of bytes."""
     load = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
     between = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
     store = "cp.async.bulk.global.shared::cta.bulk_group"
@@ -122,7 +124,9 @@ def bulk_rows() -> Iterator[Row]:
 
 
 def tma_rows() -> Iterator[Row]:
-    """SM90: boxes of a tensor of rank 1 to 5 (im2col: 3 to 5), and the prefetch of a tensor map."""
+    """Return the rows of SM90 for boxes of a tensor of rank 1 to 5 (im2col: 3 to 5), and the prefetch of a tensor
+    map.
+    """
     for rank in range(1, 6):
         for im2col in (False, True) if rank >= 3 else (False,):
             mode = "_IM2COL" if im2col else ""
@@ -256,7 +260,7 @@ def _tma_prefetch(name: str, rank: int, im2col: bool) -> CopyAtom:
 
 
 def sized(atom: CopyAtom, bits: int) -> CopyAtom:
-    """A bulk or TMA atom that moves ``bits`` bits: both layouts ``(1,N):(0,1)``.
+    """Return a bulk or TMA atom that moves ``bits`` bits: both layouts ``(1,N):(0,1)``.
 
     Raises AtomError for another atom, and for what is not a multiple of 128 bits.
 

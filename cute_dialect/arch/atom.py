@@ -138,7 +138,8 @@ class Metadata:
         return _KEPT[self.group]
 
     def group_layout(self, m: int) -> Layout:
-        """``(thread, (group, value)) -> m + M*group of the row``: who holds the 4 bits of which group, for ``m`` rows.
+        """Return ``(thread, (group, value)) -> m + M*group of the row``: who holds the 4 bits of which group, for
+        ``m`` rows.
 
         >>> from cute_dialect.arch import mma_atom
         >>> mma_atom("SM80_SPARSE_16x8x32_F32F16F16F32_TN").metadata.group_layout(16)
@@ -246,7 +247,7 @@ class MmaAtom:
         return product(self.thr_id.shape)  # type: ignore[return-value]
 
     def layout(self, operand: str) -> Layout:
-        """The thread-value layout of operand A, B, C or D; E of a sparse product.
+        """Return the thread-value layout of operand A, B, C or D; E of a sparse product.
 
         >>> from cute_dialect.arch import ATOMS
         >>> ATOMS["SM80_16x8x16_F32F16F16F32_TN"].layout("B")
@@ -257,13 +258,13 @@ class MmaAtom:
         return {"A": self.layout_a, "B": self.layout_b, "C": self.layout_c, "D": self.layout_c}[operand]
 
     def element(self, operand: str) -> str:
-        """The element type of operand A, B, C or D; E of a sparse product."""
+        """Return the element type of operand A, B, C or D; E of a sparse product."""
         if operand == "E":
             return self._held().element
         return {"A": self.a, "B": self.b, "C": self.c, "D": self.d}[operand]
 
     def registers(self, operand: str) -> Registers:
-        """The registers in which one thread holds operand A, B, C or D; E of a sparse product."""
+        """Return the registers in which one thread holds operand A, B, C or D; E of a sparse product."""
         if operand == "E":
             return self._held().registers
         return {"A": self.registers_a, "B": self.registers_b, "C": self.registers_c, "D": self.registers_d}[operand]
@@ -374,7 +375,7 @@ def _thread_value(atom: Atom, what: str, layout: Layout) -> tuple[int, int]:
 
 
 def int_leaves(tree: IntTuple | Stride) -> list[int]:
-    """The leaves of a static tree of integers, from left to right.
+    """Return the leaves of a static tree of integers, from left to right.
 
     >>> int_leaves((4, (2, 3)))
     [4, 2, 3]

@@ -78,7 +78,8 @@ class MatrixDescriptor:
         return pattern_bytes(self.width)
 
     def at(self, address: int, pattern: int | None = None) -> MatrixDescriptor:
-        """The same for a tile at that shared address; ``pattern``: where its swizzle pattern starts, if elsewhere.
+        """Return the same for a tile at that shared address; ``pattern``: where its swizzle pattern starts, if
+        elsewhere.
 
         >>> MatrixDescriptor("k", 128, 16, 1024).at(0x2420, pattern=0x2400).base_offset
         0
@@ -102,7 +103,7 @@ class MatrixDescriptor:
 
     @classmethod
     def of_bits(cls, bits: int, major: str = "k") -> MatrixDescriptor:
-        """The fields of a 64-bit descriptor; the major is not in it, the instruction has it.
+        """Read the fields of a 64-bit descriptor; the major is not in it, the instruction has it.
 
         >>> MatrixDescriptor.of_bits(0x4000008000400240, "mn")
         MatrixDescriptor(major='mn', width=128, lbo=1024, sbo=2048, start=9216, base_offset=0)
@@ -119,7 +120,7 @@ class MatrixDescriptor:
         )
 
     def address(self, x: int, k: int, elt: str | int) -> int:
-        """Byte address at which the hardware reads element (x, k) of the operand.
+        """Return the byte address at which the hardware reads element (x, k) of the operand.
 
         >>> view_start = MatrixDescriptor("k", 128, 16, 1024).at(0x2400)
         >>> hex(view_start.address(9, 8, "f16"))  # row 9: the second group of 8; the swizzle flips bit 4
@@ -156,7 +157,7 @@ def derive(
     pointer_swizzle: Swizzle | None = None,
     x: int | None = None,
 ) -> OperandView:
-    """The descriptor of a tile (X, K) in shared memory, at address 0.
+    """Derive the descriptor of a tile (X, K) in shared memory, at address 0.
 
     ``layout``: in elements, plain or with a swizzle of elements.  ``elt``: element type or its bits.  ``major``: "k",
     "mn", or None for what the strides say.  ``pointer_swizzle``: the one on byte addresses if the pointer carries it.
@@ -203,7 +204,8 @@ def derive(
 
 
 def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: Swizzle | None = None) -> OperandView:
-    """The view of operand "A" or "B" of a wgmma atom in a tile (X, K) of shared memory; errors as :func:`derive`.
+    """Derive the view of operand "A" or "B" of a wgmma atom in a tile (X, K) of shared memory; errors as
+    :func:`derive`.
 
     ``steps`` count 32 bytes along K, also for B of a sparse atom, which reads 64 at once.
 

@@ -45,7 +45,7 @@ _ELEMENTS = {
 
 
 def element(name: str) -> Element:
-    """The element type of that name.  Raises AtomError for another name."""
+    """Return the element type of that name.  Raises AtomError for another name."""
     try:
         return _ELEMENTS[name]
     except KeyError:
@@ -53,7 +53,7 @@ def element(name: str) -> Element:
 
 
 def by_ptx(name: str) -> str:
-    """The name of the element type that PTX calls so.  Raises AtomError.
+    """Return the name of the element type that PTX calls so.  Raises AtomError.
 
     >>> by_ptx("e4m3"), by_ptx("u4")
     ('f8E4M3FN', 'ui4')
@@ -65,7 +65,7 @@ def by_ptx(name: str) -> str:
 
 
 def bits_of(name: str) -> int:
-    """Width of one value in bits.
+    """Return the width of one value in bits.
 
     >>> bits_of("tf32"), bits_of("ui4"), bits_of("b1")
     (32, 4, 1)

@@ -25,7 +25,7 @@ ONE_THREAD = raw_layout(1, 0)
 
 
 def fragment(rows: int, columns: int, packed: int) -> Layout:
-    """``(lane, value) -> row + rows*column`` of one warp; ``rows`` 8 or 16, ``packed`` as ``p`` above.
+    """Return ``(lane, value) -> row + rows*column`` of one warp; ``rows`` 8 or 16, ``packed`` as ``p`` above.
 
     >>> fragment(16, 16, 2), fragment(8, 16, 2)
     (Layout("((4,8),(2,2,2)):((32,1),(16,8,128))"), Layout("((4,8),(2,2)):((16,1),(8,64))"))
@@ -38,7 +38,7 @@ def fragment(rows: int, columns: int, packed: int) -> Layout:
 
 
 def warpgroup_fragment(columns: int, packed: int) -> Layout:
-    """``(thread, value) -> row + 64*column`` of the four warps of a warp group.
+    """Return ``(thread, value) -> row + 64*column`` of the four warps of a warp group.
 
     >>> warpgroup_fragment(128, 2)
     Layout("((4,8,4),(2,2,16)):((128,1,16),(64,8,512))")
@@ -59,7 +59,8 @@ def _modes(values: list[tuple[int, int]], keep: bool = False) -> tuple[object, o
 
 
 def shared_tile(threads: int, rows: int, columns: int) -> Layout:
-    """An operand that each thread sees whole: ``(thread, (row, column)) -> row + rows*column``, thread stride 0.
+    """Return an operand that each thread sees whole: ``(thread, (row, column)) -> row + rows*column``, thread stride
+    0.
 
     >>> shared_tile(128, 64, 16)
     Layout("(128,(64,16)):(0,(1,64))")
@@ -68,7 +69,7 @@ def shared_tile(threads: int, rows: int, columns: int) -> Layout:
 
 
 def packed_values(name: str) -> int:
-    """``p`` of the rule above for an A or B operand of that element type.
+    """Return ``p`` of the rule above for an A or B operand of that element type.
 
     >>> packed_values("f16"), packed_values("tf32"), packed_values("i4"), packed_values("f64")
     (2, 1, 8, 1)
@@ -77,7 +78,7 @@ def packed_values(name: str) -> int:
 
 
 def operand_registers(name: str, values: int) -> Registers:
-    """Registers of ``values`` elements of an A or B operand: 32-bit ones, f64 for f64.
+    """Return the registers of ``values`` elements of an A or B operand: 32-bit ones, f64 for f64.
 
     >>> operand_registers("f16", 8)
     Registers(type='b32', count=4, values=2, mlir='vector<2xf16>', spare=0)
@@ -89,7 +90,7 @@ def operand_registers(name: str, values: int) -> Registers:
 
 
 def accumulator_registers(name: str, values: int, packed: str = "vector<2xf16>") -> Registers:
-    """Registers of ``values`` accumulators; ``packed``: MLIR type of two f16 in one register.
+    """Return the registers of ``values`` accumulators; ``packed``: MLIR type of two f16 in one register.
 
     >>> accumulator_registers("f32", 4).count, accumulator_registers("f16", 4).count
     (4, 2)

@@ -36,7 +36,7 @@ def check_swizzle(width: int) -> None:
 
 
 def element_width(elt: str | int) -> int:
-    """Bits of an element given by name or width.
+    """Return the bits of an element given by name or width.
 
     >>> element_width("bf16"), element_width(8)
     (16, 8)
@@ -45,7 +45,7 @@ def element_width(elt: str | int) -> int:
 
 
 def pointer_swizzle(width: int) -> Swizzle:
-    """The swizzle on byte addresses of a row width.
+    """Return the swizzle on byte addresses of a row width.
 
     >>> [str(pointer_swizzle(w)) for w in SWIZZLES]
     ['S<0,4,3>', 'S<1,4,3>', 'S<2,4,3>', 'S<3,4,3>']
@@ -55,7 +55,7 @@ def pointer_swizzle(width: int) -> Swizzle:
 
 
 def element_swizzle(width: int, elt: str | int) -> Swizzle:
-    """The swizzle on element offsets: the base counts elements instead of bytes.
+    """Return the swizzle on element offsets: the base counts elements instead of bytes.
 
     >>> str(element_swizzle(128, "f16")), str(element_swizzle(64, "f8E4M3FN")), str(element_swizzle(32, "tf32"))
     ('S<3,3,3>', 'S<2,4,3>', 'S<1,2,3>')
@@ -68,7 +68,7 @@ def element_swizzle(width: int, elt: str | int) -> Swizzle:
 
 
 def swizzle_width(swizzle: Swizzle, elt: str | int = 8) -> int:
-    """Row width in bytes of a swizzle on offsets of such elements (default: on byte addresses).
+    """Return the row width in bytes of a swizzle on offsets of such elements (default: on byte addresses).
 
     Raises DescriptorError if the tensor core has no such swizzle.
 
@@ -88,7 +88,7 @@ def swizzle_width(swizzle: Swizzle, elt: str | int = 8) -> int:
 
 
 def row_bytes(width: int) -> int:
-    """Contiguous bytes of a row of the layout atom.
+    """Return the contiguous bytes of a row of the layout atom.
 
     >>> [row_bytes(w) for w in SWIZZLES]
     [16, 32, 64, 128]
@@ -98,7 +98,7 @@ def row_bytes(width: int) -> int:
 
 
 def pattern_bytes(width: int) -> int:
-    """Bytes after which the swizzle repeats: what the tile must be aligned to, at least 16.
+    """Return the bytes after which the swizzle repeats: what the tile must be aligned to, at least 16.
 
     >>> [pattern_bytes(w) for w in SWIZZLES]
     [16, 256, 512, 1024]
@@ -108,7 +108,7 @@ def pattern_bytes(width: int) -> int:
 
 
 def plain_atom(major: str, width: int, elt: str | int) -> Layout:
-    """The layout atom without its swizzle, in elements: (X, k) with X = M or N.
+    """Return the layout atom without its swizzle, in elements: (X, k) with X = M or N.
 
     >>> plain_atom("k", 128, "f16"), plain_atom("mn", 64, "bf16"), plain_atom("k", 0, "f8E5M2")
     (Layout("(8,64):(64,1)"), Layout("(32,8):(1,32)"), Layout("(8,16):(16,1)"))
@@ -120,7 +120,7 @@ def plain_atom(major: str, width: int, elt: str | int) -> Layout:
 
 
 def smem_atom(major: str, width: int, elt: str | int) -> ComposedLayout | Layout:
-    """The layout atom with its swizzle on elements; without a swizzle a plain layout.
+    """Return the layout atom with its swizzle on elements; without a swizzle a plain layout.
 
     >>> smem_atom("mn", 32, "f16"), smem_atom("k", 0, "f16")
     (ComposedLayout("S<1,3,3> o 0 o (16,8):(1,16)"), Layout("(8,8):(8,1)"))
@@ -132,7 +132,7 @@ def smem_atom(major: str, width: int, elt: str | int) -> ComposedLayout | Layout
 def smem_tile(
     major: str, width: int, elt: str | int, shape: tuple[int, int], order: tuple[int, int] | None = None
 ) -> ComposedLayout | Layout:
-    """A tile (X, K) of layout atoms, first along X unless ``order`` is ``(1, 0)``.
+    """Return a tile (X, K) of layout atoms, first along X unless ``order`` is ``(1, 0)``.
 
     Raises DescriptorError if the tile is not a whole number of atoms.
 
@@ -157,7 +157,7 @@ class SwizzleChoice(NamedTuple):
 
 
 def choose_swizzle(tile: tuple[int, int], major: str, elt: str | int) -> SwizzleChoice:
-    """The widest swizzle whose layout atom divides a tile (X, K), and the reason.
+    """Choose the widest swizzle whose layout atom divides a tile (X, K), and say why.
 
     A wider swizzle means fewer TMA boxes and, up to 128 bytes, fewer bank conflicts.  Raises DescriptorError if not
     even rows of 16 bytes divide the tile.

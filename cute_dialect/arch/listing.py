@@ -18,7 +18,9 @@ Json: TypeAlias = "str | int | bool | list[Json] | dict[str, Json] | None"
 
 
 def record(atom: Atom) -> dict[str, Json]:
-    """One row as JSON: layouts as strings; keys A, B, C (and E) of an MMA atom, src, dst, ref of a copy atom."""
+    """Describe one row as JSON: layouts as strings; keys A, B, C (and E) of an MMA atom, src, dst, ref of a copy
+    atom.
+    """
     emit: dict[str, Json] = {
         "kind": atom.emit.kind,
         "mnemonic": atom.emit.mnemonic,
@@ -88,7 +90,7 @@ def as_json(atoms: Iterable[Atom]) -> Iterator[str]:
 
 
 def as_text(atoms: Iterable[Atom]) -> Iterator[str]:
-    """A readable listing."""
+    """Write a readable listing."""
     for atom in atoms:
         if isinstance(atom, MmaAtom):
             m, n, k = atom.shape_mnk
@@ -125,7 +127,7 @@ def holders(layout: Layout, thr_id: Layout | None = None) -> dict[int, list[tupl
 def grid(
     layout: Layout, rows: int, columns: int, row_step: int, column_step: int, thr_id: Layout | None = None
 ) -> list[str]:
-    """A table of ``T<thread>V<value>`` over positions ``row*row_step + column*column_step``.
+    """Draw a table of ``T<thread>V<value>`` over positions ``row*row_step + column*column_step``.
 
     A position that several threads hold shows the first and ``+``.
     """
@@ -142,7 +144,7 @@ def grid(
 
 
 def show(atom: Atom) -> Iterator[str]:
-    """Who holds what: each operand of an MMA atom, both sides of a copy atom."""
+    """Draw who holds what: each operand of an MMA atom, both sides of a copy atom."""
     yield f"{atom.name}  ({atom.arch}, PTX {atom.ptx_version})"
     yield f"{atom.ptx}"
     yield f"ThrID {atom.thr_id}"

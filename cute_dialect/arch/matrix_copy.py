@@ -22,7 +22,7 @@ from cute_dialect.arch.mma_sync import Row
 
 
 def row_addresses(matrices: int) -> Layout:
-    """``(thread, bit) -> bit`` of the side in shared memory.
+    """Return ``(thread, bit) -> bit`` of the side in shared memory.
 
     >>> row_addresses(2)
     Layout("((16,2),128):((128,0),1)")
@@ -33,7 +33,7 @@ def row_addresses(matrices: int) -> Layout:
 
 
 def matrix_fragments(matrices: int, transposed: bool) -> Layout:
-    """``(thread, bit) -> bit`` of the side in registers.
+    """Return ``(thread, bit) -> bit`` of the side in registers.
 
     >>> matrix_fragments(4, False), matrix_fragments(1, True)
     (Layout("(32,(32,4)):(32,(1,1024))"), Layout("((4,8),(16,2)):((256,16),(1,128))"))
@@ -52,7 +52,7 @@ def _letters(matrices: int, transposed: bool) -> str:
 
 
 def load_rows() -> Iterator[Row]:
-    """SM75: ldmatrix x1, x2, x4, plain and transposed, and movmatrix."""
+    """Return the rows of SM75: ldmatrix x1, x2, x4, plain and transposed, and movmatrix."""
     for transposed in (False, True):
         for matrices in (1, 2, 4):
             name = f"SM75_{_letters(matrices, transposed)}_LDSM_{'T' if transposed else 'N'}"
@@ -61,7 +61,7 @@ def load_rows() -> Iterator[Row]:
 
 
 def store_rows() -> Iterator[Row]:
-    """SM90: stmatrix x1, x2, x4, plain and transposed."""
+    """Return the rows of SM90: stmatrix x1, x2, x4, plain and transposed."""
     for transposed in (False, True):
         for matrices in (1, 2, 4):
             name = f"SM90_{_letters(matrices, transposed)}_STSM_{'T' if transposed else 'N'}"

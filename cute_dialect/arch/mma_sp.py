@@ -50,7 +50,7 @@ VERSION = "8.5"
 
 
 def metadata(m: int, k: int, a: str) -> Metadata:
-    """Who holds the metadata of a tile ``(m, k)`` of A: 16 rows of a warp, 64 of a warp group.
+    """Return who holds the metadata of a tile ``(m, k)`` of A: 16 rows of a warp, 64 of a warp group.
 
     Half words where a group takes 32 bits or more of A: a thread holds those of rows ``g`` and ``g + 8``, of one
     column of E, and lane ``q`` of four that of column ``q % 2`` where there are two.  Words else: lane ``q`` holds row
@@ -79,7 +79,7 @@ def metadata(m: int, k: int, a: str) -> Metadata:
 
 
 def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool) -> str:
-    """The LLVM intrinsic of a sparse product.
+    """Return the name of the LLVM intrinsic of a sparse product.
 
     >>> intrinsic_name((16, 8, 64), ("f32", "f8E4M3FN", "f8E5M2", "f32"), False)
     'llvm.nvvm.mma.sp.ordered.metadata.m16n8k64.row.col.f32.e4m3.e5m2.f32'
@@ -98,7 +98,7 @@ def mma_sp(
     saturate: bool = False,
     nvvm: bool = True,
 ) -> MmaAtom:
-    """The atom of ``mma.sp::ordered_metadata.sync.aligned.m16n8kK.row.col`` of these types.
+    """Make the atom of ``mma.sp::ordered_metadata.sync.aligned.m16n8kK.row.col`` of these types.
 
     ``saturate``: integer results stick at the ends of their range (``.satfinite``).  ``nvvm``: whether upstream MLIR 22
     carries it as ``nvvm.mma.sp.sync``; an LLVM intrinsic carries each.
@@ -144,7 +144,7 @@ def mma_sp(
 
 
 def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = True) -> Row:
-    """The row of generation ``sm`` with 16 rows, 8 columns and that depth.
+    """Return the row of generation ``sm`` with 16 rows, 8 columns and that depth.
 
     >>> row(80, 16, ("f32", "tf32", "tf32", "f32"))[0]
     'SM80_SPARSE_16x8x16_F32TF32TF32F32_TN'
@@ -154,7 +154,7 @@ def row(sm: int, k: int, types: Types, *, saturate: bool = False, nvvm: bool = T
 
 
 def rows() -> Iterator[Row]:
-    """f16, bf16, tf32, 8-bit and 4-bit integers from sm_80; fp8 from sm_89."""
+    """Return the rows of f16, bf16, tf32, 8-bit and 4-bit integers from sm_80, of fp8 from sm_89."""
     for k in (16, 32):
         for acc in ("f16", "f32"):
             yield row(80, k, (acc, "f16", "f16", acc))

@@ -42,14 +42,14 @@ _SECTION_K16_INTEGER = '9.7.14.5.9 "Matrix Fragments for mma.m16n8k16 with integ
 
 
 def section(m: int, k: int, bits: int) -> str:
-    """The section of the PTX ISA 9.0 that defines the fragments of m·n8·k for elements of so many bits."""
+    """Return the section of the PTX ISA 9.0 that defines the fragments of m·n8·k for elements of so many bits."""
     if (m, k, bits) == (16, 16, 8):
         return _SECTION_K16_INTEGER
     return _SECTIONS[m, k]
 
 
 def type_letters(types: Types) -> str:
-    """The types as CuTe writes them in the name of an atom.
+    """Write the types as CuTe does in the name of an atom.
 
     >>> type_letters(("i32", "ui8", "i8", "i32"))
     'S32U8S8S32'
@@ -58,7 +58,7 @@ def type_letters(types: Types) -> str:
 
 
 def intrinsic_name(shape: tuple[int, int, int], types: Types, saturate: bool, bit_op: str) -> str:
-    """The LLVM intrinsic of an ``mma.sync`` with row-major A and column-major B.
+    """Return the name of the LLVM intrinsic of an ``mma.sync`` with row-major A and column-major B.
 
     Its suffix names as few types as it needs: f16 those of D and C, fp8 all four, the others that of A, and of B where
     it differs.
@@ -90,7 +90,7 @@ def mma_sync(
     nvvm: bool = True,
     intrinsic: bool = True,
 ) -> MmaAtom:
-    """The atom of ``mma.sync.aligned.mMn8kK.row.col`` of these types.
+    """Make the atom of ``mma.sync.aligned.mMn8kK.row.col`` of these types.
 
     ``saturate``: integer results stick at the ends of their range (``.satfinite``).  ``bit_op``: "xor" or "and" for b1.
     ``nvvm``, ``intrinsic``: whether upstream MLIR 22 carries it as ``nvvm.mma.sync``, as an LLVM intrinsic.
@@ -152,7 +152,7 @@ def row(
     bit_op: str = "",
     nvvm: bool = True,
 ) -> Row:
-    """The row of generation ``sm``, named as in CuTe.
+    """Return the row of generation ``sm``, named as in CuTe.
 
     >>> row(80, (16, 8, 8), ("f32", "bf16", "bf16", "f32"), "7.0")[0]
     'SM80_16x8x8_F32BF16BF16F32_TN'
@@ -163,7 +163,7 @@ def row(
 
 
 def integer_rows(sm: int, bits: int, shapes: tuple[tuple[int, int], ...], version: str) -> Iterator[Row]:
-    """Rows of signed and unsigned integers, each mix, plain and saturating; ``shapes`` are (M, K)."""
+    """Return rows of signed and unsigned integers, each mix, plain and saturating; ``shapes`` are (M, K)."""
     for m, k in shapes:
         for a in ("i", "ui"):
             for b in ("i", "ui"):
@@ -173,7 +173,7 @@ def integer_rows(sm: int, bits: int, shapes: tuple[tuple[int, int], ...], versio
 
 
 def binary_rows(sm: int, op: str, version: str, shapes: tuple[tuple[int, int], ...]) -> Iterator[Row]:
-    """Rows of single bits: ``op`` "xor" or "and", then the ones are counted; ``shapes`` are (M, K)."""
+    """Return rows of single bits: ``op`` "xor" or "and", then the ones are counted; ``shapes`` are (M, K)."""
     for m, k in shapes:
         yield row(sm, (m, 8, k), ("i32", "b1", "b1", "i32"), version, f"_{op.upper()}POPC", bit_op=op)
 

@@ -54,7 +54,7 @@ def rows() -> Iterator[Row]:
 
 
 def wgmma_rows(prefix: str, depth: int, make: Callable[[str, int, _Types, str, str, bool], MmaAtom]) -> Iterator[Row]:
-    """Names, from that prefix on, and makers of all types, N, sources, majors; ``depth``: bits of K elements."""
+    """Return names, from that prefix on, and makers of all types, N, sources, majors; ``depth``: bits of K elements."""
     for types in TYPES:
         integer = types[0] == "i32"
         letters = "".join([element(t).cute for t in types])
@@ -76,14 +76,14 @@ def _form(k: int, letters: str, source: str, majors: str, saturate: bool) -> str
 
 
 def majors_of(a: str, source: str) -> tuple[str, ...]:
-    """The majors that wgmma has for elements ``a``, and A from there, in BLAS notation."""
+    """Return the majors that wgmma has for elements ``a``, and A from there, in BLAS notation."""
     if bits_of(a) != 16:
         return ("TN",)
     return ("TN", "TT", "NN", "NT") if source == "smem" else ("TN", "TT")
 
 
 def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
-    """The name of a wgmma atom: as in CuTe, with the majors at the end.
+    """Return the name of a wgmma atom: as in CuTe, with the majors at the end.
 
     ``source``: of A, "smem" (SS) or "rmem" (RS).  ``majors``: of A and B in BLAS notation, T N is k-major for both.
 
@@ -95,7 +95,7 @@ def wgmma_name(n: int, types: tuple[str, str, str], source: str, majors: str = "
 
 
 def wgmma(name: str, n: int, types: tuple[str, str, str], source: str, majors: str, saturate: bool) -> MmaAtom:
-    """The atom of ``wgmma.mma_async`` of these types of D, A, B; see :func:`wgmma_name`."""
+    """Make the atom of ``wgmma.mma_async`` of these types of D, A, B; see :func:`wgmma_name`."""
     d, a, b = types
     if n not in (INTEGER_N if d == "i32" else FLOAT_N):
         raise AtomError(f"expected N among the shapes of wgmma, got {n}", name)

@@ -72,7 +72,7 @@ def _made(name: str) -> Atom:
 
 
 def canonical_name(name: str) -> str:
-    """The name under which the table has an atom: aliases are resolved, ``wgmma`` names get their majors."""
+    """Return the name under which the table has an atom: aliases are resolved, ``wgmma`` names get their majors."""
     if name in ALIASES:
         return ALIASES[name]
     makers = _makers()
@@ -123,7 +123,7 @@ ATOMS = AtomTable()
 
 
 def mma_atom(name: str) -> MmaAtom:
-    """The MMA atom of that name.  Raises AtomError."""
+    """Return the MMA atom of that name.  Raises AtomError."""
     atom = ATOMS[name]
     if not isinstance(atom, MmaAtom):
         raise AtomError("expected an MMA atom, got a copy atom", name)
@@ -131,7 +131,7 @@ def mma_atom(name: str) -> MmaAtom:
 
 
 def copy_atom(name: str) -> CopyAtom:
-    """The copy atom of that name.  Raises AtomError."""
+    """Return the copy atom of that name.  Raises AtomError."""
     atom = ATOMS[name]
     if not isinstance(atom, CopyAtom):
         raise AtomError("expected a copy atom, got an MMA atom", name)
@@ -145,7 +145,7 @@ def find_mma_sync(
     saturate: bool = False,
     bit_op: str = "",
 ) -> MmaAtom:
-    """The warp-level atom of that shape and these types of D, A, B, C; of several generations the oldest.
+    """Find the warp-level atom of that shape and these types of D, A, B, C; of several generations the oldest.
 
     ``bit_op``: "xor" or "and", for b1.  Raises AtomError, which lists what there is for the types.
 
@@ -183,7 +183,7 @@ def _mma_sync_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], tuple
 
 
 def find_mma_sp(shape_mnk: tuple[int, int, int], types: tuple[str, str, str, str], saturate: bool = False) -> MmaAtom:
-    """The warp-level atom of a sparse A, of that shape and these types of D, A, B, C.
+    """Find the warp-level atom of a sparse A, of that shape and these types of D, A, B, C.
 
     Raises AtomError, which lists what there is for the types.
 
@@ -215,7 +215,7 @@ def find_wgmma(
     majors: tuple[str, str] = ("k", "k"),
     saturate: bool = False,
 ) -> MmaAtom:
-    """The warp-group atom 64×N of these types of D, A, B.  Raises AtomError, which says what would be allowed.
+    """Find the warp-group atom 64×N of these types of D, A, B.  Raises AtomError, which says what would be allowed.
 
     >>> find_wgmma(256, ("f32", "f16", "f16"), "smem", ("k", "mn")).name
     'SM90_64x256x16_F32F16F16_SS_TT'
@@ -232,7 +232,7 @@ def find_wgmma_sp(
     majors: tuple[str, str] = ("k", "k"),
     saturate: bool = False,
 ) -> MmaAtom:
-    """The warp-group atom 64×N with a sparse A, of these types of D, A, B; as :func:`find_wgmma`.
+    """Find the warp-group atom 64×N with a sparse A, of these types of D, A, B; as :func:`find_wgmma`.
 
     >>> find_wgmma_sp(64, ("i32", "i8", "i8"), "rmem").name
     'SM90_SPARSE_64x64x64_S32S8S8_RS_TN'
@@ -261,12 +261,12 @@ def _wgmma_letters(n: int, types: tuple[str, str, str], source_a: str, majors: t
 
 
 def find_universal(bits: int) -> CopyAtom:
-    """The plain load or store of that many bits: 8, 16, 32, 64, 128, 256.  Raises AtomError."""
+    """Find the plain load or store of that many bits: 8, 16, 32, 64, 128, 256.  Raises AtomError."""
     return copy_atom(f"UniversalCopy_{bits}b")
 
 
 def find_cp_async(size: int, cache: str = "ca", zfill: bool = False) -> CopyAtom:
-    """``cp.async`` of 4, 8 or 16 bytes; ``cache`` "ca", or "cg" for 16 bytes.  Raises AtomError.
+    """Find ``cp.async`` of 4, 8 or 16 bytes; ``cache`` "ca", or "cg" for 16 bytes.  Raises AtomError.
 
     >>> find_cp_async(16, "cg").ptx
     'cp.async.cg.shared.global [$d], [$a], 16;'
@@ -276,7 +276,7 @@ def find_cp_async(size: int, cache: str = "ca", zfill: bool = False) -> CopyAtom
 
 
 def find_matrix_copy(matrices: int, transposed: bool = False, store: bool = False) -> CopyAtom:
-    """``ldmatrix`` or ``stmatrix`` of 1, 2 or 4 matrices.  Raises AtomError.
+    """Find ``ldmatrix`` or ``stmatrix`` of 1, 2 or 4 matrices.  Raises AtomError.
 
     >>> find_matrix_copy(4, transposed=True).name
     'SM75_U16x8_LDSM_T'
@@ -288,7 +288,7 @@ def find_matrix_copy(matrices: int, transposed: bool = False, store: bool = Fals
 
 
 def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = False) -> CopyAtom:
-    """The TMA copy of a tensor of that rank.  ``direction``: "load", "store", "reduce_add" or "prefetch".
+    """Find the TMA copy of a tensor of that rank.  ``direction``: "load", "store", "reduce_add" or "prefetch".
 
     >>> find_tma("load", 2, multicast=True).name
     'SM90_TMA_LOAD_MULTICAST_2D'

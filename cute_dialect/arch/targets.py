@@ -158,7 +158,7 @@ def _number(chip: str) -> int:
 
 
 def default_features(chip: str) -> str:
-    """The features that go with a chip where none are given: ``+ptx83``, or the first version that knows it.
+    """Return the features that go with a chip where none are given: ``+ptx83``, or the first version that knows it.
 
     >>> default_features("sm_90a"), default_features("sm_120")
     ('+ptx83', '+ptx87')
@@ -167,8 +167,8 @@ def default_features(chip: str) -> str:
 
 
 def find_target(chip: str, features: str = "") -> Target:
-    """The target of that name; ``features``: ``+ptx83`` (of several the last version counts), or nothing, which is the
-    chip's first version.
+    """Find the target of that name; ``features``: ``+ptx83`` (of several the last version counts), or nothing, which
+    is the chip's first version.
 
     Raises ArchError for what there is not, with the list, and for a version that does not know the chip.
     """
@@ -190,7 +190,7 @@ def find_target(chip: str, features: str = "") -> Target:
 
 
 def lacking(target: Target, what: str, needs: Needs) -> str | None:
-    """Why a target does not have an instruction; None if it does.
+    """Say why a target does not have an instruction; None if it does.
 
     >>> lacking(find_target("sm_100"), "wgmma", Needs("sm_90a", "8.0"))
     'sm_100 has no wgmma, which needs sm_90a'
@@ -259,7 +259,7 @@ _LONGEST = max(name.count(".") for name in INSTRUCTIONS) + 1
 
 
 def instruction_needs(name: str) -> Needs | None:
-    """What an instruction or an op needs, its name without dialect; None for what every chip has.
+    """Return what an instruction or an op needs, its name without dialect; None for what every chip has.
 
     >>> instruction_needs("mbarrier.try_wait.parity"), instruction_needs("bar.sync")
     (Needs(arch='sm_90', ptx='7.8'), None)
@@ -276,7 +276,7 @@ _MNEMONIC = re.compile(r"(?:^|[;{\n])\s*(?:@!?[%$\w]+\s+)?([a-z][\w.:]*)")
 
 
 def mnemonics(ptx: str) -> list[str]:
-    """The instructions of a piece of PTX.
+    """List the instructions of a piece of PTX.
 
     >>> mnemonics("{ .reg .pred p; @p mbarrier.try_wait.b64 p, [$0]; }")
     ['mbarrier.try_wait.b64']

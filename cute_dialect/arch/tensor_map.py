@@ -134,6 +134,7 @@ class TensorMapSpec:
 
     @property
     def element_bytes(self) -> int:
+        """Bytes of an element."""
         return bits_of(self.element) // 8
 
     @property
@@ -143,6 +144,7 @@ class TensorMapSpec:
 
     @property
     def rank(self) -> int:
+        """Dimensions of the tensor, 1 to 5."""
         return len(self.dims)
 
     @property
@@ -212,7 +214,8 @@ class TensorMapSpec:
         return tuple(out)
 
     def bind(self, values: Sequence[int] = (), address: int | None = None) -> TensorMapSpec:
-        """The spec with numbers for the dynamic leaves of ``gmem`` (extents first, then strides); all is checked.
+        """Put numbers for the dynamic leaves of ``gmem`` (extents first, then strides) into the spec; all is
+        checked.
 
         ``address``: the global address, if known.  Raises TmaError.
         """
@@ -366,7 +369,8 @@ def im2col_for_convolution(
     pixels: int,
     swizzle: int = 0,
 ) -> Im2colMapSpec:
-    """The map of the compact activations of a convolution, ``extents`` (C, W, [H, [D,]] N), the other tuples W first.
+    """Make the map of the compact activations of a convolution, ``extents`` (C, W, [H, [D,]] N), the other tuples W
+    first.
 
     The base pixels run from ``-padding`` to what the last position of the filter needs; the offset of a filter tap is
     the tap times the dilation, in the instruction.  The convolution's stride is the element stride of the pixels.

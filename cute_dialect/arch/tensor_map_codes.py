@@ -51,7 +51,8 @@ but for the corners.  With rank 3::
 
 
 def im2col_rank_of(function: str) -> int | None:
-    """The rank in the name of a runtime function that makes a map of columns of pixels; ``None`` for another name.
+    """Return the rank in the name of a runtime function that makes a map of columns of pixels; ``None`` for another
+    name.
 
     >>> im2col_rank_of("cute_tensor_map_im2col_4d"), im2col_rank_of("cute_tensor_map_tiled_4d")
     (4, None)
@@ -60,7 +61,7 @@ def im2col_rank_of(function: str) -> int | None:
 
 
 def rank_of(function: str) -> int | None:
-    """The rank in the name of a runtime function; ``None`` for another name.
+    """Return the rank in the name of a runtime function; ``None`` for another name.
 
     >>> rank_of("cute_tensor_map_tiled_3d"), rank_of("printf")
     (3, None)

@@ -58,7 +58,7 @@ def derive(
     l2_promotion: int = 128,
     oob_fill: str = "zero",
 ) -> TensorMapSpec:
-    """The tensor map for tiles of a global tensor in a shared-memory layout.
+    """Derive the tensor map for tiles of a global tensor in a shared-memory layout.
 
     ``gmem``: layout in elements, static or dynamic; its contiguous mode must have the static stride 1.  ``smem``:
     layout of one tile, in elements, plain or swizzled.  ``tile``: the tile, one extent or layout for each mode of
@@ -168,7 +168,7 @@ def _runs(gmem: Layout, smem: Layout, tile: tuple[int, ...] | Tile) -> list[Run]
 
 
 def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
-    """One mode of the tile, cut so that each piece has one stride on both sides."""
+    """Cut one mode of the tile so that each piece has one stride on both sides."""
     if not is_static(block.shape):
         raise TmaError(f"expected a tile that divides the modes of the tensor at compile time, got {block}", where)
     if product(block.shape) != product(smem.shape):
@@ -351,7 +351,7 @@ def _multicast(spec: TensorMapSpec, ctas: int) -> TensorMapSpec:
 
 
 def scalars(gmem: Layout) -> list[Dyn]:
-    """The dynamic leaves of a global layout, extents first: what :meth:`TensorMapSpec.bind` takes values for."""
+    """Return the dynamic leaves of a global layout, extents first: what :meth:`TensorMapSpec.bind` takes values for."""
     leaves: Sequence[object] = [*tree_leaves(gmem.shape), *tree_leaves(gmem.stride)]
     return [x for x in leaves if isinstance(x, Dyn)]
 

@@ -22,7 +22,8 @@ from cute_dialect.arch.tma import Run, match_modes
 def boxes(
     coords: Layout, smem: Layout, counts: Sequence[int], strides: Sequence[int] = ()
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The boxes of a copy: TMA coordinates relative to the tile's first element, and elements in shared memory.
+    """Return the boxes of a copy: TMA coordinates relative to the tile's first element, and elements in shared
+    memory.
 
     ``coords``: static layout of the tile, its strides steps in TMA dimensions.  ``smem``: static layout of the same
     shape.  ``counts``: elements that an instruction moves along each dimension; ``strides``: the steps between them.

@@ -32,7 +32,7 @@ UNIVERSAL_WIDTHS = (8, 16, 32, 64, 128)
 
 
 def bits_layout(bits: int) -> Layout:
-    """One thread and a run of bits: ``(1,N):(0,1)``."""
+    """Return one thread and a run of bits: ``(1,N):(0,1)``."""
     return raw_layout((1, bits), (0, 1))
 
 

@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
 
 
 def wgmma_sp_name(n: int, types: tuple[str, str, str], source: str, majors: str = "TN", saturate: bool = False) -> str:
-    """The name of a sparse wgmma atom: that of the dense one with the depth doubled.
+    """Return the name of a sparse wgmma atom: that of the dense one with the depth doubled.
 
     >>> wgmma_sp_name(128, ("f32", "f16", "f16"), "smem")
     'SM90_SPARSE_64x128x32_F32F16F16_SS_TN'
