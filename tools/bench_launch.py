@@ -3,10 +3,9 @@
 Built: elementwise add in f32 (three arrays) and a Hopper GEMM in f16 (three tensor maps).  Measured, in microseconds a
 call, the best of 50 rounds of 200 calls (so that the queue never fills): a call of the kernel on torch tensors, a bound
 launch, a call with one of four output tensors in turn, one with two shapes in turn, and the driver's
-``cuLaunchKernelEx`` alone: in the cheapest way that ctypes has (arguments converted before), and by cuda-python
-(configuration made before).  The differences say where a call's time goes: reading, checking and writing the arguments
-(call - bound), stream and frame (bound - driver), the driver.  The results are compared with torch's first, launched
-plainly, bound, from a CUDA graph, and from two threads.
+``cuLaunchKernelEx`` alone, its arguments made before.  The differences say where a call's time goes: reading, checking
+and writing the arguments (call - bound), stream and frame (bound - driver), the driver.  The results are compared with
+torch's first, launched plainly, bound, from a CUDA graph, and from two threads.
 """
 
 # torch is not there where the types are checked.
@@ -34,21 +33,19 @@ __all__ = ["Measured", "build", "run"]
 
 class Measured(NamedTuple):
     """Microseconds of host time: a call, a bound launch, a call that writes to other memory each time, one that has
-    another shape each time, the driver alone, the driver alone by cuda-python."""
+    another shape each time, the driver alone."""
 
     call: float
     bound: float
     other_output: float
     other_shape: float
     driver: float
-    bindings: float
 
     def __str__(self) -> str:
         arguments, rest = self.call - self.bound, self.bound - self.driver
         return (
             f"{self.call:.2f} us a call = arguments {arguments:.2f} + stream and frame {rest:.2f} + "
-            f"cuLaunchKernelEx {self.driver:.2f} ({self.bindings:.2f} by cuda-python, "
-            f"{100 * (self.bindings - self.driver) / self.bound:+.0f} % of a bound launch)"
+            f"cuLaunchKernelEx {self.driver:.2f}"
         )
 
 
@@ -152,7 +149,6 @@ def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torc
         other_output=_host(lambda: kernel(*inputs, next(turns))),
         other_shape=_host(lambda: kernel(*next(shapes))),
         driver=_host(bound.driver_call),
-        bindings=_host(bound.driver_call_of_bindings),
     )
 
 

@@ -117,6 +117,7 @@ class PendingSource(Protocol):
 
     def register(self, index: int) -> Array:
         """Return register `index`, once it is computed."""
+        ...
 
 
 Array: TypeAlias = "npt.NDArray[Any]"

@@ -28,15 +28,31 @@ from cute_dialect.runtime.tensor_maps import EncodedMaps
 
 __all__ = ["BoundCall", "Frame", "Ready", "Word"]
 
+_STREAMS = 32
+"""Streams of which a frame remembers the driver's call."""
 _Slots: TypeAlias = tuple[ctypes.c_uint64, ...]
 _Known: TypeAlias = tuple[dict[int, int], ...]
-_Kept: TypeAlias = "tuple[cuda.LaunchConfig, ctypes.Array[ctypes.c_void_p], object]"
-Frame: TypeAlias = "tuple[_Slots, _Known, ctypes.c_uint64, Callable[[], int], tuple[EncodedMaps, ...], _Kept]"
-"""What one launch writes: the words (as in :attr:`Ready.words`), the known tensor maps, the stream; then the driver's
-call with all that, which gives its code, what makes tensor maps, and what must stay alive."""
+Frame: TypeAlias = "tuple[_Slots, _Known, Launches, tuple[EncodedMaps, ...], object]"
+"""What one launch writes: the words (as in :attr:`Ready.words`) and the known tensor maps; then the driver's call with
+all that, by stream, what makes tensor maps, and the memory of the parameters."""
 
 Word: TypeAlias = tuple[int, int, int]
 """A word to write: number of the array argument, bytes to add, number of its tensor map (-1: the address itself)."""
+
+
+class Launches(dict[int, cuda.Launch]):
+    """The driver's call of a frame by stream (the driver's own number), made up when a stream is met."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[int], cuda.Launch]):
+        self._make = make
+
+    def __missing__(self, stream: int) -> cuda.Launch:
+        if len(self) >= _STREAMS:
+            self.clear()
+        run = self[stream] = self._make(stream)
+        return run
 
 
 class Ready:
@@ -59,7 +75,6 @@ class Ready:
         """Make a new frame; nothing is written in it."""
         plan = self.plan
         packed = plan.packed
-        config = cuda.LaunchConfig(grid=plan.shape.grid, block=plan.shape.block, smem=plan.shape.smem)
         offsets: list[int] = []
         total = 0
         for b in packed.buffers:
@@ -76,23 +91,12 @@ class Ready:
         # The parameter of a tensor map is wherever the map was made: nothing is copied.
         slots += [word(parameters, 8 * p) for p, _ in packed.maps]
         maps = tuple([EncodedMaps(self._gpu, m) for _, m in packed.maps])
-        if plan.shape.cluster is not None:
-            attribute = cuda.cluster_attribute(plan.shape.cluster)
-            config.attributes = ctypes.pointer(attribute)
-            config.attribute_count = 1
-        stream = word(config, cuda.LaunchConfig.stream.offset)
-        keep = (config, parameters, memory)
-        run = self._gpu.launcher(self.function, config, parameters)
-        return tuple(slots), tuple([m.known for m in maps]), stream, run, maps, keep
-
-    def launcher_of_bindings(self, frame: Frame) -> Callable[[], object]:
-        """Return what launches with a frame by cuda-python's own call."""
-        config, parameters = frame[5][:2]
-        return self._gpu.launcher_of_bindings(self.function, config, parameters)
+        launches = Launches(lambda stream: self._gpu.launcher(self.function, plan.shape, parameters, stream))
+        return tuple(slots), tuple([m.known for m in maps]), launches, maps, memory
 
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
         """Write the addresses of the arguments (one each) into a frame.  Raises :class:`CudaError` for a tensor map."""
-        slots, _, _, _, maps, _ = frame
+        slots, _, _, maps, _ = frame
         # The driver makes tensor maps under a context only, and this thread may have none yet.
         previous = self._gpu.enter(self.device) if maps else 0
         try:
@@ -110,14 +114,13 @@ class Ready:
         except IndexError:
             frame = self.frame()
         self.write(frame, addresses)
-        _, _, where, run, _, _ = frame
-        where.value = stream
-        code = run()
+        run = frame[2][stream]
+        (code,) = run()
         if code:
             self.failed(run, code)
         self.frames.append(frame)
 
-    def failed(self, run: Callable[[], int], code: int) -> None:
+    def failed(self, run: cuda.Launch, code: int) -> None:
         """Launch once more in the kernel's context if ``run()`` failed under another one or none.
 
         Raises :class:`CudaError`.
@@ -126,11 +129,11 @@ class Ready:
         if not gpu.is_current(self.device):
             previous = gpu.enter(self.device)
             try:
-                code = run()
+                (code,) = run()
             finally:
                 if previous:
                     gpu.set_context(previous)
-        gpu.check("cuLaunchKernelEx", code)
+        gpu.check("cuLaunchKernelEx", int(code))
 
 
 class BoundCall:
@@ -169,14 +172,9 @@ class BoundCall:
         return self._ready.function
 
     @property
-    def driver_call(self) -> Callable[[], int]:
-        """``cuLaunchKernelEx`` alone, as the last launch called it; gives the driver's code.  To measure by."""
-        return self._frames[-1][3]
-
-    @property
-    def driver_call_of_bindings(self) -> Callable[[], object]:
-        """The same call by cuda-python, its arguments made before.  To measure by."""
-        return self._ready.launcher_of_bindings(self._frames[-1])
+    def driver_call(self) -> cuda.Launch:
+        """``cuLaunchKernelEx`` alone, as the last launch called it.  To measure by."""
+        return next(reversed(self._frames[-1][2].values()))
 
     def __call__(self, stream: object = None) -> None:
         """Launch on ``stream``, by default the current one of the arrays' library.  Raises ``CudaError``."""
@@ -192,9 +190,8 @@ class BoundCall:
             if self._ready.plan.empty:
                 return
             frame = self._frame()
-        _, _, where, run, _, _ = frame
-        where.value = raw
-        code = run()
+        run = frame[2][raw]
+        (code,) = run()
         if code:
             self._ready.failed(run, code)
         self._frames.append(frame)

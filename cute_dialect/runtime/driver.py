@@ -4,31 +4,30 @@ Handles are those of cuda-python (``CUmodule``, ``CUfunction``, ``CUcontext``, `
 driver's own), and wherever a handle is taken an integer serves; device addresses are integers, sizes bytes.  Nothing
 happens at import: cuda-python is imported and the driver opened by :func:`driver`.
 
-One call is made through ``ctypes`` on ``libcuda.so.1``: ``cuLaunchKernelEx``, of a prepared launch, with arguments that
-were converted before (:meth:`Driver.launcher`); cuda-python converts its configuration at every call.  ``cute-bench
-launch`` measures both.
-
-Names and structures: CUDA driver API, ``cuda.h`` (CUlaunchConfig, CUlaunchAttribute), version 12 and later.
+Names: CUDA driver API, version 12 and later.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, byref, c_int, c_uint, c_void_p
+from ctypes import CDLL, Array, addressof, c_void_p
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, SupportsInt, TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.runtime.launch_shape import LaunchShape
 from cute_dialect.runtime.settings import missing_package
 
-__all__ = ["CudaError", "Driver", "Handle", "LaunchAttribute", "LaunchConfig", "NoGpuError", "driver"]
+__all__ = ["CudaError", "Driver", "Handle", "Launch", "NoGpuError", "Parameters", "driver"]
 
 Handle: TypeAlias = SupportsInt
 """A handle of cuda-python, or the driver's own number."""
+Parameters: TypeAlias = "Array[c_void_p]"
+"""The addresses of a launch's parameters."""
+Launch: TypeAlias = "Callable[[], tuple[int]]"
+"""A launch that is made up: calling it launches, and gives the driver's code in a tuple, as cuda-python does."""
 
-_ATTRIBUTE_CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 SMEM_WITHOUT_OPT_IN = DEFAULT_TARGET.static_shared
 PORTABLE_CLUSTER = DEFAULT_TARGET.cluster
 
@@ -62,34 +61,11 @@ class NoGpuError(CudaError):
         self.code = 100
 
 
-class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute: an id and a union of 64 bytes, of which the cluster dimension uses three integers."""
-
-    _fields_ = (("id", c_int), ("pad", c_int), ("value", c_uint * 16))
-
-
-class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        ("grid", c_uint * 3),
-        ("block", c_uint * 3),
-        ("smem", c_uint),
-        ("stream", c_void_p),
-        ("attributes", POINTER(LaunchAttribute)),
-        ("attribute_count", c_uint),
-    )
-
-
 class Driver:
-    """The driver of this machine.  Get it with :func:`driver`.
+    """The driver of this machine, ``bindings`` being ``cuda.bindings.driver``.  Get it with :func:`driver`."""
 
-    ``bindings`` is ``cuda.bindings.driver``; ``library`` is libcuda, for the one call that ctypes makes.
-    """
-
-    def __init__(self, bindings: Any, library: ctypes.CDLL):
+    def __init__(self, bindings: Any):
         self._cuda = bindings
-        self._library = library
         self._contexts: dict[int, Handle] = {}
         self._call("cuInit", 0)
         self.device_count = int(self._call("cuDeviceGetCount"))
@@ -186,28 +162,29 @@ class Driver:
         """Let a kernel run in clusters of more than eight blocks."""
         self._set(function, "NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
 
-    def launcher(self, function: Handle, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> Callable[[], int]:
-        """Return what launches a kernel with what ``config`` and ``parameters`` hold then; it gives the driver's code.
+    def launcher(self, function: Handle, shape: LaunchShape, parameters: Parameters, stream: int = 0) -> Launch:
+        """Return what launches a kernel on a stream with the parameters that lie there then.
 
-        ``parameters`` holds the address of each parameter's bytes.  The cheapest form that ctypes has: an own function
-        object without argument types, and arguments that are converted already, so that a call converts and allocates
-        nothing.  It releases Python's lock.
+        ``parameters`` holds the address of each parameter's bytes.  All is converted here, so that a call makes nothing
+        new but the tuple with the driver's code.  It releases Python's lock.
         """
-        raw = self._library["cuLaunchKernelEx"]
-        raw.restype = c_int
-        return partial(raw, byref(config), c_void_p(int(function)), byref(parameters), None)
+        c = self._cuda
+        config = c.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
+        config.sharedMemBytes = shape.smem
+        config.hStream = c.CUstream(stream)
+        if shape.cluster is not None:
+            attribute = c.CUlaunchAttribute()
+            attribute.id = c.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            size = attribute.value.clusterDim
+            size.x, size.y, size.z = shape.cluster
+            config.attrs, config.numAttrs = [attribute], 1
+        return partial(c.cuLaunchKernelEx, config, c.CUfunction(int(function)), addressof(parameters), 0)
 
-    def launcher_of_bindings(
-        self, function: Handle, config: LaunchConfig, parameters: ctypes.Array[c_void_p]
-    ) -> Callable[[], tuple[object]]:
-        """Return the same call as cuda-python makes it, for comparison; it gives cuda-python's tuple with the code."""
-        own = config_of_bindings(self._cuda, config)
-        kernel = self._cuda.CUfunction(int(function))
-        return partial(self._cuda.cuLaunchKernelEx, own, kernel, ctypes.addressof(parameters), 0)
-
-    def launch(self, function: Handle, config: LaunchConfig, parameters: ctypes.Array[c_void_p]) -> None:
-        """Launch once.  Raises :class:`CudaError`."""
-        self.check("cuLaunchKernelEx", self.launcher(function, config, parameters)())
+    def launch(self, function: Handle, shape: LaunchShape, parameters: Parameters, stream: int = 0) -> None:
+        """Launch once; arguments as for :meth:`launcher`.  Raises :class:`CudaError`."""
+        self.check("cuLaunchKernelEx", int(self.launcher(function, shape, parameters, stream)()[0]))
 
     # ------------------------------------------------------------------------------------------------ tensor maps
 
@@ -277,7 +254,7 @@ class Driver:
             len(extents),
             address,
             [c.cuuint64_t(n) for n in extents],
-            [c.cuuint64_t(n) for n in strides],
+            [c.cuuint64_t(n) for n in strides or (16,)],  # of one dimension: nobody reads it, but none is refused
             *own,
             self._words(steps),
             c.CUtensorMapInterleave(interleave),
@@ -332,32 +309,6 @@ class Driver:
         return None if int(code) else int(device)
 
 
-def cluster_attribute(cluster: tuple[int, int, int]) -> LaunchAttribute:
-    """Return the launch attribute that sets the cluster's size in blocks."""
-    out = LaunchAttribute(id=_ATTRIBUTE_CLUSTER)
-    out.value[0], out.value[1], out.value[2] = cluster
-    return out
-
-
-def config_of_bindings(bindings: Any, config: LaunchConfig) -> Any:
-    """Return a launch configuration as cuda-python's ``CUlaunchConfig``."""
-    own = bindings.CUlaunchConfig()
-    own.gridDimX, own.gridDimY, own.gridDimZ = config.grid
-    own.blockDimX, own.blockDimY, own.blockDimZ = config.block
-    own.sharedMemBytes = config.smem
-    own.hStream = bindings.CUstream(config.stream or 0)
-    attributes: list[Any] = []
-    for i in range(config.attribute_count):
-        attribute = bindings.CUlaunchAttribute()
-        attribute.id = bindings.CUlaunchAttributeID(config.attributes[i].id)
-        value = attribute.value
-        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = config.attributes[i].value[:3]
-        attributes.append(attribute)
-    own.attrs = attributes
-    own.numAttrs = len(attributes)
-    return own
-
-
 def _error_name(bindings: Any, code: int) -> str:
     try:
         return cast(str, bindings.CUresult(code).name)
@@ -380,14 +331,14 @@ def load_bindings() -> Any:
 def driver() -> Driver:
     """Open the driver.  Raises :class:`NoGpuError` where there is none, no GPU, or no cuda-python."""
     try:
-        library = ctypes.CDLL("libcuda.so.1")
+        CDLL("libcuda.so.1")  # cuda-python does not say that it is this that is missing
     except OSError as e:
         raise NoGpuError(
             "no GPU: the NVIDIA driver (libcuda.so.1) is not installed here; run where there is one, or on the CPU "
             "interpreter (device='cpu', or --device=cpu)"
         ) from e
     try:
-        return Driver(load_bindings(), library)
+        return Driver(load_bindings())
     except CudaError as e:
         if isinstance(e, NoGpuError):
             raise

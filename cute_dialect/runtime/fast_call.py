@@ -20,10 +20,10 @@ values that it closes over), and kernels of the same form share it.  For ``k(a, 
                 frame = frames.pop()
             except IndexError:
                 frame = new_frame()
-            (w0,), (), where, run, _, _ = frame
+            (w0,), (), launches, _, _ = frame
             w0.value = p0
-            where.value = raw
-            code = run()
+            run = launches[raw]
+            (code,) = run()
             if code:
                 failed(run, code)
             frames.append(frame)
@@ -276,10 +276,10 @@ def _source(form: _Form) -> str:
             "            frame = frames.pop()",
             "        except IndexError:",
             "            frame = new_frame()",
-            f"        ({slots}), ({known}), where, run, _, _ = frame",
+            f"        ({slots}), ({known}), launches, _, _ = frame",
             *[f"        {w}" for w in writes],
-            "        where.value = raw",
-            "        code = run()",
+            "        run = launches[raw]",
+            "        (code,) = run()",
             "        if code:",
             "            failed(run, code)",
             "        frames.append(frame)",

@@ -240,7 +240,8 @@ def _bytes(kind: str) -> int:
 
 def run(folder: str) -> int:
     """Run every kernel; gives how many results differ."""
-    from cute_dialect.runtime.driver import LaunchConfig, driver
+    from cute_dialect.runtime.driver import driver
+    from cute_dialect.runtime.launch_shape import LaunchShape
 
     gpu = driver()
     gpu.enter(0)
@@ -253,7 +254,7 @@ def run(folder: str) -> int:
         with open(os.path.join(folder, path), "rb") as f:
             modules[name] = gpu.load_module(f.read())
     source, target = gpu.allocate(8 * OPERANDS * LANES), gpu.allocate(8 * RESULTS * LANES)
-    config = LaunchConfig((1, 1, 1), (LANES, 1, 1), 0, None, None, 0)
+    shape = LaunchShape(block=(LANES, 1, 1))
     addresses = [ctypes.c_uint64(source), ctypes.c_uint64(target)]
     parameters = (ctypes.c_void_p * 2)(*(ctypes.addressof(a) for a in addresses))
     at = out_at = compared = different = wrong_kernels = nans = 0
@@ -266,7 +267,7 @@ def run(folder: str) -> int:
         got = np.zeros((LANES, RESULTS), np.uint64)
         gpu.to_device(source, given.ctypes.data, given.nbytes)
         function = gpu.get_function(modules["ops" if case.kernel.startswith("op") else "instructions"], case.kernel)
-        gpu.launch(function, config, parameters)
+        gpu.launch(function, shape, parameters)
         gpu.synchronize(0)
         gpu.to_host(got.ctypes.data, target, got.nbytes)
         bad = 0

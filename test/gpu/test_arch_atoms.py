@@ -20,6 +20,7 @@ from cute_dialect.arch.descriptors import derive_for
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.gmma import SWIZZLES, choose_swizzle, row_bytes, smem_tile
 from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 WORD = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 FLOAT8 = {"f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
@@ -44,10 +45,7 @@ def launch(
         gpu.to_device(p, a.ctypes.data, a.nbytes)
     values = [ctypes.c_uint64(p) for p in pointers]
     parameters = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
-    config = cuda.LaunchConfig()
-    config.grid[:] = (blocks, 1, 1)
-    config.block[:] = (threads, 1, 1)
-    gpu.launch(function, config, parameters)
+    gpu.launch(function, LaunchShape((blocks, 1, 1), (threads, 1, 1)), parameters)
     gpu.synchronize(0)
     gpu.to_host(out.ctypes.data, pointers[0], out.nbytes)
     for p in pointers:

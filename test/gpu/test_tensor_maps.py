@@ -17,6 +17,7 @@ from cute_dialect.arch.gmma import smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
 from cute_dialect.arch.tma import derive
 from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 # CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion (CUDA driver API).
 DATA_TYPE = {
@@ -111,10 +112,7 @@ def launch(ptx: str, tensor_map: ctypes.Array[ctypes.c_char], image: np.ndarray,
     gpu.to_device(pointer, image.ctypes.data, image.nbytes)
     values = [tensor_map, ctypes.c_uint64(out), ctypes.c_uint64(pointer)]
     parameters = (ctypes.c_void_p * 3)(*(ctypes.addressof(v) for v in values))
-    config = cuda.LaunchConfig()
-    config.grid[:] = (1, 1, 1)
-    config.block[:] = (128, 1, 1)
-    gpu.launch(function, config, parameters)
+    gpu.launch(function, LaunchShape(block=(128, 1, 1)), parameters)
     gpu.synchronize(0)
     gpu.free(pointer)
 

@@ -12,6 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from cute_dialect.passes.base import PassContext, run_pass
 from cute_dialect.passes.wgmma_registers import WgmmaRegistersPass
+from cute_dialect.runtime.driver import Parameters
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 M = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"
 PLAIN = '!cute.memref<f32, gmem, "(?,?):(?,1)">'
@@ -170,13 +172,15 @@ class FakeDriver:
     def allow_large_cluster(self, function: int) -> None:
         self.smem_allowed[-function] = 1
 
-    def launcher(self, function: int, config: object, parameters: object) -> Callable[[], int]:
-        def run() -> int:
+    def launcher(
+        self, function: int, shape: LaunchShape, parameters: Parameters, stream: int = 0
+    ) -> Callable[[], tuple[int]]:
+        def run() -> tuple[int]:
             # Functions are those of GPU 0: under no context or another one they are an error, and nothing is launched.
             if self.context != self.primary_context(0):
-                return 400 if self.context else 201
-            self.launch(function, config, parameters)
-            return 0
+                return (400 if self.context else 201,)
+            self.launch(function, shape, parameters, stream)
+            return (0,)
 
         return run
 
@@ -189,12 +193,11 @@ class FakeDriver:
         if code:
             raise CudaError(name, code, "CUDA_ERROR_TEST")
 
-    def launch(self, function: int, config: object, parameters: object) -> None:
+    def launch(self, function: int, shape: LaunchShape, parameters: Parameters, stream: int = 0) -> None:
         name = self.functions[function - 1]
-        grid, block = tuple(config.grid), tuple(config.block)  # type: ignore[attr-defined]
-        record = {"kernel": name, "grid": grid, "block": block, "stream": config.stream, "smem": config.smem}  # type: ignore[attr-defined]
-        record["parameters"] = [parameters[i] for i in range(len(parameters))]  # type: ignore[index, arg-type]
-        record["cluster"] = tuple(config.attributes[0].value[:3]) if config.attribute_count else None  # type: ignore[attr-defined]
+        record: dict[str, object] = {"kernel": name, "grid": tuple(shape.grid), "block": tuple(shape.block)}
+        record |= {"stream": stream or None, "smem": shape.smem, "cluster": shape.cluster}
+        record["parameters"] = list(parameters)
         self.launches.append(record)
         run = self.kernels.get(name)
         if callable(run):

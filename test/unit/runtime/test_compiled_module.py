@@ -659,7 +659,7 @@ def test_what_the_driver_refuses_is_an_error(gpu: FakeDriver, monkeypatch: pytes
     arrays = three(0)
     codes = iter([0, 700, 700])
     launcher = gpu.launcher
-    monkeypatch.setattr(gpu, "launcher", lambda *a: lambda: next(codes))
+    monkeypatch.setattr(gpu, "launcher", lambda *a: lambda: (next(codes),))
     k(*arrays)
     gpu.context = context
     with pytest.raises(cuda.CudaError, match=r"cuLaunchKernelEx failed with .* \(700\)"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.arrays import stream_of
 from cute_dialect.runtime.binding import DtypeError
+from cute_dialect.runtime.launch_shape import LaunchShape
 
 bindings = pytest.importorskip("cuda.bindings.driver", reason="NOT RUN: no cuda-python (pip install '.[test]')")
 
@@ -23,19 +25,19 @@ def memory(structure: object, size: int) -> bytes:
     return bytes((ctypes.c_uint8 * size).from_address(structure.getPtr()))  # type: ignore[attr-defined]
 
 
-def test_the_configuration_of_a_launch_is_that_of_cuda_h() -> None:
-    """Field by field where cuda-python, made from ``cuda.h``, has it."""
-    config = cuda.LaunchConfig(grid=(3, 5, 7), block=(11, 13, 17), smem=4096, stream=0x1234567890)
-    attribute = cuda.cluster_attribute((2, 4, 1))
-    config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
-    own = cuda.config_of_bindings(bindings, config)
-    size = ctypes.sizeof(cuda.LaunchConfig)
-    got, wanted = bytearray(bytes(config)), bytearray(memory(own, size))
-    at = cuda.LaunchConfig.attributes.offset
-    pointer = int.from_bytes(wanted[at : at + 8], "little")
-    assert bytes(attribute) == bytes((ctypes.c_uint8 * ctypes.sizeof(attribute)).from_address(pointer))
-    got[at : at + 8] = wanted[at : at + 8]
-    assert got == wanted
+def test_a_launch_hands_over_what_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the bytes of ``CUlaunchConfig`` (``cuda.h``): grid, block, bytes, stream, attributes and their number."""
+    gpu = cuda.Driver.__new__(cuda.Driver)
+    gpu._cuda = bindings
+    parameters = (ctypes.c_void_p * 2)(0x1000, 0x2000)
+    shape = LaunchShape((3, 5, 7), (11, 13, 17), 4096, (2, 4, 1))
+    config, function, where, extra = gpu.launcher(0xABC, shape, parameters, 0x1234567890).args
+    raw = memory(config, 56)
+    assert struct.unpack("7I4xQ", raw[:40]) == (3, 5, 7, 11, 13, 17, 4096, 0x1234567890)
+    attributes, count = struct.unpack("QI", raw[40:52])
+    assert count == 1 and struct.unpack("Q3I", ctypes.string_at(attributes, 20)) == (4, 2, 4, 1)
+    assert (int(function), where, extra) == (0xABC, ctypes.addressof(parameters), 0)
+    assert gpu.launcher(0xABC, LaunchShape((1, 1, 1), (32, 1, 1)), parameters).args[0].numAttrs == 0
 
 
 def test_cuda_python_has_every_code_of_tensor_maps() -> None:
