@@ -39,7 +39,7 @@ class CuteConstants(ConstantMaterializationInterface):
 
 
 def core_ops() -> list[type[Operation]]:
-    """The 63 ops of the core dialect, in the order of the documentation; other names of ops are left out."""
+    """List the 63 ops of the core dialect in the order of the documentation; ops of other names are left out."""
     from cute_dialect.ops import access, algebra, arith, diag, make, size_index, tile
 
     return [op for m in (make, access, algebra, size_index, arith, tile, diag) for op in m.OPS]
@@ -47,7 +47,7 @@ def core_ops() -> list[type[Operation]]:
 
 @cache
 def get_core_dialect(name: str) -> Dialect:
-    """``cute`` or ``cute_nvgpu`` without the extensions (:mod:`.extensions`): what nearly every file uses."""
+    """Build ``cute`` or ``cute_nvgpu`` without the extensions (:mod:`.extensions`): enough for nearly every file."""
     from cute_dialect import memory_types, types, universal_copy
 
     if name == "cute_nvgpu":
@@ -111,13 +111,13 @@ def _held(module: str, what: str, kind: type[T]) -> list[type[T]]:
 
 @cache
 def get_cute_dialect() -> Dialect:
-    """The dialect ``cute``: layouts, their algebra, tensors and memory."""
+    """Build the dialect ``cute``: layouts, their algebra, tensors and memory."""
     return _whole("cute", [CuteConstants()])
 
 
 @cache
 def get_cute_nvgpu_dialect() -> Dialect:
-    """The dialect ``cute_nvgpu``: atoms of copy and matrix multiply, and what is particular to one architecture."""
+    """Build the dialect ``cute_nvgpu``: atoms of copy and matrix multiply, and what one architecture alone has."""
     return _whole("cute_nvgpu", [])
 
 
@@ -137,4 +137,4 @@ LAZY_DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     "cute": lambda: ExtensibleDialect("cute", get_cute_dialect, [CuteConstants()]),
     "cute_nvgpu": lambda: ExtensibleDialect("cute_nvgpu", get_cute_nvgpu_dialect),
 }
-"""What a context of :mod:`cute_dialect.ir.context` registers."""
+"""The dialects that a context of :mod:`cute_dialect.ir.context` registers: each is built when it is first needed."""

@@ -30,7 +30,7 @@ OF_CUTE = Family(
     tile={"ops.tile_copies": "passes.lowering.tile_copies", "ops.atom_state": "passes.lowering.atom_state"},
     lower={"ops.shared_memory": "passes.lowering.smem"},
 )  # fmt: skip
-"""What of ``cute`` itself is not always needed."""
+"""The part of ``cute`` itself that most files do not need."""
 
 EXTENSIONS = (OF_CUTE, *FAMILIES)
 """The records, in the order of the documentation."""

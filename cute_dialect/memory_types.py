@@ -38,7 +38,7 @@ _NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
 
 
 def integer_width(t: Attribute) -> int | None:
-    """Bits of an integer type; ``None`` for any other attribute.
+    """Return the bits of an integer type; ``None`` for any other attribute.
 
     >>> from xdsl.dialects.builtin import f32, i64
     >>> integer_width(i64), integer_width(f32)
@@ -48,7 +48,7 @@ def integer_width(t: Attribute) -> int | None:
 
 
 def element_bits(element: Attribute) -> int:
-    """Bits one element takes in memory.  ``i1`` is stored as a byte, ``tf32`` as 32 bits.  Raises AlgebraError."""
+    """Return the bits that one element takes in memory: 8 for ``i1``, 32 for ``tf32``.  Raises AlgebraError."""
     width = integer_width(element)
     if width is not None:
         return 8 if width == 1 else width
@@ -68,12 +68,12 @@ def element_bits(element: Attribute) -> int:
 
 
 def natural_alignment(element: Attribute) -> int:
-    """Bytes: the size of the element, at least 1."""
+    """Return the size of an element in bytes, at least 1."""
     return max(1, element_bits(element) // 8)
 
 
 def derived_alignment(align: int, offset: Leaf, element: Attribute) -> int:
-    """Alignment in bytes of ``p + offset`` (elements) for a pointer aligned to ``align`` bytes.
+    """Return the alignment in bytes of ``p + offset`` (elements) for a pointer aligned to ``align`` bytes.
 
     ``gcd(align, d(offset) * size)`` rounded down to a power of two, at least the natural alignment.
 
@@ -132,7 +132,7 @@ class ConstrainedI64Type(ConstrainedIntType):
 
 
 def constrained_int(width: int, divisor: int) -> Attribute:
-    """The integer type of this width known to be a multiple of ``divisor``."""
+    """Build the integer type of this width that is known to be a multiple of ``divisor``."""
     if divisor <= 1:
         return IntegerType(width)
     return ConstrainedI32Type(divisor) if width == 32 else ConstrainedI64Type(divisor)
@@ -142,7 +142,7 @@ def constrained_int(width: int, divisor: int) -> Attribute:
 
 
 class Ptr(NamedTuple):
-    """What a pointer type says.  ``align``: bytes, 0 for the natural alignment."""
+    """The parameters of a pointer type.  ``align``: bytes, 0 for the natural alignment."""
 
     element: Attribute
     space: str
@@ -156,7 +156,7 @@ class Ptr(NamedTuple):
 
 
 def ptr(element: Attribute, space: str, align: int = 0, swizzle: Swizzle | None = None) -> Ptr:
-    """A pointer description in canonical form: the natural alignment and an identity swizzle are left out."""
+    """Describe a pointer in canonical form: the natural alignment and an identity swizzle are left out."""
     if align == natural_alignment(element):
         align = 0
     if swizzle is not None and swizzle.bits == 0:
@@ -255,7 +255,7 @@ class TensorType(TypeAttribute):
         raise NotImplementedError
 
     def with_layout(self, layout: AnyLayout) -> TensorType:
-        """The same iterator with another layout."""
+        """Build the type with the same iterator and another layout."""
         raise NotImplementedError
 
 
@@ -401,7 +401,7 @@ class CoordTensorType(Data[CoordTensor], TensorType):
         return CoordTensorType(CoordTensor(self.data.iter, layout))
 
     def is_static(self) -> bool:
-        """Whether neither iterator nor layout has a dynamic leaf."""
+        """Tell whether neither iterator nor layout has a dynamic leaf."""
         return is_static(self.data.iter) and is_static(self.data.layout)
 
 
@@ -422,17 +422,17 @@ class AtomType(TypeAttribute):
     """Base of the atom types of ``cute_nvgpu``: what one instruction copies or multiplies."""
 
     def fields(self) -> tuple[str, ...]:
-        """The fields of its run-time state, which ``cute.atom.set_value`` sets."""
+        """Name the fields of its run-time state, which ``cute.atom.set_value`` sets."""
         return ()
 
     def takes(self, field: str, value: Attribute) -> bool:
-        """Whether a field of its state may have a value of this type."""
+        """Tell whether a field of its state may have a value of this type."""
         from cute_dialect.ops.atom_state import fits
 
         return fits(field, value)
 
     def accumulator_registers(self) -> int:
-        """Registers that the accumulators of a thread have in one instruction; for atoms that multiply."""
+        """Count the registers that a thread's accumulators take in one instruction; for atoms that multiply."""
         raise NotImplementedError(self.name)
 
 
@@ -449,20 +449,20 @@ class CopyAtomType(AtomType):
     """Base of the copy atom types."""
 
     ONE_THREAD: ClassVar[bool] = False
-    """Whether one thread has all of a tile moved, so that no thread passes the end of a tensor."""
+    """True if one thread has all of a tile moved, so that no thread passes the end of a tensor."""
     TENSOR_MAP: ClassVar[bool] = False
-    """Whether its value is a tensor map, and the side in global memory a tensor of coordinates."""
+    """True if its value is a tensor map, and the side in global memory a tensor of coordinates."""
 
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
         """Raise AlgebraError unless ``cute.copy`` by the atom takes ``(_, source, destination[, predicate])``."""
         raise NotImplementedError(self.name)
 
     def threads(self) -> int:
-        """Threads that one instruction takes."""
+        """Count the threads that one instruction takes."""
         raise NotImplementedError
 
     def values(self) -> int:
-        """Values of the atom's value type a thread moves in one instruction."""
+        """Count the values, of the atom's value type, that a thread moves in one instruction."""
         raise NotImplementedError
 
     @property
@@ -471,11 +471,11 @@ class CopyAtomType(AtomType):
         raise NotImplementedError
 
     def side_values(self, side: str) -> int:
-        """Values a thread has in one instruction on side "src" or "dst"; :meth:`values` counts the reference side."""
+        """Count a thread's values of one instruction on side "src" or "dst"; :meth:`values` counts the reference's."""
         return self.values()
 
     def reference_map(self, side: str) -> Layout | None:
-        """For each (thread, value) of side "src" or "dst" its index in (thread, value) of the reference side.
+        """Map each (thread, value) of side "src" or "dst" to its index in (thread, value) of the reference side.
 
         Values are in units of the value type; ``None`` where the two are the same.
         """
@@ -578,12 +578,12 @@ def verify_tiled_copy(tc: TiledCopy) -> None:
 
 
 def is_tensor_map(t: Attribute) -> bool:
-    """Whether values of a type are tensor maps."""
+    """Tell whether values of a type are tensor maps."""
     return isinstance(t, CopyAtomType) and t.TENSOR_MAP
 
 
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
-    """Whether a written memory type promises no more than the inferred one (weaker ``div``, smaller alignment)."""
+    """Tell whether a written memory type promises no more than the inferred one (weaker ``div``, smaller alignment)."""
     from cute_dialect.ops.kinds import weaker_or_equal
 
     if isinstance(written, PtrType) and isinstance(inferred, PtrType):

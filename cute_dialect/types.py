@@ -80,7 +80,7 @@ class _Wrapper(Data[Payload]):
         printer.print_string(f'<"{text.to_text(self.data, self.kind)}">')
 
     def is_static(self) -> bool:
-        """Whether everything is known from the type alone."""
+        """Tell whether everything is known from the type alone."""
         return _static(self.data)
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class CuteType(_Wrapper, TypeAttribute):
             raise VerifyException(f"invalid {self.kind} '{text.to_text(self.data, self.kind)}': {e}") from None
 
     def value_attr(self) -> CuteAttr:
-        """The attribute with the same payload; what a ``cute.static`` of this type folds to."""
+        """Build the attribute with the same payload, to which a ``cute.static`` of this type folds."""
         return ATTRS[self.kind](self.data)
 
 
@@ -258,5 +258,5 @@ ATTRS: dict[str, type[CuteAttr]] = {
 
 
 def is_static_type(attribute: Attribute) -> bool:
-    """Whether a type is a value type without a dynamic leaf."""
+    """Tell whether a type is a value type without a dynamic leaf."""
     return isinstance(attribute, CuteType) and attribute.is_static()

@@ -108,6 +108,7 @@ class GetStridesOp(PartOp):
 
     @classmethod
     def create(cls, **parts: object) -> Operation:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Create a ``cute.get_stride`` instead: this name is only read."""
         return GetStrideOp.create(**parts)  # pyright: ignore[reportArgumentType]
 
 
@@ -214,7 +215,7 @@ class GetLeavesOp(CuteOp):
 
 
 def scalar_payloads(payload: Payload, only_dynamic: bool = False) -> list[Leaf]:
-    """The scalars of a value in the order of ``cute.get_scalars``.
+    """List the scalars of a value in the order of ``cute.get_scalars``.
 
     >>> scalar_payloads((Basis(1, (0,)), Basis(Dyn(), (1,))))
     [1, 0, Dyn(?), 1]

@@ -142,7 +142,7 @@ class ShapeDivOp(DivisionOp):
 
 @cute_op
 class CeilDivOp(DivisionOp):
-    """How many tiles cover a shape.
+    """The number of tiles that cover a shape.
 
     Syntax:
         ``cute.ceil_div(`` input ``,`` tiler ``)`` attr-dict ``:`` functional-type
@@ -182,7 +182,7 @@ class ComparisonOp(CuteOp):
 
     @classmethod
     def infer_condition(cls, operands: Sequence[Typed]) -> Condition:
-        """The answer where the operands decide it, else an ``i1`` leaf.  Raises AlgebraError like ``infer``."""
+        """Decide the condition from the operands, or return an ``i1`` leaf.  Raises AlgebraError like ``infer``."""
         raise NotImplementedError(cls.name)
 
     @classmethod
@@ -194,7 +194,7 @@ class ComparisonOp(CuteOp):
 
 @cute_op
 class ElemLessOp(ComparisonOp):
-    """Whether every leaf of one tree is less than the matching leaf of another.
+    """True if every leaf of one tree is less than the matching leaf of another.
 
     Syntax:
         ``cute.elem_less(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type
@@ -219,7 +219,7 @@ class ElemLessOp(ComparisonOp):
 
 @cute_op
 class EqualOp(ComparisonOp):
-    """Whether two values of one kind are the same.
+    """True if two values of one kind are the same.
 
     Syntax:
         ``cute.equal(`` lhs ``,`` rhs ``)`` attr-dict ``:`` functional-type

@@ -28,12 +28,12 @@ from cute_dialect.types import TYPES, CuteType
 
 
 def parse_operand_list(parser: Parser) -> list[UnresolvedOperand]:
-    """``( %a, %b )``"""
+    """Parse ``(%a, %b)``."""
     return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
 
 
 def parse_one_operand(parser: Parser) -> UnresolvedOperand:
-    """``( %a )``"""
+    """Parse ``(%a)``."""
     at = parser.pos
     operands = parse_operand_list(parser)
     if len(operands) != 1:
@@ -42,13 +42,13 @@ def parse_one_operand(parser: Parser) -> UnresolvedOperand:
 
 
 def print_operand_list(printer: Printer, operands: Sequence[SSAValue]) -> None:
-    """``(%a, %b)``"""
+    """Print ``(%a, %b)``."""
     with printer.in_parens():
         printer.print_list(operands, printer.print_ssa_value)
 
 
 def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
-    """The type of an operand that is defined above; for forms that do not write operand types."""
+    """Look up the type of an operand that is defined above; for forms that do not write operand types."""
     values = parser.ssa_values.get(operand.operand_name, ())
     if operand.index >= len(values):
         parser.raise_error("expected a value that is defined above, since its type is not written", operand.span)
@@ -59,7 +59,7 @@ def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
 
 
 def parse_type(parser: Parser, kinds: Kinds | None) -> Attribute:
-    """A type, or, where only one kind is possible, its stripped form ``<"…">``."""
+    """Parse a type or, where only one kind is possible, its stripped form ``<"…">``."""
     if kinds is not None and len(kinds.kinds) == 1 and next_kind(parser) is MLIRTokenKind.LESS:
         (kind,) = kinds.kinds
         cls = TYPES[kind]
@@ -68,7 +68,7 @@ def parse_type(parser: Parser, kinds: Kinds | None) -> Attribute:
 
 
 def print_type(printer: Printer, attribute: Attribute, kinds: Kinds | None) -> None:
-    """The counterpart of :func:`parse_type`."""
+    """Print a type as :func:`parse_type` reads it."""
     if kinds is not None and kinds.is_stripped and isinstance(attribute, CuteType):
         attribute.print_parameter(printer)
     else:
@@ -85,7 +85,7 @@ def parse_signature(
     operand_kinds: Sequence[Kinds | None],
     result_kinds: Sequence[Kinds | None],
 ) -> tuple[list[Attribute], list[Attribute] | None]:
-    """The types after the colon: ``(T, T) -> T``, ``T -> T`` or ``T, T``.  Results are ``None`` when not written."""
+    """Parse the types after the colon: ``(T, T) -> T``, ``T -> T`` or ``T, T``.  Results not written are ``None``."""
     types: list[Attribute] = []
 
     def one() -> None:
@@ -120,7 +120,7 @@ def print_signature(
     operand_kinds: Sequence[Kinds | None] = (),
     result_kinds: Sequence[Kinds | None] = (),
 ) -> None:
-    """The counterpart of :func:`parse_signature`."""
+    """Print a signature as :func:`parse_signature` reads it."""
 
     def types(attributes: Sequence[Attribute], kinds: Sequence[Kinds | None]) -> None:
         for i, t in enumerate(attributes):
@@ -142,12 +142,12 @@ def print_signature(
 
 
 def mode_attr(mode: Sequence[int]) -> DenseArrayBase:
-    """The property ``mode``: ``array<i32: …>``."""
+    """Build the property ``mode``: ``array<i32: …>``."""
     return DenseArrayBase.from_list(i32, list(mode))
 
 
 def parse_mode(parser: Parser, *, required: bool) -> dict[str, Attribute]:
-    """``<[i, j]>``, gives the property ``mode``."""
+    """Parse ``<[i, j]>`` into the property ``mode``."""
     if required:
         parser.parse_punctuation("<")
     elif parser.parse_optional_punctuation("<") is None:
@@ -158,26 +158,26 @@ def parse_mode(parser: Parser, *, required: bool) -> dict[str, Attribute]:
 
 
 def mode_of(properties: Properties) -> tuple[int, ...]:
-    """The property ``mode`` as a path; absent is the empty path."""
+    """Read the property ``mode`` as a path, empty if it is absent."""
     mode = properties.get("mode")
     return tuple(mode.get_values()) if isinstance(mode, DenseArrayBase) else ()
 
 
 def print_mode(printer: Printer, properties: Properties) -> None:
-    """The counterpart of :func:`parse_mode`."""
+    """Print the property ``mode`` as :func:`parse_mode` reads it."""
     if "mode" in properties:
         printer.print_string("<[" + ", ".join(map(str, mode_of(properties))) + "]>")
 
 
 def int_property(properties: Properties, name: str) -> int:
-    """An ``i32`` property as a number."""
+    """Read an ``i32`` property as a number."""
     attribute = properties[name]
     assert isinstance(attribute, IntegerAttr)
     return attribute.value.data
 
 
 def parse_i32(parser: Parser) -> int:
-    """An integer literal that fits ``i32``."""
+    """Parse an integer literal that fits ``i32``."""
     at = parser.pos
     value = parser.parse_integer(allow_boolean=False)
     if not -(1 << 31) <= value < (1 << 31):
@@ -186,7 +186,7 @@ def parse_i32(parser: Parser) -> int:
 
 
 def parse_ints(parser: Parser, *names: str) -> dict[str, Attribute]:
-    """``<16, 8>``, gives ``i32`` properties."""
+    """Parse ``<16, 8>`` into ``i32`` properties, one for each name."""
     parser.parse_punctuation("<")
     properties: dict[str, Attribute] = {}
     for i, name in enumerate(names):
@@ -198,5 +198,5 @@ def parse_ints(parser: Parser, *names: str) -> dict[str, Attribute]:
 
 
 def print_ints(printer: Printer, properties: Properties, *names: str) -> None:
-    """The counterpart of :func:`parse_ints`."""
+    """Print ``i32`` properties as :func:`parse_ints` reads them."""
     printer.print_string("<" + ", ".join(str(int_property(properties, n)) for n in names) + ">")

@@ -33,7 +33,7 @@ _TYPES = {"multicast_mask": i16, "cache_hint": i64, "pred": i1}
 
 
 def fits(field: str, value: Attribute) -> bool:
-    """Whether a field may have a value of this type, as far as that does not depend on the atom."""
+    """Tell whether a field may have a value of this type, as far as that does not depend on the atom."""
     return is_barrier(value) if field == "tma_bar" else value == _TYPES.get(field)
 
 

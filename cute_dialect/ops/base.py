@@ -1,4 +1,4 @@
-"""What all ops of the dialect share: inference, verification, assembly.
+"""The base of all ops of the dialect: inference, verification, assembly.
 
 An op declares its operands and results with :class:`~cute_dialect.ops.kinds.Kinds` and states its result once, in
 :meth:`CuteOp.infer`, over typed values.  The parser, the verifier and the builders run it over the payloads of the
@@ -45,21 +45,21 @@ class CuteOp(IRDLOperation):
     """Base of the ops; to be defined with :func:`cute_op`."""
 
     FORM: ClassVar[str] = "functional"
-    """How the types are written, see :mod:`cute_dialect.ops.asm`."""
+    """The form in which the types are written, see :mod:`cute_dialect.ops.asm`."""
     SPACED: ClassVar[bool] = False
-    """Whether a space stands before the operands."""
+    """True if a space stands before the operands."""
     LIFT: ClassVar[bool] = False
-    """Whether a tensor is accepted in place of the first operand (memory half)."""
+    """True if a tensor is accepted in place of the first operand (memory half)."""
     LOOKS_BACK: ClassVar[bool] = False
-    """Whether ``check_definitions`` is asked, of each op by itself."""
+    """True if ``check_definitions`` is called on each op by itself."""
 
     OPERAND_KINDS: ClassVar[tuple[Kinds | None, ...]]
-    """What each operand may be, from the definition; ``None`` where it is no value type."""
+    """The kinds that each operand may have, from the definition; ``None`` where it is no value type."""
     MIN_OPERANDS: ClassVar[int]
     MAX_OPERANDS: ClassVar[int | None]
     RESULT_KINDS: ClassVar[tuple[Kinds | None, ...]]
     VALUES: ClassVar[tuple[int, int] | None]
-    """How many operands and results there are, if their number is fixed."""
+    """The numbers of operands and results, if they are fixed."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class CuteOp(IRDLOperation):
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
-        """The results.  Raises AlgebraError where a precondition of the op is violated."""
+        """Infer the results.  Raises AlgebraError where a precondition of the op is violated."""
         raise NotImplementedError(cls.name)
 
     @classmethod
@@ -111,7 +111,7 @@ class CuteOp(IRDLOperation):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        """The result types for these operand types.  Raises AlgebraError."""
+        """Infer the result types for these operand types.  Raises AlgebraError."""
         cls.check_operand_kinds(operand_types)
         if cls.LIFT and is_tensor(operand_types[0]):
             from cute_dialect.ops.lifted import infer_lifted
@@ -173,7 +173,7 @@ class CuteOp(IRDLOperation):
 
     @classmethod
     def parse_attributes(cls, parser: Parser) -> dict[str, Attribute]:
-        """The optional attribute dictionary; what the op writes elsewhere must not be in it."""
+        """Parse the optional attribute dictionary, in which nothing may stand that the op writes elsewhere."""
         at = parser.pos
         attributes = parser.parse_optional_attr_dict()
         for name in cls.get_irdl_definition().properties:
@@ -216,7 +216,7 @@ class CuteOp(IRDLOperation):
 
 
 def cute_op(cls: type[CuteOpT]) -> type[CuteOpT]:
-    """``irdl_op_definition`` for a :class:`CuteOp`.
+    """Define an op from a subclass of :class:`CuteOp`, as ``irdl_op_definition`` does.
 
     The verifier of :class:`CuteOp` stays as it is: its messages say in one line what xDSL's say in several.  An op with
     a verifier of its own gets xDSL's checks of the definition before it.
@@ -264,7 +264,7 @@ _FROM_DEFINITION: Mapping[str, Callable[[OpDef], object]] = {
 
 
 def element_constraint(definition: OperandDef | ResultDef) -> object:
-    """The constraint on (each of) the types of an operand or result."""
+    """Return the constraint on (each of) the types of an operand or result."""
     constraint: object = definition.constr
     while isinstance(constraint, RangeLengthConstraint):
         constraint = constraint.constraint  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -294,7 +294,7 @@ def verify_properties(op: CuteOp) -> None:
 
 
 def is_tensor(attribute: Attribute) -> bool:
-    """Whether a type is a memref or a coordinate tensor."""
+    """Tell whether a type is a memref or a coordinate tensor."""
     if attribute.name not in ("cute.memref", "cute.coord_tensor"):
         return False
     from cute_dialect.memory_types import TensorType
@@ -303,7 +303,7 @@ def is_tensor(attribute: Attribute) -> bool:
 
 
 def plural(n: int, what: str) -> str:
-    """``1 operand``, ``2 operands``."""
+    """Write a count with its noun: ``1 operand``, ``2 operands``."""
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 

@@ -66,7 +66,7 @@ class Kinds(AttrConstraint[Attribute]):
         return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
 
     def accepts(self, attribute: Attribute) -> bool:
-        """Whether the type is of one of the kinds."""
+        """Tell whether the type is of one of the kinds."""
         return isinstance(attribute, CuteType) and attribute.kind in self.kinds
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
@@ -101,19 +101,19 @@ COMPARABLE = Kinds("int_tuple", "shape", "coord", "stride", "layout")
 
 
 def dynamic_leaves(payload: Any) -> list[Dyn]:
-    """The dynamic leaves in storage order."""
+    """List the dynamic leaves in storage order."""
     values = [leaf.value if isinstance(leaf, Basis) else leaf for leaf in leaves(payload)]
     return [v for v in values if isinstance(v, Dyn)]
 
 
 def bind(payload: Any, scalars: Iterable[Leaf]) -> Payload:
-    """The payload with its dynamic leaves replaced, in storage order, by ``scalars`` (as many as there are)."""
+    """Replace the dynamic leaves of a payload, in storage order, by ``scalars`` (as many as there are)."""
     source = iter(scalars)
     return map_leaves(lambda leaf: next(source) if isinstance(leaf, Dyn) else leaf, payload)
 
 
 def track(operands: list[Typed]) -> list[Typed]:
-    """The operands of an op as its inference wants them: all tracked if any of them carries a divisibility."""
+    """Prepare operands for inference: track the divisibility of all if any of them carries one."""
     if any(carries_divisor(p) for _, p in operands):
         return [Typed(k, tracked(p)) for k, p in operands]
     return operands
@@ -123,13 +123,13 @@ def track(operands: list[Typed]) -> list[Typed]:
 
 
 def typed(attribute: Attribute) -> Typed:
-    """The typed value that a value type describes."""
+    """Read the typed value that a value type describes."""
     assert isinstance(attribute, CuteType)
     return Typed(attribute.kind, attribute.data)
 
 
 def wrap(value: Typed) -> CuteType:
-    """The type of a typed value.  Raises AlgebraError if the payload is not a legal value of its kind."""
+    """Build the type of a typed value.  Raises AlgebraError if the payload is not a legal value of its kind."""
     kind, payload = value
     try:
         return TYPES[kind](payload)
@@ -138,12 +138,12 @@ def wrap(value: Typed) -> CuteType:
 
 
 def weaker_or_equal(written: Any, inferred: Any) -> bool:
-    """Whether a written payload is the inferred one up to weaker divisibility."""
+    """Tell whether a written payload is the inferred one up to weaker divisibility."""
     return implies(inferred, written)
 
 
 def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
-    """Whether a written type is the inferred one up to weaker divisibility."""
+    """Tell whether a written type is the inferred one up to weaker divisibility."""
     if written == inferred:
         return True
     if isinstance(written, CuteType) and isinstance(inferred, CuteType):
@@ -156,7 +156,7 @@ def type_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
 
 
 def payload_text(payload: Any) -> str:
-    """The canonical text, for messages."""
+    """Write a payload in its canonical text, for messages."""
     return text.to_text(payload)
 
 
@@ -164,12 +164,12 @@ def payload_text(payload: Any) -> str:
 
 
 def outer(layout: AnyLayout) -> Layout:
-    """The layout itself, or ``B`` of ``A o off o B``."""
+    """Return the layout itself, or ``B`` of ``A o off o B``."""
     return layout.outer if isinstance(layout, ComposedLayout) else layout
 
 
 def layout_like(payload: AnyLayout) -> Typed:
-    """A layout or composed layout with its kind; a trivial wrap ``S<0,m,s> o 0 o B`` decays to ``B``."""
+    """Pair a layout or composed layout with its kind; a trivial wrap ``S<0,m,s> o 0 o B`` decays to ``B``."""
     if isinstance(payload, ComposedLayout):
         if is_trivial_wrap(payload.inner, payload.offset):
             return Typed("layout", payload.outer)

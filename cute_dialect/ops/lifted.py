@@ -53,12 +53,12 @@ def infer_lifted(cls: type[CuteOp], operand_types: Sequence[Attribute], properti
 
 
 def slice_offset(layout: Payload, coord: Payload) -> IntTuple:
-    """What ``slice`` adds to the iterator of a tensor with this layout.  Raises AlgebraError."""
+    """Compute the offset, in elements, that ``slice`` adds to the iterator of a tensor.  Raises AlgebraError."""
     return slice_and_offset(cast("Coord", coord), layout)[1]
 
 
 def tensor_with(tensor: TensorType, layout: AnyLayout, offset: IntTuple | None) -> Attribute:
-    """The type of ``tensor`` moved by ``offset`` (``None``: not at all) and seen through ``layout``."""
+    """Build the type of ``tensor`` moved by ``offset`` (``None``: not at all) and seen through ``layout``."""
     if isinstance(tensor, MemRefType):
         p = tensor.data.ptr
         if offset is not None:

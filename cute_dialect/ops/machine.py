@@ -1,4 +1,4 @@
-"""How ops that are near the machine are written."""
+"""Properties and textual forms of the ops that are near the machine."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ class MachineOp(MemoryOp):
 
 
 def is_barrier(t: Attribute) -> bool:
-    """Whether a type is that of a pointer to an mbarrier."""
+    """Tell whether a type is that of a pointer to an mbarrier."""
     return isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64

@@ -121,7 +121,7 @@ _SCALAR_INT_TEXT = "i32, i64 or a scalar !cute.int_tuple"
 
 
 def scalar_int(attribute: Attribute) -> int | Dyn | None:
-    """What is known of a scalar operand: its value, or its width and divisibility; ``None`` if it is no scalar."""
+    """Read a scalar operand's value, or else its width and divisibility; ``None`` if it is no scalar."""
     if isinstance(attribute, IntegerType):
         return Dyn(attribute.bitwidth) if attribute.bitwidth in (32, 64) else None
     if isinstance(attribute, IntTupleType):

@@ -54,7 +54,7 @@ def check_reach(tensor: MemRefType) -> None:
 
 
 def element_at(tensor: Attribute, coord: Coord) -> Attribute:
-    """The type of one element: the element type, or an int tuple for a coordinate tensor.  Raises AlgebraError."""
+    """Find the type of one element: the element type, or an int tuple for a coordinate tensor.  Raises AlgebraError."""
     assert isinstance(tensor, TensorType)
     layout = tensor.layout
     shape = layout.outer.shape if isinstance(layout, ComposedLayout) else layout.shape
@@ -141,7 +141,7 @@ class StoreOp(MemoryOp):
 
 
 def fragment_vector(tensor: Attribute) -> VectorType:
-    """``vector<size x E>`` of a static memref.  Raises AlgebraError for others."""
+    """Build ``vector<size x E>`` for a static memref.  Raises AlgebraError for other types."""
     if not isinstance(tensor, MemRefType):
         raise AlgebraError(f"expected a !cute.memref, got {tensor}")
     check_reach(tensor)
@@ -257,7 +257,7 @@ class StoreVecOp(MemoryOp):
 
 
 MAX_LOCAL_BYTES = 512 << 10
-"""How much local memory a thread may have (CUDA C++ Programming Guide, "Technical Specifications per Compute
+"""Bytes of local memory that a thread may have (CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability": 512 KB)."""
 
 
@@ -375,7 +375,7 @@ class MakeFragmentLikeOp(MemoryOp):
 
 
 def fragment_like(tensor: Attribute, element: Attribute | None = None) -> MemRefType:
-    """The register tensor that ``make_fragment_like`` gives.  Raises AlgebraError for a dynamic shape."""
+    """Build the register tensor type that ``make_fragment_like`` gives.  Raises AlgebraError for a dynamic shape."""
     if not isinstance(tensor, TensorType):
         raise AlgebraError(f"expected a tensor, got {tensor}")
     if element is None:
@@ -390,7 +390,7 @@ def fragment_like(tensor: Attribute, element: Attribute | None = None) -> MemRef
 
 
 def compact_like(layout: Layout) -> Layout:
-    """Mode 0 compact in the order of its strides, then the others compact after it in theirs; stride 0 stays 0."""
+    """Make mode 0 compact in the order of its strides, then the others after it in theirs; stride 0 stays 0."""
     layout = Layout(layout.shape, _integer_order(layout.stride))
     shape, stride = layout.shape, layout.stride
     if not isinstance(shape, tuple) or len(shape) < 2:
@@ -422,7 +422,7 @@ def _integer_order(stride: Stride) -> IntTuple:
 
 
 def rmem_type(element: Attribute, layout: Layout) -> MemRefType:
-    """An rmem tensor type; alignment ``min(32, next power of two of its bytes)``."""
+    """Build an rmem tensor type, aligned to ``min(32, next power of two of its bytes)`` bytes."""
     n = cosize(layout)
     assert isinstance(n, int)
     n_bytes = max(1, n * element_bits(element) // 8)

@@ -7,7 +7,7 @@ from xdsl.traits import IsTerminator, is_side_effect_free, is_speculatable
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether an op has neither side effects nor undefined behaviour, and is no terminator.
+    """Tell whether an op has neither side effects nor undefined behaviour, and is no terminator.
 
     Holds for ops of all dialects, by their traits: no memory effect (looking into regions) and speculatable.  Ops of
     which nothing is known are not pure.  ``cute.shape_div`` and ``cute.ceil_div`` are pure if their divisor is a static

@@ -30,7 +30,7 @@ SMEM_BASE_ALIGN = 1024
 
 
 def swizzle_period(swizzle: Swizzle) -> int:
-    """A multiple of this many units passes the swizzle unchanged.
+    """Return the period of a swizzle: a multiple of this many units passes it unchanged.
 
     >>> swizzle_period(Swizzle(3, 4, 3)), swizzle_period(Swizzle(1, 4, 3))
     (1024, 256)
@@ -39,7 +39,7 @@ def swizzle_period(swizzle: Swizzle) -> int:
 
 
 def storage_bytes(t: MemRefType) -> int:
-    """Bytes that a tensor with a static layout takes.
+    """Count the bytes that a tensor with a static layout takes.
 
     That is ``cosize`` elements, rounded up to whole blocks within which the swizzle moves them.  Raises AlgebraError
     for a dynamic layout and for elements that do not fill whole bytes.

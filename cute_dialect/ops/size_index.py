@@ -62,13 +62,13 @@ def check_width(result: Payload, least: int, what: str, path: Sequence[int]) -> 
 
 
 def least_size(layout: AnyLayout) -> int:
-    """The smallest number of elements that a layout with these static extents can have."""
+    """Compute the smallest number of elements that a layout with these static extents can have."""
     extents = leaves(outer(layout).shape)
     return prod(max(divisibility(n), 1) if isinstance(n, Dyn) else n for n in extents if isinstance(n, int | Dyn))
 
 
 def least_cosize(layout: AnyLayout) -> int:
-    """The smallest cosize that a layout with these static extents and integer strides can have."""
+    """Compute the smallest cosize, in elements, of a layout with these static extents and integer strides."""
     flat = outer(layout)
     pairs = zip(leaves(flat.shape), leaves(flat.stride))
     return 1 + sum((n - 1) * abs(d) for n, d in pairs if isinstance(n, int) and isinstance(d, int))

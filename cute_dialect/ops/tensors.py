@@ -49,7 +49,7 @@ class PlacedOp(MemoryOp):
 
     @classmethod
     def place(cls, layout: AnyLayout, operands: Sequence[Payload]) -> Placed:
-        """The new layout and the offset.  ``operands``: the payloads beside the tensor's, divisibility tracked."""
+        """Compute the new layout and the offset.  ``operands``: the payloads beside the tensor's, tracked."""
         raise NotImplementedError(cls.name)
 
     @classmethod
@@ -113,7 +113,7 @@ class LocalTileOp(PlacedOp):
 
 @cute_op
 class LocalPartitionOp(PlacedOp):
-    """What is left of a tensor for one thread when its elements are dealt out in tiles of the shape of a thread layout.
+    """One thread's part of a tensor whose elements are dealt out in tiles of the shape of a thread layout.
 
     Syntax: ``%p = cute.local_partition(%t, %threads, %tid) : (T, !cute.layout<"…">, !cute.coord<"?">) -> T'``
 
@@ -197,7 +197,7 @@ class DomainOffsetOp(PlacedOp):
 
 
 def recast(tensor: TensorType, layout: AnyLayout, element: Attribute) -> AnyLayout:
-    """The layout of a memref seen as elements of another width.  Raises AlgebraError."""
+    """Compute the layout of a memref seen as elements of another width.  Raises AlgebraError."""
     assert isinstance(tensor, MemRefType)
     new, old = element_bits(element), element_bits(tensor.element)
     if new > old:
@@ -221,7 +221,7 @@ def _check_whole(layout: AnyLayout, n: int, wide: str) -> None:
 
 
 def recast_type(tensor: Attribute, element: Attribute) -> MemRefType:
-    """The type that ``recast_tensor`` to an element type gives.  Raises AlgebraError."""
+    """Infer the type that ``recast_tensor`` to an element type gives.  Raises AlgebraError."""
     expect(tensor, MemRefType, 0, "a !cute.memref")
     assert isinstance(tensor, MemRefType)
     layout = tracked(tensor.layout)

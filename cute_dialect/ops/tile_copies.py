@@ -34,7 +34,7 @@ from cute_dialect.types import CoordType, LayoutType
 
 
 def tile_extents(tiler: Tile) -> IntTuple:
-    """The extents of a tile.
+    """Read the extents of a tile.
 
     >>> from cute_dialect.algebra import text
     >>> tile_extents(text.parse_tile("[16:1;128:1]"))
@@ -46,7 +46,7 @@ def tile_extents(tiler: Tile) -> IntTuple:
 
 
 def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
-    """The layout of a fragment in the value order of a tiled copy: ``((v,rest_v), RestM, …)``.  Raises AlgebraError."""
+    """Put a fragment's layout in the value order of a tiled copy: ``((v,rest_v), RestM, …)``.  Raises AlgebraError."""
     from cute_dialect.algebra.tiled_copy import retile
 
     if isinstance(layout, ComposedLayout) or not is_static(layout):
@@ -72,7 +72,7 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
 
 
 def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCopyType:
-    """The tiled copy of a thread-value layout over a tile of these extents.  Raises AlgebraError if they do not fit."""
+    """Build the tiled copy of a thread-value layout over a tile.  Raises AlgebraError if the two do not fit."""
     from cute_dialect.algebra.trees import shape_to_tile
 
     data = TiledCopy(atom, layout_tv, shape_to_tile(extents))

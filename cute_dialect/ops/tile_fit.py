@@ -1,4 +1,4 @@
-"""Whether the tile of a tiled copy divides the tensors that it copies.
+"""Check that the tile of a tiled copy divides the tensors that it copies.
 
 ``partition_S`` of a tensor (24,128) by a tile (16,128) gives two tiles, of which the second ends 8 rows beyond the
 tensor: without flags, threads read and write there.  Only what static extents show is told; a partition that was

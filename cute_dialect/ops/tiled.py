@@ -134,7 +134,7 @@ class _PartitionOp(MemoryOp):
 
 
 def partition_side(op: Operation) -> str:
-    """The side that a ``partition_S`` or ``partition_D`` is of: "src" or "dst"."""
+    """Return the side, "src" or "dst", of a ``partition_S`` or ``partition_D``."""
     assert isinstance(op, _PartitionOp)
     return op.SIDE
 
@@ -142,7 +142,7 @@ def partition_side(op: Operation) -> str:
 def partition(
     tc: TiledCopyType, tensor: TensorType, layout: Payload, tid: Payload, side: str
 ) -> tuple[AnyLayout, IntTuple]:
-    """One thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
+    """Compute one thread's part of a tile: its layout ``((v,rest_v),RestM,…)`` and the offset of the thread.
 
     ``layout``: the tensor's, possibly with leaves bound to SSA values.  ``side``: "src" or "dst"; which thread has
     which values may differ between the two.  The value mode comes first, then one mode for each mode of the tensor;
@@ -282,7 +282,7 @@ class CopyOp(MemoryOp):
 
 
 def parse_copy(cls: type[CuteOp], parser: Parser, n: int) -> Operation:
-    """``op(%a, … [, pred = %p]) : (T, …) -> ()`` with ``n`` operands before the predicate."""
+    """Parse ``op(%a, … [, pred = %p]) : (T, …) -> ()`` with ``n`` operands before the predicate."""
     parser.parse_punctuation("(")
     operands = [parser.parse_unresolved_operand()]
     for _ in range(n - 1):
@@ -304,7 +304,7 @@ def parse_copy(cls: type[CuteOp], parser: Parser, n: int) -> Operation:
 
 
 def print_copy(op: Operation, printer: Printer, n: int) -> None:
-    """The counterpart of :func:`parse_copy`."""
+    """Print a copy as :func:`parse_copy` reads it."""
     with printer.in_parens():
         printer.print_list(op.operands[:n], printer.print_ssa_value)
         if len(op.operands) > n:

@@ -53,12 +53,12 @@ def expect_operands(types: Sequence[Attribute], least: int, most: int | None = N
 
 
 def layout_type(layout: AnyLayout) -> CuteType:
-    """The type of a plain or composed layout."""
+    """Build the type of a plain or composed layout."""
     return wrap(Typed("composed_layout" if isinstance(layout, ComposedLayout) else "layout", layout))
 
 
 def layout_of(attribute: Attribute) -> AnyLayout:
-    """The payload of a layout type."""
+    """Read the payload of a layout type."""
     assert isinstance(attribute, LayoutType | ComposedLayoutType)
     assert isinstance(attribute.data, Layout | ComposedLayout)
     return attribute.data
@@ -73,7 +73,7 @@ class MemoryOp(CuteOp):
 
 
 def parse_result_form(cls: type[CuteOp], parser: Parser) -> Operation:
-    """``op(%a, %b) : RESULT``: operand types are those of the (already defined) operands."""
+    """Parse ``op(%a, %b) : RESULT``: operand types are those of the (already defined) operands."""
     values = [parser.resolve_operand(o, defined_type(parser, o)) for o in parse_operand_list(parser)]
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
@@ -81,7 +81,7 @@ def parse_result_form(cls: type[CuteOp], parser: Parser) -> Operation:
 
 
 def print_result_form(op: Operation, printer: Printer) -> None:
-    """The counterpart of :func:`parse_result_form`."""
+    """Print an op as :func:`parse_result_form` reads it."""
     print_operand_list(printer, op.operands)
     if op.attributes:
         printer.print_op_attributes(op.attributes)
@@ -90,7 +90,7 @@ def print_result_form(op: Operation, printer: Printer) -> None:
 
 
 def parse_no_result(cls: type[CuteOp], parser: Parser) -> Operation:
-    """``op(%a, %b) : (T, T) -> ()``"""
+    """Parse ``op(%a, %b) : (T, T) -> ()``."""
     operands = parse_operand_list(parser)
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
@@ -103,7 +103,7 @@ def parse_no_result(cls: type[CuteOp], parser: Parser) -> Operation:
 
 
 def print_no_result(op: Operation, printer: Printer) -> None:
-    """The counterpart of :func:`parse_no_result`."""
+    """Print an op as :func:`parse_no_result` reads it."""
     print_operand_list(printer, op.operands)
     if op.attributes:
         printer.print_op_attributes(op.attributes)
@@ -175,7 +175,7 @@ class GetIterOp(MemoryOp):
 
 
 def iter_type(tensor: Attribute) -> Attribute:
-    """The type of a tensor's iterator."""
+    """Return the type of a tensor's iterator."""
     if isinstance(tensor, MemRefType):
         return PtrType(tensor.data.ptr)
     assert isinstance(tensor, CoordTensorType)
@@ -298,7 +298,7 @@ class AddOffsetOp(MemoryOp):
 
 
 def offset_iter_type(it: Attribute, offset: Payload) -> Attribute:
-    """The type of an iterator moved by an offset (payload).  Raises AlgebraError if they do not fit."""
+    """Build the type of an iterator moved by an offset (payload).  Raises AlgebraError if they do not fit."""
     if isinstance(it, PtrType):
         if not isinstance(offset, int | Dyn):
             raise AlgebraError(f"expected a scalar offset for a pointer, got {payload_text(offset)}")
@@ -391,7 +391,7 @@ class AssumeOp(MemoryOp):
 
 
 def assume_is_legal(source: Attribute, target: Attribute) -> bool:
-    """Whether ``target`` is ``source`` with a stronger promise."""
+    """Tell whether ``target`` is ``source`` with a stronger promise."""
     if isinstance(target, ConstrainedIntType):
         if isinstance(source, ConstrainedIntType):
             return source.width == target.width and target.divisor % source.divisor == 0

@@ -1,4 +1,4 @@
-"""Reads the custom form of an op by interpreting its declarative assembly format, as upstream's generated code does.
+"""Read the custom form of an op by interpreting its declarative assembly format, as upstream's generated code does.
 
 Reading collects operands, types, attributes, regions and successors by name (`ParseState`), then derives what the text
 leaves out from the type rules of the op (`OpSpec.infer`).
@@ -47,7 +47,7 @@ _I32 = IntegerType(32)
 
 
 class ParseState:
-    """What has been read of one op."""
+    """The parts of one op that are read so far, and the readers of each element of its format."""
 
     def __init__(self, spec: OpSpec, parser: Parser) -> None:
         self.spec = spec
@@ -63,11 +63,11 @@ class ParseState:
         self.result_args = {arg.name: arg for arg in spec.results}
 
     def arg(self, name: str) -> ArgSpec:
-        """The operand or result `name`."""
+        """Look up the operand or result `name`."""
         return self.operand_args.get(name) or self.result_args[name]
 
     def element(self, element: Element) -> None:
-        """Reads one element; errors point at the offending token."""
+        """Read one element; errors point at the offending token."""
         parser = self.parser
         if isinstance(element, Lit):
             literal(parser, element.text)
@@ -104,11 +104,12 @@ class ParseState:
                     self.element(inner)
 
     def set_unit(self, anchor: Element) -> None:
-        """Sets the unit attribute that anchors a group."""
+        """Set the unit attribute that anchors a group."""
         if isinstance(anchor, Var) and (attr := self.spec.attrs.get(anchor.name)) is not None and attr.kind == "unit":
             self.props[anchor.name] = UnitAttr()
 
     def variable(self, name: str) -> None:
+        """Read the operand, attribute, region or successor `name`."""
         parser, spec = self.parser, self.spec
         if name in self.operand_args:
             if self.operand_args[name].arity:
@@ -126,7 +127,7 @@ class ParseState:
                 self.successors[name] = [parser.parse_successor()]
 
     def optional_variable(self, name: str) -> bool:
-        """Reads `name` if it is there."""
+        """Read `name` if it is there."""
         parser, spec = self.parser, self.spec
         if name == "operands" and name not in self.operand_args:
             self.operands["*"] = operand_list(parser)
@@ -159,7 +160,7 @@ class ParseState:
         return False
 
     def nested_operands(self, name: str) -> None:
-        """`(%a, %b), ()`: a variadic of variadics; the sizes go into its segment attribute."""
+        """Read `(%a, %b), ()`: a variadic of variadics; the sizes go into its segment attribute."""
         parser, values, sizes = self.parser, list[UnresolvedOperand](), list[int]()
         while at_punctuation(parser, "("):
             group = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -172,7 +173,7 @@ class ParseState:
         self.props[segment] = DenseArrayBase.from_list(_I32, sizes)
 
     def optional(self, element: Element) -> bool:
-        """Whether the first element of a group is there; reads it if so."""
+        """Read the first element of a group if it is there, and tell whether it was."""
         parser = self.parser
         if isinstance(element, Lit):
             return optional_literal(parser, element.text)
@@ -197,6 +198,7 @@ class ParseState:
         raise AssertionError(f"a group of '{self.spec.name}' starts with {element}")
 
     def type_of(self, name: str) -> None:
+        """Read the types of `operands`, of `results` or of one variable."""
         parser = self.parser
         pos = parser.pos
         if name in ("operands", "results") and name not in self.operand_args and name not in self.result_args:
@@ -213,7 +215,7 @@ class ParseState:
             self.types[name] = [parse_type(parser, arg)]
 
     def set_types(self, name: str, types: list[Attribute], pos: int) -> None:
-        """Gives `types`, read at `pos`, to `operands`, `results` or the one variable `name`."""
+        """Give `types`, read at `pos`, to `operands`, `results` or the one variable `name`."""
         if name == "operands" and name not in self.operand_args:
             flat = self.operands.get("*")
             if flat is not None:
@@ -240,7 +242,7 @@ class ParseState:
             start += count
 
     def split_flat(self, flat: list[UnresolvedOperand], types: list[Attribute], pos: int) -> None:
-        """Deals the operands of an `operands` directive out to their names."""
+        """Deal the operands of an `operands` directive out to their names."""
         try:
             sizes = self.spec.operand_sizes(len(flat), None)
         except ValueError as err:
@@ -257,6 +259,7 @@ class ParseState:
             start += size
 
     def dictionary(self, kind: str) -> None:
+        """Read the dictionary of attributes or properties that the directive `kind` stands for."""
         parser, spec = self.parser, self.spec
         pos = parser.pos
         if kind == "prop-dict":
@@ -273,7 +276,7 @@ class ParseState:
                 self.attrs[name] = value
 
     def finish(self, cls: type[TableOpT]) -> TableOpT:
-        """The op, once everything is read."""
+        """Build the op once everything is read."""
         parser, spec = self.parser, self.spec
         if "*" in self.operands and not any(a.name in self.operands for a in spec.operands):
             self.split_flat(self.operands["*"], [], self.start)
@@ -325,7 +328,7 @@ def _first(elements: Sequence[Element]) -> int:
 
 
 def parse_op(cls: type[TableOpT], parser: Parser) -> TableOpT:
-    """Reads the custom form of `cls` after its name."""
+    """Read the custom form of `cls` after its name."""
     spec = cls.spec()
     state = ParseState(spec, parser)
     for element in format_of(spec.name, spec.format or ""):

@@ -23,18 +23,18 @@ _I32 = IntegerType(32)
 
 
 def literal(parser: Parser, text: str) -> None:
-    """Reads a keyword or punctuation, which must be there."""
+    """Read a keyword or punctuation, which must be there."""
     if parser.parse_optional_characters(text) is None:
         parser.raise_error(f"expected '{text}'")
 
 
 def optional_literal(parser: Parser, text: str) -> bool:
-    """Reads a keyword or punctuation if it is there."""
+    """Read a keyword or punctuation if it is there."""
     return parser.parse_optional_characters(text) is not None
 
 
 def operand_list(parser: Parser) -> list[UnresolvedOperand]:
-    """Operands separated by commas, maybe none."""
+    """Parse operands separated by commas, maybe none."""
     return (
         parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -44,14 +44,14 @@ def operand_list(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def type_list(parser: Parser) -> list[Attribute]:
-    """Types separated by commas, maybe none."""
+    """Parse types separated by commas, maybe none."""
     return list(
         parser.parse_optional_undelimited_comma_separated_list(parser.parse_optional_type, parser.parse_type) or []
     )
 
 
 def parse_type(parser: Parser, arg: ArgSpec) -> Attribute:
-    """The type of `arg`, with or without its dialect prefix where upstream strips it: `<3>` for `!llvm.ptr<3>`."""
+    """Parse the type of `arg`, also without the dialect prefix that upstream strips: `<3>` for `!llvm.ptr<3>`."""
     if arg.stripped:
         found = parser.parse_optional_type()
         if found is not None:
@@ -66,7 +66,7 @@ def parse_type(parser: Parser, arg: ArgSpec) -> Attribute:
 
 
 def parse_attr(parser: Parser, attr: AttrSpec) -> Attribute:
-    """The attribute `attr` as a declarative format writes it; raises at the token when it is not there."""
+    """Parse the attribute `attr` as a declarative format writes it; raises at the token when it is not there."""
     pos = parser.pos
     found = parse_optional_attr(parser, attr)
     if found is None:
@@ -80,7 +80,7 @@ def parse_attr(parser: Parser, attr: AttrSpec) -> Attribute:
 
 
 def parse_optional_attr(parser: Parser, attr: AttrSpec) -> Attribute | None:
-    """The attribute `attr` as a declarative format writes it, None when the next token does not start one."""
+    """Parse the attribute `attr` as a declarative format writes it, None when the next token does not start one."""
     kind = attr.kind
     if kind.startswith("prop."):
         return _parse_flags(parser, attr)
@@ -158,7 +158,7 @@ def _parse_flags(parser: Parser, attr: AttrSpec) -> Attribute | None:
 
 
 def print_stripped(printer: Printer, type_: Attribute) -> None:
-    """Prints a type without `!dialect.mnemonic`, unless nothing would be left: `<3>`, but `!llvm.ptr`."""
+    """Print a type without `!dialect.mnemonic`, unless nothing would be left: `<3>`, but `!llvm.ptr`."""
     from cute_dialect.upstream.llvm_types import LLVMPointerType
 
     if type_ == LLVMPointerType():
@@ -168,7 +168,7 @@ def print_stripped(printer: Printer, type_: Attribute) -> None:
 
 
 def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
-    """Prints an attribute as a declarative format writes it."""
+    """Print an attribute as a declarative format writes it."""
     kind = attr.kind
     plain = value  # not narrowed by the tests below
     if kind.startswith("prop."):
@@ -201,7 +201,7 @@ def print_attr(printer: Printer, attr: AttrSpec, value: Attribute) -> None:
 
 
 def flag_words(cases: dict[str, int], bits: int) -> str:
-    """`inbounds|nuw` for the bits of a flag set: largest groups first."""
+    """Write the bits of a flag set as words, largest groups first: `inbounds|nuw`."""
     words: list[str] = []
     for word, value in sorted(cases.items(), key=lambda item: -item[1].bit_count()):
         if value and bits & value == value:

@@ -1,4 +1,4 @@
-"""Prints the custom form of an op by interpreting its declarative assembly format.
+"""Print the custom form of an op by interpreting its declarative assembly format.
 
 Blanks follow upstream: none around `<>()[]{}` and before a comma (`PrintState`).
 """
@@ -47,12 +47,13 @@ class PrintState:
         self.printed: set[str] = set(SEGMENTS)
 
     def blank(self) -> None:
-        """A blank before an element that is no literal."""
+        """Print a blank before an element that is no literal."""
         if self.space or not self.punctuation:
             self.printer.print_string(" ")
         self.space, self.punctuation = True, False
 
     def literal(self, text: str) -> None:
+        """Print a literal of the format, after a blank where upstream has one."""
         if self.space and _space_before(text, self.punctuation):
             self.printer.print_string(" ")
         self.printer.print_string(text)
@@ -60,6 +61,7 @@ class PrintState:
         self.punctuation = not (text[0].isalpha() or text[0] == "_")
 
     def element(self, element: Element) -> None:
+        """Print one element of the format."""
         op, printer = self.op, self.printer
         if isinstance(element, Lit):
             self.literal(element.text)
@@ -96,6 +98,7 @@ class PrintState:
             self.variable(element.name)
 
     def variable(self, name: str) -> None:
+        """Print the attribute, region, successor or operand `name`; nothing for one that is absent."""
         op, printer, spec = self.op, self.printer, self.spec
         if name in spec.attrs:
             attr = spec.attrs[name]
@@ -133,7 +136,7 @@ class PrintState:
         printer.print_list(values, printer.print_ssa_value)
 
     def types(self, name: str) -> Sequence[Attribute]:
-        """The types of `operands`, `results` or one variable."""
+        """List the types of `operands`, of `results` or of one variable."""
         op = self.op
         names = [a.name for a in (*self.spec.operands, *self.spec.results)]
         if name == "operands" and name not in names:
@@ -143,6 +146,7 @@ class PrintState:
         return [v.type for v in op.group(name)]
 
     def print_types(self, element: TypeOf) -> None:
+        """Print the types of a `type(…)` directive, without their dialect prefix where upstream strips it."""
         found = next((a for a in (*self.spec.operands, *self.spec.results) if a.name == element.name), None)
         stripped = found is not None and found.stripped and not element.qualified
         self.printer.print_list(
@@ -151,7 +155,7 @@ class PrintState:
         )
 
     def present(self, anchor: Element) -> bool:
-        """Whether a group with this anchor prints."""
+        """Tell whether a group with this anchor prints."""
         op = self.op
         if isinstance(anchor, Group):
             return any(self.present(e) for e in anchor.then)
@@ -175,6 +179,7 @@ class PrintState:
         return False
 
     def dictionary(self, kind: str) -> None:
+        """Print the dictionary that the directive `kind` stands for: what is neither printed yet nor a default."""
         op, spec = self.op, self.spec
         shown = {
             name: value
@@ -194,7 +199,7 @@ class PrintState:
 
 
 def print_op(op: TableOp, printer: Printer) -> None:
-    """Prints the custom form of `op` after its name."""
+    """Print the custom form of `op` after its name."""
     state = PrintState(op, printer)
     elements = format_of(state.spec.name, state.spec.format or "")
     state.printed |= _named(elements, state.spec)

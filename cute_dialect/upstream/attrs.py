@@ -28,12 +28,12 @@ _BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 
 def normalise(text: str) -> str:
-    """`text` with every run of blanks outside string literals made one blank, none at the ends."""
+    """Make every run of blanks outside string literals one blank, and leave none at the ends."""
     return _BLANKS.sub(lambda m: m.group(1) or " ", text).strip()
 
 
 def raw_body(parser: AttrParser) -> str:
-    """The text between a `<` (the current token) and its matching `>`, both consumed; aliases are spelled out."""
+    """Consume a `<` (the current token) and its matching `>`, and return the text between; aliases are spelled out."""
     text = parse_symbol_body(parser)
     aliases = parser.attribute_aliases
     if aliases and ("#" in text or "!" in text):
@@ -42,14 +42,14 @@ def raw_body(parser: AttrParser) -> str:
 
 
 def peek_body(parser: AttrParser) -> tuple[str, int]:
-    """The text between a `<` (the current token) and its matching `>`, and the place after it; nothing is consumed."""
+    """Find the text between a `<` (the current token) and its matching `>`, and the place after it; consume nothing."""
     start = parser.pos + 1
     end = scan_balanced(parser, start)
     return parser.lexer.input.content[start:end], end + 1
 
 
 def at_punctuation(parser: AttrParser, text: str) -> bool:
-    """Whether the current token starts with `text`; nothing is consumed."""
+    """Tell whether the current token starts with `text`; nothing is consumed."""
     return parser.lexer.input.content.startswith(text, parser.pos)
 
 
@@ -65,7 +65,7 @@ class TextAttr(Data[str]):
         return self.data
 
     def fields(self) -> dict[str, str]:
-        """`{"m": "16", "n": "8"}` for `<m = 16, n = 8>`; values that hold a comma at the top level are not split
+        """Split `<m = 16, n = 8>` into `{"m": "16", "n": "8"}`; values that hold a comma at the top level are not split
         further.
         """
         found: dict[str, str] = {}
@@ -87,6 +87,7 @@ class TextAttr(Data[str]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
+        """Read the parameters as text, by the style of the attribute."""
         match cls.style:
             case "text":
                 if not at_punctuation(parser, "<"):
@@ -104,7 +105,7 @@ class TextAttr(Data[str]):
 
     @classmethod
     def parse_case(cls, parser: AttrParser) -> str:
-        """A case of an enum; for a bit enum, cases joined by its separator."""
+        """Parse a case of an enum; for a bit enum, cases joined by its separator."""
         separator = cls.style[-1] if cls.style[-1] in ",|" else ""
         found = [cls._one_case(parser)]
         while separator and parser.parse_optional_punctuation(cast("str", separator)) is not None:  # pyright: ignore
@@ -126,6 +127,7 @@ class TextAttr(Data[str]):
         return word
 
     def print_parameter(self, printer: Printer) -> None:
+        """Print the parameters, in brackets unless the style is a bare one."""
         if self.style in ("bare", "raw"):
             printer.print_string(self.data)
         elif self.data or self.style != "maybe":
@@ -137,7 +139,7 @@ class OpaqueTextAttr(TextAttr, SpacedOpaqueSyntaxAttribute):
 
 
 def make_attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
-    """The attribute classes of `dialect` by mnemonic, new ones: call `attrs` for the shared ones."""
+    """Make new attribute classes of `dialect`, by mnemonic: call `attrs` for the shared ones."""
     rows = {mnemonic: (style, cases) for mnemonic, style, cases in table(dialect).ATTRS}
 
     def make(mnemonic: str) -> type[TextAttr]:
@@ -157,8 +159,8 @@ class _Cache:
 
 
 def attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
-    """The attribute classes of `dialect` by mnemonic: `attrs("nvvm")["shfl_kind"]`; none for arith,
-    which has xDSL's.
+    """Map mnemonics to the attribute classes of `dialect`, as in `attrs("nvvm")["shfl_kind"]`; none for arith: xDSL has
+    them.
     """
     if dialect == "arith":
         return {}
@@ -168,7 +170,7 @@ def attrs(dialect: str) -> Mapping[str, type[TextAttr]]:
 
 
 def attr(name: str, text: str = "") -> Attribute:
-    """The attribute `#name<text>`: `attr("nvvm.mma_layout", "row")`, `attr("llvm.linkage", "internal")`.
+    """Build the attribute `#name<text>`: `attr("nvvm.mma_layout", "row")`, `attr("llvm.linkage", "internal")`.
 
     Raises ValueError when upstream has no such attribute or the enum no such case.
     """

@@ -85,7 +85,7 @@ _PHRASES: Mapping[str, Check] = {
 
 
 def _numbered(phrase: str) -> Check | None:
-    """Phrases with a number: widths, address spaces, vector lengths."""
+    """Build the check of a phrase with a number: widths, address spaces, vector lengths."""
     if m := re.fullmatch(r"(\d+)-bit signless integer", phrase):
         return lambda t: width(t) == int(m[1])
     if m := re.fullmatch(r"(\d+)-bit float", phrase):
@@ -126,7 +126,7 @@ def _compile(summary: str) -> Check:
 
 
 def accepts(summary: str, type_: Attribute) -> bool:
-    """Whether `type_` meets the constraint that upstream describes as `summary`."""
+    """Tell whether `type_` meets the constraint that upstream describes as `summary`."""
     if summary not in _Cache.checks:
         _Cache.checks[summary] = _compile(summary)
     return _Cache.checks[summary](type_)

@@ -35,7 +35,7 @@ GEP_DYNAMIC = -(2**31)
 
 
 def parse_custom(state: ParseState, element: Custom) -> bool:
-    """Reads a directive; whether it was there."""
+    """Read a directive; tell whether it was there."""
     found = _DIRECTIVES.get(element.name)
     if found is None:
         # unreachable: no form in tables/ gets here; it is for tables of another version of upstream
@@ -44,7 +44,7 @@ def parse_custom(state: ParseState, element: Custom) -> bool:
 
 
 def print_custom(state: PrintState, element: Custom) -> None:
-    """Prints a directive."""
+    """Print a directive."""
     _DIRECTIVES[element.name][1](state, [name for _, name in element.args])
 
 

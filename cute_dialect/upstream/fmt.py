@@ -109,7 +109,7 @@ Element = Lit | Space | Var | TypeOf | Qualified | FunctionalType | Dict | Group
 
 
 def compile_format(text: str) -> "list[Element]":
-    """The elements of a declarative assembly format."""
+    """Compile a declarative assembly format to its elements."""
     return _Compiler(_TOKEN.findall(text)).elements(())
 
 
@@ -223,7 +223,7 @@ class _Formats:
 
 
 def format_of(name: str, text: str) -> list[Element]:
-    """The compiled format `text` of op `name`, kept."""
+    """Compile the format `text` of op `name` when it is first asked for."""
     if name not in _Formats.by_op:
         _Formats.by_op[name] = compile_format(text)
     return _Formats.by_op[name]

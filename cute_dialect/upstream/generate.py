@@ -1,4 +1,4 @@
-"""Makes `cute_dialect/upstream/tables/*.py` from the op declarations (.td files) of upstream MLIR.
+"""Make `cute_dialect/upstream/tables/*.py` from the op declarations (.td files) of upstream MLIR.
 
     python -m cute_dialect.upstream.generate INCLUDE_DIR [LLVM_TBLGEN]
 
@@ -132,15 +132,19 @@ class Table:
         self.constraints: list[str] = []
 
     def of(self, cls: str) -> list[Record]:
+        """List the records that are of a class of TableGen."""
         return [self.data[name] for name in self.data["!instanceof"].get(cls, [])]
 
     def ref(self, value: Any) -> Record:
+        """Look up the record that a value refers to."""
         return self.data[value["def"]]
 
     def enum_cases(self, enum: Record) -> str:
+        """Write the cases of an integer enum: `WORD=NUMBER`, separated by blanks."""
         return " ".join(f"{c['str'] or '_'}={c['value']}" for c in map(self.ref, enum["enumerants"]))
 
     def enum_default(self, enum: Record, default: str) -> str:
+        """Find the word of an enum's default value, which is written in C++."""
         symbol = default.split("::")[-1]
         for case in map(self.ref, enum["enumerants"]):
             if case["symbol"] == symbol:
@@ -148,6 +152,7 @@ class Table:
         return "none" if default == "{}" else symbol
 
     def type_code(self, record: Record) -> str:
+        """Write the type of an operand or result by the row grammar above.  Raises ValueError for an unknown one."""
         suffix = ""
         while "OpVariable" in record["!superclasses"]:
             record = self.ref(record["constraint"])
@@ -176,6 +181,7 @@ class Table:
         return f"{suffix}%{self.constraints.index(summary)}"
 
     def attr_code(self, record: Record) -> str:
+        """Write the kind and default of an attribute by the row grammar above."""
         optional = "?" if record.get("isOptional") else ""
         default = record.get("defaultValue")
         while record.get("baseAttr"):
@@ -215,6 +221,7 @@ class Table:
         return f"{optional}:{kind}" + (f"={default}" if default not in (None, "{}", "") else "")
 
     def rules(self, op: Record) -> tuple[str, str]:
+        """Write the traits of an op, one letter each, and the rules that tie its types together."""
         traits, same = "", list[str]()
         for record in map(self.ref, op["traits"]):
             supers, name = record["!superclasses"], record.get("trait") or record["!name"]
@@ -233,10 +240,11 @@ class Table:
         return traits, ";".join(same)
 
     def one_block(self, region: Record) -> bool:
-        """Whether the region must have a block even when nothing is written in it."""
+        """Tell whether the region must have a block even when nothing is written in it."""
         return region["summary"] == "region with 1 blocks"
 
     def row(self, op: Record) -> tuple[str, str, str, str, str, str | None]:
+        """Build the row of an op: name, operands, results, attributes, the rest, assembly format."""
         operands: list[str] = []
         attrs: list[str] = []
         for arg, name in op["arguments"]["args"]:
@@ -275,6 +283,7 @@ class Table:
         return op["opName"], " ".join(operands), " ".join(results), " ".join(attrs), " ".join(other), text or None
 
     def attr_rows(self, dialect: str) -> list[tuple[str, str, str]]:
+        """Build the rows of the attributes of a dialect: mnemonic, style, cases."""
         rows: list[tuple[str, str, str]] = []
         for record in self.of("AttrDef"):
             if not record.get("mnemonic") or not record["attrName"].startswith(dialect + "."):
@@ -295,12 +304,12 @@ class Table:
 
 
 def quoted(row: tuple[str | None, ...]) -> str:
-    """A row as a Python tuple with double quotes."""
+    """Write a row as a Python tuple with double quotes."""
     return "(" + ", ".join("None" if item is None else json.dumps(item) for item in row) + ")"
 
 
 def main(include: Path, tblgen: str) -> None:
-    """Writes one table a dialect beside this file."""
+    """Write one table a dialect beside this file."""
     out_dir = Path(__file__).parent / "tables"
     for dialect, files in SOURCES.items():
         ops: dict[str, tuple[str, str, str, str, str, str | None]] = {}

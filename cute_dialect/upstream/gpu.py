@@ -37,7 +37,7 @@ class ModuleOp(FormatOp):
 
 
 def enclosing_module(op: Operation) -> BuiltinModuleOp | None:
-    """The builtin.module that holds an op, None for an op that stands alone."""
+    """Find the builtin.module that holds an op, None for an op that stands alone."""
     at = op.parent_op()
     while at is not None and not isinstance(at, BuiltinModuleOp):
         at = at.parent_op()
@@ -45,7 +45,7 @@ def enclosing_module(op: Operation) -> BuiltinModuleOp | None:
 
 
 def _symbols(region: Region) -> dict[str, Operation]:
-    """What a symbol table defines, by name."""
+    """Map names to the ops that a symbol table defines."""
     found: dict[str, Operation] = {}
     for block in region.blocks:
         for op in block.ops:
@@ -109,7 +109,7 @@ class LaunchFuncOp(FormatOp):
         )  # fmt: skip
 
     def verify_(self) -> None:
-        """Checks the op, then, as upstream's gpu dialect does, that it launches a kernel which takes its arguments.
+        """Check the op, then, as upstream's gpu dialect does, that it launches a kernel which takes its arguments.
 
         Each of ``cute.variants`` is a kernel of that module with as many arguments.
         """

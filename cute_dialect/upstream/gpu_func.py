@@ -94,7 +94,7 @@ class GPUFuncOp(TableOp):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether the host may launch it."""
+        """True if the host may launch it."""
         return "gpu.kernel" in self.attributes
 
     @property
@@ -104,7 +104,7 @@ class GPUFuncOp(TableOp):
 
     @property
     def workgroup_count(self) -> int:
-        """How many block arguments after the function's own are workgroup memory."""
+        """The number of block arguments, after the function's own, that are workgroup memory."""
         value = self.attributes.get("workgroup_attributions")
         return value.value.data if isinstance(value, IntegerAttr) else 0
 

@@ -10,7 +10,7 @@ from cute_dialect.upstream.typed import is_vector, numbers, vector
 
 
 def special_results(name: str, types: Types, props: Mapping[str, Attribute]) -> list[Attribute] | None:
-    """The result types of op `name`, or None when no C++ rule of upstream gives them."""
+    """Infer the result types of op `name`, None when no C++ rule of upstream gives them."""
     match name:
         case "vector.shuffle":
             v1 = types["v1"][0]
@@ -32,7 +32,7 @@ def special_results(name: str, types: Types, props: Mapping[str, Attribute]) -> 
 
 
 def container_element(container: Attribute, position: tuple[int, ...]) -> Attribute | None:
-    """The type at `position` inside nested structs and arrays, None when there is none."""
+    """Find the type at `position` inside nested structs and arrays, None when there is none."""
     for index in position:
         if isinstance(container, LLVMStructType) and 0 <= index < len(container.types):
             container = container.types[index]

@@ -43,7 +43,7 @@ class CmpOp(TableOp):
 
     @classmethod
     def cases(cls) -> dict[str, int]:
-        """The predicates and their numbers."""
+        """Map the predicates to their numbers."""
         return enum_cases("llvm", cls.enum)
 
     @property

@@ -132,10 +132,12 @@ class LLVMArrayType(Data[ArrayBody], TypeAttribute):
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return self.data.size
 
     @property
     def element_type(self) -> Attribute:
+        """The type of one element."""
         return self.data.element_type
 
     @classmethod
@@ -197,6 +199,7 @@ class LLVMStructType(Data[StructBody], TypeAttribute):
 
     @property
     def packed(self) -> bool:
+        """True if its elements follow each other without padding."""
         return self.data.packed
 
     @property
@@ -206,7 +209,7 @@ class LLVMStructType(Data[StructBody], TypeAttribute):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> StructBody:
-        """The parameters; a text that was read before is not read again (accumulators have 128 elements)."""
+        """Parse the parameters; a text that was read before is not read again (accumulators have 128 elements)."""
         if not at_punctuation(parser, "<"):
             parser.raise_error("expected '<' after '!llvm.struct'")
         text, end = peek_body(parser)
@@ -285,6 +288,7 @@ class LLVMFunctionType(Data[FunctionBody], TypeAttribute):
 
     @property
     def inputs(self) -> tuple[Attribute, ...]:
+        """The types of the parameters, without the `...`."""
         return self.data.inputs
 
     @property
@@ -294,6 +298,7 @@ class LLVMFunctionType(Data[FunctionBody], TypeAttribute):
 
     @property
     def is_variadic(self) -> bool:
+        """True if it takes more arguments after its parameters."""
         return self.data.is_variadic
 
     @classmethod
@@ -351,7 +356,7 @@ TYPES = _Types.all
 
 
 def parse_llvm_type(parser: AttrParser) -> Attribute:
-    """A type as written inside `!llvm<…>`: `ptr<3>`, `struct<(i32)>` or any complete type."""
+    """Parse a type as written inside `!llvm<…>`: `ptr<3>`, `struct<(i32)>` or any complete type."""
     mnemonic = parser.parse_optional_keyword_in(_Types.by_mnemonic)
     if mnemonic is None:
         return parser.parse_type()
@@ -360,7 +365,7 @@ def parse_llvm_type(parser: AttrParser) -> Attribute:
 
 
 def print_llvm_type(type_: Attribute, printer: Printer) -> None:
-    """Prints a type as inside `!llvm<…>`."""
+    """Print a type as inside `!llvm<…>`."""
     if isinstance(type_, _Types.all):
         printer.print_string(type_.name.removeprefix("llvm."))
         type_.print_parameter(printer)

@@ -20,8 +20,8 @@ from cute_dialect.upstream.tables import OpRow
 
 
 def nvvm_attr(mnemonic: str, text: str = "") -> Attribute:
-    """`nvvm_attr("mma_layout", "row")` is `#nvvm.mma_layout<row>`. Raises ValueError for one that upstream does not
-    have.
+    """Build an attribute of nvvm: `nvvm_attr("mma_layout", "row")` is `#nvvm.mma_layout<row>`. Raises ValueError for
+    one that upstream does not have.
     """
     return attr(f"nvvm.{mnemonic}", text)
 

@@ -36,10 +36,10 @@ from cute_dialect.upstream.spec import ArgSpec, OpSpec, Types
 from cute_dialect.upstream.tables import OpRow, table
 
 Operand = SSAValue | Operation | Sequence[SSAValue | Operation] | None
-"""What an operand of a `TableOp` may be given as: a value, an op with one result, several, or nothing."""
+"""An operand given to a `TableOp`: a value, an op with one result, several, or nothing."""
 
 PropertyValue = Attribute | int | str | bool | Sequence[int] | Sequence[Attribute] | None
-"""What an attribute of a `TableOp` may be given as; see `AttrSpec.convert`."""
+"""An attribute given to a `TableOp`: itself or a Python value; see `AttrSpec.convert`."""
 
 _I32 = IntegerType(32)
 SizesOf = Callable[[int, Sequence[int] | None], list[int]]
@@ -69,7 +69,7 @@ class _Traits:
 
 
 def row_traits(other: str) -> OpTraits:
-    """The traits that the fifth column of a table row lists."""
+    """Read the traits that the fifth column of a table row lists."""
     start = other.find("traits=")
     return _Traits.of(other[start + 7 :].split(" ", 1)[0] if start >= 0 else "")
 
@@ -149,7 +149,7 @@ class TableOp(Operation):
         attributes: Mapping[str, Attribute] | None = None,
         **others: object,
     ) -> Self:
-        """As `Operation.create`; inherent attributes found among `attributes` become properties, as upstream does."""
+        """Create the op as `Operation.create` does; inherent attributes among `attributes` become properties."""
         props, attrs = dict(properties or {}), dict(attributes or {})
         if attrs:
             spec = cls.spec()
@@ -169,7 +169,7 @@ class TableOp(Operation):
 
     @classmethod
     def spec(cls) -> OpSpec:
-        """The declaration, parsed once."""
+        """Parse the declaration, once."""
         found = cls.__dict__.get("_spec")
         if found is None:
             found = cls._spec = OpSpec(cls.dialect, cls.row)
@@ -183,14 +183,12 @@ class TableOp(Operation):
         return self.results[0]
 
     def segments(self, which: str) -> Sequence[int] | None:
-        """The segment sizes property `which` (`operandSegmentSizes` or `resultSegmentSizes`) as numbers, None when
-        absent.
-        """
+        """Read the segment sizes `which` (`operandSegmentSizes` or `resultSegmentSizes`), None when absent."""
         sizes = self.properties.get(which)
         return cast("Sequence[int]", sizes.get_values()) if isinstance(sizes, DenseArrayBase) else None
 
     def group(self, name: str) -> list[SSAValue]:
-        """The values of operand or result `name`: one, none or several."""
+        """List the values of operand or result `name`: one, none or several."""
         spec = self.spec()
         for args, values, sizes in (
             (
@@ -231,7 +229,7 @@ class TableOp(Operation):
         self.verify_itself()
 
     def verify_itself(self) -> None:
-        """Checks the number of values, the only-possible types, the kinds of the attributes, the number of regions;
+        """Check the number of values, the only-possible types, the kinds of the attributes, the number of regions;
         nothing in the regions.
         """
         spec = self.spec()
@@ -254,7 +252,7 @@ class TableOp(Operation):
             raise VerifyException(f"'{self.name}' expects {least} regions, got {len(self.regions)}")
 
     def types_by_name(self) -> Types:
-        """The types of all operands and results, by upstream's names."""
+        """Map upstream's names to the types of all operands and results."""
         spec = self.spec()
         return {arg.name: tuple(v.type for v in self.group(arg.name)) for arg in (*spec.operands, *spec.results)}
 
@@ -292,9 +290,7 @@ def _one_or_all(arg: ArgSpec, values: list[SSAValue]) -> SSAValue | Sequence[SSA
 
 
 def infer_results(spec: OpSpec, types: Types, props: Mapping[str, Attribute]) -> list[Attribute]:
-    """The result types that upstream's rules give for operand `types` and `props`. Raises TypeError when they give
-    none.
-    """
+    """Infer the result types from operand `types` and `props`. Raises TypeError when upstream's rules give none."""
     known = {name: group for name, group in types.items() if group}
     spec.infer(known, {name: len(group) for name, group in types.items()})
     from cute_dialect.upstream.infer import special_results
@@ -336,7 +332,7 @@ class CustomOp(TableOp):
 
 
 def class_name(mnemonic: str) -> str:
-    """`shfl.sync` → `ShflSyncOp`, `mlir.poison` → `PoisonOp`."""
+    """Name the class of an op: `shfl.sync` → `ShflSyncOp`, `mlir.poison` → `PoisonOp`."""
     words = mnemonic.removeprefix("mlir.").replace(".", "_").split("_")
     return "".join(word[:1].upper() + word[1:] for word in words) + "Op"
 
@@ -352,7 +348,7 @@ class TableOps(MadeLater[TableOp]):
         self._by_class: dict[str, str] | None = None
 
     def by_class(self, name: str) -> type[TableOp] | None:
-        """The op whose class has a name."""
+        """Find the op whose class has a name, None when there is none."""
         if self._by_class is None:
             self._by_class = {self._class_names.get(op) or class_name(op): op for op in self}
         return self[self._by_class[name]] if name in self._by_class else None
@@ -365,8 +361,8 @@ Special = Mapping[str, tuple[str, Callable[[OpRow], type[Operation]]]]
 def make_ops(
     dialect: str, own: Iterable[type[Operation]] = (), without: Container[str] = (), special: Special | None = None
 ) -> TableOps:
-    """The op classes of `dialect` by name without dialect: those of its table, `own` and `special` in place of theirs;
-    none of `without`. A class is made when it is first asked for.
+    """Make the op classes of `dialect`, by name without dialect: those of its table, `own` and `special` in place of
+    theirs; none of `without`. A class is made when it is first asked for.
 
     An own class needs no more than `name`; its row and traits come from the table.
     """

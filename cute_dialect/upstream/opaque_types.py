@@ -119,15 +119,15 @@ class _Types:
 
 
 def opaque_class(name: str) -> type[OpaqueType] | None:
-    """The class of the type `!name`."""
+    """Look up the class of the type `!name`, None when it is not kept as text."""
     return _Types.all.get(name)
 
 
 def opaque_type(name: str) -> Attribute:
-    """The type `!name` without parameters."""
+    """Build the type `!name` without parameters."""
     return _Types.all[name]()
 
 
 def opaque_types(dialect: str) -> list[type[OpaqueType]]:
-    """The types of `dialect` that are kept as text."""
+    """List the types of `dialect` that are kept as text."""
     return [t for n, t in _Types.all.items() if n.startswith(dialect + ".")]

@@ -49,8 +49,7 @@ BASE_DIALECTS: dict[str, Callable[[], Dialect]] = {
 
 
 def register(ctx: Context, names: Iterable[str] | None = None) -> None:
-    """Registers the dialects `names` (all when None) with `ctx`; each is loaded when an op or attribute of it is
-    first parsed.
+    """Register the dialects `names` (all when None) with `ctx`; each is loaded at its first op or attribute.
 
     Raises KeyError for a name that is not in `BASE_DIALECTS`.
     """

@@ -20,7 +20,7 @@ from cute_dialect.upstream.signature import print_outputs
 
 
 def verify_without(op: Operation, hidden: Sequence[str], base: type[Operation]) -> None:
-    """Runs the verifier of `base` on `op` while the properties `hidden` are put aside."""
+    """Run the verifier of `base` on `op` while the properties `hidden` are put aside."""
     aside = {name: op.properties.pop(name) for name in hidden if name in op.properties}
     try:
         base.verify_(op)
@@ -29,7 +29,7 @@ def verify_without(op: Operation, hidden: Sequence[str], base: type[Operation]) 
 
 
 def _ensure_yield(region: Region) -> None:
-    """Adds the `scf.yield` without operands that upstream leaves unwritten."""
+    """Add the `scf.yield` without operands that upstream leaves unwritten."""
     if not region.blocks:
         region.add_block(Block())
     block = region.blocks[-1]
@@ -110,9 +110,7 @@ class WhileOp(scf.WhileOp):
         printer.print_op_attributes(self.attributes, print_keyword=True)
 
     def verify_(self) -> None:
-        """As upstream: operands match the first region's arguments, results the second's; checks before xDSL indexes
-        them.
-        """
+        """Check that operands match the first region's arguments and results the second's, before xDSL indexes them."""
         if len(self.regions) != 2 or any(len(region.blocks) != 1 for region in self.regions):
             blocks = ", ".join(str(len(region.blocks)) for region in self.regions) or "none"
             raise VerifyException(f"expected two regions of one block each, got regions with these blocks: {blocks}")
@@ -128,7 +126,7 @@ class IfOp(scf.IfOp):
     """`scf.if %c -> (T) { … scf.yield %a : T } else { … scf.yield %b : T }`"""
 
     def verify_(self) -> None:
-        """As upstream: an op with results has both regions, and both yield the results' types."""
+        """Check as upstream does: an op with results has both regions, and both yield the results' types."""
         super().verify_()
         wanted = list(self.result_types)
         for word, region in (("then", self.true_region), ("else", self.false_region)):

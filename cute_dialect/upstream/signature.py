@@ -18,7 +18,7 @@ Argument = Parser.Argument
 
 
 class Signature:
-    """What was read: `names` are the entry block's arguments, empty for a declaration."""
+    """The parts of a signature: `names` are the entry block's arguments, empty for a declaration."""
 
     def __init__(self) -> None:
         self.names: list[Argument] = []
@@ -29,7 +29,7 @@ class Signature:
         self.variadic = False
 
     def properties(self) -> dict[str, Attribute]:
-        """`arg_attrs` and `res_attrs`, each there when one of its dictionaries holds something."""
+        """Build `arg_attrs` and `res_attrs`, each there when one of its dictionaries holds something."""
         found: dict[str, Attribute] = {}
         for name, dicts in (("arg_attrs", self.arg_attrs), ("res_attrs", self.res_attrs)):
             if any(dicts):
@@ -38,7 +38,7 @@ class Signature:
 
 
 def parse_signature(parser: Parser, *, allow_variadic: bool) -> Signature:
-    """A signature after the function's name. Named and unnamed arguments do not mix; `...` comes last."""
+    """Parse a signature after the function's name. Named and unnamed arguments do not mix; `...` comes last."""
     found = Signature()
 
     def argument() -> None:
@@ -67,7 +67,7 @@ def parse_signature(parser: Parser, *, allow_variadic: bool) -> Signature:
 
 
 def parse_types(parser: Parser, types: list[Attribute], dicts: list[dict[str, Attribute]]) -> None:
-    """`T`, or `(T {attrs}, …)`; a function type in parentheses counts as a list."""
+    """Parse `T`, or `(T {attrs}, …)`; a function type in parentheses counts as a list."""
 
     def one() -> None:
         types.append(parser.parse_type())
@@ -81,7 +81,7 @@ def parse_types(parser: Parser, types: list[Attribute], dicts: list[dict[str, At
 
 
 def dicts_of(attr: Attribute | None, count: int) -> Sequence[dict[str, Attribute]]:
-    """The dictionaries of `arg_attrs` or `res_attrs`, empty ones when absent."""
+    """List the dictionaries of `arg_attrs` or `res_attrs`, empty ones when absent."""
     if attr is not None:
         return [dict(d.data) for d in items(attr) if isinstance(d, DictionaryAttr)]
     none: dict[str, Attribute] = {}
@@ -89,7 +89,7 @@ def dicts_of(attr: Attribute | None, count: int) -> Sequence[dict[str, Attribute
 
 
 def print_typed(printer: Printer, type_: Attribute, attrs: dict[str, Attribute]) -> None:
-    """`T {attrs}`"""
+    """Print `T {attrs}`."""
     printer.print_attribute(type_)
     if attrs:
         printer.print_string(" ")
@@ -99,7 +99,7 @@ def print_typed(printer: Printer, type_: Attribute, attrs: dict[str, Attribute])
 def print_inputs(
     printer: Printer, args: Sequence[BlockArgument | Attribute], attrs: Attribute | None, variadic: bool = False
 ) -> None:
-    """`(%a: T {attrs}, …, ...)`; types alone for a declaration."""
+    """Print `(%a: T {attrs}, …, ...)`; types alone for a declaration."""
     printer.print_string("(")
     for i, (arg, dictionary) in enumerate(zip(args, dicts_of(attrs, len(args)))):
         if i:
@@ -119,7 +119,7 @@ def print_inputs(
 
 
 def print_outputs(printer: Printer, types: Sequence[Attribute], attrs: Attribute | None) -> None:
-    """` -> T` or ` -> (T {attrs}, …)`, nothing without results."""
+    """Print ` -> T` or ` -> (T {attrs}, …)`, nothing without results."""
     if not types:
         return
     printer.print_string(" -> ")
@@ -133,7 +133,7 @@ def print_outputs(printer: Printer, types: Sequence[Attribute], attrs: Attribute
 
 
 def verify_function(op: Operation, kind: type[FunctionType] | type[LLVMFunctionType], attributions: int = 0) -> None:
-    """Raises VerifyException unless `op` has a function type of that class and its first block the type's arguments,
+    """Raise VerifyException unless `op` has a function type of that class and its first block the type's arguments,
     with at least so many attributions after them.
     """
     type_ = op.properties["function_type"]

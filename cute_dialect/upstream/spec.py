@@ -1,4 +1,4 @@
-"""What an upstream op looks like: operands, results, attributes, traits and the rules that tie types together.
+"""The declaration of an upstream op: operands, results, attributes, traits and the rules that tie types together.
 
 `OpSpec` reads one row of `tables/<dialect>.py`; it is made when the op is first met.
 
@@ -117,8 +117,8 @@ class AttrSpec:
         return self.convert(int(self.default) if self.default.isdigit() else _BOOLS.get(self.default, self.default))
 
     def convert(self, value: "Attribute | int | str | bool | Sequence[int] | Sequence[Attribute]") -> Attribute:
-        """The attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit attribute, [0, 1]
-        for a list.
+        """Build the attribute for a Python value: `"bfly"` for an enum, 16 for a number, True for a unit, [0, 1] for a
+        list.
 
         Raises TypeError when the kind of the attribute has no such value.
         """
@@ -155,7 +155,7 @@ class AttrSpec:
         raise TypeError(f"attribute '{self.name}' of kind {kind} takes no {value!r}")
 
     def wrong(self, value: Attribute) -> str | None:
-        """What is wrong with `value`: "expected …", or None when it fits."""
+        """Say why `value` does not fit: "expected …", or None when it does."""
         kind = self.kind
         if (cls := self.attr_class) is not None:
             flags = kind.startswith("prop.") and isinstance(value, IntegerAttr)
@@ -245,18 +245,18 @@ class OpSpec:
         self.rules = [Rule(text) for text in fields.get("same", "").split(";") if text]
 
     def operand_sizes(self, count: int, given: Sequence[int] | None) -> list[int]:
-        """How many values each operand has, of `count` in all; `given` are the segment sizes if the op carries them.
+        """Count the values of each operand, of `count` in all; `given` are the segment sizes if the op carries them.
 
         Raises ValueError when the counts do not fit.
         """
         return _sizes(self.operands, count, given, f"'{self.name}' expects {{}} operands, got {{}}")
 
     def result_sizes(self, count: int, given: Sequence[int] | None) -> list[int]:
-        """How many values each result has, of `count` in all."""
+        """Count the values of each result, of `count` in all."""
         return _sizes(self.results, count, given, f"'{self.name}' expects {{}} results, got {{}}")
 
     def infer(self, types: Types, counts: Mapping[str, int]) -> None:
-        """Adds to `types` what the rules and the only-possible types give; `counts` are the numbers of operands by
+        """Add to `types` what the rules and the only-possible types give; `counts` are the numbers of operands by
         name.
         """
         everything = [arg.name for arg in self.operands] + [arg.name for arg in self.results]
@@ -287,7 +287,7 @@ class OpSpec:
                 types[arg.name] = ()
 
     def mismatch(self, types: Types) -> str | None:
-        """The first type rule that `types` break, in words; None when all hold."""
+        """Find the first type rule that `types` break, in words; None when all hold."""
         for rule in self.rules:
             args = rule.args
             if rule.name in ("everything", "operands"):
@@ -386,7 +386,7 @@ class _Cache:
 
 
 def buildable_type(text: str) -> Attribute:
-    """The type that a table names: `i32`, `index`, `!llvm.ptr<3>`, `!gpu.async.token` …"""
+    """Build the type that a table names: `i32`, `index`, `!llvm.ptr<3>`, `!gpu.async.token` …"""
     if text not in _Cache.types:
         _Cache.types[text] = _make_type(text)
     return _Cache.types[text]
@@ -411,7 +411,7 @@ def _make_type(text: str) -> Attribute:
 
 
 def enum_cases(dialect: str, name: str) -> dict[str, int]:
-    """The cases of an integer-valued enum of `dialect`."""
+    """Read the cases of an integer-valued enum of `dialect`."""
     if name not in _Cache.enums:
         pairs = (item.rpartition("=") for item in table(dialect).ENUMS[name].split())
         _Cache.enums[name] = {word: int(value) for word, _, value in pairs}

@@ -20,24 +20,24 @@ T = TypeVar("T")
 
 
 def is_vector(t: Attribute | None) -> TypeGuard[Vector]:
-    """Whether `t` is a vector type."""
+    """Tell whether `t` is a vector type."""
     return isinstance(t, VectorType)
 
 
 def element_type(t: Attribute) -> Attribute | None:
-    """The element type of a vector, tensor or memref; None for another type."""
+    """Return the element type of a vector, tensor or memref; None for another type."""
     if isinstance(t, VectorType | TensorType | MemRefType):
         return cast("Vector", t).element_type
     return None
 
 
 def scalar_type(t: Attribute) -> Attribute:
-    """The element type of a vector or tensor, or the type itself."""
+    """Return the element type of a vector or tensor, or the type itself."""
     return cast("Vector", t).element_type if isinstance(t, VectorType | TensorType) else t
 
 
 def width(t: Attribute) -> int | None:
-    """The width in bits of a signless integer type; None for another type."""
+    """Return the width in bits of a signless integer type; None for another type."""
     if not isinstance(t, IntegerType):
         return None
     integer = cast("IntegerType[int, Signedness]", t)
@@ -45,22 +45,22 @@ def width(t: Attribute) -> int | None:
 
 
 def vector(element: Attribute, shape: Sequence[int], like: Vector | None = None) -> Vector:
-    """A vector type of `shape`, with the scalable dimensions of `like`."""
+    """Build a vector type of `shape`, with the scalable dimensions of `like`."""
     return VectorType(element, shape, None if like is None else like.scalable_dims)
 
 
 def numbers(attribute: Attribute | None) -> tuple[int, ...]:
-    """The integers of a dense array; none for another attribute."""
+    """List the integers of a dense array; none for another attribute."""
     if not isinstance(attribute, DenseArrayBase):
         return ()
     return tuple(cast("DenseArrayBase[IntegerType]", attribute).iter_values())
 
 
 def number(attribute: Attribute | None) -> int:
-    """The value of an integer attribute; 0 for another one or none."""
+    """Read the value of an integer attribute; 0 for another one or none."""
     return cast("IntegerAttr[IntegerType]", attribute).value.data if isinstance(attribute, IntegerAttr) else 0
 
 
 def items(attribute: Attribute | None) -> tuple[Attribute, ...]:
-    """The elements of an array attribute; none for another attribute."""
+    """List the elements of an array attribute; none for another attribute."""
     return tuple(cast("ArrayAttr[Attribute]", attribute).data) if isinstance(attribute, ArrayAttr) else ()

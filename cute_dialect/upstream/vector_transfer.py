@@ -26,7 +26,7 @@ _I32 = IntegerType(32)
 
 
 def minor_identity(shaped: Attribute, vector: Vector) -> AffineMapAttr:
-    """The map that takes the last dimensions of `shaped`, as many as `vector` has: upstream's default permutation."""
+    """Build upstream's default permutation: the map to the last dimensions of `shaped`, as many as `vector` has."""
     rank = len(cast("ShapedType", shaped).get_shape())
     inner = element_type(shaped)
     taken = vector.get_num_dims() - (inner.get_num_dims() if is_vector(inner) else 0)
@@ -40,7 +40,7 @@ def _defaults(properties: dict[str, Attribute], shaped: Attribute, vector: Vecto
 
 
 class _TransferOp(TableOp):
-    """What both transfers share: the dictionary with `in_bounds` and `permutation_map`, defaults filled in."""
+    """Base of both transfers: the dictionary with `in_bounds` and `permutation_map`, defaults filled in."""
 
     def print_dict(self, printer: Printer, shaped: Attribute, vector: Vector) -> None:
         """The dictionary, without what is the default."""

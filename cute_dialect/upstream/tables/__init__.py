@@ -21,10 +21,10 @@ class Table(Protocol):
 
 
 def table(dialect: str) -> Table:
-    """The table of `dialect`."""
+    """Import the table of `dialect`."""
     return cast("Table", import_module(f"cute_dialect.upstream.tables.{dialect}"))
 
 
 def has_table(dialect: str) -> bool:
-    """Whether upstream's declarations of `dialect` are here."""
+    """Tell whether upstream's declarations of `dialect` are here."""
     return find_spec(f"cute_dialect.upstream.tables.{dialect}") is not None
