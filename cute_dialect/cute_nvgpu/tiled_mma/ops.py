@@ -86,7 +86,8 @@ def atom_values(atom: MmaAtomType, operand: str) -> int:
     """Tell how many values of an operand one thread has in one atom; the whole tile for one in shared memory.
 
     >>> from xdsl.dialects.builtin import f16, f32
-    >>> from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, MmaSyncType
+    >>> from cute_dialect.cute_nvgpu.mma.types import MmaSyncType
+    >>> from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey
     >>> atom_values(MmaSyncType(MmaKey((16, 8, 16), (f32, f16, f16, f32))), "A")
     8
     """
