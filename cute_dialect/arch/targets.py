@@ -240,6 +240,8 @@ INSTRUCTIONS: Mapping[str, Needs] = {
     "multimem": Needs("sm_90", "8.1"),
     "prefetch.tensormap": Needs("sm_90", "8.0"),
     "read.ptx.sreg.cluster": Needs("sm_90", "7.8"),
+    "red.async": Needs("sm_90", "8.1"),
+    "reduce.async": Needs("sm_90", "8.1"),
     "redux.sync": Needs("sm_80", "7.0"),
     "setmaxnreg": Needs("sm_90a", "8.0"),
     "setmaxregister": Needs("sm_90a", "8.0"),

@@ -295,28 +295,58 @@ def _clusters() -> dict[str, Case]:
         + store("i32", "%oc", "%rank")
     )
     ranks = np.repeat(np.arange(4), 32).astype(np.int32)
-    sent = (
-        f"%bars = cute.memref.alloc_smem() : {BAR}\n%b = cute.get_iter(%bars) : {BAR}\n"
-        f"%s = cute.memref.alloc_smem() : {SMEM}\n%p = cute.get_iter(%s) : {SMEM}\n"
-        "%first = arith.cmpi eq, %tid, %zero : i32\nscf.if %first {\n"
-        "  %single = arith.constant 1 : i32\n  %bytes = arith.constant 128 : i32\n"
-        "  cute_nvgpu.arch.mbarrier_init(%b, %single) : (!cute.ptr<i64, smem>, i32) -> ()\n"
-        "  cute_nvgpu.arch.mbarrier_arrive_expect_tx(%b, %bytes) : (!cute.ptr<i64, smem>, i32) -> ()\n"
-        "  cute_nvgpu.arch.fence_mbarrier_init() : () -> ()\n}\n"
-        "cute_nvgpu.arch.cluster_arrive() {relaxed} : () -> ()\ncute_nvgpu.arch.cluster_wait() : () -> ()\n"
-        "%q = cute_nvgpu.arch.map_cluster(%p, %next) : (!cute.ptr<i32, smem>, i32) -> !cute.ptr<i32, dsmem>\n"
-        "%f = cute_nvgpu.arch.map_cluster(%b, %next) : (!cute.ptr<i64, smem>, i32) -> !cute.ptr<i64, dsmem>\n"
-        '%off = cute.make_int_tuple(%tid) : (i32) -> !cute.int_tuple<"?">\n'
-        '%d = cute.add_offset(%q, %off) : (!cute.ptr<i32, dsmem>, !cute.int_tuple<"?">) -> !cute.ptr<i32, dsmem>\n'
-        "cute_nvgpu.arch.store_async(%d, %i, %f) : (!cute.ptr<i32, dsmem>, i32, !cute.ptr<i64, dsmem>) -> ()\n"
-        "cute_nvgpu.arch.mbarrier_wait(%b, %zero) : (!cute.ptr<i64, smem>, i32) -> ()\n"
-        + f'%m = cute.memref.load(%s, %c) : ({SMEM}, !cute.coord<"?">) -> i32\n'
-        + store("i32", "%oc", "%m")
+
+    def sent(op: str, meet: str) -> str:
+        return (
+            f"%bars = cute.memref.alloc_smem() : {BAR}\n%b = cute.get_iter(%bars) : {BAR}\n"
+            f"%s = cute.memref.alloc_smem() : {SMEM}\n%p = cute.get_iter(%s) : {SMEM}\n"
+            "%first = arith.cmpi eq, %tid, %zero : i32\nscf.if %first {\n"
+            "  %single = arith.constant 1 : i32\n  %bytes = arith.constant 128 : i32\n"
+            "  cute_nvgpu.arch.mbarrier_init(%b, %single) : (!cute.ptr<i64, smem>, i32) -> ()\n"
+            "  cute_nvgpu.arch.mbarrier_arrive_expect_tx(%b, %bytes) : (!cute.ptr<i64, smem>, i32) -> ()\n"
+            "  cute_nvgpu.arch.fence_mbarrier_init() : () -> ()\n}\n"
+            f"{meet}"
+            "%q = cute_nvgpu.arch.map_cluster(%p, %next) : (!cute.ptr<i32, smem>, i32) -> !cute.ptr<i32, dsmem>\n"
+            "%f = cute_nvgpu.arch.map_cluster(%b, %next) : (!cute.ptr<i64, smem>, i32) -> !cute.ptr<i64, dsmem>\n"
+            '%off = cute.make_int_tuple(%tid) : (i32) -> !cute.int_tuple<"?">\n'
+            '%d = cute.add_offset(%q, %off) : (!cute.ptr<i32, dsmem>, !cute.int_tuple<"?">) -> !cute.ptr<i32, dsmem>\n'
+            f"cute_nvgpu.arch.{op}(%d, %i, %f) : (!cute.ptr<i32, dsmem>, i32, !cute.ptr<i64, dsmem>) -> ()\n"
+            "cute_nvgpu.arch.mbarrier_wait(%b, %zero) : (!cute.ptr<i64, smem>, i32) -> ()\n"
+            + f'%m = cute.memref.load(%s, %c) : ({SMEM}, !cute.coord<"?">) -> i32\n'
+            + store("i32", "%oc", "%m")
+        )
+
+    given = (before * 32 + lane).astype(np.uint32)
+    was = (lane * 37 - 500).astype(np.uint32)
+    write_first = (
+        "%c37 = arith.constant 37 : i32\n%c500 = arith.constant 500 : i32\n"
+        "%scaled = arith.muli %tid, %c37 : i32\n%was = arith.subi %scaled, %c500 : i32\n"
+        f'cute.memref.store(%s, %c, %was) : ({SMEM}, !cute.coord<"?">, i32) -> ()\n' + SYNC
     )
+    relaxed = "cute_nvgpu.arch.cluster_arrive() {relaxed} : () -> ()\ncute_nvgpu.arch.cluster_wait() : () -> ()\n"
+    signed = was.view(np.int32), given.view(np.int32)
+    reduced = {
+        "add": was + given, "min": np.minimum(*signed), "max": np.maximum(*signed),
+        "umin": np.minimum(was, given), "umax": np.maximum(was, given),
+        "and": was & given, "or": was | given, "xor": was ^ given,
+        "inc": np.where(was >= given, 0, was + 1), "dec": np.where((was == 0) | (was > given), given, was - 1),
+    }  # fmt: skip
+    reductions = {
+        f"cluster_reduced_{op}": Case(
+            cluster_kernel(sent(f"reduce_async_{op}", write_first)),
+            (blank(8 * 32),),
+            wanted_now.astype(np.uint32).view(np.int32),
+            grid=8,
+        )
+        for op, wanted_now in reduced.items()
+    }
     return {
         "cluster_memory": Case(cluster_kernel(memory), (blank(8 * 32),), wanted, grid=8),
-        "cluster_sent": Case(cluster_kernel(sent), (blank(8 * 32),), (before * 32 + lane).astype(np.int32), grid=8),
+        "cluster_sent": Case(
+            cluster_kernel(sent("store_async", relaxed)), (blank(8 * 32),), given.view(np.int32), grid=8
+        ),
         "cluster_arrivals": Case(cluster_kernel(arrivals), (blank(4 * 32),), ranks, grid=4),
+        **reductions,
     }
 
 

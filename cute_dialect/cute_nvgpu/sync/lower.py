@@ -163,6 +163,21 @@ def _store_async(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     low.build.add(nvvm.InlinePtxOp(text, operands))
 
 
+_REDUCTIONS = {
+    "add": ("add", "u"), "min": ("min", "s"), "max": ("max", "s"), "umin": ("min", "u"), "umax": ("max", "u"),
+    "and": ("and", "b"), "or": ("or", "b"), "xor": ("xor", "b"), "inc": ("inc", "u"), "dec": ("dec", "u"),
+}  # fmt: skip
+
+
+def _reduce_async(operation: str, letter: str) -> Lower:
+    def lower(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+        kind = f"{operation}.{letter}{element_bits(operands[1].type)}"
+        text = f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{kind} [$0], $1, [$2];"
+        low.build.add(nvvm.InlinePtxOp(text, operands))
+
+    return lower
+
+
 def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     """ptxas drops the instruction (note C7508) unless it can tell how many registers a thread begins with: that takes
     the block size and a number of blocks per SM, and no limit of registers.
@@ -338,6 +353,7 @@ LOWER: Mapping[str, Lower] = {
     "lane_id": _sreg(nvvm.LaneIdOp, 32),
     "map_cluster": _map_cluster,
     "store_async": _store_async,
+    **{f"reduce_async_{k}": _reduce_async(*v) for k, v in _REDUCTIONS.items()},
     "setmaxnreg": _setmaxnreg,
     "griddepcontrol_wait": _griddepcontrol("wait"),
     "griddepcontrol_launch_dependents": _griddepcontrol("launch_dependents"),

@@ -73,13 +73,18 @@ def _mapped(types: Sequence[Attribute]) -> list[Attribute]:
     return [PtrType(ptr(p.data.element, "dsmem", p.data.alignment))]
 
 
-def _stored_to_cluster(types: Sequence[Attribute]) -> None:
-    _same_element(("i32", "i64", "f32", "f64"))(types[:2])
-    for i in (0, 2):
-        p = types[i]
-        assert isinstance(p, PtrType)
-        if p.data.space != "dsmem":
-            raise AlgebraError(f"operand #{i} must be a pointer to dsmem, got {p}")
+def _sent_to_cluster(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], None]:
+    same_element = _same_element(allowed)
+
+    def check(types: Sequence[Attribute]) -> None:
+        same_element(types[:2])
+        for i in (0, 2):
+            p = types[i]
+            assert isinstance(p, PtrType)
+            if p.data.space != "dsmem":
+                raise AlgebraError(f"operand #{i} must be a pointer to dsmem, got {p}")
+
+    return check
 
 
 _GROUPS = Number("n", "a number of groups from 0 on", _natural)
@@ -105,6 +110,19 @@ def _atomic(
         sm=60,  # what ".scope" needs
         check=_same_element(allowed),
         example=f"(%ptr, {listed}) : ({p}{f', {example}' * len(values)}) -> {example}",
+    )
+
+
+def _reduce_async(name: str, what: str, kind: str = "", allowed: Sequence[str] = ("i32",)) -> Row:
+    return Row(
+        f"reduce_async_{name}",
+        f"``{what}``{kind and f' ({kind})'} in shared memory of a block of the cluster, without waiting; the mbarrier "
+        "``bar`` of that block counts the bytes, and whoever waits for that sees the result.",
+        '"red.async"',
+        ("ptr:int_ptr", "value:int_element", "bar:int_ptr"),
+        sm=90,
+        check=_sent_to_cluster(allowed),
+        example="(%ptr, %value, %bar) : (!cute.ptr<i32, dsmem>, i32, !cute.ptr<i64, dsmem>) -> ()",
     )
 
 
@@ -165,8 +183,19 @@ ROWS: tuple[Row, ...] = (
     Row("store_async",
         "Writes shared memory of a block of the cluster without waiting; the mbarrier ``bar`` of that block counts its "
         "bytes, and whoever waits for that sees the value.",
-        '"st.async"', ("ptr:ptr", "value:element", "bar:int_ptr"), sm=90, check=_stored_to_cluster,
+        '"st.async"', ("ptr:ptr", "value:element", "bar:int_ptr"), sm=90,
+        check=_sent_to_cluster(("i32", "i64", "f32", "f64")),
         example="(%ptr, %value, %bar) : (!cute.ptr<f32, dsmem>, f32, !cute.ptr<i64, dsmem>) -> ()"),
+    _reduce_async("add", "*ptr += value", allowed=INTEGERS),
+    _reduce_async("min", "*ptr = min(*ptr, value)", "signed"),
+    _reduce_async("max", "*ptr = max(*ptr, value)", "signed"),
+    _reduce_async("umin", "*ptr = min(*ptr, value)", "unsigned"),
+    _reduce_async("umax", "*ptr = max(*ptr, value)", "unsigned"),
+    _reduce_async("and", "*ptr &= value"),
+    _reduce_async("or", "*ptr |= value"),
+    _reduce_async("xor", "*ptr ^= value"),
+    _reduce_async("inc", "*ptr = *ptr >= value ? 0 : *ptr + 1", "unsigned"),
+    _reduce_async("dec", "*ptr = *ptr == 0 || *ptr > value ? value : *ptr - 1", "unsigned"),
     # registers, dependent launches
     Row("setmaxnreg", "Changes how many registers each thread of the warp group has; the kernel needs its block size.",
         '"setmaxnreg"',

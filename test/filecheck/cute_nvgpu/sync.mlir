@@ -84,5 +84,14 @@ module attributes {gpu.container_module} {
       cute_nvgpu.arch.cluster_wait() : () -> ()
       gpu.return
     }
+    // A reduction that another block's mbarrier counts.
+    // TEXT-LABEL: gpu.func @reduce
+    // BASE-LABEL: llvm.func @reduce
+    gpu.func @reduce(%p: !cute.ptr<i32, dsmem>, %v: i32, %bar: !cute.ptr<i64, dsmem>) {
+      // TEXT: cute_nvgpu.arch.reduce_async_umax(%{{.*}}, %{{.*}}, %{{.*}}) : (!cute.ptr<i32, dsmem>, i32, !cute.ptr<i64, dsmem>) -> ()
+      // BASE: nvvm.inline_ptx "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u32 [$0], $1, [$2];"
+      cute_nvgpu.arch.reduce_async_umax(%p, %v, %bar) : (!cute.ptr<i32, dsmem>, i32, !cute.ptr<i64, dsmem>) -> ()
+      gpu.return
+    }
   }
 }

@@ -73,6 +73,10 @@ ERRORS = [
      r"operand #0 must be a pointer to dsmem, got !cute.ptr<f32, smem>"),
     ("store_async(%p, %v, %b) : (!cute.ptr<f16, dsmem>, f16, !cute.ptr<i64, dsmem>) -> ()",
      "expected a pointer to one of i32, i64, f32, f64, got !cute.ptr<f16, dsmem>"),
+    ("reduce_async_min(%p, %v, %b) : (!cute.ptr<i64, dsmem>, i64, !cute.ptr<i64, dsmem>) -> ()",
+     "expected a pointer to one of i32, got !cute.ptr<i64, dsmem>"),
+    ("reduce_async_add(%p, %v, %b) : (!cute.ptr<i32, dsmem>, i32, !cute.ptr<i64, smem>) -> ()",
+     r"operand #2 must be a pointer to dsmem, got !cute.ptr<i64, smem>"),
 ]  # fmt: skip
 
 
@@ -126,6 +130,21 @@ INSTRUCTIONS = {
     "lane_id": r"%laneid",
     "map_cluster": r"(?s)mapa\.shared::cluster\.u64.*ld\.shared::cluster\.b32",
     "store_async": r"st\.async\.shared::cluster\.mbarrier::complete_tx::bytes\.f32",
+    **{
+        f"reduce_async_{name}": r"red\.async\.relaxed\.cluster\.shared::cluster\.mbarrier::complete_tx::bytes\." + ptx
+        for name, ptx in (
+            ("add", r"add\.u32"),
+            ("min", r"min\.s32"),
+            ("max", r"max\.s32"),
+            ("umin", r"min\.u32"),
+            ("umax", r"max\.u32"),
+            ("and", r"and\.b32"),
+            ("or", r"or\.b32"),
+            ("xor", r"xor\.b32"),
+            ("inc", r"inc\.u32"),
+            ("dec", r"dec\.u32"),
+        )
+    },
     "setmaxnreg": r"setmaxnreg\.inc\.sync\.aligned\.u32\s+240",
     "griddepcontrol_wait": r"griddepcontrol\.wait",
     "griddepcontrol_launch_dependents": r"griddepcontrol\.launch_dependents",
