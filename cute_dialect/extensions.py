@@ -11,11 +11,16 @@ a family of instructions (:mod:`cute_dialect.cute_nvgpu`) and one for what of ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from cute_dialect.cute_nvgpu import FAMILIES
 from cute_dialect.cute_nvgpu.family import Family
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
 
 OF_CUTE = Family(
     "cute_dialect",
@@ -45,7 +50,8 @@ _MODULE_OF_OP = _by_name([(f, f.ops) for f in EXTENSIONS])
 _PREFIXES = sorted((n[:-1] for n in _MODULE_OF_OP if n.endswith("*")), key=len, reverse=True)
 _TILE = {f.module(ops): f.module(tile) for f in EXTENSIONS for ops, tile in f.tile.items()}
 _LOWER = {f.module(ops): f.module(lower) for f in EXTENSIONS for ops, lower in f.lower.items()}
-_ATOMS = {name: f.module(f.atoms) for f in EXTENSIONS if f.atoms for names in f.types.values() for name in names}
+_ATOMS = {name: f.module_of_atoms() for f in EXTENSIONS if f.atoms for names in f.types.values() for name in names}
+_INSTRUCTIONS = {atom: op for f in EXTENSIONS for atom, op in f.instructions.items()}
 
 
 @cache
@@ -65,6 +71,13 @@ def module_of_type(name: str) -> str | None:
 def module_of_atom(name: str) -> str:
     """Return the module that has ``copy`` or ``multiply`` for atoms of a type, by the type's name."""
     return _ATOMS[name]
+
+
+def instruction_of_atom(name: str) -> type[Operation]:
+    """Return the op that is one instruction of an atom, by the name of the atom's type; see ``Family.instructions``."""
+    op = _INSTRUCTIONS[name]
+    ops: Sequence[type[Operation]] = import_module(module_of_op(op) or "").OPS
+    return next(cls for cls in ops if cls.name == op)
 
 
 def tile_of_op(name: str) -> str | None:

@@ -21,7 +21,8 @@ class Family(NamedTuple):
     ``tile``, ``lower``: module of ops -> module whose ``HANDLERS`` take these ops through
     ``convert-cute-algo-to-arch`` and ``cute-to-base``.
     ``atoms``: module that has ``copy`` (how ``cute.copy`` is lowered by an atom of the family) or ``multiply`` (how
-    ``cute.gemm`` is).
+    ``cute.gemm`` is); ``FAMILY.MODULE`` for that of another family, which makes ``instructions``: name of an atom's
+    type -> name of the op, one an instruction.
     ``uses``: the families that its modules may import.
     """
 
@@ -31,6 +32,7 @@ class Family(NamedTuple):
     tile: Mapping[str, str] = _NONE
     lower: Mapping[str, str] = _NONE
     atoms: str = ""
+    instructions: Mapping[str, str] = _NONE
     uses: tuple[str, ...] = ()
 
     @property
@@ -41,3 +43,7 @@ class Family(NamedTuple):
     def module(self, name: str) -> str:
         """Return the whole name of a module of the family."""
         return f"{self.package}.{name}"
+
+    def module_of_atoms(self) -> str:
+        """Return the whole name of the module that ``atoms`` names."""
+        return f"{self.package.rpartition('.')[0]}.{self.atoms}" if "." in self.atoms else self.module(self.atoms)

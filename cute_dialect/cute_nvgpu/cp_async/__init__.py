@@ -7,6 +7,9 @@ FAMILY = Family(
     types={"types": ("cute_nvgpu.atom.simt_async_copy",)},
     ops={"ops": ("cute_nvgpu.arch.cp_async",)},
     lower={"ops": "lower"},
-    atoms="tile",
+    atoms="instruction_copy.tile",
+    instructions={
+        "cute_nvgpu.atom.simt_async_copy": "cute_nvgpu.arch.cp_async",
+    },
     uses=("instruction_copy",),
 )

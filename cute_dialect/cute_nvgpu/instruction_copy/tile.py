@@ -24,6 +24,7 @@ from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, raw_l
 from cute_dialect.cute_nvgpu.instruction_copy.checks import Pieces, check_copy, cut, outer_layout
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
+from cute_dialect.extensions import instruction_of_atom
 from cute_dialect.memory_types import CopyAtomType, MemRefType, PtrType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.passes.lowering.insertion import InsertionPoint
@@ -58,12 +59,14 @@ class _SidePieces:
         return site.emit(views.MakeViewOp(at, site.static(LayoutType(self.layout))))
 
 
-def copy_by(make: type[CopyInstructionOp], op: tiled.CopyOp, atom: CopyAtomType) -> None:
-    """Put the instructions of a copy, each an op ``make``, before ``op``.
+def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
+    """Lower a ``cute.copy``: one op an instruction, as the atom's record says.
 
     Raises AlgebraError if its sides do not fit the atom.
     """
     assert isinstance(atom, InstructionCopyType)
+    make = instruction_of_atom(atom.name)
+    assert issubclass(make, CopyInstructionOp)
     site = InsertionPoint(op)
     pred_type = None if op.pred is None else op.pred.type
     _, destination = check_copy(atom, op.source.type, op.destination.type, pred_type)

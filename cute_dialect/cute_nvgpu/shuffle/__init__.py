@@ -7,6 +7,9 @@ FAMILY = Family(
     types={"types": ("cute_nvgpu.atom.shuffle",)},
     ops={"ops": ("cute_nvgpu.arch.shuffle",)},
     lower={"ops": "lower"},
-    atoms="tile",
+    atoms="instruction_copy.tile",
+    instructions={
+        "cute_nvgpu.atom.shuffle": "cute_nvgpu.arch.shuffle",
+    },
     uses=("instruction_copy",),
 )

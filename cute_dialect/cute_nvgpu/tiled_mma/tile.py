@@ -30,7 +30,7 @@ from cute_dialect.cute_nvgpu.tiled_mma import gemm
 from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import gemm_operands
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
-from cute_dialect.extensions import module_of_atom
+from cute_dialect.extensions import instruction_of_atom, module_of_atom
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import MemRefType, TensorType, integer_width
 from cute_dialect.ops import memory, views
@@ -183,6 +183,11 @@ def multiply_by(make: type[Operation], product: Product) -> None:
             if "E" in tiles:
                 operands.append(tiles["E"].at(i, step))
             site.add(make_op(make, operands, properties={"atom": atom}))
+
+
+def multiply(product: Product) -> None:
+    """Lower a ``cute.gemm``: one op an instruction, as the atom's record says."""
+    multiply_by(instruction_of_atom(product.atom.name), product)
 
 
 def _gemm(op: Operation) -> None:
