@@ -83,7 +83,7 @@ class AlgoToArchPass(Pass):
             inner.erase()
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Ops of the tiled layer must be gone."""
+        """Yield the ops of the tiled layer that are left."""
         for o in op.walk():
             handler = handler_of(o.name)
             if handler is not None and (handler is not _layout_op or on_layout_of_tensor(o)):
@@ -91,11 +91,11 @@ class AlgoToArchPass(Pass):
 
 
 def _nothing(op: Operation) -> None:
-    """Atoms and tiled copies: all about them is in their types."""
+    """Leave atoms and tiled copies: all about them is in their types."""
 
 
 def _layout_op(op: Operation) -> None:
-    """``slice`` and ``crd2idx`` on the layout of a tensor, which ``cute-expand-ops`` leaves."""
+    """Lower ``slice`` and ``crd2idx`` on the layout of a tensor, which ``cute-expand-ops`` leaves."""
     assert isinstance(op, CuteOp)
     site = InsertionPoint(op)
     declared = op.results[0].type
@@ -169,7 +169,7 @@ class Accesses:
             self._iters = [site.emit(views.GetIterOp(t)) for t in self.tensors]
 
     def move(self, step: Sequence[int]) -> None:
-        """One whole vector from source to destination."""
+        """Move one whole vector from source to destination."""
         if self.plan.width == 1:
             self._move_element(_index(self.plan.offset(step, 2)))
             return
@@ -177,7 +177,7 @@ class Accesses:
         self.site.add(memory.StoreVecOp(value, self._vector_view(1, step)))
 
     def move_guarded(self, step: Sequence[int]) -> None:
-        """One vector under its flags: as one access if all hold, else element by element."""
+        """Move one vector under its flags: as one access if all hold, else element by element."""
         site = self.site
         first = _index(self.plan.offset(step, 2))
         indices = [first + lane for lane in self.lanes]
@@ -299,7 +299,7 @@ _CORE: Mapping[str, Callable[[Operation], None]] = {
 
 @cache
 def handler_of(name: str) -> Callable[[Operation], None] | None:
-    """How an op is lowered in place, by its name; ``None`` for ops that stay."""
+    """Return the function that lowers an op of this name in place; ``None`` for ops that stay."""
     if name in _CORE:
         return _CORE[name]
     module = tile_of_op(name)

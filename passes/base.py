@@ -66,12 +66,12 @@ class PassOptions:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The options' names, as they are written."""
+        """Return the options' names, as they are written."""
         return tuple(f.name.replace("_", "-") for f in fields(cls))
 
     @classmethod
     def from_text(cls: type[OptionsT], options: Mapping[str, str], pass_name: str = "") -> OptionsT:
-        """Options from ``{"index-bits": "32"}``.  Raises PassOptionError.
+        """Make options from text: ``{"index-bits": "32"}``.  Raises PassOptionError.
 
         >>> PassOptions.from_text({})
         PassOptions()
@@ -94,7 +94,7 @@ class PassOptions:
         return cls(**values)  # pyright: ignore[reportArgumentType]
 
     def to_text(self) -> dict[str, str]:
-        """The options that differ from their defaults, as text: the inverse of :meth:`from_text`."""
+        """Write the options that differ from their defaults as text: the inverse of :meth:`from_text`."""
         out: dict[str, str] = {}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -104,13 +104,13 @@ class PassOptions:
 
 
 def _written(option: Field[object]) -> str:
-    """The type of an option as it is written: ``int``, ``tuple[int, ...]``, ``str | None``."""
+    """Return the type of an option as it is written: ``int``, ``tuple[int, ...]``, ``str | None``."""
     kind: object = option.type
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 
 def can_be_written(option: Field[object]) -> bool:
-    """Whether the type of an option is one of those that a command line can hold."""
+    """Tell whether the type of an option is one of those that a command line can hold."""
     return _KIND.fullmatch(_written(option)) is not None
 
 
@@ -123,7 +123,7 @@ def _text(value: object) -> str:
 
 
 def _convert(text: str, kind: str) -> object:
-    """A value from its text, by the written type of the field."""
+    """Read a value from its text, by the written type of the field.  Raises ValueError."""
     kind = kind.removesuffix("| None").strip()
     if kind.startswith("tuple["):
         inner = kind[len("tuple[") :].split(",")[0].rstrip("]").strip()
@@ -156,7 +156,7 @@ class PassContext:
         self.diagnostics.remark(message, op)
 
     def warning(self, message: str, op: Operation | None = None) -> None:
-        """Warn: the result is right, but is likely not what was wanted."""
+        """Warn that the result is right, but is likely not what was wanted."""
         self.diagnostics.warning(message, op)
 
     def error(self, message: str, op: Operation | None = None) -> None:
@@ -164,7 +164,7 @@ class PassContext:
         self.diagnostics.error(message, op)
 
     def note(self, message: str, op: Operation | None = None) -> Diagnostic:
-        """A note to be attached to a PassError."""
+        """Make a note to be attached to a PassError."""
         return self.diagnostics.note(message, op)
 
     def count(self, what: str, by: int = 1) -> None:
@@ -189,19 +189,19 @@ class Pass:
 
     @classmethod
     def from_text(cls, options: Mapping[str, str]) -> Pass:
-        """The pass with options given as text.  Raises PassOptionError."""
+        """Make the pass with options given as text.  Raises PassOptionError."""
         return cls(cls.Options.from_text(options, cls.name))
 
     @classmethod
     def help_text(cls) -> str:
-        """The description, or the docstring, without its indentation."""
+        """Return the description, or the docstring, without its indentation."""
         from textwrap import dedent
 
         first, _, rest = (cls.description or cls.__doc__ or cls.summary).strip().partition("\n")
         return first + "\n" + dedent(rest) if rest else first
 
     def options_as(self, kind: type[OptionsT]) -> OptionsT:
-        """The options with their own type."""
+        """Return the options with their own type."""
         assert isinstance(self.options, kind)
         return self.options
 
@@ -210,7 +210,7 @@ class Pass:
         raise NotImplementedError(self.name)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """The ops in ``op`` that must not be there after this pass: a check of the pass, not of its input."""
+        """Return the ops in ``op`` that must not be there after this pass: a check of the pass, not of its input."""
         return ()
 
 
@@ -224,7 +224,7 @@ def run_pass(instance: Pass, op: Operation, ctx: PassContext) -> None:
 
 
 def anchored(op: Operation, anchor: tuple[str, ...]) -> list[Operation]:
-    """The outermost ops below ``op`` with one of the names."""
+    """List the outermost ops below ``op`` with one of the names."""
     found: list[Operation] = []
     for region in op.regions:
         for block in region.blocks:
@@ -234,7 +234,7 @@ def anchored(op: Operation, anchor: tuple[str, ...]) -> list[Operation]:
 
 
 def as_module_pass(pass_class: type[Pass]) -> type[ModulePass]:
-    """The pass as one of xDSL's, with the same name and options, for ``xdsl-opt`` and pipelines of xDSL.
+    """Wrap the pass as one of xDSL's, with the same name and options, for ``xdsl-opt`` and pipelines of xDSL.
 
     Of what a pass reports only errors survive, as ``PassFailedException``: xDSL has no warnings.
     """
@@ -263,7 +263,7 @@ _TYPES: Mapping[str, type] = {"int": int, "float": float, "bool": bool, "str": s
 
 
 def _type(written: str) -> object:
-    """The type that an annotation of an option names."""
+    """Return the type that an annotation of an option names."""
     kind = written.removesuffix("| None").strip()
     inner = kind.removeprefix("tuple[").split(",")[0].rstrip("]").strip()
     found = tuple[_TYPES[inner], ...] if kind.startswith("tuple[") else _TYPES[kind]

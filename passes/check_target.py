@@ -62,6 +62,8 @@ class CheckTargetPass(Pass):
 
     @dataclass(frozen=True)
     class Options(PassOptions):
+        """The target to check for: its chip (``sm_90a``) and its features (``+ptx83``)."""
+
         chip: str = DEFAULT_CHIP
         features: str = ""
 
@@ -88,7 +90,7 @@ class CheckTargetPass(Pass):
 
 
 def _deciding(op: Operation) -> Attribute | None:
-    """The attribute or type that says, beside the name, which instructions an op is, or how it rounds."""
+    """Return the attribute or type that says, beside the name, which instructions an op is, or how it rounds."""
     if _is_rounding(op.name):
         return op.properties.get("roundingmode")
     if op.name.startswith(_ARCH):
@@ -101,7 +103,7 @@ def _is_rounding(name: str) -> bool:
 
 
 def _strength(op: Operation) -> tuple[str, ...]:
-    """What an op says of memory order and scope that not every chip has: keys of :data:`_STRENGTHS`.
+    """List what an op says of memory order and scope that not every chip has: keys of :data:`_STRENGTHS`.
 
     Source: PTX ISA, "ld", "st", "atom": ``.acquire``, ``.release`` and ``.acq_rel`` need sm_70, scope ``.cluster``
     sm_90; a fence of before is a ``membar``, which orders both ways.
@@ -133,7 +135,7 @@ def _wrong(
 
 
 def _needs(name: str, deciding: Attribute | None, op: Operation) -> list[tuple[str, Needs]]:
-    """The instructions of an op and what each needs."""
+    """List the instructions of an op and what each needs."""
     if name in _TEXTS or name == "llvm.call_intrinsic":
         text = deciding.data if isinstance(deciding, StringAttr) else ""
         names = [text.removeprefix("llvm.nvvm.")] if name == "llvm.call_intrinsic" else mnemonics(text)

@@ -67,23 +67,23 @@ PREDICATES: Mapping[str, IntegerAttr[IntegerType]] = {
 
 @lru_cache(maxsize=8)
 def integer(width: int) -> IntegerType:
-    """The signless integer type of so many bits."""
+    """Return the signless integer type of ``width`` bits."""
     return IntegerType(width)
 
 
 def constant(value: int, width: int) -> arith.ConstantOp:
-    """``arith.constant``"""
+    """Make ``arith.constant`` of ``width`` bits."""
     return make_op(arith.ConstantOp, (), [integer(width)], {"value": integer_attr(value, width)})
 
 
 @lru_cache(maxsize=4096)
 def integer_attr(value: int, width: int) -> IntegerAttr[IntegerType]:
-    """The attribute of a signless integer."""
+    """Return the attribute of a signless integer of ``width`` bits."""
     return IntegerAttr(value, integer(width))
 
 
 def ssa_value(leaf: Dyn) -> SSAValue:
-    """The SSA value that a bound leaf carries."""
+    """Return the SSA value that a bound leaf carries."""
     value = leaf.value
     assert isinstance(value, SSAValue), f"leaf {leaf} carries no SSA value"
     return value  # pyright: ignore[reportUnknownVariableType]
@@ -110,13 +110,13 @@ class ArithEmitter(Emitter):
         return op.results[0]
 
     def constant(self, value: int, width: int) -> SSAValue:
-        """An integer constant."""
+        """Make an integer constant of ``width`` bits."""
         if self._make_constant is not None:
             return self._make_constant(value, integer(width))
         return self.emit(constant(value, width))
 
     def value(self, leaf: Leaf, width: int) -> SSAValue:
-        """A leaf as an SSA value of ``width`` bits; a narrower one is extended."""
+        """Return a leaf as an SSA value of ``width`` bits; a narrower one is extended."""
         if isinstance(leaf, int):
             return self.constant(leaf, width)
         value = ssa_value(leaf)
@@ -162,7 +162,7 @@ class ArithEmitter(Emitter):
 
 
 def _origin(value: SSAValue) -> SSAValue:
-    """The scalar that went into the cute value from which ``value`` was taken, if that can be seen."""
+    """Find the scalar that went into the cute value from which ``value`` was taken, if that can be seen."""
     op = value.owner
     if not isinstance(op, Operation) or op.name != "cute.get_scalars" or "only_dynamic" not in op.properties:
         return value
@@ -194,7 +194,7 @@ def _dynamic(value: SSAValue) -> int:
 
 
 def bind(payload: Payload, scalars: Sequence[SSAValue], emitter: Emitter) -> Payload:
-    """The payload with its dynamic leaves carrying ``scalars``: the results of ``cute.get_scalars<{only_dynamic}>``.
+    """Let the dynamic leaves of a payload carry ``scalars``: the results of ``cute.get_scalars<{only_dynamic}>``.
 
     The order is that of storage: depth first, shape before stride, of ``A o off o B`` first ``B``, then the offset,
     then ``A``.  Raises ValueError if there are not as many scalars as dynamic leaves.
@@ -215,17 +215,17 @@ MAKE: Mapping[str, type[make.MakeTreeOp]] = {
 
 @lru_cache(maxsize=4096)
 def value_type(kind: str, payload: Payload) -> CuteType:
-    """The type of a kind and payload; parts of a checked type are legal, so building it once is enough."""
+    """Return the type of a kind and payload; parts of a checked type are legal, so building it once is enough."""
     return TYPES[kind](payload)
 
 
 def static(declared: CuteType, emitter: ArithEmitter) -> SSAValue:
-    """``cute.static`` of a type."""
+    """Make ``cute.static`` of a type."""
     return emitter.emit(make_op(make.StaticOp, (), [declared]))
 
 
 def rebuild(declared: CuteType, payload: Payload, emitter: ArithEmitter) -> SSAValue:
-    """A value of exactly the declared type, its dynamic leaves taken from ``payload``.
+    """Make a value of exactly the declared type, its dynamic leaves taken from ``payload``.
 
     The payload has the structure of the type.  A leaf that the type declares with a divisibility is promised by
     ``cute.assume``; where the type has a dynamic leaf and the payload a number, the number becomes a constant.

@@ -75,7 +75,7 @@ class ExpandOpsPass(Pass):
                 expand.block(block)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Core ops other than the ten, and tensor ops that have an expansion."""
+        """Yield the core ops other than the ten, and the tensor ops that have an expansion."""
         from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 
         table = expansions()
@@ -125,7 +125,7 @@ class ExpandContext:
         return op
 
     def scalars_of(self, value: SSAValue) -> Payload:
-        """The payload of a value, its dynamic leaves bound to its scalars (``cute.get_scalars``, once an op)."""
+        """Bind the dynamic leaves of a value's payload to its scalars (``cute.get_scalars``, once an op)."""
         value_type = value.type
         assert isinstance(value_type, CuteType)
         if value_type.is_static():
@@ -138,7 +138,7 @@ class ExpandContext:
         return bind(value_type.data, scalars, self.emitter)
 
     def rebuild(self, declared: CuteType, payload: Payload) -> SSAValue:
-        """A value of the declared type from a payload with bound leaves."""
+        """Make a value of the declared type from a payload with bound leaves."""
         return rebuild(declared, payload, self.emitter)
 
     def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
@@ -167,7 +167,7 @@ Expansion = Callable[[Operation, ExpandContext], None]
 
 @cache
 def expansions() -> Mapping[str, Expansion]:
-    """Which ops are expanded, by name, and how."""
+    """Map the names of the ops that are expanded to the functions that expand them."""
     from cute_dialect.dialect import core_ops
     from cute_dialect.ops.access import ALIASES
     from cute_dialect.passes.expand_tensor import EXPANSIONS
@@ -200,12 +200,12 @@ def _expand_core(op: Operation, ctx: ExpandContext) -> None:
 
 
 def _skeleton(payload: Payload) -> Payload:
-    """The payload with every integer replaced by 0: two values can be equal only if theirs are."""
+    """Replace every integer of a payload by 0: two values can be equal only if their skeletons are."""
     return map_leaves(lambda _: 0, payload)
 
 
 def _expand_comparison(op: Operation, ctx: ExpandContext) -> None:
-    """All scalars of both sides, one comparison a pair, conjunctions from left to right."""
+    """Compare all scalars of both sides, one comparison a pair, conjunctions from left to right."""
     known = comparison(op)
     lhs, rhs = op.operands
     assert isinstance(lhs.type, CuteType) and isinstance(rhs.type, CuteType)

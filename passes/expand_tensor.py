@@ -73,7 +73,7 @@ def _offset_type(offset: IntTuple) -> IntTupleType:
 
 
 def _placed(op: Operation, ctx: ExpandContext) -> None:
-    """local_tile and its like: layout and offset from the op's own function, over values."""
+    """Expand local_tile and its like: layout and offset from the op's own function, over values."""
     from cute_dialect.ops.tensors import PlacedOp
 
     assert isinstance(op, PlacedOp)
@@ -142,7 +142,7 @@ EXPANSIONS: Mapping[str, Callable[[Operation, ExpandContext], None]] = {
 
 
 def on_layout_of_tensor(op: Operation) -> bool:
-    """Whether ``op`` is one of the two ops on the layout of a tensor that a slice leaves behind."""
+    """Tell whether ``op`` is one of the two ops on the layout of a tensor that a slice leaves behind."""
     if op.name == "cute.slice":
         layout = op.operands[0]
     elif op.name == "cute.crd2idx":

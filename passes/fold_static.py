@@ -65,7 +65,7 @@ class FoldStaticPass(Pass):
             ctx.count("ops removed", removed)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Pure ops that are dead, or give a static value in use."""
+        """Yield the pure ops that are dead, or give a static value in use."""
         purity = Purity()
         for o in op.walk():
             if o is op or o.name == StaticOp.name or not purity(o):
@@ -76,7 +76,7 @@ class FoldStaticPass(Pass):
 
 
 def blocks_of(op: Operation) -> list[Block]:
-    """The blocks directly in an op, last first."""
+    """List the blocks directly in an op, last first."""
     return [block for region in reversed(op.regions) for block in reversed(region.blocks)]
 
 
@@ -102,7 +102,7 @@ class Purity:
 
 
 def comparison(op: Operation) -> bool | None:
-    """What a comparison of two static values gives; None for any other op.
+    """Evaluate a comparison of two static values; None for any other op.
 
     ``equal`` compares types (structure and values), ``elem_less`` all leaves.
     """

@@ -93,7 +93,7 @@ class ReconcileUnrealizedCastsPass(Pass):
 
 
 def _source(cast: UnrealizedConversionCastOp) -> UnrealizedConversionCastOp | None:
-    """The cast whose results, all and in order, are the inputs of this one."""
+    """Find the cast whose results, all and in order, are the inputs of this one."""
     inputs = tuple(cast.inputs)
     if not inputs or not isinstance(inputs[0], OpResult):
         return None

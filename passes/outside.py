@@ -57,23 +57,23 @@ class PassTable:
             self._load_module(module)
 
     def get(self, name: str) -> PassInfo | None:
-        """The row of a pass; None if no pass has that name."""
+        """Find the row of a pass; None if no pass has that name."""
         if name not in self._rows and _NAME.fullmatch(name) is not None:
             self._search()
         return self._rows.get(name)
 
     def names(self, dialects: str = "all") -> list[str]:
-        """The names of all passes that go with ``--dialects=cute|base|all``."""
+        """List the names of all passes that go with ``--dialects=cute|base|all``."""
         self._search()
         return [row.name for row in self._rows.values() if row.goes_with(dialects)]
 
     def rows(self) -> list[PassInfo]:
-        """All passes, with their summaries; a pass that cannot be imported says so in place of its summary."""
+        """List all passes, with their summaries; a pass that cannot be imported says so in place of its summary."""
         self._search()
         return [self._described(row) if row.origin else row for row in self._rows.values()]
 
     def load(self, row: PassInfo) -> type[Pass]:
-        """The class of a pass that runs here."""
+        """Import the class of a pass that runs here.  Raises OutsideError for one from outside that cannot be used."""
         if not row.origin:
             return row.load()
         from cute_dialect.passes.base import Pass
@@ -89,11 +89,11 @@ class PassTable:
         return found
 
     def option_names(self, row: PassInfo) -> tuple[str, ...] | None:
-        """The names of a pass's options; None if they are not known here."""
+        """Return the names of a pass's options; None if they are not known here."""
         return row.options if row.upstream else self.load(row).Options.names()
 
     def unknown(self, name: str, dialects: str = "all") -> str:
-        """The message for a name that no pass has."""
+        """Write the message for a name that no pass has."""
         return f"unknown pass '{name}'{did_you_mean(name, self.names(dialects))}"
 
     def _described(self, row: PassInfo) -> PassInfo:
@@ -160,7 +160,7 @@ class PassTable:
 
 
 def _import(name: str) -> ModuleType:
-    """The module of a dotted name or of a ``.py`` file.  Raises OutsideError."""
+    """Import the module of a dotted name or of a ``.py`` file.  Raises OutsideError."""
     from importlib import import_module
     from importlib.util import module_from_spec, spec_from_file_location
 
@@ -196,7 +196,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _reason(error: BaseException) -> str:
-    """An error of an import in one line, with the place in the file that raised it."""
+    """Say in one line why an import failed, with the place in the file that raised it."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     frame, at = error.__traceback__, ""
@@ -210,7 +210,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _what_is_wrong(found: object, name: str) -> str:
-    """Why an object cannot be the pass of a name; empty if it can."""
+    """Say why an object cannot be the pass of a name; empty if it can."""
     from dataclasses import MISSING, fields, is_dataclass  # here, for cute-opt begins without them
 
     from cute_dialect.passes.base import Pass, PassOptions, can_be_written

@@ -52,7 +52,7 @@ Element: TypeAlias = PassElement | NestElement
 
 
 def options_text(options: Mapping[str, str]) -> str:
-    """``key=value key2="two words"``: the inverse of :func:`parse_options`."""
+    """Write options as ``key=value key2="two words"``: the inverse of :func:`parse_options`."""
     return " ".join(f"{key}={_quoted(value)}" if value else key for key, value in options.items())
 
 
@@ -61,12 +61,12 @@ def _quoted(value: str) -> str:
 
 
 def pipeline_text(elements: Iterable[Element]) -> str:
-    """``builtin.module(…)`` around the elements."""
+    """Write ``builtin.module(…)`` around the elements."""
     return str(NestElement("builtin.module", tuple(elements)))
 
 
 def parse_pipeline(text: str) -> tuple[Element, ...]:
-    """The elements inside ``builtin.module(…)``; a bare list of elements means the same.
+    """Parse the elements inside ``builtin.module(…)``; a bare list of elements means the same.
 
     >>> parse_pipeline("builtin.module(cse,gpu.module(canonicalize))")[1].op_name
     'gpu.module'
@@ -82,7 +82,7 @@ def parse_pipeline(text: str) -> tuple[Element, ...]:
 
 
 def parse_options(text: str) -> dict[str, str]:
-    """Options of one pass, without braces around them: ``chip=sm_90a features="+ptx83" verbose``.
+    """Parse the options of one pass, without braces around them: ``chip=sm_90a features="+ptx83" verbose``.
 
     >>> parse_options("chip=sm_90a opt-level=3")
     {'chip': 'sm_90a', 'opt-level': '3'}
@@ -147,7 +147,7 @@ class _Reader:
         return PassElement(name, options, start)
 
     def _closing(self, opened: int) -> int:
-        """The offset of the brace that closes the one at ``opened``."""
+        """Find the offset of the brace that closes the one at ``opened``."""
         depth = 0
         quote = ""
         for i in range(opened, len(self.text)):

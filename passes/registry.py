@@ -41,11 +41,11 @@ class PassInfo(NamedTuple):
         return not self.module
 
     def goes_with(self, dialects: str) -> bool:
-        """Whether it is there under ``--dialects=cute|base|all``."""
+        """Tell whether the pass is there under ``--dialects=cute|base|all``."""
         return dialects == "all" or self.scope in (dialects, "generic")
 
     def load(self) -> type[Pass]:
-        """The class of a pass that runs here.  Raises KeyError for one of upstream's."""
+        """Import the class of a pass that runs here.  Raises KeyError for one of upstream's."""
         if self.upstream:
             raise KeyError(self.name)
         return getattr(import_module(self.module, "cute_dialect.passes"), self.class_name)
@@ -137,10 +137,10 @@ PASSES: Mapping[str, PassInfo] = {row.name: row for row in _ROWS}
 
 
 def in_scope(dialects: str) -> Iterable[PassInfo]:
-    """The passes that go with ``--dialects=cute|base|all``."""
+    """Yield the passes that go with ``--dialects=cute|base|all``."""
     return (row for row in _ROWS if row.goes_with(dialects))
 
 
 def load(name: str) -> type[Pass]:
-    """The class of a pass that runs here.  Raises KeyError if there is none of that name (or it is upstream's)."""
+    """Import the class of a pass that runs here.  Raises KeyError for a name that no pass has, or one of upstream's."""
     return PASSES[name].load()

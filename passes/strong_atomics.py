@@ -77,7 +77,7 @@ class StrongAtomicsPass(Pass):
                 ctx.count("atomics made inline PTX")
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Atomics that LLVM would make weaker."""
+        """Yield the atomics that LLVM would make weaker."""
         for holder in op.walk():
             if holder.name == "gpu.module":
                 yield from (inner for inner in holder.walk() if _strength(inner) is not None)
@@ -111,7 +111,7 @@ def _strength(op: Operation) -> _Strength | None:
 
 
 def _instruction(kind: str, t: Attribute) -> str | None:
-    """Operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` where it makes a loop.
+    """Name operation and type of the ``atom`` that LLVM selects for an ``atomicrmw``; ``None`` where it makes a loop.
 
     Found by compiling every kind with every type, order, scope and address space (test_strong_atomics.py).
 

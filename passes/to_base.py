@@ -57,7 +57,7 @@ _CORE: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HA
 
 @cache
 def handler_of(name: str) -> Handler | None:
-    """How an op is lowered, by its name; an op without handler is kept, over lowered values and types."""
+    """Return the function that lowers an op of this name; an op without one is kept, over lowered values and types."""
     if name in _CORE:
         return _CORE[name]
     module = lower_of_op(name)
@@ -124,7 +124,7 @@ class ToBasePass(Pass):
         return lambda: handlers(handler_of, report)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """Ops that still belong to the dialect or use its types."""
+        """Yield the ops that still belong to the dialect or use its types."""
         for o in op.walk():
             types = [*o.result_types, *o.operand_types]
             if o.name.startswith(("cute.", "cute_nvgpu.")) or any(is_cute(t) for t in types):

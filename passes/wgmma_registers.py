@@ -83,7 +83,7 @@ class WgmmaRegistersPass(Pass):
                 ctx.count("webs in registers", len(webs.types))
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
-        """What is left to be joined, or to be put into registers."""
+        """Yield the ops that are left to be joined, and those whose values belong in registers."""
         types = RegisterTypes()
         for holder in op.walk():
             if holder.name != "gpu.module":

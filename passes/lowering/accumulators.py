@@ -32,13 +32,13 @@ class Unit(NamedTuple):
 
 @lru_cache(maxsize=256)
 def struct_type(register: Attribute, count: int) -> LLVMStructType:
-    """A struct of so many registers."""
+    """Return the struct type of ``count`` registers."""
     return LLVMStructType([register] * count)
 
 
 @lru_cache(maxsize=1024)
 def cells_of(t: MemRefType) -> tuple[int, ...]:
-    """Where value 0, 1, … of a register tensor with a static layout lies, in elements after its iterator."""
+    """List where value 0, 1, … of a register tensor with a static layout lies, in elements after its iterator."""
     n = size(t.layout)
     assert isinstance(n, int)
     found: list[int] = []
@@ -50,7 +50,7 @@ def cells_of(t: MemRefType) -> tuple[int, ...]:
 
 
 def accumulator_unit(t: MemRefType, offset: int, count: int) -> Unit:
-    """The unit of an accumulator view ``t`` that starts at cell ``offset``, in ``count`` registers.
+    """Describe the accumulator view ``t`` that starts at cell ``offset`` as one unit of ``count`` registers.
 
     Registers that hold several elements are ``i32``.
     """
@@ -61,7 +61,7 @@ def accumulator_unit(t: MemRefType, offset: int, count: int) -> Unit:
 
 
 def struct_of(cells: Sequence[Cell], unit: Unit, made: Mapping[SSAValue, Cell]) -> SSAValue | None:
-    """The struct whose members a unit's cells are, in order; ``None`` if they are something else.
+    """Find the struct whose members a unit's cells are, in order; ``None`` if they are something else.
 
     ``made``: the members that values stand for which were taken out to be read.
     """
@@ -80,7 +80,7 @@ def _member(cell: Cell, made: Mapping[SSAValue, Cell]) -> Cell:
 
 
 def read_unit(build: BaseBuilder, registers: Registers, view: FragmentView, unit: Unit) -> SSAValue:
-    """A unit of the view's fragment as its struct (``unit.cells`` count from the start of the fragment)."""
+    """Read a unit of the view's fragment as its struct (``unit.cells`` count from the start of the fragment)."""
     from cute_dialect.upstream import llvm
 
     cells = registers.cells[view.fragment]
@@ -112,7 +112,7 @@ def write_unit(registers: Registers, view: FragmentView, unit: Unit, struct: SSA
 
 
 def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[Unit]:
-    """The units that the cells of an accumulator tensor are held in now, in order.
+    """List the units that the cells of an accumulator tensor are held in now, in order.
 
     Whole structs as they are; cells without a value are left out; other values form units of single registers.
     """
@@ -136,7 +136,10 @@ def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[
 
 
 def whole_unit(cells: Sequence[Cell], mine: set[int], member: Member) -> Unit | None:
-    """The unit of the struct that ``member`` is of, if all its members are among the cells ``mine``."""
+    """Describe the struct that ``member`` is of as a unit.
+
+    ``None`` unless all its members are among the cells ``mine``.
+    """
     t = member.struct.type
     assert isinstance(t, LLVMStructType)
     places: dict[int, int] = {}

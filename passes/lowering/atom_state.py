@@ -13,8 +13,8 @@ from cute_dialect.passes.base import PassError
 
 
 def atom_state(atom: SSAValue) -> tuple[SSAValue, dict[str, SSAValue]]:
-    """The atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy…``, and what was set; of two values for a field
-    the later.
+    """Find the atom below ``cute.atom.set_value`` and ``cute.make_tiled_copy…``, and the fields that were set; of two
+    values for a field the later.
     """
     state: dict[str, SSAValue] = {}
     while isinstance(atom.owner, AtomSetValueOp) or _makes_tiled_copy(atom.owner):

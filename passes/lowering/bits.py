@@ -30,7 +30,7 @@ _MAX_DEPTH = 48
 
 
 def low_zeros(mask: int) -> int:
-    """How many of the lowest bits are clear; 64 for 0.
+    """Count the lowest bits that are clear; 64 for 0.
 
     >>> low_zeros(0b1011000), low_zeros(0)
     (3, 64)
@@ -39,7 +39,7 @@ def low_zeros(mask: int) -> int:
 
 
 def up_to(largest: int, zeros: int = 0) -> int:
-    """The mask of the numbers from 0 to ``largest`` whose lowest ``zeros`` bits are clear.
+    """Return the mask of the numbers from 0 to ``largest`` whose lowest ``zeros`` bits are clear.
 
     >>> bin(up_to(20, 2))
     '0b11100'
@@ -55,12 +55,12 @@ class PossibleBits:
         self._known: dict[SSAValue, int] = {}
 
     def block_size(self, sizes: Sequence[int]) -> None:
-        """The kernel is launched with blocks of this size."""
+        """Take note of the block size (threads along x, y and z) that the kernel is launched with."""
         for axis, n in zip("xyz", sizes):
             self.limits[f"nvvm.read.ptx.sreg.tid.{axis}"] = n - 1
 
     def mask(self, value: SSAValue, depth: int = 0) -> int:
-        """The bits of ``value`` that may be set."""
+        """Return the bits of ``value`` that may be set."""
         known = self._known.get(value)
         if known is None:
             known = self._known[value] = self._compute(value, depth) & _full(value)

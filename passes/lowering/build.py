@@ -69,7 +69,7 @@ class BaseBuilder:
             self.block, self.location = saved, location
 
     def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
-        """The result of an op without effects that was made before where it can be seen from here, or a new one."""
+        """Make an op without effects, or find the one of this key that can be seen from here; gives its result."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self.emit(make())
@@ -77,7 +77,10 @@ class BaseBuilder:
         return known
 
     def type_key(self, type: Attribute) -> int:
-        """What equal types have in common, for a key of :meth:`once`: structs take long to be hashed and compared."""
+        """Return a number that equal types share, for a key of :meth:`once`.
+
+        Structs take long to be hashed and compared.
+        """
         found = self._types.get(id(type))
         if found is None:  # the type is kept, so that no other gets its identity
             found = self._types[id(type)] = id(self._equal.setdefault(type, type)), type
@@ -95,7 +98,7 @@ class BaseBuilder:
         return op
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
-        """An integer (or, for a float type, float) constant."""
+        """Make an integer constant (for a float type, a float constant) or find one that can be seen from here."""
 
         def make() -> Operation:
             if bits:
@@ -110,11 +113,11 @@ class BaseBuilder:
         return self.once((value, bits or type), make)  # a width is hashed at once
 
     def poison(self, type: Attribute) -> SSAValue:
-        """``ub.poison``, one a type where it can be seen."""
+        """Make ``ub.poison``, one a type where it can be seen."""
         return self.once(("poison", self.type_key(type)), lambda: make_op(PoisonOp, (), [type]))
 
     def unwritten(self, type: Attribute, tensor: Operation, cells: Sequence[int]) -> SSAValue:
-        """``ub.poison`` of a register for cells of the tensor that ``tensor`` made, which nothing has written."""
+        """Make ``ub.poison`` for a register: cells of the tensor that ``tensor`` made, which nothing has written."""
 
         def make() -> Operation:
             op = make_op(PoisonOp, (), [type])
@@ -124,7 +127,7 @@ class BaseBuilder:
         return self.once(("unwritten", self.type_key(type), tensor, tuple(cells)), make)
 
     def unwritten_cells(self, tensor: Operation, cells: Sequence[int]) -> DictionaryAttr:
-        """For diagnostics: which cells of a register tensor, by the op that made it, registers stand for."""
+        """Describe which cells of a register tensor, by the op that made it, registers stand for: for diagnostics."""
         named = self._tensors.get(tensor)
         if named is None:
             result = tensor.results[0]
@@ -133,8 +136,9 @@ class BaseBuilder:
         return DictionaryAttr({**named, "cells": DenseArrayBase.from_list(i64, list(cells))})
 
     def extract(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """``llvm.extractvalue``, or the value that was inserted at the path; the empty path is the value itself.  What
-        holds nothing (a static layout) is not taken out.
+        """Make ``llvm.extractvalue``, or give the value that was inserted at the path.
+
+        The empty path is the value itself.  What holds nothing (a static layout) is not taken out.
         """
         value, path = inserted_at(value, path) if path else (value, path)
         if not path:
@@ -144,8 +148,9 @@ class BaseBuilder:
         return self.emit(make_op(llvm.ExtractValueOp, [value], [type], _position(path)))
 
     def beside(self, key: object, value: SSAValue, make: Callable[[], Operation]) -> SSAValue:
-        """The result of an op without effects over ``value``, made right after the definition of ``value`` and shared
-        wherever that is.
+        """Make an op without effects over ``value``, right after the definition of ``value``; gives its result.
+
+        Wherever that definition is seen, the op is shared.
         """
         known = self._beside.get((key, value))
         if known is None:
@@ -155,13 +160,13 @@ class BaseBuilder:
         return known
 
     def extract_once(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """``llvm.extractvalue`` here, or one made before that can be seen from here."""
+        """Make ``llvm.extractvalue`` here, or find one made before that can be seen from here."""
         make = lambda: make_op(llvm.ExtractValueOp, [value], [type], _position(path))  # noqa: E731
         return self.once(("extract", value, path), make)
 
     def part(self, value: SSAValue, path: Path, type: Attribute) -> SSAValue:
-        """What lies at ``path`` in a struct: the value that was inserted there, or else one ``llvm.extractvalue`` next
-        to the struct, which serves everywhere.
+        """Give what lies at ``path`` in a struct: the value that was inserted there, or else the result of one
+        ``llvm.extractvalue`` next to the struct, which serves everywhere.
         """
         value, path = inserted_at(value, path)
         if not path:
@@ -174,13 +179,13 @@ class BaseBuilder:
         return known
 
     def insert(self, value: SSAValue, container: SSAValue, path: Path) -> SSAValue:
-        """``llvm.insertvalue``; a value that holds nothing changes nothing."""
+        """Make ``llvm.insertvalue``; a value that holds nothing changes nothing."""
         if _holds_nothing(value.type):
             return container
         return self.emit(make_op(llvm.InsertValueOp, [container, value], [container.type], _position(path)))
 
     def gep(self, base: SSAValue, index: int | SSAValue, element: Attribute) -> SSAValue:
-        """``llvm.getelementptr``: ``base + index`` elements."""
+        """Make ``llvm.getelementptr``: ``base + index`` elements."""
         if isinstance(index, int):
             if index == 0:
                 return base
@@ -189,15 +194,15 @@ class BaseBuilder:
         return self.emit(llvm.GEPOp(base, [index], element))
 
     def load(self, address: SSAValue, type: Attribute, align: int) -> SSAValue:
-        """``llvm.load`` with an alignment in bytes."""
+        """Make ``llvm.load`` with an alignment in bytes."""
         return self.emit(llvm.LoadOp(address, type, alignment=align))
 
     def store(self, value: SSAValue, address: SSAValue, align: int) -> None:
-        """``llvm.store`` with an alignment in bytes."""
+        """Make ``llvm.store`` with an alignment in bytes."""
         self.add(llvm.StoreOp(value, address, alignment=align))
 
     def lane(self, vector: SSAValue, index: int) -> SSAValue:
-        """One element of a vector."""
+        """Take one element out of a vector."""
         t = vector.type
         assert isinstance(t, VectorType)
         element = cast("VectorType[Attribute]", t).element_type
@@ -205,7 +210,7 @@ class BaseBuilder:
         return self.emit(make_op(llvm.OPS["extractelement"], [vector, at], [element]))
 
     def vector(self, elements: Sequence[SSAValue]) -> SSAValue:
-        """A vector of scalars."""
+        """Put scalars into a vector."""
         t = vector(elements[0].type, len(elements))
         result = self.poison(t)
         insert = llvm.OPS["insertelement"]
@@ -236,7 +241,7 @@ def inserted_at(value: SSAValue, path: Path) -> tuple[SSAValue, Path]:
 
 
 def position_of(op: Operation) -> Path:
-    """The indices of ``llvm.extractvalue`` and ``llvm.insertvalue``."""
+    """Return the indices of an ``llvm.extractvalue`` or ``llvm.insertvalue``."""
     return _indices(op.properties["position"])
 
 

@@ -53,7 +53,7 @@ def _is_rmem(value: SSAValue) -> bool:
 
 
 def indexes_registers(loop: Operation) -> bool:
-    """Whether a register tensor is indexed by what changes from one iteration of ``loop`` to the next."""
+    """Tell whether a register tensor is indexed by what changes from one iteration of ``loop`` to the next."""
     changing: set[SSAValue] = set(loop.regions[0].block.args)
     for op in all_ops(loop):
         if op is loop or changing.isdisjoint(op.operands):
@@ -120,7 +120,7 @@ class Writes:
     lanes: int = 0
 
     def structs(self) -> list[Unit]:
-        """The units, if all that is written are structs side by side."""
+        """Return the units if all that is written are structs side by side, else none."""
         cells = [c for unit in self.units for c in unit.cells]
         return [] if self.loose or len(set(cells)) != len(cells) else list(self.units)
 
@@ -129,7 +129,7 @@ _VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_ite
 
 
 def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
-    """The live fragments that ``op`` may write: every one whose views reach a store inside."""
+    """Find the live fragments that ``op`` may write: every one whose views reach a store inside."""
     roots: dict[SSAValue, tuple[Fragment, int | None]] = {
         v: (view.fragment, view.offset) for v, view in low.views.items()
     }
@@ -175,7 +175,7 @@ def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
 
 
 def _lanes(t: Attribute) -> int:
-    """How many elements a vector has that is stored to a tensor; 1 if they do not lie side by side."""
+    """Count the elements of a vector that is stored to a tensor; 1 if they do not lie side by side."""
     assert isinstance(t, MemRefType)
     cells = cells_of(t)
     return len(cells) if cells == tuple(range(len(cells))) else 1
@@ -215,7 +215,7 @@ class Carried(NamedTuple):
         return self.unit.type if self.unit is not None else lowered(self.fragment.element)
 
     def read(self, low: Lowering, state: Registers) -> SSAValue:
-        """The value, in this state."""
+        """Read the carried value in this state of the registers."""
         view = FragmentView(self.fragment, 0)
         if self.unit is not None:
             return read_unit(low.build, state, view, self.unit)
@@ -230,7 +230,7 @@ class Carried(NamedTuple):
 
 
 def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]:
-    """What a loop that writes a fragment so carries of it."""
+    """List what a loop that writes a fragment so carries of it."""
     structs = writes.structs()
     if not structs and (writes.loose or writes.units):
         packed = None if writes.units or writes.tied else _packed(fragment, writes.lanes)
@@ -244,7 +244,7 @@ def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]
 
 
 def _packed(fragment: Fragment, lanes: int) -> Unit | None:
-    """A fragment that is written in vectors of ``lanes`` small elements, as one struct of 32-bit registers.
+    """Plan to carry a fragment that is written in vectors of ``lanes`` small elements in one struct of ``i32``.
 
     One value instead of hundreds: upstream and LLVM take long over wide loops.
     """
@@ -256,7 +256,7 @@ def _packed(fragment: Fragment, lanes: int) -> Unit | None:
 
 
 def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> list[Carried]:
-    """Cells as the structs whose members they are now, and single ones; those without a value are left out."""
+    """Group cells as the structs whose members they are now, and single ones; those without a value are left out."""
     found: list[Carried] = []
     left = dict.fromkeys(cells)
     for c in cells:
@@ -362,7 +362,7 @@ def _scf_if(low: Lowering, op: Operation) -> None:
 
 
 def _joined(before: Registers, states: Sequence[Registers]) -> list[Carried]:
-    """What of the fragments differs after a branch, as the structs that one of the branches holds it in."""
+    """List what of the fragments differs after a branch, as the structs that one of the branches holds it in."""
     cells: dict[Fragment, dict[int, None]] = {}
     for state in states:
         for f, i in changed(before, state):

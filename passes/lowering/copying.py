@@ -32,7 +32,7 @@ MAX_OPS = 1 << 15
 
 
 def too_many() -> AlgebraError:
-    """The error for an op that would become more ops than :data:`MAX_OPS`."""
+    """Return the error for an op that would become more ops than :data:`MAX_OPS`."""
     return AlgebraError(
         f"it is unrolled to more than {MAX_OPS} ops of a thread: write a loop over parts of its tensors, or share them "
         "among more threads"
@@ -47,7 +47,7 @@ class Side(NamedTuple):
     composed: ComposedLayout | None = None
 
     def place(self, offset: Leaf) -> Leaf:
-        """Where an element lies that the layout puts at ``offset``: through the composed layout's swizzle."""
+        """Return where an element lies that the layout puts at ``offset``: through the composed layout's swizzle."""
         if self.composed is None:
             return offset
         swizzle, start = self.composed.inner, self.composed.offset
@@ -72,18 +72,18 @@ class Plan(NamedTuple):
         return prod(m.extent for m in self.vector)
 
     def steps(self) -> Iterator[tuple[int, ...]]:
-        """The accesses, as indices into ``loops``.  Raises AlgebraError when there are too many to be unrolled."""
+        """Yield the accesses, as indices into ``loops``.  Raises AlgebraError for too many to be unrolled."""
         if prod(m.extent for m in self.loops) > MAX_OPS:
             raise too_many()
         for index in product(*[range(m.extent) for m in reversed(self.loops)]):
             yield index[::-1]
 
     def offset(self, step: Sequence[int], side: int) -> Leaf:
-        """Where an access begins on a side (elements)."""
+        """Return where an access begins on a side, in elements."""
         return _dot(step, self.loops, side)
 
     def lanes(self, side: int) -> list[Leaf]:
-        """The offset of each element of an access on a side, relative to the access."""
+        """List the offset of each element of an access on a side, in elements after the access's first."""
         steps = product(*[range(m.extent) for m in reversed(self.vector)])
         return [_dot(step[::-1], self.vector, side) for step in steps]
 
@@ -104,12 +104,12 @@ def _plus(a: Leaf, b: Leaf) -> Leaf:
 
 
 def first_mode(layout: Layout) -> Layout:
-    """Mode 0; a scalar layout is its own."""
+    """Return mode 0 of a layout; a scalar layout is its own."""
     return layout_modes(layout)[0]
 
 
 def plan(sides: Sequence[Side], limit_bits: int) -> Plan:
-    """The widest accesses that all memory sides prove.  Raises AlgebraError for layouts that do not agree.
+    """Plan the widest accesses that all memory sides prove.  Raises AlgebraError for layouts that do not agree.
 
     The plan has an offset for each side, and then the linear coordinate of the element.
     """
@@ -150,7 +150,7 @@ def _tail(mode: Mode, take: int) -> list[Mode]:
 def _provable(
     sides: Sequence[Side], memory: Sequence[int], rest: Sequence[Mode], bits: int, width: int, take: int
 ) -> int:
-    """The largest power of two up to ``take`` for which ``width * take`` elements are aligned on all memory sides."""
+    """Return the largest power of two up to ``take`` for which all memory sides align ``width * take`` elements."""
     while take > 1:
         n = width * take
         n_bytes = n * bits // 8
@@ -185,7 +185,10 @@ def _is(leaf: Leaf, n: int) -> bool:
 
 
 def side_of(t: MemRefType, layout: Payload) -> Side:
-    """A side of a copy with this layout.  Raises AlgebraError for a composed layout that is no swizzle of integers."""
+    """Make a side of a copy with this layout.
+
+    Raises AlgebraError for a composed layout that is no swizzle of integers.
+    """
     if isinstance(layout, ComposedLayout):
         if not (isinstance(layout.inner, Swizzle) and isinstance(layout.offset, int | Dyn)):
             raise AlgebraError(f"expected a plain or swizzled layout, got the composed layout {layout}")
@@ -194,7 +197,7 @@ def side_of(t: MemRefType, layout: Payload) -> Side:
 
 
 def plain_layout(layout: Payload) -> Layout:
-    """A layout that is not composed.  Raises AlgebraError otherwise."""
+    """Return a layout that is not composed as it is.  Raises AlgebraError for a composed one."""
     if isinstance(layout, ComposedLayout):
         raise AlgebraError(f"expected a plain layout, got the composed layout {layout}")
     assert isinstance(layout, Layout)

@@ -41,7 +41,7 @@ def _get_scalars(low: Lowering, op: Operation) -> None:
 
 
 def _make_leaves(low: Lowering, op: Operation) -> None:
-    """make_int_tuple, make_shape, make_stride, make_coord, make_tile."""
+    """Lower make_int_tuple, make_shape, make_stride, make_coord, make_tile."""
     result = op.results[0]
     t = result.type
     target = lowered(t)
@@ -61,7 +61,7 @@ def _make_leaves(low: Lowering, op: Operation) -> None:
 
 
 def _make_parts(order: Sequence[int]) -> Handler:
-    """make_layout (shape, stride), make_composed_layout (outer, offset, inner): every part is inserted."""
+    """Lower make_layout (shape, stride) and make_composed_layout (outer, offset, inner): every part is inserted."""
 
     def handler(low: Lowering, op: Operation) -> None:
         value = low.build.poison(lowered(op.results[0].type))

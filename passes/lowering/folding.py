@@ -40,7 +40,7 @@ _COMPARE: tuple[Callable[[int, int], bool] | None, ...] = (
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """The integer a value is known to be, if it is an integer constant."""
+    """Return the integer that a value is known to be, if it is an integer constant."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "arith.constant":
         attribute = owner.properties.get("value")
@@ -61,7 +61,7 @@ def _wrap(n: int, bits: int) -> int:
 
 
 def fold_integer(op: Operation, operands: Sequence[SSAValue]) -> int | None:
-    """The value of a one-result integer op with these operands, or ``None`` if it is not known."""
+    """Compute a one-result integer op with these operands; ``None`` if its value is not known."""
     if not op.name.startswith("arith.") or len(op.results) != 1 or not operands:
         return None
     bits = _bits(op.results[0])

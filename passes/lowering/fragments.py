@@ -78,11 +78,11 @@ class Registers:
     """What a read materialised, and the cell it stands for: such a cell has not changed.  Shared by all snapshots."""
 
     def copy(self) -> Registers:
-        """A snapshot."""
+        """Copy the cells, so that a later write does not change the copy."""
         return Registers({f: list(c) for f, c in self.cells.items()}, self.made)
 
     def read(self, build: BaseBuilder, view: FragmentView, index: int) -> SSAValue:
-        """The element at ``index`` cells after the view's start."""
+        """Read the element at ``index`` cells after the view's start."""
         cells = self.cells[view.fragment]
         at = view.offset + index
         cell = cells[at]
@@ -109,7 +109,7 @@ class Registers:
         self.cells[view.fragment][view.offset + index] = value
 
     def read_vector(self, build: BaseBuilder, view: FragmentView, indices: list[int]) -> SSAValue:
-        """A vector of elements; a whole vector that was written as one is given back as it is."""
+        """Read elements as a vector; a whole vector that was written as one is given back as it is."""
         cells = self.cells[view.fragment]
         chosen = [cells[view.offset + i] for i in indices]
         first = chosen[0]
@@ -130,7 +130,7 @@ class Registers:
 
 
 def whole_register(cells: Sequence[Cell]) -> bool:
-    """Whether cells are all the elements, and more than one, of one register of a struct."""
+    """Tell whether cells are all the elements, and more than one, of one register of a struct."""
     first = cells[0]
     return (
         isinstance(first, Member)
@@ -140,21 +140,21 @@ def whole_register(cells: Sequence[Cell]) -> bool:
 
 
 def register_of(build: BaseBuilder, cell: Member) -> SSAValue:
-    """The register that holds a member of a struct, taken out here (not at the struct, which may be in flight)."""
+    """Take the register that holds a member out of its struct, here (not at the struct, which may be in flight)."""
     t = cell.struct.type
     assert isinstance(t, llvm.LLVMStructType)
     return build.extract_once(cell.struct, (cell.number,), t.types[cell.number])
 
 
 def bits_as(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
-    """The same bits as another type."""
+    """Cast a value to another type of the same bits."""
     if value.type == t:
         return value
     return build.once(("bitcast", value, build.type_key(t)), lambda: make_op(llvm.OPS["bitcast"], [value], [t]))
 
 
 def changed(before: Registers, after: Registers) -> list[tuple[Fragment, int]]:
-    """The cells of ``before``'s fragments that ``after`` holds otherwise, in order."""
+    """List the cells of ``before``'s fragments that ``after`` holds otherwise, in order."""
     return [
         (f, i)
         for f, cells in before.cells.items()

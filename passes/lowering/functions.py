@@ -56,7 +56,7 @@ def _cute_args(types: tuple[Attribute, ...]) -> ArrayAttr[StringAttr]:
 
 
 def _func(low: Lowering, op: Operation) -> None:
-    """``func.func`` and declarations."""
+    """Lower ``func.func`` and declarations."""
     t = _function_type(op)
     properties = {**op.properties, "function_type": lowered(t)}
     attributes = dict(op.attributes)
@@ -88,7 +88,7 @@ def _body(low: Lowering, old: Region, new: Region, dropped: tuple[int, ...]) -> 
 
 
 def _gpu_func(low: Lowering, op: Operation) -> None:
-    """``gpu.func`` becomes ``llvm.func``."""
+    """Lower ``gpu.func`` to ``llvm.func``."""
     t = _function_type(op)
     kernel = "gpu.kernel" in op.attributes or "kernel" in op.properties or "gpu.kernel" in op.properties
     if len(op.regions[0].blocks) and len(op.regions[0].blocks[0].args) != len(t.inputs.data):
@@ -137,7 +137,7 @@ def _map_attributes() -> Mapping[str, Attribute]:
 
 
 def llvm_struct(types: list[Attribute]) -> Attribute:
-    """Several results of a device function as one struct."""
+    """Return the struct type of several results of a device function."""
     from cute_dialect.passes.lowering.types import struct
 
     return struct(types)
@@ -154,7 +154,7 @@ def _gpu_return(low: Lowering, op: Operation) -> None:
 
 
 def _launch_func(low: Lowering, op: Operation) -> None:
-    """``gpu.launch_func``, xDSL's own too: operands are lowered; what the kernel does not take is not passed."""
+    """Lower the operands of ``gpu.launch_func``, xDSL's own too; what the kernel does not take is not passed."""
     from cute_dialect.upstream.gpu import LaunchFuncOp
 
     segments = cast("DenseArrayBase[IntegerType]", op.properties["operandSegmentSizes"])

@@ -53,14 +53,14 @@ class InsertionPoint:
         return op.results[0]
 
     def once(self, key: object, make: Callable[[], Operation]) -> SSAValue:
-        """The result of an op that this block needs once only."""
+        """Make an op unless this block has one of this key already; give its result."""
         known = self._shared.get((self._block, key))
         if known is None:
             known = self._shared[self._block, key] = self.emit(make())
         return known
 
     def constant(self, value: int, type: Attribute) -> SSAValue:
-        """A constant, shared within this block."""
+        """Make a constant, shared within this block."""
 
         def make() -> Operation:
             attribute = integer_attr(value, bits) if bits else IntegerAttr(value, cast("IndexType", type))
@@ -70,15 +70,15 @@ class InsertionPoint:
         return self.once((value, bits or type), make)
 
     def static(self, type: CuteType) -> SSAValue:
-        """``cute.static`` of a type, shared within this block."""
+        """Make ``cute.static`` of a type, shared within this block."""
         return self.once(type, lambda: StaticOp(type))
 
     def coordinate(self, index: int) -> SSAValue:
-        """A static linear coordinate."""
+        """Make a static linear coordinate, shared within this block."""
         return self.once(("coordinate", index), lambda: StaticOp(CoordType(index)))
 
     def bound(self, ssa: SSAValue) -> Payload:
-        """The payload of a value, divisibility tracked, its dynamic leaves bound by ``cute.get_scalars``."""
+        """Return the payload of a value, divisibility tracked, its dynamic leaves bound by ``cute.get_scalars``."""
         t = ssa.type
         assert isinstance(t, CuteType)
         if t.is_static():
@@ -90,16 +90,16 @@ class InsertionPoint:
         return bind(t.data, bound)
 
     def make(self, declared: CuteType, payload: Payload) -> SSAValue:
-        """A value of exactly this type."""
+        """Make a value of exactly this type from a payload."""
         return rebuild(declared, payload, self.emitter)
 
     def offset(self, leaf: Leaf) -> SSAValue:
-        """An offset as a depth-0 int tuple that says all that is known of its divisibility."""
+        """Make an offset, a depth-0 int tuple that says all that is known of its divisibility."""
         t = IntTupleType(Dyn(leaf.width, leaf.div) if isinstance(leaf, Dyn) else leaf)
         return self.static(t) if isinstance(leaf, int) else self.make(t, leaf)
 
     def moved(self, it: SSAValue, offset: IntTuple) -> SSAValue:
-        """An iterator moved by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
+        """Move an iterator by an offset payload: elements for pointers, an arithmetic tuple for coordinates."""
         if isinstance(offset, int) and offset == 0:
             return it
         if not isinstance(offset, tuple):
@@ -118,7 +118,7 @@ class InsertionPoint:
 
     @contextmanager
     def if_(self, condition: SSAValue) -> Generator[Block]:
-        """``scf.if`` without results; inserts into its first block.  Gives the block of the other case."""
+        """Make ``scf.if`` without results and insert into its first block; gives the block of the other case."""
         then, other = Block(), Block()
         with self.block(then):
             yield other

@@ -96,7 +96,7 @@ def _add_offset(low: Lowering, op: Operation) -> None:
 
 
 def _packed(low: Lowering, t: Attribute, payload: Payload) -> SSAValue:
-    """A value of cute type ``t`` whose dynamic leaves are those of ``payload`` at the same places."""
+    """Pack a value of cute type ``t`` whose dynamic leaves are those of ``payload`` at the same places."""
     assert isinstance(t, CuteType)
     values = [low.ssa(leaf, d.width) for leaf, d in zip(aligned_leaves(t.data, payload), dynamic_leaves(t.data))]
     paths = leaf_paths(t)
@@ -109,7 +109,7 @@ def _packed(low: Lowering, t: Attribute, payload: Payload) -> SSAValue:
 
 
 def aligned_leaves(declared: Payload, payload: Payload) -> list[Leaf]:
-    """The leaves of ``payload`` that stand where ``declared`` has a dynamic leaf."""
+    """List the leaves of ``payload`` that stand where ``declared`` has a dynamic leaf."""
     if isinstance(declared, Dyn):
         assert isinstance(payload, int | Dyn)
         return [payload]
@@ -120,7 +120,7 @@ def aligned_leaves(declared: Payload, payload: Payload) -> list[Leaf]:
 
 
 def _same_value(low: Lowering, op: Operation) -> None:
-    """assume, recast_iter: nothing happens at run time."""
+    """Pass the operand on (assume, recast_iter): nothing happens at run time."""
     source, result = op.operands[0], op.results[0]
     if source in low.views:
         raise NeedsMemory(low.views[source].fragment.op, "its pointer is reinterpreted")
@@ -232,7 +232,7 @@ def _store_vec(low: Lowering, op: Operation) -> None:
 
 
 def load_elements(low: Lowering, tensor: SSAValue, n: int) -> SSAValue:
-    """All ``n`` elements of a tensor in memory as a vector, by the widest accesses that its type proves."""
+    """Load all ``n`` elements of a tensor in memory as a vector, by the widest accesses that its type proves."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     width, align = vector_width(t, n)
@@ -245,7 +245,7 @@ def load_elements(low: Lowering, tensor: SSAValue, n: int) -> SSAValue:
 
 
 def store_elements(low: Lowering, tensor: SSAValue, value: SSAValue, n: int) -> None:
-    """The opposite of :func:`load_elements`."""
+    """Store a vector to all ``n`` elements of a tensor in memory, by the widest accesses that its type proves."""
     t = tensor.type
     assert isinstance(t, MemRefType)
     width, align = vector_width(t, n)
@@ -288,7 +288,7 @@ def _piece_addresses(low: Lowering, tensor: SSAValue, n: int, width: int) -> lis
 
 @lru_cache(maxsize=1024)
 def vector_width(t: MemRefType, n: int) -> tuple[int, int]:
-    """Elements of one access to all ``n`` elements of a tensor in memory, and the alignment in bytes that it has.
+    """Return how many elements one access to all ``n`` elements of a tensor in memory has, and its alignment in bytes.
 
     The elements of an access are consecutive and aligned to their size.  Without a swizzle a tensor that is contiguous
     is one access, which LLVM splits as its alignment says; else an access has at most 128 bits, and no more than the
@@ -361,7 +361,7 @@ _NARROW = ("tf32", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
 
 
 def _constant(low: Lowering, op: Operation) -> None:
-    """A constant of a type that LLVM lacks becomes its bits."""
+    """Lower a constant; one of a type that LLVM lacks becomes its bits."""
     result = op.results[0]
     t = result.type
     scalar = cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t

@@ -31,7 +31,7 @@ from cute_dialect.upstream import llvm
 
 
 def value_offsets(t: MemRefType) -> list[int]:
-    """Where value 0, 1, … of a register tensor lies, in elements after its iterator.
+    """List where value 0, 1, … of a register tensor lies, in elements after its iterator.
 
     ``!cute.memref<f16, rmem, "(2,2):(1,4)">`` gives ``[0, 1, 4, 5]``.
     """
@@ -48,7 +48,7 @@ def value_offsets(t: MemRefType) -> list[int]:
 
 
 def register_bits(t: Attribute) -> int:
-    """Bits of a scalar or vector type of base ops."""
+    """Count the bits of a scalar or vector type of base ops."""
     if isinstance(t, VectorType):
         element = cast("VectorType[Attribute]", t).element_type
         return register_bits(element) * t.get_shape()[0]
@@ -56,7 +56,7 @@ def register_bits(t: Attribute) -> int:
 
 
 def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
-    """The same bits as another type: the operand of the bitcast that made ``value`` if it fits, else a bitcast."""
+    """Cast a value to another type of the same bits; a bitcast that made ``value`` from that type is undone instead."""
     if value.type == t:
         return value
     owner = value.owner
@@ -71,7 +71,7 @@ def as_type(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:
 def read_packed(
     low: Lowering, tensor: SSAValue, offsets: Sequence[int] | None = None, register: Attribute = i32
 ) -> list[SSAValue]:
-    """The elements at ``offsets`` (default: all values in order) in registers of type ``register``.
+    """Read the elements at ``offsets`` (default: all values in order) in registers of type ``register``.
 
     As many elements go into one register as it has bits for, the first in the low bits.  ``register`` may be an
     integer, a float or a vector; if it is the element's own type each element is its own register.

@@ -24,7 +24,7 @@ _LEAF = re.compile(r"\?(\{[^}]*\})?")
 
 
 def format_string(t: CuteType) -> str:
-    """The ``printf`` format of a value of this type, newline included.
+    """Return the ``printf`` format of a value of this type, newline included.
 
     >>> # stride<"(?@0,1@1)">  ->  "(%d@0,1@1)\\n"
     """
@@ -36,7 +36,7 @@ def format_string(t: CuteType) -> str:
 
 
 def print_order(t: CuteType, values: Sequence[SSAValue]) -> list[SSAValue]:
-    """Leaf values from storage order (B, offset, A) to print order (A, offset, B)."""
+    """Reorder leaf values from storage order (B, offset, A) to print order (A, offset, B)."""
     payload = t.data
     if not isinstance(payload, ComposedLayout):
         return list(values)
@@ -97,14 +97,17 @@ class Formats:
         self._number = 0
 
     def declare_printf(self) -> None:
-        """``llvm.func @printf(!llvm.ptr, ...) -> i32``, once."""
+        """Declare ``llvm.func @printf(!llvm.ptr, ...) -> i32``, once."""
         if "printf" not in self._taken:
             self._taken.add("printf")
             signature = llvm.LLVMFunctionType([llvm.LLVMPointerType()], i32, is_variadic=True)
             self._prepend(llvm.FuncOp("printf", signature))
 
     def add(self, fmt: str) -> str:
-        """A new global that holds the text, NUL-terminated: ``printfFormat_N`` with the smallest unused ``N``."""
+        """Add a global that holds the text, NUL-terminated, and give its name.
+
+        The name is ``printfFormat_N`` with the smallest unused ``N``.
+        """
         while (name := f"printfFormat_{self._number}") in self._taken:
             self._number += 1
         self._taken.add(name)

@@ -141,7 +141,10 @@ def _alloc_smem(low: Lowering, op: Operation) -> None:
 
 
 def segment_alignment(low: Lowering, symbol: str) -> int:
-    """Alignment in bytes of the segment that ``llvm.mlir.addressof`` names (``@name``); 1 if it is none of ours."""
+    """Return the alignment of the segment that ``llvm.mlir.addressof`` names (``@name``), in bytes.
+
+    It is 1 for a symbol that is none of ours.
+    """
     layout = low.smem
     if not isinstance(layout, SmemLayout):
         return 1
@@ -174,7 +177,7 @@ def _described(layout: SmemLayout) -> Attribute:
 
 
 def finish(low: Lowering, function: Operation) -> list[Operation]:
-    """The globals that a lowered function needs; it gets ``cute.dynamic_smem`` if it has dynamic shared memory."""
+    """Make the globals that a lowered function needs; it gets ``cute.dynamic_smem`` if it has dynamic shared memory."""
     layout = low.smem
     if layout is None:
         return []

@@ -112,7 +112,7 @@ def _split(value: SSAValue, scale: int, into: list[tuple[SSAValue, int]]) -> int
 
 
 def swizzled_address(low: Lowering, address: SSAValue, swizzle: Swizzle) -> SSAValue:
-    """The address that a swizzled pointer to ``address`` really means."""
+    """Compute the address that a swizzled pointer to ``address`` really means."""
     period = 1 << (swizzle.base + swizzle.bits + abs(swizzle.shift))
     parts = address_terms(address)
     if parts is None or not _aligned(low, parts.root, period):

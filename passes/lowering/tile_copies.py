@@ -30,7 +30,7 @@ def _retile(op: Operation) -> None:
 
 
 def _cooperative(op: Operation) -> None:
-    """Accesses are numbered, contiguous ones first; thread ``t`` takes ``t``, ``t + threads``, …"""
+    """Copy together: accesses are numbered, contiguous ones first; thread ``t`` takes ``t``, ``t + threads``, …"""
     source, destination, tid = op.operands
     threads = op.properties["threads"]
     assert isinstance(threads, IntegerAttr)
@@ -73,7 +73,7 @@ def _cooperative(op: Operation) -> None:
 
 
 def _nothing(op: Operation) -> None:
-    """Tiled copies: all about them is in their types."""
+    """Leave tiled copies: all about them is in their types."""
 
 
 HANDLERS: Mapping[str, Callable[[Operation], None]] = {

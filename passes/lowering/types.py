@@ -57,12 +57,12 @@ _NARROW_FLOATS: dict[str, Attribute] = {"tf32": f32, "f8E4M3FN": i8, "f8E5M2": i
 
 
 def struct(types: Sequence[Attribute]) -> LLVMStructType:
-    """A literal struct."""
+    """Return the literal struct type of these members."""
     return LLVMStructType(types)
 
 
 def pointer(space: str) -> LLVMPointerType:
-    """The pointer type of a memory space."""
+    """Return the pointer type of a memory space."""
     return LLVMPointerType(ADDRESS_SPACE[space])
 
 
@@ -105,7 +105,7 @@ _UNCHANGED = frozenset({
 
 
 def lowered(attribute: Attribute) -> Attribute:
-    """The type that a cute type becomes; other types are unchanged (function types are converted inside)."""
+    """Return the type that a cute type becomes; other types are unchanged (function types are converted inside)."""
     kind = type(attribute)
     if kind in _UNCHANGED:
         return attribute
@@ -117,13 +117,13 @@ def lowered(attribute: Attribute) -> Attribute:
 
 @lru_cache(maxsize=256)
 def integer(width: int) -> IntegerType:
-    """The signless integer type of so many bits."""
+    """Return the signless integer type of ``width`` bits."""
     return IntegerType(width)
 
 
 @lru_cache(maxsize=4096)
 def vector(element: Attribute, n: int) -> VectorType[Attribute]:
-    """A vector type of one dimension."""
+    """Return the one-dimensional vector type of ``n`` elements."""
     return VectorType(element, [n])
 
 
@@ -160,12 +160,12 @@ def _lowered(attribute: Attribute) -> Attribute:
 
 
 def is_cute(attribute: Attribute) -> bool:
-    """Whether the type belongs to the dialect."""
+    """Tell whether the type belongs to the dialect."""
     return attribute.name.startswith(("cute.", "cute_nvgpu."))
 
 
 def is_empty(attribute: Attribute) -> bool:
-    """Whether a lowered type holds nothing: an empty struct, or structs of such."""
+    """Tell whether a lowered type holds nothing: an empty struct, or structs of such."""
     return isinstance(attribute, LLVMStructType) and all(is_empty(t) for t in attribute.types)
 
 
@@ -190,7 +190,7 @@ def _value_paths(payload: Payload, prefix: Path) -> list[Path]:
 
 @lru_cache(maxsize=4096)
 def leaf_paths(attribute: Attribute) -> tuple[Path, ...]:
-    """For each dynamic leaf of a cute value, in storage order, where it sits in the lowered value.
+    """Return where each dynamic leaf of a cute value, in storage order, sits in the lowered value.
 
     For tensors: the leaves of the iterator (coordinate tensors) and then those of the layout; the pointer of a memref
     is at ``(0,)`` and not listed.

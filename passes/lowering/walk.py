@@ -74,7 +74,7 @@ class Lowering:
     # -------------------------------------------------------------------------------------------------- the walk itself
 
     def symbol(self, op: Operation) -> Operation:
-        """A new op in place of ``op`` (a function, a global, anything at module level)."""
+        """Lower an op at module level (a function, a global); gives the new op, which is in no block."""
         holder = Block()
         self.build.block = holder
         self.lower(op)
@@ -84,6 +84,7 @@ class Lowering:
         return new
 
     def lower(self, op: Operation) -> None:
+        """Lower an op: its handler, or a clone of it, goes to where :attr:`build` inserts.  Raises PassError."""
         self.build.location = op.location
         handler = self.handler_of(op.name)
         try:
@@ -95,7 +96,7 @@ class Lowering:
             raise PassError(f"cannot lower '{op.name}': {e}", op) from None
 
     def value(self, old: SSAValue) -> SSAValue:
-        """The lowered value."""
+        """Return the lowered value."""
         new = self.values.get(old)
         if new is None:
             if old in self.views:
@@ -106,7 +107,7 @@ class Lowering:
         return new
 
     def clone(self, op: Operation) -> Operation | None:
-        """The same op over lowered values and types; integer ops on constants are folded inside unrolled loops."""
+        """Make the same op over lowered values and types; integer ops on constants are folded inside unrolled loops."""
         if op.name.startswith(("cute.", "cute_nvgpu.")):
             raise PassError(f"'{op.name}' cannot be lowered here; run the earlier cute passes first", op)
         operands = [self.value(o) for o in op.operands]
@@ -169,12 +170,12 @@ class Lowering:
     # ------------------------------------------------------------------------------------------------- leaves, offsets
 
     def leaves(self, ssa: SSAValue, payload: Payload, paths: Sequence[Path]) -> list[SSAValue]:
-        """The dynamic leaves of ``payload``, taken out of the lowered value at ``paths``."""
+        """Take the dynamic leaves of ``payload`` out of the lowered value, at ``paths``."""
         new = self.value(ssa)
         return [self.build.part(new, p, integer(d.width)) for p, d in zip(paths, dynamic_leaves(payload))]
 
     def bound(self, ssa: SSAValue, payload: Payload | None = None, paths: Sequence[Path] | None = None) -> Payload:
-        """The payload of a value with its dynamic leaves bound to lowered values; constants become static.
+        """Return the payload of a value, its dynamic leaves bound to lowered values; constants become static.
 
         For address computation only: no type depends on what comes out.
         """
@@ -193,13 +194,13 @@ class Lowering:
         return bind(payload, bound)
 
     def ssa(self, leaf: Leaf, width: int = 32) -> SSAValue:
-        """A leaf as an SSA value."""
+        """Return a leaf as an SSA value; a static one becomes a constant of ``width`` bits."""
         if isinstance(leaf, int):
             return self.build.constant(leaf, integer(width))
         return ssa_value(leaf)
 
     def tensor_layout(self, tensor: SSAValue) -> AnyLayout:
-        """The layout of a tensor operand, leaves bound."""
+        """Return the layout of a tensor operand, its dynamic leaves bound."""
         t = tensor.type
         assert isinstance(t, MemRefType | CoordTensorType)
         if is_static(t.layout):
@@ -212,7 +213,7 @@ class Lowering:
         return layout
 
     def address(self, base: SSAValue, p: Ptr, offset: Leaf, *, small: bool) -> SSAValue:
-        """The pointer ``offset`` elements after ``base``; in 64 bits unless ``small`` proves that 32 do."""
+        """Compute the pointer ``offset`` elements after ``base``; in 64 bits unless ``small`` proves that 32 do."""
         bits = element_bits(p.element)
         memory = memory_type(p.element)
         if bits < 8:
@@ -232,7 +233,7 @@ class Lowering:
         return self.build.gep(base, index, memory)
 
     def swizzled(self, address: SSAValue, swizzle: Swizzle | None) -> SSAValue:
-        """The address that a swizzled pointer really means."""
+        """Compute the address that a swizzled pointer really means."""
         if swizzle is None:
             return address
         from cute_dialect.passes.lowering.swizzling import swizzled_address
@@ -241,16 +242,17 @@ class Lowering:
 
 
 def memory_type(element: Attribute) -> Attribute:
-    """How one element lies in memory: itself if LLVM has the type, else an integer of its width."""
+    """Return the type by which one element lies in memory: its own if LLVM has it, else an integer of its width."""
     return i8 if element == i1 else lowered(element)
 
 
 def lowered_attribute(attribute: Attribute) -> Attribute:
-    """Type attributes are converted, others stay."""
+    """Convert a type attribute; others stay."""
     return lowered(attribute) if isinstance(attribute, TypeAttribute) else attribute
 
 
 def owner_op(value: SSAValue) -> Operation | None:
+    """Return the op that defines a value; for a block argument, the op that the block is in."""
     owner = value.owner
     return owner if isinstance(owner, Operation) else owner.parent_op()
 

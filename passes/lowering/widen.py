@@ -27,7 +27,7 @@ class Widener:
         self._twins: dict[SSAValue, SSAValue] = {}
 
     def twin(self, value: SSAValue) -> SSAValue:
-        """``value`` as ``i64``, exact even where the 32-bit expression would pass 2^31."""
+        """Compute ``value`` as ``i64``, exact even where the 32-bit expression would pass 2^31."""
         if value.type == i64:
             return value
         value = stored(value)
@@ -65,7 +65,7 @@ class Widener:
 
 
 def stored(value: SSAValue) -> SSAValue:
-    """The value that was put into a struct where ``value`` takes it out again; ``value`` itself otherwise."""
+    """Return the value that was put into a struct where ``value`` takes it out again; ``value`` itself otherwise."""
     found, path = inserted_at(value, ())
     return value if path else found
 
