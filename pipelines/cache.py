@@ -68,7 +68,7 @@ class Cache:
 
     @contextmanager
     def _shard(self, name: str, *, make: bool = False) -> Generator[int]:
-        """The descriptor of the folder with the entries whose keys begin so."""
+        """Open the folder with the entries whose keys begin with ``name``; gives its descriptor."""
         if make:
             os.makedirs(self._above, 0o700, exist_ok=True)
         with open_folder(self.folder, make=make) as root, open_folder(name, root, make=make) as shard:
@@ -142,7 +142,7 @@ class Cache:
         return None if found is None else Entry(name, os.path.join(self.folder, shard, name), *found)
 
     def _names(self) -> Iterator[tuple[str, int, str]]:
-        """Every name in a shard: the shard, its descriptor (open until the next one), the name."""
+        """Yield every name in a shard: the shard, its descriptor (open until the next one), the name."""
         with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
             for shard in sorted(os.listdir(root)):
                 if len(shard) == 2:
@@ -215,7 +215,7 @@ def key_of(parts: Sequence[str]) -> str:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    """What the compiler consists of: file by file its size and time of change."""
+    """List what the compiler consists of: file by file its size and time of change."""
     import cute_dialect
 
     root = os.path.dirname(os.path.abspath(cute_dialect.__file__))

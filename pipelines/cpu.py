@@ -103,7 +103,7 @@ def run_on_cpu(
 
 
 def _touched(memory: _Memory, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of a bool for each byte, a bool for each element of the array."""
+    """Reduce a bool for each byte to a bool for each element of the array."""
     import numpy as np
 
     e = memory.elements
@@ -112,7 +112,7 @@ def _touched(memory: _Memory, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _registers(module: CompiledModule, kernel: str) -> int:
-    """Registers of a thread as ptxas reports them; 0 where it has not assembled the kernel."""
+    """Return the registers of a thread as ptxas reports them; 0 where it has not assembled the kernel."""
     for code in module.artifact.code:
         for entry in cast("list[dict[str, object]]", (code.ptxas or {}).get("kernels", [])):
             if entry["name"] == kernel:
@@ -121,7 +121,7 @@ def _registers(module: CompiledModule, kernel: str) -> int:
 
 
 def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], name: str) -> Argument:
-    """The interpreter's tensor map."""
+    """Make the interpreter's tensor map."""
     from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
     from cute_dialect.interp.tensor_map import TensorMap
 
@@ -144,7 +144,7 @@ def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], nam
 
 
 def _argument(type_: abi.Type, data: bytes, pointers: Mapping[int, Pointer], offset: int = 0) -> Argument:
-    """The value of a parameter, in the form of its lowered type: the same bytes that the GPU would get."""
+    """Read the value of a parameter, in the form of its lowered type, from the same bytes that the GPU would get."""
     if isinstance(type_, abi.Struct):
         return tuple(_argument(m, data, pointers, offset + o) for m, o in zip(type_.members, type_.offsets))
     found = pointers.get(offset)
@@ -163,7 +163,7 @@ class _Memory(NamedTuple):
 
 
 def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
-    """The memory of each array argument; arguments over the same bytes share theirs."""
+    """Make the memory of each array argument; arguments over the same bytes share theirs."""
     from cute_dialect.interp.memory import Elements
 
     out: list[_Memory | None] = [None] * len(views)
@@ -184,7 +184,7 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
 
 
 def _window(view: ArrayView) -> list[tuple[int, int]] | None:
-    """Byte ranges (offset, length) that hold elements, if the array has padding and few enough rows."""
+    """List the byte ranges (offset, length) that hold elements, if the array has padding and few enough rows."""
     item = numpy_dtype(view.dtype).itemsize
     dims = sorted((s, e) for e, s in zip(view.shape, view.strides) if e > 1)
     if any(s <= 0 for s, _ in dims):
@@ -213,7 +213,7 @@ def _pointer(memory: Sequence[_Memory | None], argument: int, add: int) -> Point
 
 
 def _unpack(name: str, data: bytes, offset: int) -> int | float:
-    """One scalar of a parameter's bytes; integers signed."""
+    """Read one scalar from a parameter's bytes; integers are signed."""
     if name in _FLOATS:
         return float(struct.unpack_from(_FLOATS[name], data, offset)[0])
     if name == "bf16":

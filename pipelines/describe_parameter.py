@@ -118,7 +118,7 @@ def _pointer(param: Param, ptr: Ptr) -> None:
 
 
 def _tree(payload: object) -> Tree:
-    """A shape, stride or coordinate of the algebra as plain data; offsets are filled in by :func:`_place`."""
+    """Write a shape, stride or coordinate of the algebra as plain data; offsets are filled in by :func:`_place`."""
     from cute_dialect.algebra.leaf import Dyn
     from cute_dialect.algebra.values import UNDERSCORE
 

@@ -89,7 +89,7 @@ def lower(module: ir.Module, pipeline: str | Sequence[str] = "base") -> ir.Modul
 def as_upstream_pass(
     pipeline: str | Sequence[str], context: ir.Context | None = None
 ) -> Callable[[ir.Operation, ExternalPass], None]:
-    """Passes of ours as one pass of upstream's ``PassManager``, to be given to its ``add``; it runs on a module.
+    """Wrap passes of ours as one pass of upstream's ``PassManager``, to be given to its ``add``; it runs on a module.
 
     ``pipeline`` is as for :func:`lower`, or the name of a pass (``cute-to-base``).  ``context`` is the one that it is
     going to run in (default: the current one).  Errors are emitted at the ops that they are about, and the pass fails.
@@ -217,7 +217,7 @@ class _Crossing:
             self._of_line.append(next(left, "loc(unknown)") if _OP.match(line) else self._of_line[-1])
 
     def run(self, steps: Sequence[Step], following: Sequence[Step]) -> str:
-        """The text after the passes.  Raises EmbedError."""
+        """Run the passes on the text; gives the text after them.  Raises EmbedError."""
         engine = DiagnosticEngine(file=_TEXT)
         context = make_context("all", allow_unregistered=True)
         module = parse_module(context, self._source, engine)
@@ -239,12 +239,12 @@ class _Crossing:
         return handoff_text(ir.module, retold=self._locations(op.location for op in ir.module.walk()))
 
     def _locations(self, used: Iterable[Attribute]) -> dict[Attribute, str]:
-        """What each location of the text stands for."""
+        """Map each location of the text to the one that it stands for."""
         places = [at for at in used if isinstance(at, FileLineColLoc) and at.filename.data == _TEXT]
         return {at: self._of_line[at.line.data] for at in places}
 
     def _retold(self, d: Diagnostic) -> Diagnostic:
-        """A diagnostic about the text as one about the module."""
+        """Turn a diagnostic about the text into one about the module."""
         position = d.position
         if position.file == _TEXT:
             position = _position(self._of_line[position.line])
@@ -253,12 +253,12 @@ class _Crossing:
 
 
 def _generic(op: ir.Operation) -> str:
-    """The generic form, types and attributes in full, one op a line, without locations."""
+    """Print the generic form, types and attributes in full, one op a line, without locations."""
     return str(op.get_asm(print_generic_op_form=True, use_local_scope=True, large_elements_limit=None))
 
 
 def _position(location: str) -> Position:
-    """The first file, line and column in a location."""
+    """Find the first file, line and column in a location."""
     found = _FILE.search(location)
     return Position(found.group(1), int(found.group(2)), int(found.group(3))) if found else Position("<unknown>")
 

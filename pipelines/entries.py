@@ -121,7 +121,7 @@ def read_entry(above: int, key: str, *, used: bool = True) -> dict[str, bytes]:
 
 
 def _is_there(above: int, name: str, opened: int) -> bool:
-    """Whether a name still stands for the folder that was opened by it."""
+    """Tell whether a name still stands for the folder that was opened by it."""
     try:
         return os.path.samestat(os.stat(name, dir_fd=above, follow_symlinks=False), os.fstat(opened))
     except OSError:
@@ -129,7 +129,7 @@ def _is_there(above: int, name: str, opened: int) -> bool:
 
 
 def _open_file(entry: int, name: str) -> int:
-    """The descriptor of a file of ours; nothing waits for a pipe, no link is followed."""
+    """Open a file of ours and give its descriptor; nothing waits for a pipe, no link is followed."""
     try:
         opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=entry)
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def _open_file(entry: int, name: str) -> int:
 
 
 def _read(opened: int, most: int) -> bytes:
-    """All bytes of a file, one more than ``most`` at most."""
+    """Read all bytes of a file, one more than ``most`` at most."""
     with open(opened, "rb", buffering=0, closefd=False) as f:
         parts: list[bytes] = []
         left = most + 1
@@ -171,7 +171,7 @@ def _read_file(entry: int, name: str, said: _Listed) -> bytes:
 
 
 def _read_marker(entry: int, key: str) -> tuple[dict[str, _Listed], int]:
-    """What the marker of an entry lists, and the marker's descriptor."""
+    """Read the marker of an entry; gives what it lists, and its descriptor."""
     opened = _open_file(entry, MARKER)
     try:
         return _listed(_read(opened, _MOST), key), opened
@@ -181,7 +181,7 @@ def _read_marker(entry: int, key: str) -> tuple[dict[str, _Listed], int]:
 
 
 def _listed(data: bytes, key: str) -> dict[str, _Listed]:
-    """What a marker lists.  Raises :class:`Damaged` unless it is as it was written, for this key."""
+    """Parse what a marker lists.  Raises :class:`Damaged` unless it is as it was written, for this key."""
     body, _, check = data.decode(errors="replace").rpartition("\n")
     if check != sha256(f"{body}\n".encode()).hexdigest() or not body.startswith(f"{_HEAD}\n"):
         raise Damaged(f"{MARKER} is not what was written")
@@ -193,7 +193,7 @@ def _listed(data: bytes, key: str) -> dict[str, _Listed]:
 
 
 def _names(data: bytes) -> list[str]:
-    """The names of files in a marker that may be damaged, but is one."""
+    """List the names of files in a marker that may be damaged, but is one."""
     head, *lines = data.decode(errors="replace").split("\n")
     if head != _HEAD and (lines or not _HEAD.startswith(head)):  # whose writer was ended has less
         raise Damaged(f"{MARKER} is not what was written")

@@ -22,7 +22,7 @@ _SAME = {"builtin.unrealized_conversion_cast"}
 
 
 def op_name(op: Operation) -> str:
-    """Name of an operation, also when xDSL does not know it."""
+    """Return the name of an operation, also when xDSL does not know it."""
     if op.name == "builtin.unregistered":
         return str(getattr(op, "op_name").data)  # noqa: B009
     return op.name
@@ -163,7 +163,7 @@ def extract_host_program(function: Operation) -> Program | None:
 
 
 def _map_rank(attributes: Mapping[str, Attribute], rank_in: Callable[[str], int | None] = rank_of) -> int | None:
-    """The rank of the tensor map that a call makes; ``None`` for other calls."""
+    """Return the rank of the tensor map that a call makes; ``None`` for other calls."""
     callee = attributes.get("callee")
     return rank_in(_symbol(callee)) if callee is not None else None
 
@@ -177,7 +177,7 @@ def _attributes(op: Operation) -> dict[str, Attribute]:
 
 
 def _plain(attribute: object) -> int | float | str | list[int] | None:
-    """The Python value of a builtin attribute."""
+    """Return the Python value of a builtin attribute."""
     if attribute is None:
         return None
     if hasattr(attribute, "get_values"):
@@ -192,7 +192,7 @@ def _plain(attribute: object) -> int | float | str | list[int] | None:
 
 
 def _symbol(attribute: object) -> str:
-    """The last name of a symbol: ``add`` of ``@kernels::@add``."""
+    """Return the last name of a symbol: ``add`` of ``@kernels::@add``."""
     nested = getattr(attribute, "nested_references", None)
     last = nested.data[-1] if nested is not None and nested.data else getattr(attribute, "root_reference")  # noqa: B009
     return str(last.data)

@@ -147,7 +147,7 @@ class Worker:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Have a process that lives."""
+        """Start the process unless it lives."""
         if self._process is not None and not self._process.lives():
             self.close()
         if self._process is None:
@@ -160,7 +160,7 @@ class Worker:
         return WorkerModule(self, filename)
 
     def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
-        """Have the process carry out ``method``; give the result.  Raises UpstreamError."""
+        """Have the process carry out ``method``; gives the result.  Raises UpstreamError."""
         process = self._process
         if process is None:
             raise UpstreamError("the process of upstream MLIR that held this module has ended", filename=filename)

@@ -96,7 +96,7 @@ class Assembled:
 
 
 def find_ptxas() -> str:
-    """Path of the ptxas to use.  Raises :class:`PtxasMissing`; ``SettingError`` for a bad ``CUTE_PTXAS``."""
+    """Find the path of the ptxas to use.  Raises :class:`PtxasMissing`; ``SettingError`` for a bad ``CUTE_PTXAS``."""
     import sys
 
     chosen = program("CUTE_PTXAS")
@@ -117,7 +117,7 @@ def find_ptxas() -> str:
 
 @lru_cache(maxsize=8)
 def version(path: str) -> str:
-    """Version of the ptxas at ``path``, e.g. ``13.0.88``; ``unknown`` when it does not say."""
+    """Ask the ptxas at ``path`` for its version, e.g. ``13.0.88``; ``unknown`` when it does not say."""
     out = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"V(\d+(?:\.\d+)+)", out) or re.search(r"release (\d+(?:\.\d+)+)", out)
     return found.group(1) if found else "unknown"
@@ -144,7 +144,10 @@ def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: t
 
 
 def _run(path: str, ptx: str, chip: str, options: Sequence[str]) -> tuple[str, bytes]:
-    """What ptxas says, and the cubin.  Raises :class:`PtxasError`, and ``OSError`` where it does not come to that."""
+    """Run ptxas; gives what it says, and the cubin.
+
+    Raises :class:`PtxasError`, and ``OSError`` where it does not come to that.
+    """
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="cute-ptxas-") as folder:
@@ -176,7 +179,7 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
     entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
 
     def section(i: int) -> tuple[int, int, int]:
-        """Offset of its name, of its bytes, and their number."""
+        """Read the offset of its name, of its bytes, and their number."""
         (name,) = struct.unpack_from("<I", cubin, table + i * entry)
         offset, size = struct.unpack_from("<QQ", cubin, table + i * entry + 0x18)
         return name, offset, size

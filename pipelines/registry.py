@@ -72,7 +72,7 @@ class NamedPipeline(NamedTuple):
 
 
 def _check_target(name: str, values: dict[str, str], given: bool) -> None:
-    """Refuse a chip or features that there are not; the features that go with the chip where none are ``given``."""
+    """Refuse a chip or features that there are not; features that are not ``given`` become those of the chip."""
     from cute_dialect.arch.errors import ArchError
 
     if not given:

@@ -78,7 +78,7 @@ class Step:
         return self.info.name
 
     def __str__(self) -> str:
-        """The step as a textual pipeline."""
+        """Write the step as a textual pipeline."""
         text = str(PassElement(self.name, self.options))
         for op in reversed(("builtin.module", *self.path)):
             text = f"{op}({text})"
@@ -353,7 +353,7 @@ def _is_handed(following: Sequence[Step]) -> bool:
 
 
 def _targets(module: ModuleOp, step: Step) -> list[Operation]:
-    """The ops that a step runs on."""
+    """List the ops that a step runs on."""
     targets: list[Operation] = [module]
     for name in step.path:
         targets = [found for target in targets for found in anchored(target, (name,))]
@@ -388,8 +388,10 @@ def first_cute(module: ModuleOp) -> Operation | None:
 
 
 def _holds_cute(op: Operation, plain: set[int]) -> bool:
-    """Whether an op or one in it is of our dialects or has an attribute, result or block argument that is; ``plain``
-    are those known not to be."""
+    """Tell whether an op or one in it is of our dialects, or has an attribute, result or block argument that is.
+
+    ``plain`` are those known not to be.
+    """
     if op.name.startswith("cute"):
         return True
     has: list[Attribute] = list(op.properties.values())

@@ -116,7 +116,7 @@ def _check_keywords(
     save: object,
     cache: object,
 ) -> None:
-    """What comes from Python may be of any type.  Raises :class:`CompileError`, which names the keyword."""
+    """Check the types of keywords, which come from Python.  Raises :class:`CompileError`, which names the keyword."""
     path = (str, os.PathLike)
     wanted: Sequence[tuple[str, object, bool, str]] = (
         ("source", source, isinstance(source, path) or hasattr(source, "walk"), "a text, a path or an xDSL module"),
@@ -167,7 +167,7 @@ def _cached(
     fresh: Callable[[list[Timing] | None], CompiledModule],
     timings: list[Timing] | None,
 ) -> CompiledModule:
-    """The module from memory, from the disk, or made anew."""
+    """Take the module from memory, from the disk, or make it anew."""
     from cute_dialect.pipelines.cache import default_cache, key_of
 
     start = perf_counter()
@@ -252,7 +252,7 @@ def _drop_others(module: ModuleOp, kernel: str) -> None:
 
 
 def _given_text(source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[str, str] | None:
-    """The text of a source and its name; ``None`` for a module, and for a file that cannot be read."""
+    """Read the text of a source and its name; ``None`` for a module, and for a file that cannot be read."""
     if isinstance(source, str) and _is_text(source):
         return source, filename or "-"
     if isinstance(source, (str, os.PathLike)):
@@ -387,7 +387,7 @@ class _Work:
         self._last = now
 
     def option(self, pass_name: str, key: str, default: str) -> str:
-        """An option that the pipeline gives to a pass."""
+        """Return an option that the pipeline gives to a pass."""
         return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
 
     def _steps(self, *, base: bool) -> list[Step]:
@@ -402,20 +402,20 @@ class _Work:
             raise CompileError(f"error: {e}") from e
 
     def failure(self) -> CompileError:
-        """All errors so far, with their source lines."""
+        """Make an error of all errors so far, with their source lines."""
         from cute_dialect.ir.diagnostics import render
 
         errors = [d for d in self.engine.seen if d.severity == "error"]
         return CompileError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
 
     def remarks(self) -> list[str]:
-        """What the passes had to say that is no error: ``FILE:LINE:COL: remark: …``."""
+        """List what the passes had to say that is no error: ``FILE:LINE:COL: remark: …``."""
         return [f"{d.position}: {d.severity}: {d.message}" for d in self.engine.seen if d.severity != "error"]
 
     # ------------------------------------------------------------------------------------------------------ reading
 
     def read(self, source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[ModuleOp, str | None]:
-        """The module, and its text if it came as text."""
+        """Read the module, and its text if it came as text.  Raises :class:`CompileError`."""
         if isinstance(source, str) and _is_text(source):
             text = source
             self.name = filename or "-"
@@ -525,7 +525,7 @@ class _Keep:
         self._stages = stages
 
     def before(self, step: Step, ir: IR) -> None:
-        """Nothing to do."""
+        """Do nothing: what counts is after a pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
         """Note the time; keep the IR, generic where it must be read again."""
@@ -536,7 +536,7 @@ class _Keep:
 
 
 def _through_upstream(text: str) -> str | None:
-    """The generic form of base IR, as upstream reads and prints it; ``None`` if it cannot."""
+    """Have upstream read base IR and print its generic form; ``None`` if it cannot."""
     from cute_dialect.ir.text_limits import text_overflow
     from cute_dialect.pipelines.isolate import borrowed
     from cute_dialect.pipelines.upstream import UpstreamError, is_available
@@ -562,7 +562,7 @@ def _has_cute(module: ModuleOp) -> bool:
 
 
 def _flat(elements: Sequence[Element]) -> list[PassElement]:
-    """The passes of a named pipeline, which nests in ``builtin.module`` only."""
+    """List the passes of a named pipeline, which nests in ``builtin.module`` only."""
     from cute_dialect.passes.pipeline_text import PassElement
 
     out: list[PassElement] = []

@@ -132,7 +132,7 @@ def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _word(options: Mapping[str, str], key: str, default: str) -> str:
-    """One option whose value goes verbatim into a pass pipeline: no blanks, no braces."""
+    """Return an option whose value goes verbatim into a pass pipeline: no blanks, no braces."""
     value = options.get(key, default)
     if not re.fullmatch(r"[\w+.,=-]*", value):
         raise UpstreamError(f"attach-nvvm-target: {key} holds a character that is not allowed there: {value!r}")
@@ -267,7 +267,7 @@ class UpstreamModule:
         self._run(pipeline)
 
     def _run(self, pipeline: str, *, verify_each: bool = True) -> None:
-        """``verify_each``: after every pass; otherwise after the last, which is a third of the time less."""
+        """Run a pipeline and verify after every pass, or only after the last, which is a third of the time less."""
         from mlir.passmanager import PassManager
 
         try:
@@ -325,7 +325,7 @@ class UpstreamModule:
         return out
 
     def operation_names(self) -> set[str]:
-        """Names of all operations in the module."""
+        """Return the names of all operations in the module."""
         names: set[str] = set()
         self._walk(lambda op: names.add(op.name))
         return names
@@ -371,7 +371,7 @@ class UpstreamModule:
         self._module.operation.walk(callback, ir.WalkOrder.PRE_ORDER)
 
     def _operations(self, name: str) -> list[ir.Operation]:
-        """The ops of a name that stand in a builtin.module; what is in others is not looked at."""
+        """List the ops of a name that stand in a builtin.module; what is in others is not looked at."""
         import mlir.ir as ir
 
         found: list[ir.Operation] = []
@@ -385,7 +385,7 @@ class UpstreamModule:
         return found
 
     def _refuse_o0(self) -> None:
-        """wgmma at O = 0 compiles to copies of the accumulators and serialised instructions: refuse."""
+        """Refuse wgmma at O = 0, which compiles to copies of the accumulators and serialised instructions."""
         for op in self._operations("gpu.module"):
             targets = str(op.attributes["targets"]) if "targets" in op.attributes else ""
             if "O = 0" in targets and "wgmma" in str(op):
@@ -455,7 +455,7 @@ class _Diagnostics:
 
 
 def _position(location: str) -> tuple[str, int, int]:
-    """File, line and column of the first ``"file":line:col`` in a printed location; nothing and zeros without one."""
+    """Find file, line and column of the first ``"file":line:col`` in a printed location; nothing and zeros if none."""
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
     return (found.group(1), int(found.group(2)), int(found.group(3))) if found else ("", 0, 0)
 

@@ -34,6 +34,6 @@ class UpstreamMissing(UpstreamError):
 
 
 def clip(message: str, limit: int = _MESSAGE_LIMIT) -> str:
-    """The first line of a message, cut at ``limit`` characters."""
+    """Return the first line of a message, cut at ``limit`` characters."""
     message = message.split("\n", 1)[0].strip() if "\n" in message else message.strip()
     return message if len(message) <= limit else message[: limit - 1] + "…"

@@ -95,14 +95,14 @@ def measured(contest: Contest, data: str) -> dict[str, object]:
 
 
 def _errors(out: torch.Tensor, exact: torch.Tensor) -> tuple[float, float]:
-    """The largest error and the root mean square of all, of that of the exact results."""
+    """Compute the largest error and the root mean square of all, of that of the exact results."""
     scale = float(exact.square().mean().sqrt())
     error = out.double() - exact
     return float(error.abs().max()) / scale, float(error.square().mean().sqrt()) / scale
 
 
 def special(contest: Contest) -> str:
-    """Infinities and NaN among the inputs; gives what torch does otherwise.  Raises :class:`BenchError`."""
+    """Check where infinities and NaN among the inputs lead; tells if torch differs.  Raises :class:`BenchError`."""
     inputs = contest.inputs("special")
     wanted = contest.exact(inputs)
     if _classes_differ(contest.ours(inputs), wanted):
@@ -129,7 +129,7 @@ def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def contests(folder: str) -> Iterator[Contest]:
-    """All kernels; they are loaded one by one."""
+    """Load the kernels one by one and yield them."""
     from cute_dialect.runtime import load
 
     for name, choice in bench_gemm.choices().items():
@@ -151,7 +151,7 @@ def contests(folder: str) -> Iterator[Contest]:
 
 
 def _torch_mm(element: str, output: str, *, fast: bool = True) -> Callable[[list[torch.Tensor]], torch.Tensor]:
-    """torch's product of A (M, K) and B (N, K)."""
+    """Compute torch's product of A (M, K) and B (N, K)."""
     import torch
 
     dtype: torch.dtype = getattr(torch, bench_gemm.TORCH_NAMES[output])
@@ -202,7 +202,7 @@ def _gemm(
 
 
 def _filled(shape: tuple[int, int], data: str, digits: int) -> torch.Tensor:
-    """``f32`` numbers of one kind; special ones are added elsewhere."""
+    """Make ``f32`` numbers of one kind; special ones are added elsewhere."""
     import torch
 
     if data == "integers":

@@ -115,7 +115,7 @@ class BenchError(Exception):
 
 
 def _poisoned(case: Case, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Memory whose every bit is set, guards of 256 bytes included, and the matrix inside it."""
+    """Allocate memory whose every bit is set, guards of 256 bytes included, and the matrix inside it."""
     import torch
 
     item = dtype.itemsize
@@ -153,7 +153,7 @@ def check(module: CompiledModule, element: str, case: Case) -> str:
 
 
 def measure(module: CompiledModule, name: str, runs: int) -> list[Row]:
-    """Bandwidth of one module beside torch, for each size."""
+    """Measure the bandwidth of one module beside torch, for each size."""
     import torch
 
     element, layout = name.split("-")
@@ -179,7 +179,7 @@ def _compare(
     traffic: int,
     runs: int,
 ) -> tuple[float, float]:
-    """Median microseconds, ours and torch's."""
+    """Measure microseconds, ours and torch's, medians."""
     import torch
 
     times = compare(
@@ -191,7 +191,7 @@ def _compare(
 
 
 def overhead(module: CompiledModule) -> dict[str, float]:
-    """Host time of a call, ours and torch's, on a matrix so small that the GPU keeps up."""
+    """Measure the host time of a call, ours and torch's, on a matrix so small that the GPU keeps up."""
     import torch
 
     a, b = (torch.randn(16, 128, device="cuda") for _ in range(2))

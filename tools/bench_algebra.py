@@ -27,7 +27,7 @@ CASES = 1000
 
 
 def random_nested(rng: Random) -> Layout:
-    """Rank 2, depth 2, compact in a random order: as tiles and thread-value layouts look."""
+    """Draw a layout of rank 2 and depth 2, compact in a random order: as tiles and thread-value layouts look."""
     extents = [rng.choice([2, 4, 8]) for _ in range(4)]
     order = list(range(4))
     rng.shuffle(order)
@@ -40,7 +40,7 @@ def random_nested(rng: Random) -> Layout:
 
 
 def rearranged(rng: Random, a: Layout) -> Layout:
-    """A right operand of the same size that fits."""
+    """Make a right operand of the same size that fits."""
     n = evaluation.size(a)
     assert type(n) is int
     extents = [2, 2, 4, n // 16]
@@ -53,7 +53,7 @@ def rearranged(rng: Random, a: Layout) -> Layout:
 
 
 def measure(f: Callable[..., object], inputs: list[tuple[object, ...]], rounds: int) -> float:
-    """Microseconds per call, the best round."""
+    """Measure microseconds per call, the best round."""
     best = float("inf")
     for _ in range(rounds):
         start = time.process_time()
@@ -109,7 +109,7 @@ def _peer_call(peer: object, name: str) -> Callable[..., object]:
 
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure; gives the rows, and which peers were there."""
+    """Measure all; gives the rows, and which peers were there."""
     peers: dict[str, object] = {}
     for name in PEERS:
         try:

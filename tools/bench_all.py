@@ -45,7 +45,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def _row(row: dict[str, object]) -> dict[str, object]:
-    """A row of any benchmark with the keys that all have."""
+    """Give a row of any benchmark the keys that all have."""
     if "name" in row:
         return {k: row[k] for k in ("name", "ours", "peer", "unit", "ratio")}
     ours, ratio = cast("float", row["terabytes"]), cast("float", row["ratio"])

@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Kernels of the repository, small."""
+    """List kernels of the repository, at small sizes."""
     from cute_dialect.kernels.elementwise import elementwise_add
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
@@ -145,7 +145,7 @@ def measure(folder: str) -> list[dict[str, object]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run the program; give the exit status."""
     parser = argparse.ArgumentParser(description="Compare predicted with measured memory transactions.")
     parser.add_argument("--build", metavar="DIR")
     parser.add_argument("--run", metavar="DIR")

@@ -129,7 +129,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def matrix(rows: int, columns: int, element: str, *, integers: bool, contiguous: bool) -> torch.Tensor:
-    """Random elements; rows contiguous or columns."""
+    """Fill a matrix of ``rows`` by ``columns`` with random elements; ``contiguous`` rows or columns."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
@@ -142,7 +142,7 @@ def matrix(rows: int, columns: int, element: str, *, integers: bool, contiguous:
 
 
 def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A (M, K), B (N, K) and a poisoned C (M, N)."""
+    """Make A (M, K), B (N, K) and a poisoned C (M, N)."""
     import torch
 
     m, n, k = problem[:3]
@@ -153,7 +153,7 @@ def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Ten
 
 
 def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int) -> float:
-    """The largest error beside the float64 product, of sqrt(K).  Raises :class:`BenchError`."""
+    """Return the largest error beside the float64 product, in units of sqrt(K).  Raises :class:`BenchError`."""
     import torch
 
     c = runner.choice.config
@@ -222,7 +222,7 @@ def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> d
 
 
 def measure_fused(runner: Runner, problem: Problem, runs: int) -> dict[str, object]:
-    """One row: ``gelu(a b^T + bias)`` in one kernel beside torch's two."""
+    """Measure ``gelu(a b^T + bias)`` in one kernel beside torch's two; gives one row."""
     import torch
 
     m, n, k = problem[:3]

@@ -110,7 +110,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def _bounds(folder: str, n: int) -> dict[str, Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]]:
-    """Kernels that only read B, and that do nothing."""
+    """Load the kernels that only read B, and that do nothing."""
     import torch
 
     from cute_dialect.runtime import load
@@ -156,7 +156,7 @@ def _check(
     call: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object],
     matrices: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
 ) -> None:
-    """Random normal data beside f32, small integers bit for bit."""
+    """Compare random normal data with f32, small integers bit for bit."""
     import torch
 
     a, b, c = matrices
@@ -183,5 +183,5 @@ def _time(
     how: str,
     runs: int,
 ) -> float:
-    """Microseconds, the median."""
+    """Measure microseconds, the median."""
     return compare([(name, lambda: call(*matrices))], traffic=0, runs=runs, flush=how)[name].median

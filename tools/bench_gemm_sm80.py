@@ -62,7 +62,7 @@ SIZES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192
 
 
 def configs() -> Mapping[str, GemmConfig]:
-    """The kernels that are built: name to configuration."""
+    """Map the names of the kernels that are built to their configurations."""
     from cute_dialect.kernels.gemm_sm80 import GemmConfig
 
     base = GemmConfig()
@@ -107,7 +107,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
 
 def _matrix(dtype: torch.dtype, rows: int, columns: int, pad: int, offset: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A buffer of NaN and a row-major matrix in it."""
+    """Allocate a buffer of NaN and a row-major matrix in it."""
     import torch
 
     guard = 64
@@ -127,7 +127,7 @@ def _operand(name: str, which: int, rows: int, depth: int, pad: int, offset: int
 
 
 def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
-    """The kernel that was taken, and the largest error as a share of the tolerance.  Raises :class:`BenchError`.
+    """Return the kernel that was taken, and the largest error as a share of the tolerance.  Raises :class:`BenchError`.
 
     The tolerance is half a unit in the last place of the result, ``2^-20`` of the sum of the magnitudes, and ``2^-24``
     because f16 has no smaller steps.
@@ -158,7 +158,7 @@ def check(module: CompiledModule, name: str, case: Case) -> tuple[str, float]:
 
 
 def repeat(module: CompiledModule, name: str) -> None:
-    """A hundred runs on the same data.  Raises :class:`BenchError` if two differ."""
+    """Run a hundred times on the same data.  Raises :class:`BenchError` if two results differ."""
     import torch
 
     a, b = _operand(name, 0, 1000, 520, 0, 0), _operand(name, 1, 1032, 520, 0, 0)

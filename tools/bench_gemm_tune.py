@@ -156,7 +156,7 @@ def run(
 
 
 def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str, float]:
-    """Microseconds of kernels that take turns of :data:`_TURN`, medians, by name."""
+    """Measure kernels that take turns of :data:`_TURN`: median microseconds, by name."""
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=False)
 
@@ -172,7 +172,7 @@ def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str
 
 
 def save_best(result: dict[str, object], gpu: str) -> Path:
-    """The best kernels of :func:`run` go to the user's table for a GPU; gives its path."""
+    """Save the best kernels of :func:`run` in the user's table for a GPU; gives its path."""
     names = {c.name: c for element in OUTPUTS for c in space(element)}
     found: dict[str, tuple[Choice, float]] = {}
     rows = result["rows"]

@@ -153,7 +153,7 @@ def measure(kernel: Kernel, inputs: tuple[torch.Tensor, ...], outputs: list[torc
 
 
 def _halves(rest: tuple[torch.Tensor, ...], output: torch.Tensor, half: int) -> tuple[torch.Tensor, ...]:
-    """The other arguments where the first has half its rows: an addend has half too, a GEMM's second matrix all."""
+    """Halve the output and, where they have as many elements (an addend, not a GEMM's second matrix), the arguments."""
     same = output.shape == rest[0].shape
     return (*[x[:half] if same else x for x in rest], output[:half])
 

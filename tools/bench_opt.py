@@ -33,7 +33,7 @@ PASSES = ("--cute-fold-static", "--cute-expand-ops", "--cute-to-base")
 
 
 def large_file(n: int) -> str:
-    """A function of ``n`` ops: evaluation, division, size, arithmetic on what comes out."""
+    """Write a function of ``n`` ops: evaluation, division, size, arithmetic on what comes out."""
     layout, coord = '!cute.layout<"(?,8):(8,1)">', '!cute.coord<"(?,3)">'
     head = f'func.func @f(%l: {layout}, %c: {coord}, %s: !cute.shape<"(4,2)">, %x: i32) -> i32 {{'
     divided = '!cute.layout<"((4,2),(?,4)):((8,1),(32,2))">'
@@ -74,7 +74,7 @@ def warm(text: str, runs: int) -> tuple[float, float]:
 
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
-    """Measure; gives the rows."""
+    """Measure all; gives the rows."""
     from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
 
     opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]

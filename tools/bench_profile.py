@@ -52,7 +52,7 @@ STEADY = ((4096, 4096, 4096), (8192, 8192, 8192))
 
 
 def subjects(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Name and launch of everything that is profiled, ours and torch's."""
+    """Yield everything that is profiled, ours and torch's: its name and its launch."""
     yield from _gemms(folder, GEMMS)
     yield from _rows(folder)
 
@@ -102,7 +102,7 @@ def launch(folder: str) -> None:
 
 
 def counters(folder: str) -> list[dict[str, object]]:
-    """A row a kernel that was launched: subject, kernel, the columns.  Raises ``SystemExit``."""
+    """Profile the kernels in a folder; gives a row a launch: subject, kernel, the columns.  Raises ``SystemExit``."""
     command = ["ncu", "--csv", "--clock-control", "none", "--profile-from-start", "off", "--print-units", "base"]
     command += ["--metrics", ",".join(metric for metric, _ in METRICS.values())]
     command += [sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder]
@@ -122,7 +122,7 @@ def counters(folder: str) -> list[dict[str, object]]:
 
 
 def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
-    """Power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
+    """Measure power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
     import torch
 
     rows: list[dict[str, object]] = []
@@ -164,7 +164,7 @@ def _print(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run the program; give the exit status."""
     parser = argparse.ArgumentParser(description="What limits the kernels: counters, power and clock.")
     parser.add_argument("folder", metavar="DIR", help="what cute-bench all --build made")
     parser.add_argument("--launch", action="store_true", help="only launch: this is what ncu runs")

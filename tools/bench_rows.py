@@ -142,7 +142,7 @@ class Data:
         return torch.as_strided(storage, (rows, n), (n + padding, 1), offset)
 
     def peer(self) -> Callable[[], object]:
-        """torch's operation."""
+        """Return torch's operation, to be called."""
         import torch
         import torch.nn.functional as F
 
@@ -158,7 +158,7 @@ class Data:
         return lambda: F.layer_norm(x, (n,), self.weights[0], self.weights[1], EPS)
 
     def reference(self, part: slice) -> torch.Tensor:
-        """Some rows of the result in float64."""
+        """Compute some rows of the result in float64."""
         import torch
 
         x, w, op = self.x[part].double(), [w.double() for w in self.weights], self.case.op

@@ -25,7 +25,7 @@ __all__ = ["build", "run", "space"]
 
 
 def space(case: Case) -> list[RowConfig]:
-    """The search space: rows in registers or, from 2 KiB on, in shared memory.
+    """List the search space: rows in registers or, from 2 KiB on, in shared memory.
 
     A thread has 8 to 32 elements of a row, up to 64 where rows are in shared memory, which has room for one to four of
     them beside the weights.
@@ -60,7 +60,7 @@ def _configs(case: Case) -> list[RowConfig]:
 
 
 def _built(folder: str, case: Case) -> list[RowConfig]:
-    """The configurations of a case that a folder has, the default first."""
+    """List the configurations of a case that a folder has, the default first."""
     prefix = f"{case.folder}-"
     names = [name.removeprefix(prefix) for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
     default = default_config(case.op, case.element, case.n)

@@ -32,7 +32,7 @@ CHECKS = (
 
 
 def sizes(rung: str) -> tuple[int, ...]:
-    """The sizes that a rung is measured at: the slow ones only at the least."""
+    """Return the sizes that a rung is measured at: the slow ones only at the least."""
     if rung in ("naive", "coalesced"):
         return (2048,)
     return (2048, 4096, 8192) if rung in ("warptile", "pipelined") else (2048, 4096)
@@ -106,7 +106,7 @@ def check(module: CompiledModule, rung: str, m: int, n: int, k: int, more: int) 
 
 
 def measure(module: CompiledModule, rung: str, size: int, runs: int) -> dict[str, object]:
-    """TFLOP/s of one rung at one size, beside torch."""
+    """Measure one rung at one size, in TFLOP/s, beside torch."""
     import torch
 
     a, b = (torch.randn(size, size, device="cuda") for _ in range(2))

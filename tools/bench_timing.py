@@ -71,7 +71,7 @@ def compare(
 
 
 def _flusher(traffic: int, how: str) -> Callable[[], object]:
-    """Overwrites (or reads) memory four times the size of L2; nothing when the data is far larger than L2 anyway.
+    """Return a call that overwrites (or reads) memory four times the size of L2; one of nothing for far larger data.
 
     Small problems need it twice over: it also keeps the GPU busy while the next launch is being queued.
     """
@@ -85,7 +85,10 @@ def _flusher(traffic: int, how: str) -> Callable[[], object]:
 
 
 def host_overhead(run: Callable[[], object], *, calls: int = 2000, rounds: int = 7) -> float:
-    """Microseconds of host time a call takes, the best round of ``rounds``; the work itself should be tiny."""
+    """Measure the host time of a call, in microseconds: the best round of ``rounds``.
+
+    The work itself should be tiny.
+    """
     import torch
 
     best = float("inf")

@@ -71,7 +71,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 def _strided(
     element: str, shape: tuple[int, int], strides: tuple[int, int], offset: int, *, random: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Memory whose bits are all set or random, guards of 256 bytes included, and the matrix inside it."""
+    """Allocate memory whose bits are all set or random, guards of 256 bytes included, and the matrix inside it."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
@@ -111,7 +111,7 @@ def check(
 
 
 def measure(module: CompiledModule, name: str, element: str, size: int, runs: int) -> dict[str, object]:
-    """TB/s of one module at one size, beside torch."""
+    """Measure one module at one size, in TB/s, beside torch."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])

@@ -83,7 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _shape(text: str) -> tuple[int, int, int]:
-    """``MxNxK``"""
+    """Parse ``MxNxK``, for argparse."""
     parts = text.split("x")
     if len(parts) != 3 or not all(part.isdecimal() and int(part) for part in parts):
         raise argparse.ArgumentTypeError(f"expected three sizes like 128x8192x8192, got {text!r}")
@@ -103,7 +103,7 @@ def _contradiction(options: argparse.Namespace) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run ``cute-bench``; give the exit status."""
     options = build_parser().parse_args(argv)
     wrong = _contradiction(options)
     if wrong:
@@ -229,7 +229,7 @@ def _machine() -> dict[str, str]:
 
 
 def _gpu_state() -> dict[str, str]:
-    """Driver, limits and clocks as ``nvidia-smi`` tells them."""
+    """Ask ``nvidia-smi`` for driver, limits and clocks."""
     import subprocess
 
     keys = ("driver_version", "power.limit", "clocks.max.sm", "clocks.max.mem")
@@ -242,7 +242,7 @@ def _gpu_state() -> dict[str, str]:
 
 
 def _table(result: Mapping[str, object]) -> None:
-    """The rows as a table, with rich where it is installed: name, ours, peer, unit, ratio, or those of the add."""
+    """Print the rows as a table: name, ours, peer, unit, ratio, or those of the add."""
     machine = cast("dict[str, str]", result["machine"])
     title = f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters"
     found = cast("list[dict[str, object]]", result["rows"])
@@ -281,7 +281,7 @@ def _table(result: Mapping[str, object]) -> None:
 
 
 def _print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> None:
-    """A table, with rich where it is installed; the first ``left`` columns are words."""
+    """Print a table, with rich where it is installed; the first ``left`` columns are words."""
     try:
         from rich.console import Console
         from rich.table import Table

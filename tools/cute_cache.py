@@ -38,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run ``cute-cache``; give the exit status."""
     options = build_parser().parse_args(argv)
     try:
         cache = default_cache()

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(options: OptOptions, words: Sequence[str], start: float, *, as_program: bool) -> int:
-    """Do what is asked for; give the exit status."""
+    """Do what is asked for; gives the exit status."""
     if "help" in options.values:
         topic = options.value("help")
         from cute_dialect.tools.opt_help import help_text, pass_help

@@ -75,7 +75,7 @@ def _epilog() -> str:
 
 
 def _count(text: str) -> int:
-    """A number that is not negative, for argparse."""
+    """Parse a number that is not negative, for argparse."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a number, 0 or more, got {text!r}")
     return int(text)
@@ -257,7 +257,7 @@ def _refuse_what_cpus_do(wanted: Wanted, options: argparse.Namespace) -> None:
 
 
 def _emit(device: str, wanted: Wanted, options: argparse.Namespace) -> Emit:
-    """How far to compile: the CPU needs no machine code, unless its registers are asked for."""
+    """Choose how far to compile: the CPU needs no machine code, unless its registers are asked for."""
     if device == "gpu" or options.keep:
         return "auto"
     if "occupancy" in wanted.reports:
@@ -302,7 +302,7 @@ def _report(
 def _open(
     options: argparse.Namespace, emit: Emit, settle: Callable[[CompiledModule], None] | None = None
 ) -> CompiledModule:
-    """The module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
+    """Open the module: of a folder, compiled before, or compiled now; then ``settle`` gets it before code is made."""
     if os.path.isdir(options.file):
         from cute_dialect.runtime import load
 

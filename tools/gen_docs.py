@@ -108,7 +108,7 @@ class Sections(NamedTuple):
 
 
 def sections(doc: str | None) -> Sections:
-    """The parts of an op's docstring.
+    """Split an op's docstring into its parts.
 
     >>> sections("Sum.\\n\\nSyntax: ``x``\\n\\nExample:\\n    %a = x\\n").example
     '%a = x'
@@ -128,7 +128,7 @@ def sections(doc: str | None) -> Sections:
 
 
 def read_example(text: str) -> ModuleOp:
-    """The ops of an example in a module; operands that no line defines are made by ``test.op``.  Not verified.
+    """Parse the ops of an example; operands that no line defines are made by ``test.op``.  Not verified.
 
     Raises ParseError.
     """
@@ -153,7 +153,7 @@ def read_example(text: str) -> ModuleOp:
 
 
 def annotated(example: str) -> str:
-    """An example with the result types of the ops that do not write them, as comments."""
+    """Add the result types of ops that do not write them to an example, as comments."""
     from cute_dialect.ops.base import CuteOp
 
     made_up, lines = {"builtin.module", "test.op"}, example.splitlines()
@@ -282,13 +282,13 @@ def dialect_text() -> str:
 
 
 def _room(op: type[Operation]) -> str:
-    """The family of an op, else the name of its module."""
+    """Return the family of an op, else the name of its module."""
     *_, room, module = op.__module__.split(".")
     return module if room == "ops" else room
 
 
 def by_module(dialects: Sequence[Dialect]) -> dict[str, list[type[IRDLOperation]]]:
-    """The ops by the module that defines them, core modules first; ops that are only another name are left out."""
+    """Sort the ops by the module that defines them, core modules first; ops that are only another name are left out."""
     found: dict[str, list[type[IRDLOperation]]] = {name: [] for name in CORE_MODULES}
     core = set(core_ops())
     for dialect in dialects:

@@ -69,7 +69,7 @@ class _Body:
         return names[0] if len(names) == 1 else self.add(f"irdl.any_of({', '.join(names)})")
 
     def type_of(self, definition: OperandDef | ResultDef) -> str:
-        """The name of a new constraint on an operand or result."""
+        """Name a new constraint on an operand or result."""
         constraint = element_constraint(definition)
         integers = ["irdl.is i32", "irdl.is i64"]
         if isinstance(constraint, Kinds):
@@ -95,12 +95,12 @@ class _Body:
 
 
 def is_variadic(definition: OperandDef | ResultDef) -> bool:
-    """Whether it stands for any number of values."""
+    """Tell whether an operand or result stands for any number of values."""
     return isinstance(definition, VariadicDef) and not isinstance(definition, OptionalDef)
 
 
 def operation_text(op: type[IRDLOperation]) -> str:
-    """``irdl.operation @name { … }``"""
+    """Write ``irdl.operation @name { … }``."""
     definition, body = op.get_irdl_definition(), _Body()
     body.add_list("operands", definition.operands)
     body.add_list("results", definition.results)
@@ -116,7 +116,7 @@ def operation_text(op: type[IRDLOperation]) -> str:
 
 
 def irdl_text() -> str:
-    """The module ``irdl.dialect @cute { … }``: eight types of one string, and the core ops."""
+    """Write the module ``irdl.dialect @cute { … }``: eight types of one string, and the core ops."""
     types = [
         f'  irdl.type @{kind} {{\n    %0 = irdl.base "#builtin.string"\n    irdl.parameters(text: %0)\n  }}\n'
         for kind in TYPES
@@ -153,7 +153,7 @@ def interchange_text(module: Operation) -> str:
 
 
 def read_file(path: Path) -> ModuleOp | None:
-    """The module in a file of cute IR; None if it is not well-formed, after saying why on standard error."""
+    """Parse a file of cute IR; None if it is not well-formed, after saying why on standard error."""
     source = Source(str(path), path.read_text())
     engine = DiagnosticEngine(StreamHandler(sys.stderr, {source.name: source}), source.name)
     module = parse_module(make_context(), source, engine)

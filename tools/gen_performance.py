@@ -30,7 +30,7 @@ LARGE = ("2048x2048x2048", "4096x4096x4096", "8192x8192x8192", "16384x8192x8192"
 
 
 def render(text: str, results: Path) -> str:
-    """``text`` with every table made anew.  Raises ``ValueError`` for a table of unknown name."""
+    """Make every table in ``text`` anew.  Raises ``ValueError`` for a table of unknown name."""
 
     def table(found: re.Match[str]) -> str:
         name = found.group(1)
@@ -141,7 +141,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run the program; give the exit status."""
     parser = argparse.ArgumentParser(description="Write the tables of docs/performance.md from test/bench/results.")
     parser.add_argument("--check", action="store_true", help="only say whether they are what the results say")
     parser.add_argument("--root", default=".", metavar="DIR", help="the top of the repository (default: here)")

@@ -133,7 +133,7 @@ def _named() -> Iterator[tuple[str, list[str]]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Run the program; give the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if the file is not current")
     options = parser.parse_args(arguments)

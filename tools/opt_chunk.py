@@ -120,7 +120,7 @@ def _may_skip_xdsl(job: Job) -> bool:
 
 
 def _parse_upstream(worker: Worker | None, runner: Runner, source: Source) -> IR | None:
-    """Only base ops, only passes of upstream: it parses the file itself, which is faster."""
+    """Have upstream parse the file itself, which is faster: where all ops are base ops and all passes upstream's."""
     from cute_dialect.pipelines.runner import IR
     from cute_dialect.pipelines.upstream_error import UpstreamError
 
@@ -140,7 +140,7 @@ def _parse_upstream(worker: Worker | None, runner: Runner, source: Source) -> IR
 
 
 def _roundtrip(job: Job, engine: DiagnosticEngine, module: ModuleOp, name: str) -> bool:
-    """``print(parse(print(M))) == print(M)``, and the generic form parses to an equal module."""
+    """Check that ``print(parse(print(M))) == print(M)``, and that the generic form parses to an equal module."""
     at = Position(name)
     custom = ir_text(module)
     for form, text in (("custom", custom), ("generic", ir_text(module, generic=True))):
@@ -173,7 +173,7 @@ def _difference(engine: DiagnosticEngine, old: str, new: str) -> tuple[Diagnosti
 
 
 def _emit(job: Job, engine: DiagnosticEngine, ir: IR) -> str | bytes | None:
-    """The module in the form that ``--emit`` asks for."""
+    """Give the module in the form that ``--emit`` asks for."""
     options = job.options
     if job.emit == "mlir":
         return ir.text(

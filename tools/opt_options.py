@@ -159,7 +159,7 @@ def parse_arguments(arguments: Sequence[str]) -> OptOptions:
 
 
 def _loads(words: Sequence[str]) -> Iterator[str]:
-    """The values of ``--load``."""
+    """List the values of ``--load``."""
     for at, word in enumerate(words):
         if word == "--":
             return
@@ -170,7 +170,7 @@ def _loads(words: Sequence[str]) -> Iterator[str]:
 
 
 def _given(row: Row, value: str | None, following: str) -> str:
-    """The value of an option that needs one: after its ``=``, or else the next word.  Raises CommandLineError."""
+    """Return the value of an option that needs one: after its ``=``, else the next word.  Raises CommandLineError."""
     found = following if value is None else value
     if not found:
         raise CommandLineError(f"option '{_dashed(row)}' needs a value: {row.metavar}")
@@ -254,7 +254,7 @@ def _parse(words: Sequence[str], out: OptOptions, inputs: list[str]) -> OptOptio
 
 
 def _names(text: str) -> list[str]:
-    """The names in a list with commas."""
+    """Split a list with commas into its names."""
     return [name for name in (part.strip() for part in text.split(",")) if name]
 
 

@@ -40,7 +40,7 @@ class CodeSize:
         """Do nothing: what counts is after a pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """An observer's: a pass has run."""
+        """Count the ops that a pass left, unless it failed."""
         if ok:
             self._add(step.name, _count(ir))
 
@@ -79,7 +79,7 @@ class CodeSize:
 
 
 def _count(ir: IR) -> dict[str, int]:
-    """Ops of each function that has a body."""
+    """Count the ops of each function that has a body."""
     if ir.module is not None and ir.upstream is None:
         return _ops(ir.module)
     return count_generic(ir.text(generic=True))
@@ -99,7 +99,7 @@ def _ops(module: ModuleOp) -> dict[str, int]:
 
 
 def count_generic(text: str) -> dict[str, int]:
-    """Ops of each function in a module's generic form.
+    """Count the ops of each function in a module's generic form.
 
     >>> count_generic('''"func.func"() <{function_type = () -> (), sym_name = "f"}> ({
     ...   %0 = "arith.constant"() <{value = 1 : i32}> : () -> i32
@@ -122,7 +122,7 @@ def count_generic(text: str) -> dict[str, int]:
 
 
 def ptx_instructions(text: str) -> dict[str, int]:
-    """Instructions of each kernel: statements that are neither directives nor labels.
+    """Count the instructions of each kernel: statements that are neither directives nor labels.
 
     >>> ptx_instructions('''.visible .entry f(.param .u32 p)
     ... {

@@ -85,7 +85,7 @@ class IRDumper:
 
 
 def _selected(options: OptOptions, when: str) -> tuple[str, ...] | None:
-    """The passes to print around; None: all of them."""
+    """Return the passes to print around; None: all of them."""
     if options.flag(f"mlir-print-ir-{when}-all"):
         return None
     return tuple(name.strip() for name in options.value(f"mlir-print-ir-{when}").split(",") if name.strip())
@@ -112,7 +112,7 @@ class Timing:
         """Do nothing: what counts is after a pass."""
 
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
-        """An observer's: a pass has run."""
+        """Add the time of a pass, and of the verifier after it, to their rows."""
         self.add(step.name, seconds)
         if verify_seconds > 1e-5:
             self.add("verify", verify_seconds)

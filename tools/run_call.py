@@ -135,7 +135,7 @@ def _outs(given: Sequence[str], names: Sequence[str], tensors: Sequence[str]) ->
 
 
 def _split_checks(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The checks of the interpreter, and the expressions."""
+    """Separate the checks of the interpreter from the expressions."""
     names: list[str] = []
     expressions: list[str] = []
     for text in texts:

@@ -142,12 +142,12 @@ def _verdict(tree: ast.expr, values: Mapping[str, object], written: Written | No
 
 
 def _kind(array: NDArray[np.generic]) -> str:
-    """The kind of elements, ``f`` for the small floats that numpy does not know too."""
+    """Return the kind of elements, ``f`` for the small floats that numpy does not know too."""
     return "f" if array.dtype.kind == "V" else array.dtype.kind
 
 
 def _close(tree: ast.Call, values: Mapping[str, object]) -> CheckResult:
-    """``allclose`` that tells how many elements are close, or which is the first that is not."""
+    """Compare as ``allclose`` does, and tell how many elements are close, or which is the first that is not."""
     _value(tree, values)  # raises for what allclose does not take
     got, want, *rest = (np.asarray(_value(a, values)) for a in tree.args)
     keywords = {k.arg or "": _value(k.value, values) for k in tree.keywords}
@@ -164,7 +164,7 @@ def _close(tree: ast.Call, values: Mapping[str, object]) -> CheckResult:
 
 
 def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> CheckResult:
-    """The verdict over the elements that were written."""
+    """Give the verdict over the elements that were written."""
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in ("allclose", "array_equal"):
         known = written.both(*tree.args[:2])
         close = tree.func.id == "allclose"
@@ -203,7 +203,7 @@ class Written:
         self._values = values
 
     def both(self, *trees: ast.expr) -> NDArray[np.bool_] | None:
-        """The elements known in all of some operands."""
+        """Find the elements known in all of some operands."""
         out: NDArray[np.bool_] | None = None
         for t in trees:
             known = self.of(t)
@@ -212,7 +212,10 @@ class Written:
         return out
 
     def of(self, tree: ast.expr) -> NDArray[np.bool_] | None:
-        """Raises :class:`CheckError` for what mixes written elements with others, as a sum does."""
+        """Find the elements of an expression that were written.
+
+        Raises :class:`CheckError` for what mixes written elements with others, as a sum does.
+        """
         if isinstance(tree, ast.Name):
             return self._written.get(tree.id)
         if isinstance(tree, ast.BinOp) and not isinstance(tree.op, ast.MatMult):

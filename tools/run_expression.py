@@ -45,7 +45,7 @@ class CheckError(ValueError):
 
 
 def spelled(names: Collection[str]) -> dict[str, str]:
-    """Names that Python cannot read as one, and what stands for them in the tree.
+    """Find the names that Python cannot read as one, and what stands for them in the tree.
 
     >>> spelled(["a", "in", "x-y"])
     {'in': '_parameter_0_', 'x-y': '_parameter_1_', 'in_x-y': '_parameter_2_'}
@@ -97,7 +97,7 @@ def read_expression(
 
 
 def _marked(expression: str, marks: Mapping[str, str]) -> str:
-    """The expression with the names that Python cannot read replaced, the longest first."""
+    """Replace the names that Python cannot read in the expression, the longest first."""
     if not marks:
         return expression
     every = "|".join(re.escape(name) for name in sorted(marks, key=len, reverse=True))

@@ -59,7 +59,7 @@ class Tensor:
         self.storage_before = storage.view(np.uint8).copy()
 
     def outside_written(self) -> int:
-        """How many bytes that belong to no element have changed."""
+        """Count the bytes that belong to no element and have changed."""
         import numpy as np
 
         now = self.storage.view(np.uint8)
@@ -152,7 +152,7 @@ def _assign(names: Sequence[str], given: Sequence[str]) -> Mapping[int, str]:
 
 
 def letters(names: Sequence[str]) -> Mapping[str, int]:
-    """Parameter names → positions, with the letters ``a``, ``b`` … for those that no parameter is called.
+    """Map parameter names to positions, with the letters ``a``, ``b`` … for those that no parameter is called.
 
     >>> letters(["mA", "mB", "a"])
     {'a': 2, 'b': 1, 'c': 2, 'mA': 0, 'mB': 1}

@@ -17,7 +17,7 @@ _EVERY = 0.1  # seconds between updates
 
 
 def quantity(n: float) -> str:
-    """A number with three digits and a unit.
+    """Write a number with three digits and a unit.
 
     >>> quantity(1234567), quantity(12)
     ('1.23 M', '12')
@@ -37,7 +37,7 @@ class Ticker:
         self._next = _DELAY
 
     def __call__(self, p: Progress) -> None:
-        """Blocks done and in all, lane-ops a second, and the time left as the blocks so far let expect."""
+        """Show blocks done and in all, lane-ops a second, and the time left as the blocks so far let expect."""
         if p.seconds < self._next:
             return
         self._next = p.seconds + _EVERY

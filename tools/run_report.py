@@ -85,13 +85,13 @@ class Report:
         self.line(f"  time    {took} ({what}); {'loaded' if os.path.isdir(file) else 'compiled'} in {seconds:.2f} s")
 
     def interpreter(self, told: RunReport) -> None:
-        """How much the interpreter did, and how fast."""
+        """Tell how much the interpreter did, and how fast."""
         of = f" of {told.all_blocks}" if told.blocks < told.all_blocks else ""
         rate = f"{quantity(told.lane_ops_per_second)} lane-ops/s"
         self.line(f"  cpu     {told.blocks}{of} blocks, {quantity(told.lane_ops)} lane-ops, {rate}")
 
     def tensors(self, tensors: Sequence[Tensor], written: Written | None = None) -> bool:
-        """One line a tensor; tells whether everything outside of them is untouched."""
+        """Print one line a tensor; tells whether everything outside of them is untouched."""
         clean = True
         for t in tensors:
             state = "read" if np.array_equal(_bytes(t.array), _bytes(t.before)) else "written"

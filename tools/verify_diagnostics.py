@@ -43,7 +43,7 @@ class Expectation:
 
 
 def _compile(text: str) -> re.Pattern[str]:
-    """The pattern of an ``-re`` text.  Raises ValueError.
+    """Compile the pattern of an ``-re`` text.  Raises ValueError.
 
     >>> bool(_compile("type {{.*}} here").search("a type i32 here"))
     True

@@ -1,9 +1,5 @@
 """Public definitions have a docstring, and a function's begins with a verb.
 
-A folder of ``NOT_YET`` is not looked at.  To enable one, delete its line, run this file with pytest and mend what it
-prints; to enable a part of one (``passes/lowering`` before ``passes``), put the other parts into its place.  The list
-only shrinks.
-
 A definition is public if no part of its name begins with an underscore.  A method that overrides a documented one of
 the package, or one of ``INHERITED``, needs no docstring of its own.  A property is a value, so its docstring may name
 it.  The files are read as text: nothing is imported.
@@ -20,9 +16,6 @@ from typing import NamedTuple, TypeAlias
 import pytest
 
 ROOT = Path(__file__).parents[3]
-
-NOT_YET: tuple[str, ...] = ("pipelines", "tools")
-"""Folders that are still to be done, with the folders in them."""
 
 WORDS = """
     A After All An And Another Any As At Because Before Behind Beside Between Both But By Each Either Every Few
@@ -151,18 +144,9 @@ def is_verb(word: str) -> bool:
     return word.isalpha() and word[0].isupper() and word[1:].islower() and word not in NO_VERB
 
 
-def is_done(path: str) -> bool:
-    """Tell whether a file lies in a folder that is done."""
-    return not {p.as_posix() for p in Path(path).parents} & {*NOT_YET}
-
-
 def test_docstrings() -> None:
-    found = [fault for module in modules() if is_done(module.path) for fault in faults(module)]
+    found = [fault for module in modules() for fault in faults(module)]
     assert not found, "\n" + "\n".join(found)
-
-
-def test_folders_exist() -> None:
-    assert [folder for folder in NOT_YET if not (ROOT / folder).is_dir()] == []
 
 
 @pytest.mark.parametrize(
