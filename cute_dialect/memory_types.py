@@ -584,7 +584,7 @@ def is_tensor_map(t: Attribute) -> bool:
 
 def tensor_weaker_or_equal(written: Attribute, inferred: Attribute) -> bool:
     """Tell whether a written memory type promises no more than the inferred one (weaker ``div``, smaller alignment)."""
-    from cute_dialect.ops.kinds import weaker_or_equal
+    from cute_dialect.ops.typed_values import weaker_or_equal
 
     if isinstance(written, PtrType) and isinstance(inferred, PtrType):
         return _ptr_weaker(written.data, inferred.data)

@@ -41,8 +41,8 @@ from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.kinds import Typed
 from cute_dialect.ops.make import StaticOp
+from cute_dialect.ops.typed_values import Typed
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 from cute_dialect.passes.lowering import fills

@@ -34,8 +34,8 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Emitter, Leaf
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Swizzle
 from cute_dialect.ir.editing import make_op
 from cute_dialect.ops import make
-from cute_dialect.ops.kinds import bind as bind_leaves
-from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.ops.typed_values import bind as bind_leaves
+from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.types import TYPES, CuteType, Payload
 
 NSW = {"overflowFlags": IntegerOverflowAttr([IntegerOverflowFlag.NSW])}

@@ -43,7 +43,7 @@ from cute_dialect.ir.xdsl_compat import insert_op
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp, EqualOp
 from cute_dialect.ops.base import CuteOp, is_tensor
-from cute_dialect.ops.kinds import Typed, dynamic_leaves, track
+from cute_dialect.ops.typed_values import Typed, dynamic_leaves, track
 from cute_dialect.passes.base import Pass, PassContext, PassError
 from cute_dialect.passes.emitter import ArithEmitter, bind, constant, integer, rebuild, static
 from cute_dialect.passes.fold_static import comparison

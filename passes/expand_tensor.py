@@ -29,8 +29,8 @@ from cute_dialect.dialect import core_ops
 from cute_dialect.memory_types import MemRefType, PtrType, TensorType
 from cute_dialect.ops import algebra, size_index, views
 from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.kinds import Typed, tracked
 from cute_dialect.ops.lifted import slice_offset
+from cute_dialect.ops.typed_values import Typed, tracked
 from cute_dialect.passes.emitter import rebuild
 from cute_dialect.types import CuteType, IntTupleType
 

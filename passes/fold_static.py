@@ -36,9 +36,9 @@ from xdsl.traits import IsTerminator, MemoryEffect, Pure
 
 from cute_dialect.ir.editing import make_op
 from cute_dialect.ops.arith import ElemLessOp, EqualOp
-from cute_dialect.ops.kinds import typed
 from cute_dialect.ops.make import StaticOp
 from cute_dialect.ops.purity import is_pure
+from cute_dialect.ops.typed_values import typed
 from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.emitter import constant
 from cute_dialect.types import is_static_type

@@ -26,8 +26,8 @@ from xdsl.traits import ConstantLike, MemoryAllocEffect, MemoryReadEffect, Memor
 from cute_dialect.dialect import CORE_MODULES, core_ops, get_cute_dialect, get_cute_nvgpu_dialect
 from cute_dialect.ir.context import make_context
 from cute_dialect.ops.base import element_constraint
-from cute_dialect.ops.kinds import Kinds
 from cute_dialect.ops.make import ScalarInt
+from cute_dialect.ops.typed_values import OneOfKinds
 from cute_dialect.types import TYPES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "dialect.md"
@@ -172,7 +172,7 @@ def annotated(example: str) -> str:
 
 
 def _constraint_text(constraint: object) -> str:
-    if isinstance(constraint, Kinds):
+    if isinstance(constraint, OneOfKinds):
         return re.sub(r"!cute\.\w+", lambda m: f"`{m[0]}`", str(constraint))
     if isinstance(constraint, ScalarInt):
         return "`i32`, `i64`, `!cute.i32`, `!cute.i64` or a scalar `!cute.int_tuple`"

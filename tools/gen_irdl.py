@@ -37,8 +37,8 @@ from cute_dialect.ir.diagnostics import DiagnosticEngine, Source, StreamHandler
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.verifier import verify
 from cute_dialect.ops.base import CuteOp, element_constraint
-from cute_dialect.ops.kinds import Kinds
 from cute_dialect.ops.make import ScalarInt
+from cute_dialect.ops.typed_values import OneOfKinds
 from cute_dialect.types import TYPES
 
 MOST = 16
@@ -72,7 +72,7 @@ class _Body:
         """Name a new constraint on an operand or result."""
         constraint = element_constraint(definition)
         integers = ["irdl.is i32", "irdl.is i64"]
-        if isinstance(constraint, Kinds):
+        if isinstance(constraint, OneOfKinds):
             return self.any_of([self.kind(k) for k in TYPES if k in constraint.kinds])
         if isinstance(constraint, ScalarInt):
             return self.any_of([*map(self.add, integers), self.kind("int_tuple")])

@@ -43,10 +43,10 @@ from cute_dialect.memory_types import (
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads
 from cute_dialect.ops.arith import ComparisonOp
 from cute_dialect.ops.base import CuteOp
-from cute_dialect.ops.kinds import Typed, bind, dynamic_leaves, track
 from cute_dialect.ops.lifted import OFFSET_OPS, slice_offset
 from cute_dialect.ops.tensors import PlacedOp
 from cute_dialect.ops.tiled import partition, partition_side
+from cute_dialect.ops.typed_values import Typed, bind, dynamic_leaves, track
 from cute_dialect.types import CuteType, IntTupleType, Payload
 
 _BY_ALGEBRA: Mapping[str, tuple[str, bool]] = {

@@ -109,7 +109,7 @@ class Script(Builder):
         """Return the extents of a tensor with a flat shape, as ``i32``."""
         from cute_dialect.memory_types import TensorType
         from cute_dialect.ops.access import scalar_payloads
-        from cute_dialect.ops.kinds import outer
+        from cute_dialect.ops.typed_values import outer
 
         assert isinstance(tensor.ssa.type, TensorType)
         n = len(scalar_payloads(outer(tensor.ssa.type.layout).shape))

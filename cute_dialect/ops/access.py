@@ -16,7 +16,7 @@ from cute_dialect.algebra.trees import get, select, tile_layouts, tile_shape, tr
 from cute_dialect.algebra.values import UNDERSCORE, Basis, ComposedLayout, Layout, Payload, Swizzle
 from cute_dialect.ops.asm import mode_attr, mode_of, parse_mode, parse_operand_list, parse_type, print_mode
 from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.kinds import (
+from cute_dialect.ops.typed_values import (
     ANY_CUTE,
     COORD,
     INDEXABLE,
@@ -26,7 +26,7 @@ from cute_dialect.ops.kinds import (
     SHAPE,
     STRIDE,
     TUPLE_LIKE,
-    Kinds,
+    OneOfKinds,
     Properties,
     Typed,
     outer,
@@ -64,7 +64,7 @@ class GetShapeOp(PartOp):
 
     name = "cute.get_shape"
     LIFT = True
-    input = operand_def(Kinds("layout", "composed_layout", "tile"))
+    input = operand_def(OneOfKinds("layout", "composed_layout", "tile"))
     result = result_def(SHAPE)
 
     @classmethod
@@ -89,7 +89,7 @@ class GetStrideOp(PartOp):
     """
 
     name = "cute.get_stride"
-    input = operand_def(Kinds("layout", stripped=True))
+    input = operand_def(OneOfKinds("layout", stripped=True))
     result = result_def(STRIDE)
 
     @classmethod
@@ -103,7 +103,7 @@ class GetStridesOp(PartOp):
     """Another name of ``cute.get_stride``, accepted on input; what is read is a ``cute.get_stride``."""
 
     name = "cute.get_strides"
-    input = operand_def(Kinds("layout", stripped=True))
+    input = operand_def(OneOfKinds("layout", stripped=True))
     result = result_def(STRIDE)
 
     @classmethod
@@ -127,7 +127,7 @@ class ComposedGetInnerOp(PartOp):
     """
 
     name = "cute.composed_get_inner"
-    input = operand_def(Kinds("composed_layout", stripped=True))
+    input = operand_def(OneOfKinds("composed_layout", stripped=True))
     result = result_def(INNER)
 
     @classmethod
@@ -151,7 +151,7 @@ class ComposedGetOffsetOp(PartOp):
     """
 
     name = "cute.composed_get_offset"
-    input = operand_def(Kinds("composed_layout", stripped=True))
+    input = operand_def(OneOfKinds("composed_layout", stripped=True))
     result = result_def(INT_TUPLE)
 
     @classmethod
@@ -174,8 +174,8 @@ class ComposedGetOuterOp(PartOp):
     """
 
     name = "cute.composed_get_outer"
-    input = operand_def(Kinds("composed_layout", stripped=True))
-    result = result_def(Kinds("layout", stripped=True))
+    input = operand_def(OneOfKinds("composed_layout", stripped=True))
+    result = result_def(OneOfKinds("layout", stripped=True))
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -202,7 +202,7 @@ class GetLeavesOp(CuteOp):
     name = "cute.get_leaves"
     FORM = "inferred"
     input = operand_def(TUPLE_LIKE)
-    leaves = var_result_def(Kinds("shape", "stride", "coord", "int_tuple", "tile", "layout"))
+    leaves = var_result_def(OneOfKinds("shape", "stride", "coord", "int_tuple", "tile", "layout"))
     traits = traits_def(Pure())
 
     def __init__(self, input: SSAValue | Operation):
@@ -418,7 +418,7 @@ class GetLayoutsFromTileOp(CuteOp):
 
     name = "cute.get_layouts_from_tile"
     FORM = "inferred"
-    tile = operand_def(Kinds("tile", stripped=True))
+    tile = operand_def(OneOfKinds("tile", stripped=True))
     layouts = var_result_def(LAYOUT)
     traits = traits_def(Pure())
 
@@ -449,7 +449,7 @@ class ToIntTupleOp(PartOp):
     """
 
     name = "cute.to_int_tuple"
-    input = operand_def(Kinds("shape", "stride", "coord", "int_tuple"))
+    input = operand_def(OneOfKinds("shape", "stride", "coord", "int_tuple"))
     result = result_def(INT_TUPLE)
 
     @classmethod

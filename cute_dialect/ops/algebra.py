@@ -25,13 +25,13 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import flatten, is_static, tree_flatten
 from cute_dialect.ops.asm import int_property, parse_ints, print_ints
 from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.kinds import (
+from cute_dialect.ops.typed_values import (
     ANY_LAYOUT,
     COORD,
     INDEXABLE,
     LAYOUT,
     SLICEABLE,
-    Kinds,
+    OneOfKinds,
     Properties,
     Typed,
     layout_like,
@@ -59,7 +59,7 @@ class CompositionOp(CuteOp):
     name = "cute.composition"
     LIFT = True
     lhs = operand_def(ANY_LAYOUT)
-    rhs = operand_def(Kinds("layout", "shape", "tile"))
+    rhs = operand_def(OneOfKinds("layout", "shape", "tile"))
     result = result_def(ANY_LAYOUT)
     traits = traits_def(Pure())
 
@@ -160,7 +160,7 @@ class ComplementOp(CuteOp):
 
     name = "cute.complement"
     input = operand_def(LAYOUT)
-    cotarget = opt_operand_def(Kinds("shape", "layout"))
+    cotarget = opt_operand_def(OneOfKinds("shape", "layout"))
     result = result_def(LAYOUT)
     traits = traits_def(Pure())
 

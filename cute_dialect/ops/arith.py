@@ -15,12 +15,12 @@ from cute_dialect.algebra.leaf import AlgebraError, Condition
 from cute_dialect.algebra.tiling import ceil_div
 from cute_dialect.algebra.trees import tree_leaves
 from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.kinds import (
+from cute_dialect.ops.typed_values import (
     ARITH,
     COMPARABLE,
     ORDERABLE,
     SHAPE,
-    Kinds,
+    OneOfKinds,
     Properties,
     Typed,
     track,
@@ -159,7 +159,7 @@ class CeilDivOp(DivisionOp):
 
     name = "cute.ceil_div"
     input = operand_def(ARITH)
-    tiler = operand_def(Kinds("int_tuple", "shape", "tile"))
+    tiler = operand_def(OneOfKinds("int_tuple", "shape", "tile"))
     result = result_def(ARITH)
 
     @classmethod

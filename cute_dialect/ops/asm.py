@@ -21,7 +21,7 @@ from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from cute_dialect.ir.xdsl_compat import next_kind
-from cute_dialect.ops.kinds import Kinds, Properties
+from cute_dialect.ops.typed_values import OneOfKinds, Properties
 from cute_dialect.types import TYPES, CuteType
 
 # ------------------------------------------------------------------------------------------------------------ operands
@@ -58,7 +58,7 @@ def defined_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
 # --------------------------------------------------------------------------------------------------------------- types
 
 
-def parse_type(parser: Parser, kinds: Kinds | None) -> Attribute:
+def parse_type(parser: Parser, kinds: OneOfKinds | None) -> Attribute:
     """Parse a type or, where only one kind is possible, its stripped form ``<"…">``."""
     if kinds is not None and len(kinds.kinds) == 1 and next_kind(parser) is MLIRTokenKind.LESS:
         (kind,) = kinds.kinds
@@ -67,7 +67,7 @@ def parse_type(parser: Parser, kinds: Kinds | None) -> Attribute:
     return parser.parse_type()
 
 
-def print_type(printer: Printer, attribute: Attribute, kinds: Kinds | None) -> None:
+def print_type(printer: Printer, attribute: Attribute, kinds: OneOfKinds | None) -> None:
     """Print a type as :func:`parse_type` reads it."""
     if kinds is not None and kinds.is_stripped and isinstance(attribute, CuteType):
         attribute.print_parameter(printer)
@@ -75,15 +75,15 @@ def print_type(printer: Printer, attribute: Attribute, kinds: Kinds | None) -> N
         printer.print_attribute(attribute)
 
 
-def _at(kinds: Sequence[Kinds | None], i: int) -> Kinds | None:
+def _at(kinds: Sequence[OneOfKinds | None], i: int) -> OneOfKinds | None:
     return kinds[min(i, len(kinds) - 1)] if kinds else None
 
 
 def parse_signature(
     parser: Parser,
     form: str,
-    operand_kinds: Sequence[Kinds | None],
-    result_kinds: Sequence[Kinds | None],
+    operand_kinds: Sequence[OneOfKinds | None],
+    result_kinds: Sequence[OneOfKinds | None],
 ) -> tuple[list[Attribute], list[Attribute] | None]:
     """Parse the types after the colon: ``(T, T) -> T``, ``T -> T`` or ``T, T``.  Results not written are ``None``."""
     types: list[Attribute] = []
@@ -117,12 +117,12 @@ def print_signature(
     form: str,
     operands: Sequence[Attribute],
     results: Sequence[Attribute],
-    operand_kinds: Sequence[Kinds | None] = (),
-    result_kinds: Sequence[Kinds | None] = (),
+    operand_kinds: Sequence[OneOfKinds | None] = (),
+    result_kinds: Sequence[OneOfKinds | None] = (),
 ) -> None:
     """Print a signature as :func:`parse_signature` reads it."""
 
-    def types(attributes: Sequence[Attribute], kinds: Sequence[Kinds | None]) -> None:
+    def types(attributes: Sequence[Attribute], kinds: Sequence[OneOfKinds | None]) -> None:
         for i, t in enumerate(attributes):
             if i:
                 printer.print_string(", ")

@@ -1,8 +1,8 @@
 """The base of all ops of the dialect: inference, verification, assembly.
 
-An op declares its operands and results with :class:`~cute_dialect.ops.kinds.Kinds` and states its result once, in
-:meth:`CuteOp.infer`, over typed values.  The parser, the verifier and the builders run it over the payloads of the
-operand types; lowering runs the same function over payloads whose dynamic leaves carry SSA values.
+An op declares its operands and results with :class:`~cute_dialect.ops.typed_values.OneOfKinds` and states its result
+once, in :meth:`CuteOp.infer`, over typed values.  The parser, the verifier and the builders run it over the payloads of
+the operand types; lowering runs the same function over payloads whose dynamic leaves carry SSA values.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from cute_dialect.ops.asm import (
     print_operand_list,
     print_signature,
 )
-from cute_dialect.ops.kinds import Kinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
+from cute_dialect.ops.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
 
-__all__ = ["AlgebraError", "CuteOp", "Kinds", "Properties", "Typed", "cute_op"]
+__all__ = ["AlgebraError", "CuteOp", "Properties", "Typed", "cute_op"]
 
 CuteOpT = TypeVar("CuteOpT", bound="CuteOp")
 
@@ -53,11 +53,11 @@ class CuteOp(IRDLOperation):
     LOOKS_BACK: ClassVar[bool] = False
     """True if ``check_definitions`` is called on each op by itself."""
 
-    OPERAND_KINDS: ClassVar[tuple[Kinds | None, ...]]
+    OPERAND_KINDS: ClassVar[tuple[OneOfKinds | None, ...]]
     """The kinds that each operand may have, from the definition; ``None`` where it is no value type."""
     MIN_OPERANDS: ClassVar[int]
     MAX_OPERANDS: ClassVar[int | None]
-    RESULT_KINDS: ClassVar[tuple[Kinds | None, ...]]
+    RESULT_KINDS: ClassVar[tuple[OneOfKinds | None, ...]]
     VALUES: ClassVar[tuple[int, int] | None]
     """The numbers of operands and results, if they are fixed."""
 
@@ -273,9 +273,9 @@ def element_constraint(definition: OperandDef | ResultDef) -> object:
     return constraint  # pyright: ignore[reportUnknownVariableType]
 
 
-def _kinds_of(definition: OperandDef | ResultDef) -> Kinds | None:
+def _kinds_of(definition: OperandDef | ResultDef) -> OneOfKinds | None:
     constraint = element_constraint(definition)
-    return constraint if isinstance(constraint, Kinds) else None
+    return constraint if isinstance(constraint, OneOfKinds) else None
 
 
 def verify_properties(op: CuteOp) -> None:

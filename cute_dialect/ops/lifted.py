@@ -25,7 +25,7 @@ from cute_dialect.memory_types import (
     ptr,
 )
 from cute_dialect.ops.base import CuteOp, Properties, Typed
-from cute_dialect.ops.kinds import tracked, wrap
+from cute_dialect.ops.typed_values import tracked, wrap
 from cute_dialect.types import CuteType
 
 OFFSET_OPS = frozenset({"cute.slice"})

@@ -30,7 +30,7 @@ from cute_dialect.algebra.values import ComposedLayout, raw_layout
 from cute_dialect.ir.editing import fill_op
 from cute_dialect.ops.asm import defined_type, parse_operand_list, parse_type
 from cute_dialect.ops.base import CuteOp, cute_op, is_tensor, plural
-from cute_dialect.ops.kinds import (
+from cute_dialect.ops.typed_values import (
     ANY_LAYOUT,
     COORD,
     INNER,
@@ -39,7 +39,7 @@ from cute_dialect.ops.kinds import (
     SHAPE,
     STRIDE,
     TILE,
-    Kinds,
+    OneOfKinds,
     Properties,
     Typed,
     dynamic_leaves,
@@ -352,9 +352,9 @@ class MakeComposedLayoutOp(CuteOp):
 
     name = "cute.make_composed_layout"
     inner = operand_def(INNER)
-    offset = operand_def(Kinds("int_tuple", stripped=True))
-    outer = operand_def(Kinds("layout", stripped=True))
-    result = result_def(Kinds("composed_layout", stripped=True))
+    offset = operand_def(OneOfKinds("int_tuple", stripped=True))
+    outer = operand_def(OneOfKinds("layout", stripped=True))
+    result = result_def(OneOfKinds("composed_layout", stripped=True))
     traits = traits_def(Pure())
 
     def __init__(

@@ -30,7 +30,7 @@ from cute_dialect.memory_types import (
 from cute_dialect.ops import views
 from cute_dialect.ops.asm import parse_one_operand, print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.kinds import payload_text, tracked
+from cute_dialect.ops.typed_values import payload_text, tracked
 from cute_dialect.ops.views import (
     AssumeOp,
     MemoryOp,

@@ -28,14 +28,14 @@ from cute_dialect.ops.asm import (
     print_mode,
 )
 from cute_dialect.ops.base import CuteOp, cute_op
-from cute_dialect.ops.kinds import (
+from cute_dialect.ops.typed_values import (
     ANY_LAYOUT,
     ARITH,
     COORD,
     INT_TUPLE,
     SHAPE,
     TUPLE_OR_LAYOUT,
-    Kinds,
+    OneOfKinds,
     Properties,
     Typed,
     outer,
@@ -110,7 +110,7 @@ class SizeOp(SizeLikeOp):
 
     name = "cute.size"
     LIFT = True
-    input = operand_def(Kinds("shape", "int_tuple", "layout", "composed_layout"))
+    input = operand_def(OneOfKinds("shape", "int_tuple", "layout", "composed_layout"))
 
     @classmethod
     def infer(cls, operands: Sequence[Typed], properties: Properties) -> Sequence[Typed]:
@@ -263,7 +263,7 @@ class Crd2IdxOp(IndexOp):
 
     name = "cute.crd2idx"
     coord = operand_def(COORD)
-    shape = operand_def(Kinds("shape", "layout", "composed_layout"))
+    shape = operand_def(OneOfKinds("shape", "layout", "composed_layout"))
     result = result_def(INT_TUPLE)
 
     @classmethod

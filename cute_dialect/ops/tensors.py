@@ -27,8 +27,8 @@ from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, C
 from cute_dialect.memory_types import MemRef, MemRefType, TensorType, element_bits, natural_alignment, ptr
 from cute_dialect.ops.asm import parse_one_operand, print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.kinds import DIVIDER, Kinds, payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
+from cute_dialect.ops.typed_values import DIVIDER, OneOfKinds, payload_text, tracked
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands
 from cute_dialect.types import CoordType, CuteType, LayoutType
 
@@ -65,7 +65,7 @@ class PlacedOp(MemoryOp):
         return [tensor_with(tensor, new, offset)]
 
 
-def _expect_kind(t: Attribute, kinds: Kinds, index: int) -> None:
+def _expect_kind(t: Attribute, kinds: OneOfKinds, index: int) -> None:
     if not kinds.accepts(t):
         raise AlgebraError(f"operand #{index} must be {kinds}, got {t}")
 
@@ -259,7 +259,7 @@ class RecastTensorOp(MemoryOp):
         super().__init__(operands=[tensor], result_types=[recast_type(tensor.type, element)])
 
     def verify_(self) -> None:
-        from cute_dialect.ops.kinds import type_weaker_or_equal
+        from cute_dialect.ops.typed_values import type_weaker_or_equal
 
         t = self.result.type
         assert isinstance(t, MemRefType)

@@ -31,9 +31,9 @@ from cute_dialect.memory_types import (
     element_bits,
 )
 from cute_dialect.ops.base import CuteOp, Properties, cute_op
-from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.tile_fit import check_copied
+from cute_dialect.ops.typed_values import payload_text, tracked
 from cute_dialect.ops.views import (
     MemoryOp,
     expect,

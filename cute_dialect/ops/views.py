@@ -34,7 +34,7 @@ from cute_dialect.memory_types import (
 )
 from cute_dialect.ops.asm import defined_type, parse_one_operand, parse_operand_list, print_operand_list
 from cute_dialect.ops.base import CuteOp, Properties, Typed, cute_op, plural
-from cute_dialect.ops.kinds import payload_text, tracked, type_weaker_or_equal, wrap
+from cute_dialect.ops.typed_values import payload_text, tracked, type_weaker_or_equal, wrap
 from cute_dialect.types import ComposedLayoutType, CuteType, IntTupleType, LayoutType
 
 

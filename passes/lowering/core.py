@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType, VectorType, bf16, f16
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.ops.access import scalar_payloads
-from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.passes.lowering import printing
 from cute_dialect.passes.lowering.types import leaf_paths, lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering

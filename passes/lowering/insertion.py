@@ -16,8 +16,8 @@ from cute_dialect.algebra.values import IntTuple
 from cute_dialect.ir.editing import make_op
 from cute_dialect.ir.xdsl_compat import append_op, insert_op
 from cute_dialect.ops.access import GetScalarsOp
-from cute_dialect.ops.kinds import bind, dynamic_leaves
 from cute_dialect.ops.make import StaticOp
+from cute_dialect.ops.typed_values import bind, dynamic_leaves
 from cute_dialect.ops.views import AddOffsetOp
 from cute_dialect.passes.emitter import ArithEmitter, integer_attr, rebuild
 from cute_dialect.passes.lowering.copying import MAX_OPS, too_many

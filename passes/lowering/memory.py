@@ -27,7 +27,7 @@ from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload, Swizzle
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, PtrType, element_bits, natural_alignment
-from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.passes.lowering.build import BaseBuilder
 from cute_dialect.passes.lowering.copying import MAX_BITS
 from cute_dialect.passes.lowering.fragments import Fragment, FragmentView, Lane, NeedsMemory

@@ -13,7 +13,7 @@ from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Paylo
 from cute_dialect.ir.dominance import reverse_post_order
 from cute_dialect.ir.editing import make_op
 from cute_dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
-from cute_dialect.ops.kinds import bind, dynamic_leaves
+from cute_dialect.ops.typed_values import bind, dynamic_leaves
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.emitter import BINARY, ArithEmitter, ssa_value
 from cute_dialect.passes.lowering.bits import PossibleBits

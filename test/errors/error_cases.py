@@ -99,7 +99,7 @@ def _kinds() -> None:
     from xdsl.dialects.builtin import i32
     from xdsl.irdl import VerificationContext
 
-    from cute_dialect.ops.kinds import SHAPE
+    from cute_dialect.ops.typed_values import SHAPE
 
     SHAPE.verify(i32, VerificationContext())
 

@@ -30,7 +30,7 @@ from cute_dialect.interp.exact import Undefined
 from cute_dialect.ops import access, algebra, make, size_index, tile
 from cute_dialect.ops import arith as cute_arith
 from cute_dialect.ops.diag import PrintOp
-from cute_dialect.ops.kinds import dynamic_leaves
+from cute_dialect.ops.typed_values import dynamic_leaves
 from cute_dialect.types import TYPES, CuteType, Payload
 
 MAKERS: dict[str, type[make.MakeTreeOp]] = {

@@ -19,7 +19,7 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout
 from cute_dialect.cute_nvgpu.bulk.types import UNIT_BITS, BulkAtomType
 from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.typed_values import payload_text
 
 __all__ = ["Runs", "check_copy", "needs_barrier", "runs"]
 

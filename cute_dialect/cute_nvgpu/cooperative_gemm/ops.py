@@ -30,8 +30,8 @@ from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.kinds import payload_text
 from cute_dialect.ops.memory import fragment_like
+from cute_dialect.ops.typed_values import payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 from cute_dialect.types import CoordType
 

@@ -21,7 +21,7 @@ from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, IntTuple, Layout, Swizzle, layout_modes, raw_layout
 from cute_dialect.cute_nvgpu.instruction_copy.types import InstructionCopyType
 from cute_dialect.memory_types import CopyAtomType, MemRefType, element_bits
-from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.typed_values import payload_text
 
 
 class Pieces(NamedTuple):

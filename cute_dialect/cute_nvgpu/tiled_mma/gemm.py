@@ -19,7 +19,7 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import MODES, atom_values, check_elem
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.typed_values import payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
 
 _UNIT = Layout(1, 0)

@@ -23,9 +23,9 @@ from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, La
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
 from cute_dialect.memory_types import MemRefType, TensorType
 from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.kinds import payload_text, tracked
 from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.memory import rmem_type
+from cute_dialect.ops.typed_values import payload_text, tracked
 from cute_dialect.ops.views import (
     MemoryOp,
     expect,

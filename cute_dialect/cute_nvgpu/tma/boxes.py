@@ -17,7 +17,7 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 from cute_dialect.cute_nvgpu.tma.types import TmaAtomType, TmaMap
 from cute_dialect.memory_types import CoordTensorType, MemRefType, element_bits
-from cute_dialect.ops.kinds import payload_text
+from cute_dialect.ops.typed_values import payload_text
 
 if TYPE_CHECKING:
     from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap

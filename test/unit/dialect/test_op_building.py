@@ -18,11 +18,11 @@ from cute_dialect.ops.access import GetLeavesOp, GetOp, GetScalarsOp, GetShapeOp
 from cute_dialect.ops.algebra import CoalesceOp, ComplementOp, GroupModesOp, RecastLayoutOp, SliceOp
 from cute_dialect.ops.arith import CeilDivOp, ElemLessOp, EqualOp, ShapeDivOp
 from cute_dialect.ops.diag import PrintOp
-from cute_dialect.ops.kinds import Typed, bind, dynamic_leaves
 from cute_dialect.ops.make import MakeLayoutOp, MakeShapeOp, StaticOp
 from cute_dialect.ops.purity import is_pure
 from cute_dialect.ops.size_index import AppendToRankOp, LayoutEvalOp, SizeOp
 from cute_dialect.ops.tile import TileToShapeOp, ZippedDivideOp
+from cute_dialect.ops.typed_values import Typed, bind, dynamic_leaves
 from cute_dialect.types import LayoutType, ShapeType
 
 DYNAMIC = "layout (?,?):(?,1)"

@@ -1,8 +1,8 @@
-"""Typed values: what an op's inference takes and gives.
+"""Typed values, which an op's inference takes and gives, and the constraint over their types.
 
-A :class:`Typed` is a payload of the algebra with the kind of type that holds it.  :class:`Kinds` is the constraint that
-says which kinds a position of an op takes.  The walks below visit dynamic leaves in *storage order*: depth first; shape
-before stride; for a composed layout ``A o off o B`` first ``B``, then the offset, then ``A``.
+A :class:`Typed` is a payload of the algebra with the kind of type that holds it.  :class:`OneOfKinds` is the constraint
+that says which kinds a position of an op takes.  The walks below visit dynamic leaves in *storage order*: depth first;
+shape before stride; for a composed layout ``A o off o B`` first ``B``, then the offset, then ``A``.
 
 >>> [str(d) for d in dynamic_leaves(text.parse_layout("(?,8):(8,?{i64})"))]
 ['?', '?{i64}']
@@ -31,13 +31,13 @@ class Typed(NamedTuple):
 
     kind: str
     """``"layout"``, ``"shape"``, …: a key of :data:`cute_dialect.types.TYPES`."""
-    payload: Any  # what it is follows from the kind, which no type checker sees; Kinds has checked it
+    payload: Any  # what it is follows from the kind, which no type checker sees; OneOfKinds has checked it
 
 
 Properties = Mapping[str, Attribute]
 
 
-class Kinds(AttrConstraint[Attribute]):
+class OneOfKinds(AttrConstraint[Attribute]):
     """The type at this position is one of some kinds of value types.
 
     ``stripped``: the position prints as ``<"…">``, without the name of its (only) type.
@@ -50,13 +50,13 @@ class Kinds(AttrConstraint[Attribute]):
         self.is_stripped = stripped
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kinds) and (self.kinds, self.is_stripped) == (other.kinds, other.is_stripped)
+        return isinstance(other, OneOfKinds) and (self.kinds, self.is_stripped) == (other.kinds, other.is_stripped)
 
     def __hash__(self) -> int:
         return hash((self.kinds, self.is_stripped))
 
     def __repr__(self) -> str:
-        return f"Kinds({', '.join(sorted(self.kinds))})"
+        return f"OneOfKinds({', '.join(sorted(self.kinds))})"
 
     def __str__(self) -> str:
         """In words, for messages: ``!cute.layout or !cute.composed_layout``."""
@@ -73,28 +73,28 @@ class Kinds(AttrConstraint[Attribute]):
         if not self.accepts(attr):
             raise VerifyException(f"expected {self}, got {attr}")
 
-    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> Kinds:
+    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]) -> OneOfKinds:
         return self
 
 
-INT_TUPLE = Kinds("int_tuple")
-SHAPE = Kinds("shape")
-COORD = Kinds("coord")
-STRIDE = Kinds("stride")
-LAYOUT = Kinds("layout")
-TILE = Kinds("tile")
-COMPOSED = Kinds("composed_layout")
-ANY_CUTE = Kinds(*TYPES)
-ANY_LAYOUT = Kinds("layout", "composed_layout")
-INNER = Kinds("layout", "swizzle")
-INDEXABLE = Kinds("shape", "int_tuple", "coord", "stride", "tile", "layout", "composed_layout")
-ARITH = Kinds("int_tuple", "shape")
-TUPLE_LIKE = Kinds("shape", "stride", "coord", "int_tuple", "tile")
-SLICEABLE = Kinds("shape", "stride", "coord", "int_tuple", "layout", "composed_layout")
-TUPLE_OR_LAYOUT = Kinds("int_tuple", "coord", "stride", "shape", "layout", "composed_layout")
-DIVIDER = Kinds("layout", "tile", "shape")
-ORDERABLE = Kinds("int_tuple", "shape", "coord")
-COMPARABLE = Kinds("int_tuple", "shape", "coord", "stride", "layout")
+INT_TUPLE = OneOfKinds("int_tuple")
+SHAPE = OneOfKinds("shape")
+COORD = OneOfKinds("coord")
+STRIDE = OneOfKinds("stride")
+LAYOUT = OneOfKinds("layout")
+TILE = OneOfKinds("tile")
+COMPOSED = OneOfKinds("composed_layout")
+ANY_CUTE = OneOfKinds(*TYPES)
+ANY_LAYOUT = OneOfKinds("layout", "composed_layout")
+INNER = OneOfKinds("layout", "swizzle")
+INDEXABLE = OneOfKinds("shape", "int_tuple", "coord", "stride", "tile", "layout", "composed_layout")
+ARITH = OneOfKinds("int_tuple", "shape")
+TUPLE_LIKE = OneOfKinds("shape", "stride", "coord", "int_tuple", "tile")
+SLICEABLE = OneOfKinds("shape", "stride", "coord", "int_tuple", "layout", "composed_layout")
+TUPLE_OR_LAYOUT = OneOfKinds("int_tuple", "coord", "stride", "shape", "layout", "composed_layout")
+DIVIDER = OneOfKinds("layout", "tile", "shape")
+ORDERABLE = OneOfKinds("int_tuple", "shape", "coord")
+COMPARABLE = OneOfKinds("int_tuple", "shape", "coord", "stride", "layout")
 
 
 # --------------------------------------------------------------------------------------------------------------- walks
