@@ -287,6 +287,6 @@ def _slot(slot: Dyn, leaf: Leaf, emitter: ArithEmitter) -> SSAValue:
     if slot.div <= 1:
         return value
     from cute_dialect.memory_types import constrained_int
-    from cute_dialect.ops.memory import AssumeOp
+    from cute_dialect.ops.views import AssumeOp
 
     return emitter.emit(make_op(AssumeOp, [value], [constrained_int(slot.width, slot.div)]))

@@ -38,7 +38,8 @@ from cute_dialect.pipelines.handoff import handoff_text
 from cute_dialect.pipelines.isolate import borrowed
 from cute_dialect.pipelines.registry import PIPELINES, PipelineError, named_pipeline
 from cute_dialect.pipelines.runner import IR, PassCrash, ResolveError, Runner, Step, is_cute, resolve
-from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+from cute_dialect.pipelines.upstream import UpstreamModule
+from cute_dialect.pipelines.upstream_error import UpstreamError
 from cute_dialect.upstream.registry import BASE_DIALECTS
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -21,7 +21,8 @@ TO_NVVM = (
 def without_nvgpu(module: ModuleOp) -> ModuleOp:
     """Return the module itself if it has no op of nvgpu, else what upstream's ``convert-nvgpu-to-nvvm`` makes of it.
 
-    Raises :class:`~cute_dialect.pipelines.upstream.UpstreamMissing` where that takes upstream MLIR and there is none.
+    Raises :class:`~cute_dialect.pipelines.upstream_error.UpstreamMissing` where that takes upstream MLIR and there is
+    none.
     """
     if not any(op.name.startswith("nvgpu.") for op in module.walk()):
         return module

@@ -472,7 +472,8 @@ class _Work:
         """Take base IR to PTX and cubin, in place."""
         from cute_dialect.pipelines.isolate import borrowed
         from cute_dialect.pipelines.runner import IR
-        from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
+        from cute_dialect.pipelines.upstream import is_available
+        from cute_dialect.pipelines.upstream_error import UpstreamMissing
 
         if not is_available():
             raise CompileError(f"error: {UpstreamMissing.HINT}")
@@ -539,7 +540,8 @@ def _through_upstream(text: str) -> str | None:
     """Have upstream read base IR and print its generic form; ``None`` if it cannot."""
     from cute_dialect.ir.text_limits import text_overflow
     from cute_dialect.pipelines.isolate import borrowed
-    from cute_dialect.pipelines.upstream import UpstreamError, is_available
+    from cute_dialect.pipelines.upstream import is_available
+    from cute_dialect.pipelines.upstream_error import UpstreamError
 
     if not is_available() or text_overflow(text) is not None:
         return None

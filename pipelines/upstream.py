@@ -51,15 +51,7 @@ from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing
 if TYPE_CHECKING:  # pragma: no cover
     import mlir.ir as ir
 
-__all__ = [
-    "BASE_PASSES",
-    "GpuObject",
-    "UpstreamError",
-    "UpstreamMissing",
-    "UpstreamModule",
-    "is_available",
-    "run_host",
-]
+__all__ = ["BASE_PASSES", "UpstreamModule", "is_available", "run_host"]
 
 # ------------------------------------------------------------------------------------------------------ base passes
 

@@ -49,7 +49,8 @@ def cases() -> list[Case]:
     """List kernels of the repository, at small sizes."""
     from cute_dialect.kernels.elementwise import elementwise_add
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
-    from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.sgemm import RUNGS, sgemm
     from cute_dialect.kernels.transpose import transpose
 

@@ -75,7 +75,8 @@ def warm(text: str, runs: int) -> tuple[float, float]:
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
     """Measure all; gives the rows."""
-    from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 
     opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]
     examples = Path(__file__).resolve().parents[1] / "test" / "examples"

@@ -62,7 +62,8 @@ def _gemms(
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     import torch
 
-    from cute_dialect.op.gemm import Problem, Runner, choose
+    from cute_dialect.op.choice import Problem
+    from cute_dialect.op.gemm import Runner, choose
     from cute_dialect.runtime import load
     from cute_dialect.tools.bench_gemm import inputs
 

@@ -198,7 +198,8 @@ def _write_json(path: str, result: Mapping[str, object]) -> None:
 def _missing(*, compiles: bool, measures: bool, made: str | None = None) -> str | None:
     """Say what is not here that will be needed, the folder ``made`` too; asked before anything is compiled."""
     if compiles:
-        from cute_dialect.pipelines.upstream import UpstreamMissing, is_available
+        from cute_dialect.pipelines.upstream import is_available
+        from cute_dialect.pipelines.upstream_error import UpstreamMissing
 
         if not is_available():
             return UpstreamMissing.HINT

@@ -191,7 +191,7 @@ def user_message(error: Exception) -> str | None:
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
     from cute_dialect.pipelines.stages import CompileError
-    from cute_dialect.pipelines.upstream import UpstreamError
+    from cute_dialect.pipelines.upstream_error import UpstreamError
     from cute_dialect.runtime.artifact import ArtifactError
     from cute_dialect.runtime.binding import LaunchError
     from cute_dialect.runtime.driver import CudaError

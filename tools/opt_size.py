@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from cute_dialect.pipelines.gpu_objects import GpuObject
     from cute_dialect.pipelines.runner import IR, Step
-    from cute_dialect.pipelines.upstream import GpuObject
 
 FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
 _OP = re.compile(r'(?m)^( *)(?:%[\w:#, %]+ = )?"([\w.]+)"\(')

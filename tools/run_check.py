@@ -23,7 +23,7 @@ from cute_dialect.tools.run_expression import ELEMENTWISE, KEYWORDS, CheckError,
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
-__all__ = ["CheckError", "CheckResult", "check"]
+__all__ = ["CheckResult", "check"]
 
 Number: TypeAlias = "NDArray[np.generic] | np.generic | int | float | bool"
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from cute_dialect.tools.run_call import RunError
-from cute_dialect.tools.run_check import CheckError, check
+from cute_dialect.tools.run_check import check
+from cute_dialect.tools.run_expression import CheckError
 from cute_dialect.tools.run_inputs import Argument, Tensor, letters
 from cute_dialect.tools.run_progress import quantity
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from cute_dialect.interp.arguments import Argument, Pointer
 from cute_dialect.interp.clocks import MEMORY
-from cute_dialect.interp.errors import Fault
-from cute_dialect.interp.program import attr_of
+from cute_dialect.interp.errors import Fault, attr_of
 from cute_dialect.interp.tensor_map import TensorMap
 
 if TYPE_CHECKING:

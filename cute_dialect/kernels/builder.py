@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation
 
-__all__ = ["Builder", "Coordinate", "Loop", "Scalar", "Value"]
+__all__ = ["Builder"]
 
 
 class Builder:

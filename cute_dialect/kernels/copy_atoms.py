@@ -24,7 +24,8 @@ from typing import NamedTuple, cast
 
 from cute_dialect.arch.async_copy import BULK_REDUCTIONS
 from cute_dialect.arch.targets import DEFAULT_CHIP, DEFAULT_TARGET
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Value
 
 __all__ = ["CopyCase", "build", "cases", "copy_atom_kernels"]
 

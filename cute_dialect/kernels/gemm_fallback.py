@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 
 __all__ = ["FALLBACK_NOTE", "emit_fallback"]
 

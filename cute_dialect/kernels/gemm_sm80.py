@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.copies import mma_copy, tile_copy
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 
 __all__ = ["GemmConfig", "gemm_sm80"]
 

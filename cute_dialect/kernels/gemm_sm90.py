@@ -20,14 +20,14 @@ True
 
 from __future__ import annotations
 
-from cute_dialect.kernels.builder import Coordinate, Loop, Value
 from cute_dialect.kernels.gemm_fallback import FALLBACK_NOTE, emit_fallback
 from cute_dialect.kernels.gemm_sm90_config import EVICT_FIRST, GemmConfig, Operand, head_of, one_more
 from cute_dialect.kernels.gemm_sm90_epilogue import Fused
 from cute_dialect.kernels.gemm_sm90_host import GemmHost
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Coordinate, Loop, Value
 
-__all__ = ["GemmConfig", "GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
+__all__ = ["GemmEmitter", "build_gemm_sm90", "gemm_sm90"]
 
 
 def gemm_sm90(config: GemmConfig | None = None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
+from cute_dialect.kernels.values import Value
 
 __all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "Operand", "head_of", "one_more"]
 

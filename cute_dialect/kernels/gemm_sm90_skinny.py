@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.gemm_sm90_config import BITS, EVICT_FIRST, Operand
 from cute_dialect.kernels.gemm_sm90_epilogue import Fused
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 
-__all__ = ["SkinnyConfig", "gemm_sm90_skinny"]
+__all__ = ["gemm_sm90_skinny"]
 
 
 def gemm_sm90_skinny(config: SkinnyConfig | None = None) -> str:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Value
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, GemmEmitter
-from cute_dialect.kernels.gemm_sm90_config import head_of
+from cute_dialect.kernels.gemm_sm90 import GemmEmitter
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig, head_of
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 
 __all__ = ["SplitConfig", "gemm_sm90_split"]
 

@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_CHIP, DEFAULT_TARGET
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Value
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.arch.atom import MmaAtom

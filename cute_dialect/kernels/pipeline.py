@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Value
 
 __all__ = ["CopyRing", "Position", "Ring", "StoreRing", "TmaRing"]
 

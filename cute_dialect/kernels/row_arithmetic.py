@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import VectorType
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.values import Layout
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 from cute_dialect.memory_types import MemRefType
 
 __all__ = ["Combine", "RowArithmetic", "lanes_of", "named"]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import Combine, named
 from cute_dialect.kernels.row_memory import Line, RowMemory
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.rows import RowConfig

@@ -17,9 +17,9 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import RowArithmetic, named
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 from cute_dialect.memory_types import MemRefType
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.row_arithmetic import lanes_of, named
 from cute_dialect.kernels.row_emitter import RowEmitter
 from cute_dialect.kernels.row_memory import STREAM, Line
+from cute_dialect.kernels.values import Value
 
 __all__ = ["RowKernel"]
 

@@ -17,7 +17,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.builder import Builder, Coordinate, Scalar, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Coordinate, Scalar, Value
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Scalar, Value
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Scalar, Value
 
 __all__ = ["RUNGS", "Rung", "sgemm"]
 

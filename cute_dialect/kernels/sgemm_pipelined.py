@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Scalar, Value
 from cute_dialect.kernels.pipeline import Position, TmaRing
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Scalar, Value
 
 __all__ = ["Tile", "load_map", "multiply_ahead", "place"]
 

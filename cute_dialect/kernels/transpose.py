@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.builder import Value
 from cute_dialect.kernels.script import Script
+from cute_dialect.kernels.values import Value
 
 __all__ = ["BYTES", "TransposeConfig", "transpose"]
 

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import BITS
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["Choice", "Matrix", "Problem", "Runner", "any_rows", "choose", "library", "mm", "runner", "text_of"]
+__all__ = ["Runner", "any_rows", "choose", "library", "mm", "runner", "text_of"]
 
 
 def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:

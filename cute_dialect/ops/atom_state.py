@@ -16,8 +16,9 @@ from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.memory_types import AtomType, TiledCopyType, TiledType
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
+from cute_dialect.ops.typed_values import Properties
 from cute_dialect.ops.views import expect, expect_operands
 
 FIELDS: Mapping[str, str] = {

@@ -24,8 +24,8 @@ from cute_dialect.memory_types import (
     derived_alignment,
     ptr,
 )
-from cute_dialect.ops.base import CuteOp, Properties, Typed
-from cute_dialect.ops.typed_values import tracked, wrap
+from cute_dialect.ops.base import CuteOp
+from cute_dialect.ops.typed_values import Properties, Typed, tracked, wrap
 from cute_dialect.types import CuteType
 
 OFFSET_OPS = frozenset({"cute.slice"})

@@ -29,10 +29,9 @@ from cute_dialect.memory_types import (
 )
 from cute_dialect.ops import views
 from cute_dialect.ops.asm import parse_one_operand, print_operand_list
-from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.typed_values import payload_text, tracked
+from cute_dialect.ops.base import cute_op
+from cute_dialect.ops.typed_values import Properties, payload_text, tracked
 from cute_dialect.ops.views import (
-    AssumeOp,
     MemoryOp,
     expect,
     expect_operands,
@@ -440,4 +439,4 @@ OPS: list[type[Operation]] = [
     MakeFragmentLikeOp,
 ]
 
-__all__ = ["OPS", "AssumeOp"]
+__all__ = ["OPS"]

@@ -18,8 +18,8 @@ from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.memory_types import MemRefType, PtrType, element_bits, ptr
-from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.base import cute_op
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect_operands, parse_result_form, print_result_form
 
 MAX_SMEM = DEFAULT_TARGET.shared

@@ -25,10 +25,10 @@ from cute_dialect.memory_types import (
     verify_tiled_copy,
 )
 from cute_dialect.ops.asm import print_operand_list
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.tile_fit import PARTIAL, check_whole
 from cute_dialect.ops.tiled import CopyOp, PartitionDOp, PartitionSOp
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 from cute_dialect.types import CoordType, LayoutType
 

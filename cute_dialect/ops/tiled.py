@@ -30,10 +30,10 @@ from cute_dialect.memory_types import (
     TiledCopyType,
     element_bits,
 )
-from cute_dialect.ops.base import CuteOp, Properties, cute_op
+from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.tile_fit import check_copied
-from cute_dialect.ops.typed_values import payload_text, tracked
+from cute_dialect.ops.typed_values import Properties, payload_text, tracked
 from cute_dialect.ops.views import (
     MemoryOp,
     expect,

@@ -33,8 +33,8 @@ from cute_dialect.memory_types import (
     ptr,
 )
 from cute_dialect.ops.asm import defined_type, parse_one_operand, parse_operand_list, print_operand_list
-from cute_dialect.ops.base import CuteOp, Properties, Typed, cute_op, plural
-from cute_dialect.ops.typed_values import payload_text, tracked, type_weaker_or_equal, wrap
+from cute_dialect.ops.base import CuteOp, cute_op, plural
+from cute_dialect.ops.typed_values import Properties, Typed, payload_text, tracked, type_weaker_or_equal, wrap
 from cute_dialect.types import ComposedLayoutType, CuteType, IntTupleType, LayoutType
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -337,6 +337,6 @@ __all__ = [
     "CallOp", "ConstantOp", "ExtractValueOp", "FCmpOp", "FuncOp",
     "GEPOp", "GlobalOp", "ICmpOp", "InlineAsmOp",
     "InsertValueOp", "LLVMArrayType", "LLVMFunctionType", "LLVMPointerType",
-    "LLVMStructType", "LLVMVoidType", "LoadOp", "PoisonOp", "Region",
+    "LLVMStructType", "LLVMVoidType", "LoadOp", "PoisonOp",
     "ReturnOp", "StoreOp", "UndefOp", "ZeroOp",
 ]  # fmt: skip

@@ -47,7 +47,8 @@ def cases() -> Iterator[Case]:
     """Every family of kernels, on integers and on normal data."""
     from cute_dialect.kernels.elementwise import elementwise_add
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
-    from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
     from cute_dialect.kernels.rows import row_kernel
     from cute_dialect.kernels.sgemm import sgemm

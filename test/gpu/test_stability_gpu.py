@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
 from cute_dialect.op import gemm  # noqa: E402
+from cute_dialect.op.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.gemm import Runner  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
 from cute_dialect.tools import bench_gemm, bench_rows  # noqa: E402
@@ -78,7 +79,7 @@ def same_bits(out: torch.Tensor, run: Run) -> None:
     assert int(differing) == 0
 
 
-def sm90() -> dict[str, gemm.Choice]:
+def sm90() -> dict[str, Choice]:
     """The kernels for Hopper without an epilogue."""
     return {name: c for name, c in bench_gemm.choices().items() if not c.config.epilogue.active}
 
@@ -89,7 +90,7 @@ def test_gemm_sm90_repeats(artifacts: Path, name: str) -> None:
     run = Runner(choice, load(found(artifacts, f"gemm/{name}")))
     c = choice.config
     rows = 16 if choice.skinny is not None else 128 if choice.parts > 1 else 1024
-    problem = gemm.Problem(rows, 1024, 2048, c.element, c.output, c.major_a, c.major_b)
+    problem = Problem(rows, 1024, 2048, c.element, c.output, c.major_a, c.major_b)
     a, b, out = bench_gemm.inputs(problem, integers=False)
     same_bits(out, lambda: run(a, b, out))
 

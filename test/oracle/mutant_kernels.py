@@ -13,8 +13,10 @@ import numpy as np
 from cute_dialect.kernels.elementwise import elementwise_add, seed_tile
 from cute_dialect.kernels.gemm_sm80 import GemmConfig as Sm80Config
 from cute_dialect.kernels.gemm_sm80 import gemm_sm80
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.kernels.rows import RowConfig, row_kernel
 from cute_dialect.kernels.sgemm import sgemm

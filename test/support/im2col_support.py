@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from cute_dialect.kernels.builder import Value
+    from cute_dialect.kernels.values import Value
 
 
 class Case(NamedTuple):

@@ -29,9 +29,9 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops.asm import print_operand_list
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.memory import fragment_like
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result
 from cute_dialect.types import CoordType
 

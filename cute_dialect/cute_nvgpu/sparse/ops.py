@@ -33,8 +33,8 @@ from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
 from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.base import cute_op
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
 from cute_dialect.types import CoordType, LayoutType, ShapeType
 

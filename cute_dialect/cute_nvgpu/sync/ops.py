@@ -39,7 +39,7 @@ from cute_dialect.cute_nvgpu.sync.rows import (
 )
 from cute_dialect.memory_types import PtrType, ptr
 from cute_dialect.ops.asm import parse_operand_list, print_operand_list
-from cute_dialect.ops.base import Properties
+from cute_dialect.ops.typed_values import Properties
 from cute_dialect.ops.views import MemoryOp, expect_operands
 
 if TYPE_CHECKING:  # pragma: no cover

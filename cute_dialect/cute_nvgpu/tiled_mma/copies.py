@@ -15,8 +15,9 @@ from cute_dialect.memory_types import (
     TiledCopyType,
     element_bits,
 )
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.tile_copies import made_copy
+from cute_dialect.ops.typed_values import Properties
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands
 
 

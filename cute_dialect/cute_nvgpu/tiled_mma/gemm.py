@@ -18,8 +18,8 @@ from cute_dialect.algebra.values import ComposedLayout, Layout, layout_modes
 from cute_dialect.cute_nvgpu.tiled_mma.ops import MODES, atom_values, check_element
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
 from cute_dialect.memory_types import MemRefType, element_bits
-from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.base import cute_op
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
 
 _UNIT = Layout(1, 0)

@@ -22,10 +22,10 @@ from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Stride, layout_modes
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
 from cute_dialect.memory_types import MemRefType, TensorType
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.memory import rmem_type
-from cute_dialect.ops.typed_values import payload_text, tracked
+from cute_dialect.ops.typed_values import Properties, payload_text, tracked
 from cute_dialect.ops.views import (
     MemoryOp,
     expect,

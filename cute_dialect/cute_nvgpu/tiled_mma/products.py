@@ -15,8 +15,7 @@ from cute_dialect.cute_nvgpu.tiled_mma.gemm import descriptor_of
 from cute_dialect.cute_nvgpu.tiled_mma.ops import atom_values, check_element
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import Properties
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 

@@ -26,9 +26,9 @@ from cute_dialect.cute_nvgpu.tma.im2col_types import (
     TmaStoreIm2colType,
 )
 from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType, integer_width
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import expect, expect_operands
 
 

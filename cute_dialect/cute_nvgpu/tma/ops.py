@@ -37,9 +37,9 @@ from cute_dialect.memory_types import (
     PtrType,
     integer_width,
 )
-from cute_dialect.ops.base import Properties, cute_op
+from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import expect, expect_operands
 from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
 

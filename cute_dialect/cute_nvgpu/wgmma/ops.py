@@ -17,8 +17,8 @@ from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
 from cute_dialect.memory_types import MemRefType
-from cute_dialect.ops.base import Properties, cute_op
-from cute_dialect.ops.typed_values import payload_text
+from cute_dialect.ops.base import cute_op
+from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import op_name
+from cute_dialect.interp.errors import attr_of, op_name
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.promises import promise
 from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs, Value, normalise, unsigned, wrap_int

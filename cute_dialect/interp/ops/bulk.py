@@ -15,16 +15,15 @@ import numpy as np
 
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.contents import WRITTEN
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.ops.copy_operands import Copies, active, check_promises, operand, tensor_map, through
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.sync import Block, MBarrier, find_mbarrier, shared_at
 from cute_dialect.interp.tensor_map import TensorMap, combined, read_shared, units_of, write_shared
 from cute_dialect.interp.transfers import BulkGroups, Transfer
-from cute_dialect.interp.types import Leaf
 from cute_dialect.interp.values import Array, Regs
 
 if TYPE_CHECKING:
@@ -567,8 +566,6 @@ OPS: dict[str, Builder] = {
 
 __all__ = [
     "OPS",
-    "Copies",
-    "Leaf",
     "emit_bulk_load",
     "emit_bulk_store",
     "emit_commit",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault, InterpError, op_name
+from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load
 from cute_dialect.interp.ops import floats, gpu
@@ -19,9 +19,9 @@ from cute_dialect.interp.ops.ptx_rows import KINDS
 from cute_dialect.interp.ops.ptx_text import Statement, Text
 from cute_dialect.interp.ops.sparse import mma_sp_by_name
 from cute_dialect.interp.printf import format_c, specs
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import float_leaf, int_leaf, round_up
-from cute_dialect.interp.values import Regs, Value, to_lanes
+from cute_dialect.interp.values import Regs, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -206,4 +206,4 @@ _INTRINSICS: tuple[tuple[str, Match], ...] = (
 
 OPS: dict[str, Builder] = {"llvm.call_intrinsic": _call_intrinsic, "nvvm.rcp.approx.ftz.f": _nvvm_op}
 
-__all__ = ["EXTERNALS", "OPS", "Value", "read_string"]
+__all__ = ["EXTERNALS", "OPS", "read_string"]

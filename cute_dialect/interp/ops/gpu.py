@@ -10,15 +10,15 @@ import numpy as np
 from cute_dialect.interp.addresses import WINDOW_BITS
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.dependent import WAIT
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo, op_name
+from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.flags import Fence
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.order import fence_of_op
 from cute_dialect.interp.printf import format_c
-from cute_dialect.interp.program import Builder, FnCompiler, Step, attr_of
-from cute_dialect.interp.types import int_leaf, type_of
-from cute_dialect.interp.values import Regs, Value, active_uniform, to_lanes, truth
+from cute_dialect.interp.program import Builder, FnCompiler, Step
+from cute_dialect.interp.types import int_leaf
+from cute_dialect.interp.values import Regs, active_uniform, to_lanes, truth
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -461,4 +461,4 @@ OPS: dict[str, Builder] = {
 
 PREFIXES: tuple[tuple[str, Builder], ...] = ((_SREG, _read_sreg), ("nvvm.fence.", _fence))
 
-__all__ = ["OPS", "PREFIXES", "OpInfo", "Value", "emit_barrier", "emit_grid_control", "emit_sreg", "type_of"]
+__all__ = ["OPS", "PREFIXES", "emit_barrier", "emit_grid_control", "emit_sreg"]

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.cfg import segments
-from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.memory import Site, load, store
 from cute_dialect.interp.ops import quad_pairs
-from cute_dialect.interp.ops.data import bits_of, enum_word, from_bits
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.ops.data import bits_of, enum_word
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf, float_leaf, int_leaf
 from cute_dialect.interp.undefined import origin_of, some, whole
 from cute_dialect.interp.values import Array, Mask, Regs, Undefined, Value, to_lanes
@@ -329,4 +329,4 @@ OPS: dict[str, Builder] = {
     "nvvm.mma.sync": _mma_sync,
 }
 
-__all__ = ["OPS", "Mma", "decode", "from_bits", "mma_by_name", "run_mma", "shape_of"]
+__all__ = ["OPS", "Mma", "decode", "mma_by_name", "run_mma", "shape_of"]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.flags import GPU, RELAXED
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import Site, check_written, load, locate, store
 from cute_dialect.interp.ops.data import enum_word, ints_of
 from cute_dialect.interp.ops.order import order_of_op
 from cute_dialect.interp.ops.pointer_promises import Offset, promise_address
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf, Type, element_of, size_of, stride_of, struct_fields, type_of
-from cute_dialect.interp.values import POISON, Array, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
+from cute_dialect.interp.values import POISON, Regs, Value, active_uniform, to_lanes, unsigned, wrap_int
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -569,4 +569,4 @@ OPS: dict[str, Builder] = {
     "llvm.intr.stackrestore": _nothing,
 }
 
-__all__ = ["OPS", "Array", "apply_atomic", "atomic_lanes", "copy_bytes", "polls", "shared_address", "spin_point"]
+__all__ = ["OPS", "apply_atomic", "atomic_lanes", "copy_bytes", "polls", "shared_address", "spin_point"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cute_dialect.interp.errors import InterpError, op_name
+from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK, Fence, Sync
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.program import attr_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation

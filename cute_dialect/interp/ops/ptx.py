@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.control import compile_nothing
-from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops import (
     ptx_async,
@@ -28,7 +28,7 @@ from cute_dialect.interp.ops import (
 )
 from cute_dialect.interp.ops.ptx_rows import Row, table
 from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.undefined import emit_hidden
 from cute_dialect.interp.values import Regs
 

@@ -11,6 +11,7 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops import asynchronous, bulk, gpu, wgmma
+from cute_dialect.interp.ops.copy_operands import Copies
 from cute_dialect.interp.ops.memory import apply_atomic
 from cute_dialect.interp.ops.order import fence_of_ptx, sync_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text, number
@@ -133,7 +134,7 @@ def _wgmma_wait(text: Text, s: Statement) -> None:
 
 def _bulk_tensor(text: Text, s: Statement) -> None:
     """Compile cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd."""
-    k = bulk.Copies(text.c)
+    k = Copies(text.c)
     k.predicate = _plain_guard(text, s)
     combine = re.search(r"\.(add|min|max|inc|dec|and|or|xor)\b", s.opcode) if "reduce" in s.opcode else None
     load = ".global.shared::cta" not in s.opcode
@@ -161,7 +162,7 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
 
 def _bulk(text: Text, s: Statement) -> None:
     """Compile cp.async.bulk between global and shared memory."""
-    k = bulk.Copies(text.c)
+    k = Copies(text.c)
     k.predicate = _plain_guard(text, s)
     first, add0 = text.address(s.operands[0])
     second, add1 = text.address(s.operands[1])

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault, InterpError
+from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import enum_word
-from cute_dialect.interp.program import Builder, FnCompiler, attr_of
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.types import Leaf
-from cute_dialect.interp.values import POISON, Array, Regs, Value, to_lanes
+from cute_dialect.interp.values import Array, Regs, Value, to_lanes
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -275,4 +275,4 @@ OPS: dict[str, Builder] = {
     "nvvm.bar.warp.sync": _warp_sync,
 }
 
-__all__ = ["OPS", "POISON", "members", "rows", "shuffle"]
+__all__ = ["OPS", "members", "rows", "shuffle"]

@@ -10,7 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.cute_nvgpu.bulk.types import BulkCopy, BulkCopyType
 from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap, TmaStoreIm2colType
 from cute_dialect.ir.printing import ir_text
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Value
 from cute_dialect.pipelines import compile as compile_cute
 
 BULK = "!cute_nvgpu.atom.bulk_copy<f32>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Value
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.pipelines import compile as compile_cute
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.pipelines import compile as compile_cute
 

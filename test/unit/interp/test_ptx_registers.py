@@ -8,7 +8,8 @@ from pipelines_support import with_registers
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.launch import CompiledModule
 

@@ -15,7 +15,8 @@ from rich.console import Console
 from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap
 from cute_dialect.interp.blocks import choose
 from cute_dialect.tools.cute_run import main
-from cute_dialect.tools.run_check import CheckError, check
+from cute_dialect.tools.run_check import check
+from cute_dialect.tools.run_expression import CheckError
 from cute_dialect.tools.run_progress import Ticker
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "elementwise_add.mlir")

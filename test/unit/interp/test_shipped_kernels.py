@@ -12,8 +12,10 @@ import pytest
 from cute_dialect.interp import InterpError
 from cute_dialect.kernels.elementwise import elementwise_add
 from cute_dialect.kernels.gemm_sm80 import gemm_sm80
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.rows import OPS, row_kernel
 from cute_dialect.kernels.sgemm import RUNGS, sgemm
 from cute_dialect.kernels.transpose import transpose

@@ -12,7 +12,8 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.parsing import parse_module
 from cute_dialect.ir.verifier import verify
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.values import Value
 
 LATER = " is not known while the kernel is built, only when it runs: "
 N = "Value(%n : i32)"

@@ -11,12 +11,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.builder import Builder, Value
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
-from cute_dialect.op.gemm import Choice
+from cute_dialect.kernels.values import Value
+from cute_dialect.op.choice import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm_sm90_skinny import SkinnyConfig, gemm_sm90_skinny
-from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
+from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig, one_wave
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

@@ -8,9 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm_sm90 import GemmConfig, gemm_sm90
+from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
-from cute_dialect.op.gemm import Choice, Problem, choose
+from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.gemm import choose
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

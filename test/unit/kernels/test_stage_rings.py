@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.builder import Builder, Value
+from cute_dialect.kernels.builder import Builder
 from cute_dialect.kernels.pipeline import CopyRing, Position, Ring, StoreRing, TmaRing
+from cute_dialect.kernels.values import Value
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.ptxas import assemble
 

@@ -8,7 +8,8 @@ import pytest
 from pipelines_support import add_module, kernel, module
 
 from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble, find_ptxas, parse_report
-from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule, run_host
+from cute_dialect.pipelines.upstream import UpstreamModule, run_host
+from cute_dialect.pipelines.upstream_error import UpstreamError
 from cute_dialect.runtime.settings import SettingError
 
 TARGET = {"chip": "sm_90a", "features": "+ptx83", "opt-level": "3"}

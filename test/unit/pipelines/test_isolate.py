@@ -13,7 +13,8 @@ import pytest
 
 from cute_dialect.pipelines import compile, isolate
 from cute_dialect.pipelines.stages import CompileError
-from cute_dialect.pipelines.upstream import UpstreamError, UpstreamModule
+from cute_dialect.pipelines.upstream import UpstreamModule
+from cute_dialect.pipelines.upstream_error import UpstreamError
 
 KERNEL = """
 gpu.module @k {
