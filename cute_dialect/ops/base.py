@@ -36,7 +36,7 @@ from cute_dialect.ops.asm import (
 )
 from cute_dialect.ops.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
 
-__all__ = ["CuteOp", "Properties", "Typed", "cute_op"]
+__all__ = ["CuteOp", "cute_op"]
 
 CuteOpT = TypeVar("CuteOpT", bound="CuteOp")
 
