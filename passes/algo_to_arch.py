@@ -51,13 +51,16 @@ from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.types import CuteType, LayoutType
 from cute_dialect.universal_copy import UniversalCopyType
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 
 class AlgoToArchPass(Pass):
     """Lower tiled copies, partitions, copies and fills to what one thread does."""
 
     name = "convert-cute-algo-to-arch"
     summary = "lower tiled copy, tiled mma and partitions to the atoms of an architecture"
-    description = __doc__ or ""
+    description = _HELP
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         values: list[Operation] = []

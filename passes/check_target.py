@@ -28,6 +28,9 @@ from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom, MmaAtom
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 _ARCH = "cute_nvgpu.arch."
 _TEXTS = {"nvvm.inline_ptx": "ptxCode", "llvm.inline_asm": "asm_string"}
 """Op -> the attribute that holds its PTX."""
@@ -56,7 +59,7 @@ class CheckTargetPass(Pass):
 
     name = "cute-check-target"
     summary = "refuse what the chip or its version of PTX does not have"
-    description = __doc__ or ""
+    description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True  # it makes none
 

@@ -49,6 +49,9 @@ from cute_dialect.passes.emitter import ArithEmitter, bind, constant, integer, r
 from cute_dialect.passes.fold_static import comparison
 from cute_dialect.types import CuteType, Payload
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 SURVIVING = frozenset(
     f"cute.{name}"
     for name in (
@@ -66,7 +69,7 @@ class ExpandOpsPass(Pass):
 
     name = "cute-expand-ops"
     summary = "expand layout algebra and tensor ops into scalar arithmetic"
-    description = __doc__ or ""
+    description = _HELP
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         expand = ExpandContext(ctx)

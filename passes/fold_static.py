@@ -43,13 +43,16 @@ from cute_dialect.passes.base import Pass, PassContext
 from cute_dialect.passes.emitter import constant
 from cute_dialect.types import is_static_type
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 
 class FoldStaticPass(Pass):
     """Make static values ``cute.static`` and remove unused ops without effects."""
 
     name = "cute-fold-static"
     summary = "replace values with static types by cute.static, remove dead pure ops"
-    description = __doc__ or ""
+    description = _HELP
     counts_changes = True
 
     def run(self, op: Operation, ctx: PassContext) -> None:

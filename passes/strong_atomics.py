@@ -39,6 +39,9 @@ from cute_dialect.upstream.spec import enum_cases
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 _ATOMIC = "llvm.atomicrmw"
 
 _ORDERS = {"unordered": "relaxed", "monotonic": "relaxed", "acquire": "acquire", "release": "release",
@@ -65,7 +68,7 @@ class StrongAtomicsPass(Pass):
 
     name = "cute-strong-atomics"
     summary = "make inline PTX of the atomics whose order or scope LLVM would drop"
-    description = __doc__ or ""
+    description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True
 

@@ -51,6 +51,9 @@ from cute_dialect.passes.lowering.printing import Formats
 from cute_dialect.passes.lowering.types import is_cute
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 _CORE: Mapping[str, Handler] = {**core.HANDLERS, **memory.HANDLERS, **control.HANDLERS, **functions.HANDLERS}
 """Op name -> how it is lowered, of the core."""
 
@@ -98,7 +101,7 @@ class ToBasePass(Pass):
 
     name = "cute-to-base"
     summary = "lower cute types to LLVM structs and pointers, the remaining cute ops to base ops"
-    description = __doc__ or ""
+    description = _HELP
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         module: Operation | None = op

@@ -54,6 +54,9 @@ from cute_dialect.upstream import llvm
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, BlockArgument, Operation, Region, SSAValue
 
+_HELP = __doc__ or ""
+"""The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
+
 _PTX_TYPES = {"f32": "f32", "i32": "b32"}
 _DIGITS = re.compile(r"\d+")
 
@@ -67,7 +70,7 @@ class WgmmaRegistersPass(Pass):
 
     name = "cute-wgmma-registers"
     summary = "join consecutive wgmma, make their accumulators registers of PTX"
-    description = __doc__ or ""
+    description = _HELP
     anchor = ("gpu.module",)
     counts_changes = True
 
