@@ -1,4 +1,4 @@
-"""What a pass is.
+"""The base of all passes.
 
 A pass is a class with a ``name`` (its flag), a one-line ``summary``, a docstring (its help: what it does, with a
 before/after), options, and ``run``::
@@ -145,7 +145,7 @@ def _convert(text: str, kind: str) -> object:
 
 @dataclass
 class PassContext:
-    """What a pass may use: xDSL's context, diagnostics, statistics."""
+    """The context of a pass: xDSL's context, diagnostics, statistics."""
 
     context: Context
     diagnostics: DiagnosticEngine = field(default_factory=DiagnosticEngine)
@@ -182,7 +182,7 @@ class Pass:
     anchor: ClassVar[tuple[str, ...] | None] = None
     Options: ClassVar[type[PassOptions]] = PassOptions
     counts_changes: ClassVar[bool] = False
-    """Whether every change is counted in a statistic: where none was, nothing needs to be verified again."""
+    """True if every change is counted in a statistic: where none was, nothing needs to be verified again."""
 
     def __init__(self, options: PassOptions | None = None):
         self.options: PassOptions = self.Options() if options is None else options

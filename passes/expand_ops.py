@@ -88,7 +88,7 @@ class ExpandOpsPass(Pass):
 
 
 class ExpandContext:
-    """What an expansion works with: the op in hand, and where to put what replaces it."""
+    """The context of an expansion: the op in hand, and where to put what replaces it."""
 
     def __init__(self, ctx: PassContext):
         self.pass_context = ctx

@@ -138,7 +138,7 @@ EXPANSIONS: Mapping[str, Callable[[Operation, ExpandContext], None]] = {
     "cute.domain_offset": _placed,
     "cute.recast_tensor": _recast_tensor,
 }
-"""What a layout op, by name, does when its first operand is a tensor."""
+"""The expansions of layout ops whose first operand is a tensor, by name."""
 
 
 def on_layout_of_tensor(op: Operation) -> bool:

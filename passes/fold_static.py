@@ -84,7 +84,7 @@ def blocks_of(op: Operation) -> list[Block]:
 
 
 class Purity:
-    """:func:`~cute_dialect.ops.purity.is_pure`, which remembers the classes whose traits alone decide it."""
+    """A cache of :func:`~cute_dialect.ops.purity.is_pure`: it remembers the classes whose traits alone decide it."""
 
     def __init__(self) -> None:
         # Upstream's cast is pure; xDSL's does not say that it is speculatable.

@@ -26,7 +26,7 @@ class PipelineTextError(ValueError):
 
 @dataclass(frozen=True)
 class PassElement:
-    """``name{key=value key2=value2}``; ``offset`` is where it stands in the text."""
+    """A pass in a pipeline: ``name{key=value key2=value2}``; ``offset`` is where it stands in the text."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -38,7 +38,7 @@ class PassElement:
 
 @dataclass(frozen=True)
 class NestElement:
-    """``op.name(element, …)``."""
+    """A nested pipeline: ``op.name(element, …)``."""
 
     op_name: str
     elements: tuple[Element, ...]

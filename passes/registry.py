@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cute_dialect.passes.base import Pass
 
 Scope: TypeAlias = Literal["cute", "base", "generic"]
-"""Which passes belong to ``--dialects=cute`` (cute, generic) and to ``--dialects=base`` (base, generic)."""
+"""Scopes of passes: ``--dialects=cute`` has cute and generic, ``--dialects=base`` base and generic."""
 
 
 class PassInfo(NamedTuple):

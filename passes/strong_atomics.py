@@ -87,8 +87,9 @@ class StrongAtomicsPass(Pass):
 
 
 class _Strength(NamedTuple):
-    """What an atomic says that LLVM would drop: a key of :data:`_ORDERS`, scope and address space in PTX, and the
-    instruction; empty: a subtraction of the negated value."""
+    """The strength of an atomic that LLVM would drop: a key of :data:`_ORDERS`, scope and address space in PTX, and the
+    instruction; empty: a subtraction of the negated value.
+    """
 
     order: str
     scope: str

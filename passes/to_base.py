@@ -68,10 +68,10 @@ def handler_of(name: str) -> Handler | None:
 
 
 ARCH_DIALECTS = ("nvvm", "nvgpu")
-"""What ``arch-dialect`` may be."""
+"""The values of ``arch-dialect``."""
 
 HandlerOf = Callable[[str], Handler | None]
-"""How an op is lowered, by its name."""
+"""The function that lowers an op, by its name."""
 
 Carry = Callable[[HandlerOf, Callable[[Operation, str], None]], HandlerOf]
 """The handlers of the way to ``nvgpu``, over those to ``nvvm``; what it cannot carry is reported."""
@@ -82,7 +82,7 @@ Start = Callable[[], HandlerOf]
 
 @dataclass(frozen=True)
 class ToBaseOptions(PassOptions):
-    """``arch-dialect``: the dialect of instructions, ``nvvm`` or, where it has them, ``nvgpu``."""
+    """Options of the pass: ``arch-dialect``, the dialect of instructions, ``nvvm`` or, where it has them, ``nvgpu``."""
 
     arch_dialect: str = "nvvm"
 

@@ -53,7 +53,7 @@ _TEXT = "<module in upstream MLIR>"
 """The file name of the text that crosses."""
 
 _OP = re.compile(r'\s*(?:%[\w$.:-]+(?:, %[\w$.:-]+)* = )?"[\w$.-]+"\(')
-"""How a line begins that an op of the generic form stands on."""
+"""The beginning of a line that an op of the generic form stands on."""
 
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 

@@ -50,7 +50,7 @@ class Damaged(Exception):
 
 
 class _Listed(NamedTuple):
-    """What a marker says of a file."""
+    """A file as a marker lists it."""
 
     digest: str
     size: int

@@ -1,4 +1,4 @@
-"""For the interpreter: lowered IR with ops of nvgpu, taken on to nvvm by upstream MLIR and read back."""
+"""Lowered IR with ops of nvgpu, taken on to nvvm by upstream MLIR and read back, for the interpreter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TO_NVVM = (
     "builtin.module(convert-nvgpu-to-nvvm,gpu.module(convert-vector-to-llvm,convert-arith-to-llvm),"
     "reconcile-unrealized-casts,canonicalize)"
 )
-"""What leaves no op, type or cast of nvgpu, memref and vectors of two dimensions."""
+"""The passes that leave no op, type or cast of nvgpu, memref and vectors of two dimensions."""
 
 
 @lru_cache(maxsize=8)

@@ -36,9 +36,9 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Worker", "WorkerModule", "borrowed", "start"]
 
 _KEPT = 4
-"""How many workers wait for more at most; as many are there as threads compile at a time."""
+"""The number of workers that wait for more at most; as many are there as threads compile at a time."""
 _BACK_END = "LLVM's NVPTX back end"
-"""What most often dies of its input."""
+"""The part of upstream that most often dies of its input."""
 
 
 def start() -> None:

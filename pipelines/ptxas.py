@@ -46,7 +46,7 @@ class PtxasMissing(PtxasError):
 
 @dataclass(frozen=True)
 class KernelReport:
-    """What ``ptxas -v`` says of one kernel.  Registers count per thread; the rest is in bytes."""
+    """The report of ``ptxas -v`` on one kernel.  Registers count per thread; the rest is in bytes."""
 
     name: str
     registers: int

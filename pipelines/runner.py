@@ -108,7 +108,7 @@ class IR:
 
 
 class Observer(Protocol):
-    """Told of every step; what prints IR and measures time."""
+    """An observer of a run, told of every step: it prints IR, measures time."""
 
     def before(self, step: Step, ir: IR) -> None:
         """See a step that is about to run."""

@@ -45,8 +45,9 @@ __all__ = [
 ]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
-"""How far: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas, ``auto`` uses one
-if it is there."""
+"""The end of a compilation: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas,
+``auto`` uses one if it is there.
+"""
 
 
 class CompileError(Exception):

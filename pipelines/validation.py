@@ -23,7 +23,7 @@ from cute_dialect.ir.diagnostics import DiagnosticEngine
 from cute_dialect.passes.base import PassError
 
 SAMPLES = 20
-"""How many inputs each function is run on."""
+"""The number of inputs that each function is run on."""
 
 
 class ValidateOptionError(ValueError):

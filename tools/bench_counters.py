@@ -32,7 +32,7 @@ METRICS = {
     "global load": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "global store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
 }
-"""What is compared, and the counter. What cp.async reads is among the global loads."""
+"""The counts that are compared, and the counter of each. What cp.async reads is among the global loads."""
 
 
 class Case(NamedTuple):

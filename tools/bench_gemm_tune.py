@@ -46,7 +46,7 @@ _FINALISTS = 3
 _TURNS, _TURN = 4, 160_000
 """Turns of each finalist, and how many microseconds of it one is."""
 _MARGIN = 1.01
-"""How much faster than the rule's choice another one must be."""
+"""The factor by which another one must be faster than the rule's choice."""
 
 
 def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:

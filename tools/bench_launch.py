@@ -32,8 +32,11 @@ __all__ = ["Measured", "build", "run"]
 
 
 class Measured(NamedTuple):
-    """Microseconds of host time: a call, a bound launch, a call that writes to other memory each time, one that has
-    another shape each time, the driver alone."""
+    """Microseconds of host time that a launch takes.
+
+    They are those of a call, a bound launch, a call that writes to other memory each time, one that has another shape
+    each time, the driver alone.
+    """
 
     call: float
     bound: float

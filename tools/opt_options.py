@@ -116,7 +116,7 @@ class PassFlag(NamedTuple):
 
 
 class PipelineFlag(NamedTuple):
-    """``--pipeline=TEXT`` or ``--pass-pipeline=TEXT``."""
+    """A pipeline as given on the command line: ``--pipeline=TEXT`` or ``--pass-pipeline=TEXT``."""
 
     named: bool
     text: str

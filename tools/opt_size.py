@@ -1,4 +1,4 @@
-"""How large code is from stage to stage (``--code-size``): ops of each function, PTX instructions, bytes for the GPU.
+"""The size of code from stage to stage (``--code-size``): ops of each function, PTX instructions, bytes for the GPU.
 
 ===-- code size report --===
       @add   @launch  after

@@ -1,4 +1,4 @@
-"""What watches a run of ``cute-opt``: prints of the IR between passes, times, statistics."""
+"""Observers of a run of ``cute-opt``: prints of the IR between passes, times, statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the process of a program of ours begins and ends; one that has us as a library goes on as it is."""
+"""Begin and end of the process of a program of ours; one that has us as a library goes on as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``cute-run`` is to call: from the command line and the compiled module to a kernel with arguments that fit."""
+"""The call that ``cute-run`` makes, from the command line and the compiled module: a kernel with arguments that fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Call", "RunError", "Wanted", "make_call", "read_wanted", "values_of"
 
 
 SANITIZERS = ("race", "oob", "uninit", "sync")
-"""What the interpreter can look for."""
+"""The faults that the interpreter can look for."""
 
 
 class RunError(Exception):
@@ -25,7 +25,7 @@ class RunError(Exception):
 
 
 class Wanted(NamedTuple):
-    """What the command line says of the launch: its form, and what is to be told of it."""
+    """The launch that the command line asks for: its form, and what is to be told of it."""
 
     grid: tuple[int, ...] | None
     block: tuple[int, ...] | None

@@ -29,7 +29,7 @@ Number: TypeAlias = "NDArray[np.generic] | np.generic | int | float | bool"
 
 
 class CheckResult(NamedTuple):
-    """Whether it holds, and one line that says more: how many elements, where the first difference is."""
+    """The verdict of a check, and one line that says more: how many elements, where the first difference is."""
 
     ok: bool
     detail: str
@@ -196,7 +196,7 @@ def _partial(tree: ast.expr, values: Mapping[str, object], written: Written) -> 
 
 
 class Written:
-    """Which elements of an expression are made of elements that were written; None: of no array that was."""
+    """The elements of expressions that are made of elements that were written; None: of no array that was."""
 
     def __init__(self, written: Mapping[str, NDArray[np.bool_]], values: Mapping[str, object]):
         self._written = written

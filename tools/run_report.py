@@ -1,4 +1,4 @@
-"""What ``cute-run`` prints: the launch, the tensors, the checks."""
+"""The report that ``cute-run`` prints: the launch, the tensors, the checks."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ Written: TypeAlias = "Mapping[str, NDArray[np.bool_]]"
 
 
 class Result(NamedTuple):
-    """Where it ran (a GPU's name, empty for the CPU), and microseconds of the kernel alone: of interpreting it, or the
-    median of ``repeats`` launches."""
+    """The run: its place (a GPU's name, empty for the CPU), and microseconds of the kernel alone.
+
+    They are of interpreting it, or the median of ``repeats`` launches.
+    """
 
     gpu: str
     microseconds: float

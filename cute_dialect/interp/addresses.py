@@ -1,4 +1,4 @@
-"""Where memory lies in the one 64-bit address space, and what is said of an access that is not allowed there.
+"""The one 64-bit address space: where memory lies in it, and what is said of an access that is not allowed there.
 
 | where | pointer type | address |
 |---|---|---|

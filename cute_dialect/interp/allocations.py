@@ -1,4 +1,4 @@
-"""What lies where in shared and local memory: names and coordinates for diagnostics.
+"""Tensors in shared and local memory, by where they lie: names and coordinates for diagnostics.
 
 A kernel lowered from cute IR says in its attribute `cute.smem` where each `alloc_smem` lies and which tensor it holds;
 an `llvm.alloca` that holds a register tensor has `cute.tensor`.  A byte offset becomes `element (3, 17) of %sA`: the

@@ -1,4 +1,4 @@
-"""Which blocks of a grid run: all, or a sample.
+"""The blocks of a grid that run: all, or a sample.
 
 Blocks are numbered as the device does, x first: block (x, y, z) of a grid (X, Y, Z) is x + X · (y + Y · z).  A cluster
 runs whole or not at all.

@@ -101,7 +101,7 @@ class ClusterClocks:
 
 
 class WarpClocks:
-    """What the threads of a warp know: `table`, and of lanes that have learnt more alone, `extras`."""
+    """The knowledge of a warp's threads: `table`, and of lanes that have learnt more alone, `extras`."""
 
     __slots__ = (
         "clock", "cluster", "extras", "fenced", "first", "inits", "observed", "pending", "slot", "table",
@@ -230,7 +230,7 @@ class WarpClocks:
 
 
 class Meeting:
-    """What has been passed on at a barrier: `pending` in its current phase, `done` by those completed.
+    """The knowledge passed on at a barrier: `pending` in its current phase, `done` by those completed.
 
     What threads of other blocks have passed on at an mbarrier is apart, `far` and `far_done`, for a wait of block
     scope; `uses` says when actors used it last. Of a named barrier also who arrived, when and by which op: `parties` in

@@ -1,4 +1,4 @@
-"""What the bytes of a buffer hold: nothing yet, data, or an mbarrier.
+"""The contents of a buffer's bytes: nothing yet, data, or an mbarrier.
 
 One byte of state stands beside each byte of memory.  Reads and writes ask and set it in units of up to 8 bytes, as wide
 as the access is aligned, so that 2 of 4 written bytes do not pass for 4 and a 16-byte access costs two numbers.

@@ -38,8 +38,10 @@ _MAY_END_THREADS = ("nvvm.exit", "llvm.call", "func.call")
 
 
 class Exits(NamedTuple):
-    """What decides whether a loop ends: slots of values, and ordinary loads among them, by slot; `polls`: whether it
-    gives other warps their turn."""
+    """The values that decide whether a loop ends: slots, and ordinary loads among them, by slot.
+
+    `polls`: whether the loop gives other warps their turn.
+    """
 
     info: OpInfo
     slots: tuple[int, ...]
@@ -113,7 +115,7 @@ def _used(op: Operation) -> list[SSAValue]:
 
 
 class Patience:
-    """How much longer a loop may run, in ops of its group."""
+    """The ops of its group that a loop may still run."""
 
     __slots__ = ("alike", "due", "exits", "kept", "looks", "memory", "since", "turns")
 

@@ -101,7 +101,7 @@ class PoisonUse(Exception):
 
 
 class OpInfo:
-    """What a diagnostic says of an op; made once when the op is compiled, text made only when needed."""
+    """An op as diagnostics name it; made once when the op is compiled, text made only when needed."""
 
     __slots__ = ("_op", "name", "operands", "pure", "removable", "results")
 

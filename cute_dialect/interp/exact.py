@@ -38,7 +38,7 @@ class Poison:
 
 
 POISON = Poison()
-"""What an operation gives whose result is not defined, but harmless until somebody depends on it."""
+"""The result of an operation that is not defined, but harmless until somebody depends on it."""
 
 Number: TypeAlias = int | Poison
 Value: TypeAlias = "Number | str | tuple[Value, ...]"

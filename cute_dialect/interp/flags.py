@@ -38,9 +38,11 @@ CTA, CLUSTER, GPU = range(3)
 
 
 class Fence(NamedTuple):
-    """What a fence orders: memory accesses of the threads of a scope by acquire, release or both (WEAK: it does not);
+    """A fence: it orders memory accesses of a scope's threads, by acquire, release or both (WEAK: it does not).
+
     `proxy`: ordinary accesses before asynchronous ones in these spaces; `init`: mbarrier.init before their uses;
-    `maps`: by release or acquire, writes to a tensor map before its uses."""
+    `maps`: by release or acquire, writes to a tensor map before its uses.
+    """
 
     order: int = WEAK
     scope: int = GPU
@@ -77,7 +79,7 @@ def join(parts: Iterable[Known]) -> Known:
 
 
 class Snapshot:
-    """What the threads of a warp knew at a fence."""
+    """The knowledge of a warp's threads at a fence."""
 
     __slots__ = ("clock", "copied", "extras", "log", "made", "scope", "table")
 
@@ -106,7 +108,7 @@ class Snapshot:
 
 
 class _Flag:
-    """What was passed on at a place, by (scope, block, cluster) of who did; `version` changes with it."""
+    """The knowledge passed on at a place, by (scope, block, cluster) of who did; `version` changes with it."""
 
     __slots__ = ("messages", "version")
 

@@ -48,7 +48,7 @@ class Counter:
 
 
 class Wait:
-    """Why a group does not run on: `ready()` says when it may; `spin` marks a poll that may always go on."""
+    """The reason why a group does not run on: `ready()` says when it may; `spin` marks a poll that may always go on."""
 
     __slots__ = ("_text", "info", "ready", "spin")
 

@@ -1,4 +1,4 @@
-"""How a kernel is run on the CPU."""
+"""Options of a run of a kernel on the CPU."""
 
 from __future__ import annotations
 

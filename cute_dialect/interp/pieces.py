@@ -1,4 +1,4 @@
-"""Which allocation a pointer was derived from: an access that leaves it is an error though other memory is there.
+"""The allocation a pointer was derived from: an access that leaves it is an error though other memory is there.
 
 In shared memory arrays stand side by side: the one after a static array, the next stage, the barriers.  A piece is
 handed on while a function is compiled, from `llvm.mlir.addressof` and `llvm.alloca` through the arithmetic that LLVM's

@@ -38,8 +38,10 @@ _FAR = 1 << 40
 
 
 class Line(NamedTuple):
-    """What one load or store has done. `transactions` are wavefronts (shared) or sectors (global); `width`: bytes a
-    thread moves at once."""
+    """The work of one load or store.
+
+    `transactions` are wavefronts (shared) or sectors (global); `width`: bytes a thread moves at once.
+    """
 
     space: str
     op: str

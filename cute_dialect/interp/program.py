@@ -225,7 +225,7 @@ class Function:
 
 
 class Symbols:
-    """What a module's functions may name: functions and globals, innermost module first."""
+    """The symbols that a module's functions may name: functions and globals, innermost module first."""
 
     def __init__(self, functions: dict[str, Operation], globals_: dict[str, Operation]) -> None:
         self.functions = functions

@@ -32,7 +32,7 @@ SELECTS = ("arith.select", "llvm.select")
 
 
 class Broken:
-    """Where a promise is broken that nobody has depended on yet."""
+    """A broken promise that nobody has depended on yet."""
 
     __slots__ = ("bad", "kind", "text")
 

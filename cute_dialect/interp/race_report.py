@@ -1,4 +1,4 @@
-"""What is said of a race: who accessed the bytes before, where, and what is missing between the two accesses."""
+"""The report of a race: who accessed the bytes before, where, and what is missing between the two accesses."""
 
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""What is remembered of the accesses to a buffer: the last write and the reads since, by granules.
+"""A memory of the accesses to a buffer: the last write and the reads since, by granules.
 
 A granule starts as 16 bytes and is halved whenever an access is smaller, so that a granule never holds two accesses
 that do not overlap.  What the threads of a warp read at one time is one read; the last is kept in a row a warp (and one

@@ -1,4 +1,4 @@
-"""What the groups of one launch share, and what a launch reports."""
+"""The state that the groups of one launch share, and the report of a launch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PRINTS = 100_000
 
 
 class Progress(NamedTuple):
-    """How far a launch is: blocks done and in all, lane-ops and seconds so far."""
+    """The progress of a launch: blocks done and in all, lane-ops and seconds so far."""
 
     done: int
     total: int
@@ -34,7 +34,7 @@ class Progress(NamedTuple):
 
 
 class RunReport:
-    """What a launch did.
+    """The report of a launch.
 
     - ops: ops executed by groups of lanes; lane_ops: the same times the active lanes
     - loads, stores: by lane; fences: fence ops met (they do nothing here)

@@ -14,7 +14,7 @@ from cute_dialect.interp.flags import CLUSTER, CTA, GPU
 
 
 class Sort(NamedTuple):
-    """What strong accesses have in common: whether they write, their scope, first byte and size of the element."""
+    """A sort of strong accesses: whether they write, their scope, first byte and size of the element."""
 
     store: bool
     scope: int
@@ -23,7 +23,7 @@ class Sort(NamedTuple):
 
 
 class By(NamedTuple):
-    """Who made a strong access, when, and where in the program."""
+    """The origin of a strong access: who made it, when, and where in the program."""
 
     cluster: int
     block: int

@@ -1,4 +1,4 @@
-"""What the threads of a block share besides memory: named barriers, mbarriers, the cluster barrier.
+"""Barriers that the threads of a block share besides memory: named barriers, mbarriers, the cluster barrier.
 
 Sources: PTX ISA "Parallel Synchronization and Communication Instructions: bar, mbarrier, barrier.cluster".
 """

@@ -1,4 +1,4 @@
-"""Which barriers are reached by whole blocks: a small divergence analysis.
+"""A small divergence analysis: which barriers are reached by whole blocks.
 
 A value is divergent if it may differ between the threads of a block.  Sources are thread ids, loads, atomics,
 collectives and calls; everything computed from a divergent value is divergent, and so is what merges under a

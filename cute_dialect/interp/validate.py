@@ -29,13 +29,13 @@ from cute_dialect.memory_types import ConstrainedIntType, CoordTensorType, MemRe
 from cute_dialect.types import CuteType, Payload
 
 RETRIES = 20
-"""How often a sample is drawn again because the original is undefined on it, or runs for too long."""
+"""The number of times that a sample is drawn again because the original is undefined on it, or runs for too long."""
 STEPS = 20_000
-"""How many ops a function of the original may execute."""
+"""The number of ops that a function of the original may execute."""
 
 
 LOWERED_STEPS = 5_000_000
-"""How many ops a lowered function may execute: many for one of the original."""
+"""The number of ops that a lowered function may execute: many for one of the original."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ValidationFailure:
 
 @dataclass
 class ValidationReport:
-    """What was checked."""
+    """The report of a validation: the functions that were checked, and those that were not, with the reason."""
 
     checked: list[str] = field(default_factory=list[str])
     skipped: dict[str, str] = field(default_factory=dict[str, str])

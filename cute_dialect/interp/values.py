@@ -74,7 +74,7 @@ class Pending(Poison):
 
 
 class Origin(NamedTuple):
-    """What was not written, in words; `named`: as a cell of a tensor, not as the op that stands for it."""
+    """The origin of an undefined value, in words; `named`: as a cell of a tensor, not as the op that stands for it."""
 
     text: Callable[[], str]
     named: bool
@@ -113,7 +113,7 @@ class Undefined(Poison):
 
 
 class PendingSource(Protocol):
-    """What will write registers: see `Pending`."""
+    """The operation that will write pending registers; see `Pending`."""
 
     def register(self, index: int) -> Array:
         """Return register `index`, once it is computed."""
@@ -126,7 +126,7 @@ Regs: TypeAlias = "list[Value]"
 
 
 class Mask:
-    """Which lanes of a group are active. `bits` is None when all are; `n` counts them."""
+    """The lanes of a group that are active. `bits` is None when all are; `n` counts them."""
 
     __slots__ = ("_idx", "bits", "lanes", "n")
 

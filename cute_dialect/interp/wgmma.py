@@ -37,7 +37,7 @@ _I32 = int_leaf(32)
 
 
 class Shape(NamedTuple):
-    """What an instruction computes. `d`: f32, f16, s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn".
+    """The product of an instruction. `d`: f32, f16, s32; `a`, `b`: element types; `a_major`, `b_major`: "k" or "mn".
 
     `selector`: of the metadata of a sparse A; -1 where A is dense.
     """
@@ -120,7 +120,7 @@ class Accumulator:
 
 
 class Lane:
-    """What one warp has issued to its warpgroup: how far it is, its commit groups, what it has waited for."""
+    """The instructions that one warp has issued: how far it is, its commit groups, what it has waited for."""
 
     __slots__ = ("accumulators", "committed", "fenced", "groups", "issued", "waited")
 

@@ -17,7 +17,7 @@ BITS = {"f32": 32, "f16": 16, "bf16": 16}
 
 
 class Tile(NamedTuple):
-    """How a block's threads and a thread's values lie: both row-major, ``(rows, columns)``."""
+    """The tile of a block, ``(rows, columns)``: how its threads and a thread's values lie, both row-major."""
 
     threads: tuple[int, int] = (4, 32)
     values: tuple[int, int] = (4, 4)

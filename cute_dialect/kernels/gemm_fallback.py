@@ -22,7 +22,7 @@ __all__ = ["FALLBACK_NOTE", "emit_fallback"]
 FALLBACK_NOTE = """\
 // TMA wants addresses and rows of whole 16 bytes.  For other matrices the launch falls back to @launch_any: its kernel
 // multiplies by mma.sync and reads element by element."""
-"""What the head of a file with a fallback says."""
+"""The head of a file with a fallback."""
 
 _ROWS, _COLUMNS, _THREADS = 64, 64, 256
 _PAD = 8

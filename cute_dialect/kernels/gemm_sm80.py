@@ -28,7 +28,7 @@ MAJORS = ("k", "mn")
 
 
 class GemmConfig(NamedTuple):
-    """What a module is made for.
+    """The configuration of a GEMM's module.
 
     ``element``: of A, B and C, f16 or bf16; ``tile``: (M, N, K) of a block; ``warps``: along M and N; ``stages``: tiles
     of K in shared memory; ``majors``: which index is contiguous in A and in B, "k" or "mn"; ``group``: rows of tiles

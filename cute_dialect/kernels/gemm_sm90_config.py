@@ -1,4 +1,4 @@
-"""What a Hopper GEMM is made for: types, majors, tile, cluster, schedule; how its operands lie in shared memory."""
+"""The configuration of a Hopper GEMM: types, majors, tile, cluster, schedule; how its operands lie in shared memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32
 
 
 class GemmConfig(NamedTuple):
-    """What a kernel is made for.
+    """The configuration of a kernel.
 
     ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
     that share B, or ``cluster_n``: along N, that share A; ``group``: cluster rows in one raster group; ``sms``: of the

@@ -1,4 +1,4 @@
-"""What becomes of a GEMM's sums before they are stored: ``D = f(alpha * A B + beta * S + bias)``.
+"""The epilogue of a GEMM, before its sums are stored: ``D = f(alpha * A B + beta * S + bias)``.
 
 The sums of a warp group lie in registers as ``wgmma`` leaves them (PTX ISA, "Register fragments and shared memory
 matrix layouts"): register ``4 j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column

@@ -1,4 +1,4 @@
-"""What a Hopper GEMM for few rows is made for; see :mod:`cute_dialect.kernels.gemm_sm90_skinny`.
+"""The configuration of a Hopper GEMM for few rows; see :mod:`cute_dialect.kernels.gemm_sm90_skinny`.
 
 >>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
 >>> config.name, config.smem_bytes

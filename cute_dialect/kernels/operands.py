@@ -1,4 +1,4 @@
-"""What the operations of a builder take: which op one is for a type, which operands go together, which numbers fit.
+"""Operands of a builder's operations: which op one is for a type, which operands go together, which numbers fit.
 
 What does not fit raises TypeError or ValueError with what to write instead; nothing is converted silently.
 """

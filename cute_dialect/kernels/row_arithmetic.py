@@ -35,7 +35,7 @@ def lanes_of(x: Value) -> int:
 
 
 class RowArithmetic:
-    """For a thread that has ``values`` elements of a row."""
+    """The arithmetic of a thread that has ``values`` elements of a row."""
 
     def __init__(self, b: Script, element: str, values: int):
         self.b, self.element, self.values = b, element, values

@@ -1,4 +1,4 @@
-"""What a thread has of a row, for the row kernels of :mod:`.rows`: where it is in memory, how it is read and written.
+"""The part of a row that a thread has, for the row kernels of :mod:`.rows`: its memory, how it is read and written.
 
 A thread has ``values`` elements of its row, in ``chunks`` vectors that lie as many vectors apart as threads share the
 row, so that a warp reads 512 bytes at a time.  What is left of a row after whole chunks, if anything, is one more chunk
@@ -58,7 +58,10 @@ class Line(NamedTuple):
 
 
 class RowMemory(RowArithmetic):
-    """For accesses of ``width`` elements.  Who the thread is, and the tensors, are set where the kernel begins."""
+    """The memory of rows, in accesses of ``width`` elements.
+
+    Who the thread is, and the tensors, are set where the kernel begins.
+    """
 
     tid: Value
     thread: Value

@@ -29,7 +29,7 @@ class _Moments(NamedTuple):
 
 
 class RowKernel(RowEmitter):
-    """See the module."""
+    """An emitter of the row kernels that the module describes."""
 
     def work(self, lines: Sequence[Line]) -> None:
         {"softmax": self._softmax, "rmsnorm": self._rmsnorm, "layernorm": self._layernorm}[self.op](lines)

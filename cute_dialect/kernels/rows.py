@@ -47,7 +47,7 @@ ALL = 1 << 20
 
 
 class Way(NamedTuple):
-    """How long rows are shared out: threads of a block, elements that each has of a row at most, rows together, blocks
+    """A way to share out long rows: threads of a block, elements that each has of a row at most, rows together, blocks
     of a cluster at most; parts, and elements of a row in registers, as in :class:`RowConfig`.  For rows longer than
     ``above``.
     """

@@ -30,7 +30,7 @@ _LONG = 36
 
 
 class Script(Builder):
-    """See the module."""
+    """A builder whose text people read; see the module."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What ``mm`` does around its kernels: how matrices can be read, and torch's operations where a kernel has none."""
+"""The work of ``mm`` around its kernels: how matrices can be read, and torch's operations where a kernel has none."""
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -16,7 +16,7 @@ __all__ = ["Matrix", "bias_mode", "like", "unfused"]
 
 
 class Matrix(NamedTuple):
-    """What decides how a matrix can be read: extents, strides (elements), bytes of an element, address."""
+    """A matrix as it may be read: extents, strides (elements), bytes of an element, address."""
 
     shape: tuple[int, int]
     stride: tuple[int, int]

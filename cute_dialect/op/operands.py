@@ -1,4 +1,4 @@
-"""What ``mm`` takes: torch tensors on one GPU whose shapes fit, checked before a kernel is chosen, let alone compiled.
+"""The operands of ``mm``: torch tensors on one GPU whose shapes fit, checked before a kernel is chosen or compiled.
 
 Usual calls pay for a few comparisons; who broke what is found out once something did.
 """

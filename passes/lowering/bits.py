@@ -1,4 +1,4 @@
-"""Which bits of a lowered integer can be set: an upper bound read off the ops that made it.
+"""Bits of a lowered integer that can be set: an upper bound read off the ops that made it.
 
 A *mask* is a number of 32 bits (64 for wider values); a bit that is clear in the mask is clear in every value that
 the op can give.  Thread ids have the bounds of their range, products and sums of bounded numbers are bounded, what is

@@ -107,7 +107,7 @@ def _unroll(low: Lowering, op: Operation, trips: range, carried: list[SSAValue])
 
 @dataclass
 class Writes:
-    """What an op with regions may write to one fragment.
+    """The writes of an op with regions to one fragment.
 
     ``units``: what ``wgmma`` writes, struct by struct.  ``tied``: cells that pass through a fence or a wait.
     ``loose``: something else writes.  ``lanes``: vectors side by side are all that is written loosely, and this many

@@ -1,4 +1,4 @@
-"""How ``cute.copy`` is carried out: which accesses, how wide, under which flags.
+"""The plan of a ``cute.copy``: which accesses, how wide, under which flags.
 
 Both sides are layouts over the same coordinates.  They are split into common modes
 ``(extent, strides)``; copying is then a loop nest in which the order of modes is free.  The modes that are contiguous
@@ -61,7 +61,7 @@ class Side(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """``vector``: the modes moved by one access; ``loops``: the others, first fastest."""
+    """A plan of a copy: ``vector`` are the modes moved by one access, ``loops`` the others, first fastest."""
 
     vector: tuple[Mode, ...]
     loops: tuple[Mode, ...]

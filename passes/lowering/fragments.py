@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
 
 Cell = SSAValue | Lane | Member | None
-"""What an element holds; ``None`` before its first write."""
+"""The content of an element; ``None`` before its first write."""
 
 
 @dataclass(eq=False)
@@ -75,7 +75,7 @@ class Registers:
 
     cells: dict[Fragment, list[Cell]] = field(default_factory=lambda: {})
     made: dict[SSAValue, Cell] = field(default_factory=lambda: {})
-    """What a read materialised, and the cell it stands for: such a cell has not changed.  Shared by all snapshots."""
+    """Values that reads made, and the cell each stands for: such a cell has not changed.  Shared by all snapshots."""
 
     def copy(self) -> Registers:
         """Copy the cells, so that a later write does not change the copy."""

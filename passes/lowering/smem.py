@@ -35,7 +35,7 @@ SMEM_BUFFERS = "cute.smem"
 
 
 class Buffer(NamedTuple):
-    """Where one ``alloc_smem`` lies in the segment, in bytes."""
+    """The place of one ``alloc_smem`` in the segment, in bytes."""
 
     op: Operation
     offset: int

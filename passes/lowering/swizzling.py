@@ -39,7 +39,7 @@ _LINEAR = ("arith.addi", "arith.muli", "arith.shli")
 
 
 class Terms(NamedTuple):
-    """``root + sum(value * scale for each term) + constant``, in bytes."""
+    """An address as ``root + sum(value * scale for each term) + constant``, in bytes."""
 
     root: SSAValue
     terms: tuple[tuple[SSAValue, int], ...]

@@ -49,7 +49,7 @@ from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
 
 Path = tuple[int, ...]
-"""Where a leaf sits in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
+"""The place of a leaf in a lowered value: the indices of ``llvm.extractvalue``; empty if the value is the leaf."""
 
 
 _NARROW_FLOATS: dict[str, Attribute] = {"tf32": f32, "f8E4M3FN": i8, "f8E5M2": i8, "f8E8M0FNU": i8}

@@ -27,7 +27,7 @@ from cute_dialect.types import CuteType
 
 
 class SharingEmitter(ArithEmitter):
-    """Address arithmetic: the same step on the same operands is emitted once where it can be seen."""
+    """An emitter of address arithmetic: the same step on the same operands is emitted once where it can be seen."""
 
     def __init__(self, build: BaseBuilder):
         super().__init__(build.add, build.constant)

@@ -1,4 +1,4 @@
-"""Which builder compiles which op, by name."""
+"""The builders that compile ops, by name."""
 
 from __future__ import annotations
 

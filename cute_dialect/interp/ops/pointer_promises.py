@@ -1,4 +1,4 @@
-"""What `inbounds`, `nusw` and `nuw` of a getelementptr promise of the address (LLVM LangRef, "getelementptr").
+"""The promises `inbounds`, `nusw` and `nuw` of a getelementptr about the address (LLVM LangRef, "getelementptr").
 
 Indices are 64-bit numbers, sign-extended, and every pointer of NVPTX has 64 bits.  The offsets are added one after the
 other, and each step must keep the promise:
