@@ -21,39 +21,24 @@ class MachineOp(MemoryOp):
     """Properties that are strings and are written as bare words."""
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        operands = parse_operand_list(parser)
-        properties: dict[str, Attribute] = {}
-        attributes: dict[str, Attribute] = {}
-        declared = cls.get_irdl_definition().properties
+    def parse_entries(cls, parser: Parser) -> dict[str, Attribute]:
+        """Parse the properties and attributes between the operands and the types, if there are any."""
+        entries: dict[str, Attribute] = {}
 
         def one() -> None:
             name = parser.parse_identifier()
             if parser.parse_optional_punctuation("=") is None:
                 parser.raise_error(f"expected '=' and a value after '{name}'")
             word = parser.parse_optional_identifier() if name in cls.WORDS else None
-            value = StringAttr(word) if word is not None else parser.parse_attribute()
-            (properties if name in declared else attributes)[name] = value
+            entries[name] = StringAttr(word) if word is not None else parser.parse_attribute()
 
         if parser.parse_optional_punctuation("{") is not None:
             parser.parse_comma_separated_list(parser.Delimiter.NONE, one)
             parser.parse_punctuation("}")
-        parser.parse_punctuation(":")
-        at = parser.pos
-        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        parser.parse_punctuation("->")
-        results = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        if results is None:
-            results = [parser.parse_type()]
-        return cls.create(
-            operands=parser.resolve_operands(operands, types, at),
-            result_types=results,
-            properties=properties,
-            attributes=attributes,
-        )
+        return entries
 
-    def print(self, printer: Printer) -> None:
-        print_operand_list(printer, self.operands)
+    def print_entries(self, printer: Printer) -> None:
+        """Print what :meth:`parse_entries` reads."""
         entries = sorted({**self.properties, **self.attributes}.items())
         if entries:
             printer.print_string(" {")
@@ -64,6 +49,27 @@ class MachineOp(MemoryOp):
                 else:
                     printer.print_attribute(value)
             printer.print_string("}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        operands = parse_operand_list(parser)
+        entries = cls.parse_entries(parser)
+        declared = cls.get_irdl_definition().properties
+        parser.parse_punctuation(":")
+        at = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        parser.parse_punctuation("->")
+        results = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        return cls.create(
+            operands=parser.resolve_operands(operands, types, at),
+            result_types=[parser.parse_type()] if results is None else results,
+            properties={k: v for k, v in entries.items() if k in declared},
+            attributes={k: v for k, v in entries.items() if k not in declared},
+        )
+
+    def print(self, printer: Printer) -> None:
+        print_operand_list(printer, self.operands)
+        self.print_entries(printer)
         printer.print_string(" : ")
         with printer.in_parens():
             printer.print_list(self.operand_types, printer.print_attribute)

@@ -38,9 +38,9 @@ from cute_dialect.cute_nvgpu.sync.rows import (
     shuffle_width,
 )
 from cute_dialect.memory_types import PtrType, ptr
-from cute_dialect.ops.asm import parse_operand_list, print_operand_list
+from cute_dialect.ops.machine import MachineOp
 from cute_dialect.ops.typed_values import Properties
-from cute_dialect.ops.views import MemoryOp, expect_operands
+from cute_dialect.ops.views import expect_operands
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.irdl import OpDef
@@ -279,7 +279,7 @@ ROWS: tuple[Row, ...] = (
 # ------------------------------------------------------------------------------------------------------------- the ops
 
 
-class ArchOp(MemoryOp):
+class ArchOp(MachineOp):
     """``%r = cute_nvgpu.arch.NAME(%a, …) {prop = …} : (T, …) -> R``, ``-> ()`` without a result; see :class:`Row`."""
 
     ROW: ClassVar[Row]
@@ -356,34 +356,14 @@ class ArchOp(MemoryOp):
     # ------------------------------------------------------------------------------------------------------ assembly
 
     @classmethod
-    def parse(cls, parser: Parser) -> Operation:
-        operands = parse_operand_list(parser)
-        entries = parser.parse_optional_attr_dict()
-        mine = {p.name for p in cls.ROW.properties}
-        parser.parse_punctuation(":")
-        at = parser.pos
-        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        parser.parse_punctuation("->")
-        results = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        return cls.create(
-            operands=parser.resolve_operands(operands, types, at),
-            result_types=[parser.parse_type()] if results is None else results,
-            properties={k: v for k, v in entries.items() if k in mine},
-            attributes={k: v for k, v in entries.items() if k not in mine},
-        )
+    def parse_entries(cls, parser: Parser) -> dict[str, Attribute]:
+        """Parse a dictionary as xDSL writes it: words in quotes, flags alone."""
+        return parser.parse_optional_attr_dict()
 
-    def print(self, printer: Printer) -> None:
-        print_operand_list(printer, self.operands)
+    def print_entries(self, printer: Printer) -> None:
+        """Print the dictionary, if there is anything in it."""
         if self.properties or self.attributes:
             printer.print_op_attributes({**self.properties, **self.attributes})
-        printer.print_string(" : ")
-        with printer.in_parens():
-            printer.print_list(self.operand_types, printer.print_attribute)
-        printer.print_string(" -> ")
-        if self.results:
-            printer.print_list(self.result_types, printer.print_attribute)
-        else:
-            printer.print_string("()")
 
 
 def _list(names: Sequence[str]) -> str:

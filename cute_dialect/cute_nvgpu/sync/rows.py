@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple, TypeAlias, cast
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i32
 from xdsl.ir import Attribute
 
 from cute_dialect.memory_types import ConstrainedIntType, PtrType, element_bits
+from cute_dialect.ops.machine import is_barrier
 
 
 class Words(NamedTuple):
@@ -91,10 +92,6 @@ def _is_i32(t: Attribute) -> bool:
     return t == i32 or (isinstance(t, ConstrainedIntType) and t.width == 32)
 
 
-def _is_mbarrier(t: Attribute) -> bool:
-    return isinstance(t, PtrType) and t.data.space == "smem" and t.data.element == i64
-
-
 def _is_i1(t: Attribute) -> bool:
     return t == i1
 
@@ -144,11 +141,7 @@ def _held(t: Attribute) -> bool:
 
 
 KINDS: dict[str, Operand] = {
-    "bar": Operand(
-        "!cute.ptr<i64, smem>, an mbarrier",
-        _is_mbarrier,
-        "!cute.ptr<i64, smem>",
-    ),
+    "bar": Operand("!cute.ptr<i64, smem>, an mbarrier", is_barrier, "!cute.ptr<i64, smem>"),
     "i32": Operand("i32", _is_i32, "i32"),
     "i1": Operand("i1", _is_i1, "i1"),
     "f32": Operand("f32", _named("f32"), "f32"),
