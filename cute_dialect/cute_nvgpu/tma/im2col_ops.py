@@ -25,7 +25,8 @@ from cute_dialect.cute_nvgpu.tma.im2col_types import (
     TmaReduceIm2colType,
     TmaStoreIm2colType,
 )
-from cute_dialect.memory_types import ConstrainedIntType, MemRefType, PtrType, integer_width
+from cute_dialect.cute_nvgpu.tma.ops import MapOfNumbersOp, check_coordinates, check_shared, expect_rest
+from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
 from cute_dialect.ops.typed_values import Properties, payload_text
@@ -34,6 +35,8 @@ from cute_dialect.ops.views import expect, expect_operands
 
 class _MakeIm2colOp(MachineOp):
     ATOM: ClassVar[type[Im2colAtomType]]
+    gmem = operand_def(MemRefType)
+    traits = traits_def(Pure())
 
     def check_types(self) -> None:
         """Raise AlgebraError unless the tensor can have such a map."""
@@ -72,9 +75,7 @@ class MakeTmaLoadIm2colOp(_MakeIm2colOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_load_im2col"
-    gmem = operand_def(MemRefType)
     atom = result_def(TmaLoadIm2colType)
-    traits = traits_def(Pure())
     ATOM = TmaLoadIm2colType
 
 
@@ -87,9 +88,7 @@ class MakeTmaStoreIm2colOp(_MakeIm2colOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_store_im2col"
-    gmem = operand_def(MemRefType)
     atom = result_def(TmaStoreIm2colType)
-    traits = traits_def(Pure())
     ATOM = TmaStoreIm2colType
 
 
@@ -102,14 +101,12 @@ class MakeTmaReduceIm2colOp(_MakeIm2colOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_reduce_im2col"
-    gmem = operand_def(MemRefType)
     atom = result_def(TmaReduceIm2colType)
-    traits = traits_def(Pure())
     ATOM = TmaReduceIm2colType
 
 
 @cute_op
-class MakeIm2colMapOp(MachineOp):
+class MakeIm2colMapOp(MapOfNumbersOp):
     """A tensor map from numbers: address, extents in elements, strides of dimensions 1 and up in bytes (all ``i64``).
 
     What ``make_tma_load_im2col`` becomes.  Lowers to a call of ``cute_tensor_map_im2col_<rank>d``.
@@ -119,31 +116,7 @@ class MakeIm2colMapOp(MachineOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.make_im2col_map"
-    address = operand_def(PtrType)
-    numbers = var_operand_def(i64)
-    atom = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(
-        self, address: SSAValue, extents: Sequence[SSAValue], strides: Sequence[SSAValue], atom: Im2colAtomType
-    ):
-        super().__init__(operands=[address, [*extents, *strides]], result_types=[atom])
-
-    def check_types(self) -> None:
-        """Raise AlgebraError unless there are as many numbers as the atom has dimensions and strides."""
-        atom, address = self.result_types[0], self.operand_types[0]
-        if not isinstance(atom, Im2colAtomType):
-            raise AlgebraError(f"result #0 must be an im2col atom, got {atom}")
-        expect(address, PtrType, 0, "a !cute.ptr in gmem")
-        assert isinstance(address, PtrType)
-        if address.data.space != "gmem" or address.data.element != atom.data.element:
-            raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.data.element}, gmem>, got {address}")
-        rank, given = atom.data.rank, self.operand_types[1:]
-        if len(given) != 2 * rank - 1 or any(t != i64 for t in given):
-            raise AlgebraError(
-                f"expected {2 * rank - 1} i64 ({rank} extents, {rank - 1} strides) after the address, "
-                f"got {', '.join(map(str, given)) or 'none'}"
-            )
+    ATOM, WHAT = Im2colAtomType, "an im2col"
 
 
 class _Im2colInstruction(MachineOp):
@@ -152,6 +125,11 @@ class _Im2colInstruction(MachineOp):
     ATOM: ClassVar[type[Im2colAtomType]]
     WANTS: ClassVar[str]
     """What follows the coordinates at least; ``{}`` is the number of spatial dimensions."""
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -167,9 +145,7 @@ class _Im2colInstruction(MachineOp):
             raise AlgebraError(
                 f"expected {m.rank} coordinates, {wants} after the map, got {len(operand_types) - 1} operands"
             )
-        for i, t in enumerate(operand_types[1 : 1 + m.rank], 1):
-            if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
-                raise AlgebraError(f"operand #{i} must be an i32 coordinate ({m.rank} dimensions), got {t}")
+        check_coordinates(operand_types[1 : 1 + m.rank])
         cls.check_rest(m, operand_types[1 + m.rank :], 1 + m.rank)
         return []
 
@@ -184,14 +160,7 @@ _WANTED = ("shared memory", "barrier", "offsets")
 
 def check_smem(m: Im2colMap, smem: Attribute, at: int) -> None:
     """Raise AlgebraError unless operand ``at`` points to shared memory that can hold the pixels of one instruction."""
-    from cute_dialect.arch.gmma import SWIZZLES
-
-    if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != m.element:
-        raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
-    swizzle = smem.data.swizzle
-    if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
-        raise AlgebraError(f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {smem}")
-    if smem.data.alignment % 128:
+    if check_shared(m, smem, at).data.alignment % 128:
         raise AlgebraError(f"expected smem aligned to 128 bytes, which TMA needs, got {smem}")
 
 
@@ -201,11 +170,6 @@ def check_offsets(m: Im2colMap, types: Sequence[Attribute], at: int) -> list[Att
         if t != i16:
             raise AlgebraError(f"operand #{i} must be an i16 offset ({m.spatial} of them), got {t}")
     return list(types[m.spatial :])
-
-
-def _expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...], what: str, at: int) -> None:
-    if list(types) not in allowed:
-        raise AlgebraError(f"expected at most {what} from operand #{at}, got {', '.join(map(str, types))}")
 
 
 @cute_op
@@ -226,13 +190,8 @@ class ArchTmaLoadIm2colOp(_Im2colInstruction):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_load_im2col"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaLoadIm2colType
     WANTS = "shared memory, a barrier and {} offsets"
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
 
     @classmethod
     def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
@@ -240,7 +199,7 @@ class ArchTmaLoadIm2colOp(_Im2colInstruction):
         if not is_barrier(types[1]):
             raise AlgebraError(f"operand #{at + 1} must be a !cute.ptr<i64, smem>, the barrier, got {types[1]}")
         rest = check_offsets(m, types[2:], at + 2)
-        _expect_rest(rest, ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 2 + m.spatial)
+        expect_rest(rest, ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 2 + m.spatial)
 
 
 class _Im2colWrite(_Im2colInstruction):
@@ -248,13 +207,10 @@ class _Im2colWrite(_Im2colInstruction):
 
     WANTS = "shared memory"
 
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
-
     @classmethod
     def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
         check_smem(m, types[0], at)
-        _expect_rest(types[1:], ([], [i64]), "an i64 cache hint", at + 1)
+        expect_rest(types[1:], ([], [i64]), "an i64 cache hint", at + 1)
 
 
 @cute_op
@@ -270,8 +226,6 @@ class ArchTmaStoreIm2colOp(_Im2colWrite):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_store_im2col"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaStoreIm2colType
 
 
@@ -286,8 +240,6 @@ class ArchTmaReduceIm2colOp(_Im2colWrite):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_reduce_im2col"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaReduceIm2colType
 
 
@@ -305,14 +257,12 @@ class ArchTmaPrefetchIm2colOp(_Im2colInstruction):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_prefetch_im2col"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaLoadIm2colType
     WANTS = "{} offsets"
 
     @classmethod
     def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
-        _expect_rest(check_offsets(m, types, at), ([], [i64]), "an i64 cache hint", at + m.spatial)
+        expect_rest(check_offsets(m, types, at), ([], [i64]), "an i64 cache hint", at + m.spatial)
 
 
 OPS: list[type[Operation]] = [

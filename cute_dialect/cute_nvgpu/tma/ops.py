@@ -10,7 +10,7 @@ global tensor; both go to a kernel as arguments.  There ``cute.copy`` moves tile
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i16, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -42,6 +42,9 @@ from cute_dialect.ops.machine import MachineOp, is_barrier
 from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import expect, expect_operands
 from cute_dialect.types import ComposedLayoutType, CuteType, LayoutType, ShapeType, TileType
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colAtomType, Im2colMap
 
 # ---------------------------------------------------------------------------------------------------------- on the host
 
@@ -99,6 +102,14 @@ def derived(operand_types: Sequence[Attribute], properties: Properties) -> objec
 class _MakeTmaOp(MachineOp):
     ATOM: ClassVar[type[TmaAtomType]]
     WORDS = ("oob", "reduction")
+    gmem = operand_def(MemRefType)
+    smem_layout = operand_def()
+    tiler = operand_def()
+    swizzle = opt_prop_def(IntegerAttr)
+    interleave = opt_prop_def(IntegerAttr)
+    l2 = opt_prop_def(IntegerAttr)
+    coords = result_def(CoordTensorType)
+    traits = traits_def(Pure())
 
     def __init__(
         self,
@@ -131,7 +142,7 @@ class _MakeTmaOp(MachineOp):
             element_strides=spec.element_strides,
             oob=spec.oob_fill,
             l2=spec.l2_promotion,
-            reduction=cls.reduction(properties),
+            reduction=_word(properties, "reduction", "add") if cls.ATOM is TmaReduceType else "",
         )
         m = canonical(m)
         check_map(m)
@@ -141,11 +152,6 @@ class _MakeTmaOp(MachineOp):
             coordinates = raw_layout(coordinates.shape[0], coordinates.stride[0])  # type: ignore[index]
         origin: IntTuple = (0,) * spec.rank
         return [cls.ATOM(m), CoordTensorType(CoordTensor(origin, coordinates))]
-
-    @classmethod
-    def reduction(cls, properties: Properties) -> str:
-        """The reduction of a reduce atom."""
-        return ""
 
 
 @cute_op
@@ -168,17 +174,12 @@ class MakeTmaLoadOp(_MakeTmaOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_load"
-    gmem = operand_def(MemRefType)
-    smem_layout = operand_def()
-    tiler = operand_def()
     swizzle = opt_prop_def(IntegerAttr)
     multicast = opt_prop_def(IntegerAttr)
     interleave = opt_prop_def(IntegerAttr)
     oob = opt_prop_def(StringAttr)
     l2 = opt_prop_def(IntegerAttr)
     atom = result_def(TmaLoadType)
-    coords = result_def(CoordTensorType)
-    traits = traits_def(Pure())
     ATOM = TmaLoadType
 
 
@@ -191,15 +192,7 @@ class MakeTmaStoreOp(_MakeTmaOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_store"
-    gmem = operand_def(MemRefType)
-    smem_layout = operand_def()
-    tiler = operand_def()
-    swizzle = opt_prop_def(IntegerAttr)
-    interleave = opt_prop_def(IntegerAttr)
-    l2 = opt_prop_def(IntegerAttr)
     atom = result_def(TmaStoreType)
-    coords = result_def(CoordTensorType)
-    traits = traits_def(Pure())
     ATOM = TmaStoreType
 
 
@@ -214,25 +207,50 @@ class MakeTmaReduceOp(_MakeTmaOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_reduce"
-    gmem = operand_def(MemRefType)
-    smem_layout = operand_def()
-    tiler = operand_def()
     reduction_ = opt_prop_def(StringAttr, prop_name="reduction")
-    swizzle = opt_prop_def(IntegerAttr)
-    interleave = opt_prop_def(IntegerAttr)
-    l2 = opt_prop_def(IntegerAttr)
     atom = result_def(TmaReduceType)
-    coords = result_def(CoordTensorType)
-    traits = traits_def(Pure())
     ATOM = TmaReduceType
 
-    @classmethod
-    def reduction(cls, properties: Properties) -> str:
-        return _word(properties, "reduction", "add")
+
+class MapOfNumbersOp(MachineOp):
+    """A tensor map from an address in gmem and its extents and strides, all ``i64``."""
+
+    ATOM: ClassVar[type[TmaAtomType] | type[Im2colAtomType]]
+    WHAT: ClassVar[str]
+    """The atom in messages."""
+    address = operand_def(PtrType)
+    numbers = var_operand_def(i64)
+    atom = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        address: SSAValue,
+        extents: Sequence[SSAValue],
+        strides: Sequence[SSAValue],
+        atom: TmaAtomType | Im2colAtomType,
+    ):
+        super().__init__(operands=[address, [*extents, *strides]], result_types=[atom])
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless there are as many numbers as the atom has dimensions and strides."""
+        atom, address = self.result_types[0], self.operand_types[0]
+        if not isinstance(atom, self.ATOM):
+            raise AlgebraError(f"result #0 must be {self.WHAT} atom, got {atom}")
+        expect(address, PtrType, 0, "a !cute.ptr in gmem")
+        assert isinstance(address, PtrType)
+        if address.data.space != "gmem" or address.data.element != atom.element:
+            raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.element}, gmem>, got {address}")
+        rank, given = atom.data.rank, self.operand_types[1:]
+        if len(given) != 2 * rank - 1 or any(t != i64 for t in given):
+            raise AlgebraError(
+                f"expected {2 * rank - 1} i64 ({rank} extents, {rank - 1} strides) after the address, "
+                f"got {', '.join(map(str, given)) or 'none'}"
+            )
 
 
 @cute_op
-class MakeTensorMapOp(MachineOp):
+class MakeTensorMapOp(MapOfNumbersOp):
     """A tensor map from numbers: address, extents in elements, strides of dimensions 1 and up in bytes (all ``i64``).
 
     What ``make_tma_load`` and its like become.  Lowers to a call of ``cute_tensor_map_tiled_<rank>d``.
@@ -242,32 +260,35 @@ class MakeTensorMapOp(MachineOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.make_tensor_map"
-    address = operand_def(PtrType)
-    numbers = var_operand_def(i64)
-    atom = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(self, address: SSAValue, extents: Sequence[SSAValue], strides: Sequence[SSAValue], atom: TmaAtomType):
-        super().__init__(operands=[address, [*extents, *strides]], result_types=[atom])
-
-    def check_types(self) -> None:
-        atom, address = self.result_types[0], self.operand_types[0]
-        if not isinstance(atom, TmaAtomType):
-            raise AlgebraError(f"result #0 must be a TMA atom, got {atom}")
-        expect(address, PtrType, 0, "a !cute.ptr in gmem")
-        assert isinstance(address, PtrType)
-        if address.data.space != "gmem" or address.data.element != atom.element:
-            raise AlgebraError(f"operand #0 must be a !cute.ptr<{atom.element}, gmem>, got {address}")
-        wanted = 2 * atom.data.rank - 1
-        given = self.operand_types[1:]
-        if len(given) != wanted or any(t != i64 for t in given):
-            raise AlgebraError(
-                f"expected {wanted} i64 ({atom.data.rank} extents, {atom.data.rank - 1} strides) after the address, "
-                f"got {', '.join(map(str, given)) or 'none'}"
-            )
+    ATOM, WHAT = TmaAtomType, "a TMA"
 
 
 # ---------------------------------------------------------------------------------------------------- instructions
+
+
+def check_coordinates(types: Sequence[Attribute]) -> None:
+    """Raise AlgebraError unless the operands after the map, one a dimension, are coordinates."""
+    for i, t in enumerate(types, 1):
+        if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
+            raise AlgebraError(f"operand #{i} must be an i32 coordinate ({len(types)} dimensions), got {t}")
+
+
+def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
+    """Raise AlgebraError unless operand ``at`` points to shared memory with the element and swizzle of the map."""
+    from cute_dialect.arch.gmma import SWIZZLES
+
+    if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != m.element:
+        raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
+    swizzle = smem.data.swizzle
+    if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
+        raise AlgebraError(f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {smem}")
+    return smem
+
+
+def expect_rest(types: Sequence[Attribute], allowed: tuple[list[Attribute], ...], what: str, at: int) -> None:
+    """Raise AlgebraError unless what follows, from operand ``at`` on, is allowed."""
+    if list(types) not in allowed:
+        raise AlgebraError(f"expected at most {what} from operand #{at}, got {', '.join(map(str, types))}")
 
 
 class _TmaInstruction(MachineOp):
@@ -276,6 +297,11 @@ class _TmaInstruction(MachineOp):
     ATOM: ClassVar[type[TmaAtomType]]
     SMEM: ClassVar[bool] = True
     """Whether shared memory follows the coordinates."""
+    args = var_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, operands: Sequence[SSAValue]):
+        super().__init__(operands=[list(operands)])
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -288,35 +314,18 @@ class _TmaInstruction(MachineOp):
         if len(operand_types) < rank + 1 + cls.SMEM:
             wanted = f"{rank} coordinates and shared memory" if cls.SMEM else f"{rank} coordinates"
             raise AlgebraError(f"expected {wanted}, got {len(operand_types) - 1} of these")
-        for i, t in enumerate(operand_types[1 : 1 + rank], 1):
-            if (t.width if isinstance(t, ConstrainedIntType) else integer_width(t)) != 32:
-                raise AlgebraError(f"operand #{i} must be an i32 coordinate ({rank} dimensions), got {t}")
+        check_coordinates(operand_types[1 : 1 + rank])
         if cls.SMEM:
-            smem = operand_types[1 + rank]
-            if not isinstance(smem, PtrType) or smem.data.space != "smem" or smem.data.element != atom.element:
-                raise AlgebraError(f"operand #{1 + rank} must be a !cute.ptr<{atom.element}, smem>, got {smem}")
-            cls.check_swizzle(atom.data, smem)
+            smem = check_shared(atom.data, operand_types[1 + rank], 1 + rank)
+            check_alignment(atom.data._replace(swizzle=0), smem.data.alignment, str(smem))
         at = 1 + rank + cls.SMEM
         cls.check_rest(operand_types[at:], at)
         return []
 
     @classmethod
-    def check_swizzle(cls, m: TmaMap, smem: PtrType) -> None:
-        """Raise AlgebraError if the pointer carries another swizzle, or is not aligned enough for an instruction."""
-        from cute_dialect.arch.gmma import SWIZZLES
-
-        swizzle = smem.data.swizzle
-        if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
-            raise AlgebraError(f"expected smem with a swizzle of {m.swizzle} bytes, as the tensor map has, got {smem}")
-        check_alignment(m._replace(swizzle=0), smem.data.alignment, str(smem))
-
-    @classmethod
     def check_rest(cls, types: Sequence[Attribute], at: int) -> None:
         """Raise AlgebraError unless what follows shared memory is as it should be."""
-        if list(types) not in ([], [i64]):
-            raise AlgebraError(
-                f"expected at most an i64 cache hint from operand #{at}, got {', '.join(map(str, types))}"
-            )
+        expect_rest(types, ([], [i64]), "an i64 cache hint", at)
 
 
 @cute_op
@@ -332,25 +341,14 @@ class ArchTmaLoadOp(_TmaInstruction):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_load"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaLoadType
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
 
     @classmethod
     def check_rest(cls, types: Sequence[Attribute], at: int) -> None:
         if not types or not is_barrier(types[0]):
-            raise AlgebraError(f"operand #{at} must be a !cute.ptr<i64, smem>, the barrier, got {_shown(types)}")
-        if list(types[1:]) not in ([], [i16], [i64], [i16, i64]):
-            raise AlgebraError(
-                f"expected at most an i16 mask and an i64 cache hint from operand #{at + 1}, got {_shown(types[1:])}"
-            )
-
-
-def _shown(types: Sequence[Attribute]) -> str:
-    return ", ".join(map(str, types)) or "none"
+            got = ", ".join(map(str, types)) or "none"
+            raise AlgebraError(f"operand #{at} must be a !cute.ptr<i64, smem>, the barrier, got {got}")
+        expect_rest(types[1:], ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 1)
 
 
 @cute_op
@@ -366,12 +364,7 @@ class ArchTmaStoreOp(_TmaInstruction):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_store"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaStoreType
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
 
 
 @cute_op
@@ -385,12 +378,7 @@ class ArchTmaReduceOp(_TmaInstruction):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_reduce"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaReduceType
-
-    def __init__(self, operands: Sequence[SSAValue]):
-        super().__init__(operands=[list(operands)])
 
 
 @cute_op
@@ -432,8 +420,6 @@ class ArchTmaPrefetchOp(_TmaInstruction):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tma_prefetch"
-    args = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     ATOM = TmaLoadType
     SMEM = False
 
