@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_operand_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.arithmetic import tuple_add
@@ -119,6 +119,7 @@ class InstructionOp(MemoryOp):
     WRITES: ClassVar[Literal["all", "first", "none", "struct", "tied"]] = "all"
     """Which operands in registers it writes: any, the first alone, none, the first as one struct of registers; "tied":
     none, but their registers pass through it."""
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr, i16, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
@@ -79,7 +78,6 @@ class BulkCopyOp(_RunOp):
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
     rest = var_operand_def()
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, source: SSAValue, destination: SSAValue, rest: Sequence[SSAValue] = ()):
         fill_op(self, [source, destination, *rest])
@@ -135,7 +133,6 @@ class BulkReduceOp(_RunOp):
     destination = operand_def(MemRefType)
     hint = opt_operand_def(i64)
     reduction = prop_def(StringAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, source: SSAValue, destination: SSAValue, reduction: StringAttr, hint: Sequence[SSAValue] = ()):
         fill_op(self, [source, destination, *hint], properties={"reduction": reduction})
@@ -166,7 +163,6 @@ class BulkPrefetchOp(_RunOp):
 
     name = "cute_nvgpu.arch.bulk_prefetch"
     tensor = operand_def(MemRefType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def check(self) -> None:
         run_bytes(self.tensor.type, "tensor", ("gmem",))
@@ -185,7 +181,6 @@ class PrefetchOp(_RunOp):
     name = "cute_nvgpu.arch.prefetch"
     tensor = operand_def(MemRefType)
     level = prop_def(StringAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def check(self) -> None:
         t = self.tensor.type

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import operand_def, opt_operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.cp_async.types import SimtAsyncCopyType
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
-from cute_dialect.memory_types import CopyAtomType, MemRefType
+from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.base import cute_op
 
 
@@ -26,13 +25,11 @@ class CpAsyncOp(CopyInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.cp_async"
-    ATOM: ClassVar[type[CopyAtomType]] = SimtAsyncCopyType
     MOST: ClassVar[int] = 3
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
     pred = opt_operand_def(i1)
     atom = prop_def(SimtAsyncCopyType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 OPS: list[type[Operation]] = [CpAsyncOp]

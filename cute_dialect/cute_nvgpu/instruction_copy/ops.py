@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
@@ -17,9 +18,10 @@ from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 class CopyInstructionOp(InstructionOp):
     """One instruction of a copy atom; both sides hold exactly the values of one thread in one instruction."""
 
-    ATOM: ClassVar[type[CopyAtomType]]
     MOST: ClassVar[int] = 2
     """How many operands there may be: a predicate after the two sides."""
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
 
     def __init__(self, atom: CopyAtomType, source: SSAValue, destination: SSAValue, *rest: SSAValue):
         fill_op(self, [source, destination, *rest], properties={"atom": atom})
@@ -31,7 +33,7 @@ class CopyInstructionOp(InstructionOp):
             types = self.operand_types
             expect_operands(types, 2, self.MOST)
             atom = self.properties["atom"]
-            assert isinstance(atom, self.ATOM)
+            assert isinstance(atom, CopyAtomType)
             for i, t in enumerate(types[:2]):
                 expect(t, MemRefType, i, "a !cute.memref")
             source, destination = check_copy(atom, _as_values(types[0]), _as_values(types[1]), None)

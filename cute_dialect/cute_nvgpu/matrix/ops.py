@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from xdsl.ir import Operation
-from xdsl.irdl import operand_def, prop_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import prop_def
 
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MovmType, StsmType
-from cute_dialect.memory_types import CopyAtomType, MemRefType
 from cute_dialect.ops.base import cute_op
 
 
@@ -25,11 +21,7 @@ class LdmatrixOp(CopyInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.ldmatrix"
-    ATOM: ClassVar[type[CopyAtomType]] = LdsmType
-    source = operand_def(MemRefType)
-    destination = operand_def(MemRefType)
     atom = prop_def(LdsmType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @cute_op
@@ -43,12 +35,8 @@ class StmatrixOp(CopyInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.stmatrix"
-    ATOM: ClassVar[type[CopyAtomType]] = StsmType
     WRITES = "none"
-    source = operand_def(MemRefType)
-    destination = operand_def(MemRefType)
     atom = prop_def(StsmType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @cute_op
@@ -62,11 +50,7 @@ class MovmatrixOp(CopyInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.movmatrix"
-    ATOM: ClassVar[type[CopyAtomType]] = MovmType
-    source = operand_def(MemRefType)
-    destination = operand_def(MemRefType)
     atom = prop_def(MovmType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 OPS: list[type[Operation]] = [LdmatrixOp, StmatrixOp, MovmatrixOp]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from xdsl.ir import Operation
-from xdsl.irdl import operand_def, prop_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import operand_def, prop_def
 
 from cute_dialect.cute_nvgpu.mma.types import DotProductType, MmaSyncType, UniversalFmaType
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
-from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.base import cute_op
 
 
+class _SumOp(ProductOp):
+    """``(%D, %A, %B, %C)``: the sum C stands beside the result."""
+
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+
+
 @cute_op
-class FmaOp(ProductOp):
+class FmaOp(_SumOp):
     """One multiply-add of a thread.
 
     Syntax: ``cute_nvgpu.arch.fma(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -26,34 +31,22 @@ class FmaOp(ProductOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.fma"
-    ATOM: ClassVar[type[MmaAtomType]] = UniversalFmaType
-    d = operand_def(MemRefType)
-    a = operand_def(MemRefType)
-    b = operand_def(MemRefType)
-    c = operand_def(MemRefType)
     atom = prop_def(UniversalFmaType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @cute_op
-class DotProductOp(ProductOp):
+class DotProductOp(_SumOp):
     """``dp4a`` or ``dp2a`` of a thread.
 
     Syntax: ``cute_nvgpu.arch.dot_product(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
     """
 
     name = "cute_nvgpu.arch.dot_product"
-    ATOM: ClassVar[type[MmaAtomType]] = DotProductType
-    d = operand_def(MemRefType)
-    a = operand_def(MemRefType)
-    b = operand_def(MemRefType)
-    c = operand_def(MemRefType)
     atom = prop_def(DotProductType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @cute_op
-class MmaSyncOp(ProductOp):
+class MmaSyncOp(_SumOp):
     """``mma.sync`` of a warp: views hold what one thread has of one atom, values in the order of the atom.
 
     Syntax: ``cute_nvgpu.arch.mma_sync(%D, %A, %B, %C) {atom = ATOM} : (D, A, B, C) -> ()``
@@ -63,13 +56,7 @@ class MmaSyncOp(ProductOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.mma_sync"
-    ATOM: ClassVar[type[MmaAtomType]] = MmaSyncType
-    d = operand_def(MemRefType)
-    a = operand_def(MemRefType)
-    b = operand_def(MemRefType)
-    c = operand_def(MemRefType)
     atom = prop_def(MmaSyncType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 OPS: list[type[Operation]] = [FmaOp, DotProductOp, MmaSyncOp]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from xdsl.ir import Operation
-from xdsl.irdl import operand_def, prop_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import prop_def
 
 from cute_dialect.cute_nvgpu.instruction_copy.ops import CopyInstructionOp
 from cute_dialect.cute_nvgpu.shuffle.types import ShuffleType
-from cute_dialect.memory_types import CopyAtomType, MemRefType
 from cute_dialect.ops.base import cute_op
 
 
@@ -25,11 +21,7 @@ class ShuffleOp(CopyInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.shuffle"
-    ATOM: ClassVar[type[CopyAtomType]] = ShuffleType
-    source = operand_def(MemRefType)
-    destination = operand_def(MemRefType)
     atom = prop_def(ShuffleType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 OPS: list[type[Operation]] = [ShuffleOp]

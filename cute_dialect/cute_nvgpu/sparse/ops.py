@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
@@ -30,33 +30,16 @@ from cute_dialect.cute_nvgpu.tiled_mma.ops import (
     atom_values,
 )
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
-from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType
+from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.wgmma.ops import check_scale_d
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.typed_values import Properties, payload_text
 from cute_dialect.ops.views import MemoryOp, expect, expect_operands, parse_no_result, print_no_result
-from cute_dialect.types import CoordType, LayoutType, ShapeType
-
-
-def expect_sparse(attribute: Attribute) -> None:
-    """Raise AlgebraError if this is a tiled MMA of a dense atom."""
-    if isinstance(attribute, TiledMmaType) and not attribute.atom.SPARSE:
-        raise AlgebraError(f"operand #0 must be a tiled MMA of a sparse atom, which has an operand E, got {attribute}")
-
-
-class _OfMetadata(MemoryOp):
-    """What is only asked of a sparse tiled MMA."""
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        if operand_types:
-            expect_sparse(operand_types[0])
-        return super().infer_types(operand_types, properties)
 
 
 @cute_op
-class PartitionEOp(_OfMetadata, PartitionOp):
+class PartitionEOp(PartitionOp, operand="E"):
     """A thread's part of the metadata E of a sparse tiled MMA, a tensor of words ``(M, K / columns, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_E(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -69,56 +52,28 @@ class PartitionEOp(_OfMetadata, PartitionOp):
         %t = cute.tiled.mma.partition_E(%mma, %e, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.memref<i16, gmem, "(64,4):(4,1)">, !cute.coord<"?">) -> !cute.memref<i16, gmem, "(2,2,2):(32,128,2)">
     """  # noqa: E501
 
-    name = "cute.tiled.mma.partition_E"
-    OPERAND: ClassVar[str] = "E"
-    mma = operand_def(TiledMmaType)
-    tensor = operand_def()
-    tid = operand_def(CoordType)
-    result = result_def()
-    traits = traits_def(Pure())
-
 
 @cute_op
-class PartitionShapeEOp(_OfMetadata, PartitionShapeOp):
+class PartitionShapeEOp(PartitionShapeOp, operand="E"):
     """The shape of ``partition_E`` of a tensor of that shape; see ``partition_shape_A``."""
 
-    name = "cute.tiled.mma.partition_shape_E"
-    OPERAND: ClassVar[str] = "E"
-    mma = operand_def(TiledMmaType)
-    shape = operand_def(ShapeType)
-    result = result_def(ShapeType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class MakeFragmentEOp(_OfMetadata, MakeFragmentOp):
+class MakeFragmentEOp(MakeFragmentOp, operand="E"):
     """Registers for a partition of the metadata E (or for its shape).
 
     Example:
         %f = cute.tiled.mma.make_fragment_E(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.memref<i16, gmem, "(2,2,2):(32,128,2)">) -> !cute.memref<i16, rmem, align<16>, "(2,2,2):(1,2,4)">
     """  # noqa: E501
 
-    name = "cute.tiled.mma.make_fragment_E"
-    OPERAND: ClassVar[str] = "E"
-    mma = operand_def(TiledMmaType)
-    source = operand_def()
-    result = result_def(MemRefType)
-    traits = traits_def(MemoryAllocEffect())
-
 
 @cute_op
-class LayoutEOp(_OfMetadata, LayoutTvOp):
+class LayoutEOp(LayoutTvOp, operand="E"):
     """(thread, value) -> column-major index in the tile of words of the metadata E; see ``layout_A_tv``.
 
     Example:
         %l = cute.tiled.mma.layout_E_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sp<16x8x64, (i32,i8,i8,i32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.layout<"((4,8),(1,(1,1))):((8,1),(0,(16,32)))">
     """  # noqa: E501
-
-    name = "cute.tiled.mma.layout_E_tv"
-    OPERAND: ClassVar[str] = "E"
-    mma = operand_def(TiledMmaType)
-    result = result_def(LayoutType)
-    traits = traits_def(Pure())
 
 
 # ----------------------------------------------------------------------------------------------------------------- gemm
@@ -216,7 +171,6 @@ class MmaSpOp(ProductOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.mma_sp"
-    ATOM: ClassVar[type[MmaAtomType]] = MmaSpType
     OPERANDS: ClassVar[str] = "DABCE"
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
@@ -224,7 +178,6 @@ class MmaSpOp(ProductOp):
     c = operand_def(MemRefType)
     e = operand_def(MemRefType)
     atom = prop_def(MmaSpType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 @cute_op
@@ -241,7 +194,6 @@ class WgmmaSpOp(ProductOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.wgmma_sp"
-    ATOM: ClassVar[type[MmaAtomType]] = WgmmaSpType
     WRITES = "struct"
     OPERANDS: ClassVar[str] = "DABE"
     FLAGS: ClassVar[int] = 1
@@ -252,7 +204,6 @@ class WgmmaSpOp(ProductOp):
     scale_d = opt_operand_def(i1)
     atom = prop_def(WgmmaSpType)
     accumulate = prop_def(BoolAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def check_types(self) -> None:
         """Raise AlgebraError unless atom, flags and operands fit."""

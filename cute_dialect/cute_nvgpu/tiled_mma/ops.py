@@ -74,6 +74,39 @@ class MakeTiledMmaOp(MemoryOp):
         print_result_form(self, printer)
 
 
+class TiledMmaOp(MemoryOp):
+    """What a tiled MMA is asked, of one of its operands where the subclass names it: ``operand="A"``.
+
+    The name of an op has its operand in place of the ``{}`` in the name of its base.
+    """
+
+    OPERAND: ClassVar[str] = ""
+
+    def __init_subclass__(cls, operand: str = "") -> None:
+        if operand:
+            cls.OPERAND, cls.name = operand, cls.name.format(operand)
+        super().__init_subclass__()
+
+    def __init__(self, mma: SSAValue, *others: SSAValue):
+        operands = [mma, *others]
+        super().__init__(operands=operands, result_types=self.infer_types([o.type for o in operands], {}))
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, cls.MIN_OPERANDS)
+        mma, *others = operand_types
+        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+        assert isinstance(mma, TiledMmaType)
+        if cls.OPERAND == "E" and not mma.atom.SPARSE:
+            raise AlgebraError(f"operand #0 must be a tiled MMA of a sparse atom, which has an operand E, got {mma}")
+        return [cls.answer(mma, others)]
+
+    @classmethod
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
+        """Return the type of the result; ``others``: types of the operands after the MMA.  Raises AlgebraError."""
+        raise NotImplementedError(cls.name)
+
+
 # ----------------------------------------------------------------------------------------------------------- partitions
 
 
@@ -134,33 +167,30 @@ def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
         )
 
 
-class PartitionOp(MemoryOp):
+class PartitionOp(TiledMmaOp):
     """A thread's part of one operand."""
 
-    OPERAND: ClassVar[str]
-
-    def __init__(self, mma: SSAValue, tensor: SSAValue, tid: SSAValue):
-        super().__init__(
-            operands=[mma, tensor, tid],
-            result_types=self.infer_types([mma.type, tensor.type, tid.type], {}),
-        )
+    name = "cute.tiled.mma.partition_{}"
+    mma = operand_def(TiledMmaType)
+    tensor = operand_def()
+    tid = operand_def(CoordType)
+    result = result_def()
+    traits = traits_def(Pure())
 
     @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_operands(operand_types, 3)
-        mma, tensor, coord = operand_types
-        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
+        tensor, coord = others
         expect(tensor, TensorType, 1, "a tensor")
         expect(coord, CoordType, 2, "a !cute.coord")
-        assert isinstance(mma, TiledMmaType) and isinstance(tensor, TensorType) and isinstance(coord, CoordType)
+        assert isinstance(tensor, TensorType) and isinstance(coord, CoordType)
         if depth(coord.data) != 0 or coord.data is UNDERSCORE:
             raise AlgebraError(f"operand #2 must be a thread index, got {payload_text(coord.data)}")
         layout, offset = partition(mma, cls.OPERAND, tensor, tensor.layout, coord.data)
-        return [tensor_with(tensor, layout, offset)]
+        return tensor_with(tensor, layout, offset)
 
 
 @cute_op
-class PartitionAOp(PartitionOp):
+class PartitionAOp(PartitionOp, operand="A"):
     """A thread's part of operand A of a tiled MMA, a tensor ``(M, K, …)``.
 
     Syntax: ``%t = cute.tiled.mma.partition_A(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -172,34 +202,18 @@ class PartitionAOp(PartitionOp):
         %t = cute.tiled.mma.partition_A(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),2,4):((64,1),4096,16)">
     """  # noqa: E501
 
-    name = "cute.tiled.mma.partition_A"
-    OPERAND: ClassVar[str] = "A"
-    mma = operand_def(TiledMmaType)
-    tensor = operand_def()
-    tid = operand_def(CoordType)
-    result = result_def()
-    traits = traits_def(Pure())
-
 
 @cute_op
-class PartitionBOp(PartitionOp):
+class PartitionBOp(PartitionOp, operand="B"):
     """A thread's part of operand B of a tiled MMA, a tensor ``(N, K, …)``; see ``partition_A``.
 
     Example:
         %t = cute.tiled.mma.partition_B(%mma, %s, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, gmem, "(32,16):(?,1)">, !cute.coord<"?">) -> !cute.memref<f16, gmem, "((2,2),2,1):((1,8),?{div=16},0)">
     """  # noqa: E501
 
-    name = "cute.tiled.mma.partition_B"
-    OPERAND: ClassVar[str] = "B"
-    mma = operand_def(TiledMmaType)
-    tensor = operand_def()
-    tid = operand_def(CoordType)
-    result = result_def()
-    traits = traits_def(Pure())
-
 
 @cute_op
-class PartitionCOp(PartitionOp):
+class PartitionCOp(PartitionOp, operand="C"):
     """A thread's part of operand C (or D) of a tiled MMA, a tensor ``(M, N, …)`` of any element type, or coordinates.
 
     Syntax: ``%t = cute.tiled.mma.partition_C(%mma, %tensor, %tid) : (TM, T, !cute.coord<"?">) -> T'``
@@ -207,14 +221,6 @@ class PartitionCOp(PartitionOp):
     Example:
         %t = cute.tiled.mma.partition_C(%mma, %c, %k) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f32, gmem, "(64,32):(32,1)">, !cute.coord<"?">) -> !cute.memref<f32, gmem, "((2,2),2,2):((1,256),1024,16)">
     """  # noqa: E501
-
-    name = "cute.tiled.mma.partition_C"
-    OPERAND: ClassVar[str] = "C"
-    mma = operand_def(TiledMmaType)
-    tensor = operand_def()
-    tid = operand_def(CoordType)
-    result = result_def()
-    traits = traits_def(Pure())
 
 
 def partition_shape(mma: TiledMmaType, operand: str, shape: Payload) -> IntTuple:
@@ -232,65 +238,43 @@ def _zeros(shape: IntTuple) -> Stride:
     return tuple([_zeros(s) for s in shape]) if isinstance(shape, tuple) else 0
 
 
-class PartitionShapeOp(MemoryOp):
+class PartitionShapeOp(TiledMmaOp):
     """The shape of a thread's part of one operand."""
 
-    OPERAND: ClassVar[str]
-
-    def __init__(self, mma: SSAValue, shape: SSAValue):
-        super().__init__(operands=[mma, shape], result_types=self.infer_types([mma.type, shape.type], {}))
+    name = "cute.tiled.mma.partition_shape_{}"
+    mma = operand_def(TiledMmaType)
+    shape = operand_def(ShapeType)
+    result = result_def(ShapeType)
+    traits = traits_def(Pure())
 
     @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_operands(operand_types, 2)
-        mma, shape = operand_types
-        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
+        (shape,) = others
         expect(shape, ShapeType, 1, "a !cute.shape")
-        assert isinstance(mma, TiledMmaType) and isinstance(shape, ShapeType)
-        return [ShapeType(partition_shape(mma, cls.OPERAND, shape.data))]
+        assert isinstance(shape, ShapeType)
+        return ShapeType(partition_shape(mma, cls.OPERAND, shape.data))
 
 
 @cute_op
-class PartitionShapeAOp(PartitionShapeOp):
+class PartitionShapeAOp(PartitionShapeOp, operand="A"):
     """The shape of ``partition_A`` of a tensor of that shape.
 
     Syntax: ``%s = cute.tiled.mma.partition_shape_A(%mma, %shape) : (TM, !cute.shape<"…">) -> !cute.shape<"…">``
     """
 
-    name = "cute.tiled.mma.partition_shape_A"
-    OPERAND: ClassVar[str] = "A"
-    mma = operand_def(TiledMmaType)
-    shape = operand_def(ShapeType)
-    result = result_def(ShapeType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class PartitionShapeBOp(PartitionShapeOp):
+class PartitionShapeBOp(PartitionShapeOp, operand="B"):
     """The shape of ``partition_B`` of a tensor of that shape; see ``partition_shape_A``."""
 
-    name = "cute.tiled.mma.partition_shape_B"
-    OPERAND: ClassVar[str] = "B"
-    mma = operand_def(TiledMmaType)
-    shape = operand_def(ShapeType)
-    result = result_def(ShapeType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class PartitionShapeCOp(PartitionShapeOp):
+class PartitionShapeCOp(PartitionShapeOp, operand="C"):
     """The shape of ``partition_C`` of a tensor of that shape; see ``partition_shape_A``.
 
     Example:
         %s = cute.tiled.mma.partition_shape_C(%mma, %mn) : (!cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x256x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(2,1,1):(1,0,0)">>, !cute.shape<"(128,256)">) -> !cute.shape<"((2,2,32),1,1)">
     """  # noqa: E501
-
-    name = "cute.tiled.mma.partition_shape_C"
-    OPERAND: ClassVar[str] = "C"
-    mma = operand_def(TiledMmaType)
-    shape = operand_def(ShapeType)
-    result = result_def(ShapeType)
-    traits = traits_def(Pure())
 
 
 # ------------------------------------------------------------------------------------------------------------ fragments
@@ -362,25 +346,22 @@ def _compact(layout: Layout) -> Layout:
     return Layout(layout.shape, walk(layout.shape, layout.stride))
 
 
-class MakeFragmentOp(MemoryOp):
+class MakeFragmentOp(TiledMmaOp):
     """Registers for a thread's part of one operand."""
 
-    OPERAND: ClassVar[str]
-
-    def __init__(self, mma: SSAValue, source: SSAValue):
-        super().__init__(operands=[mma, source], result_types=self.infer_types([mma.type, source.type], {}))
+    name = "cute.tiled.mma.make_fragment_{}"
+    mma = operand_def(TiledMmaType)
+    source = operand_def()
+    result = result_def(MemRefType)
+    traits = traits_def(MemoryAllocEffect())
 
     @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_operands(operand_types, 2)
-        mma, source = operand_types
-        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
-        assert isinstance(mma, TiledMmaType)
-        return [fragment(mma, cls.OPERAND, source)]
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
+        return fragment(mma, cls.OPERAND, others[0])
 
 
 @cute_op
-class MakeFragmentAOp(MakeFragmentOp):
+class MakeFragmentAOp(MakeFragmentOp, operand="A"):
     """Registers for a partition of A (or for its shape); the partition itself where the atom reads A from smem.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_A(%mma, %part) : (TM, T) -> T'``
@@ -392,28 +373,14 @@ class MakeFragmentAOp(MakeFragmentOp):
         %f = cute.tiled.mma.make_fragment_A(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, smem, "((2,2,2),2,4):((1,512,8),2048,16)">) -> !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">
     """  # noqa: E501
 
-    name = "cute.tiled.mma.make_fragment_A"
-    OPERAND: ClassVar[str] = "A"
-    mma = operand_def(TiledMmaType)
-    source = operand_def()
-    result = result_def(MemRefType)
-    traits = traits_def(MemoryAllocEffect())
-
 
 @cute_op
-class MakeFragmentBOp(MakeFragmentOp):
+class MakeFragmentBOp(MakeFragmentOp, operand="B"):
     """Registers for a partition of B (or for its shape); the partition itself where the atom reads B from smem."""
 
-    name = "cute.tiled.mma.make_fragment_B"
-    OPERAND: ClassVar[str] = "B"
-    mma = operand_def(TiledMmaType)
-    source = operand_def()
-    result = result_def(MemRefType)
-    traits = traits_def(MemoryAllocEffect())
-
 
 @cute_op
-class MakeFragmentCOp(MakeFragmentOp):
+class MakeFragmentCOp(MakeFragmentOp, operand="C"):
     """Accumulators for a partition of C (or for its shape): an rmem tensor of the atom's accumulator type.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_C(%mma, %part) : (TM, T) -> T'``
@@ -422,36 +389,12 @@ class MakeFragmentCOp(MakeFragmentOp):
         %f = cute.tiled.mma.make_fragment_C(%mma, %t) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>, !cute.memref<f16, gmem, "((2,2),2,2):((1,256),1024,16)">) -> !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">
     """  # noqa: E501
 
-    name = "cute.tiled.mma.make_fragment_C"
-    OPERAND: ClassVar[str] = "C"
-    mma = operand_def(TiledMmaType)
-    source = operand_def()
-    result = result_def(MemRefType)
-    traits = traits_def(MemoryAllocEffect())
-
 
 # -------------------------------------------------------------------------------------------------------------- queries
 
 
-class _QueryOp(MemoryOp):
-    def __init__(self, mma: SSAValue):
-        super().__init__(operands=[mma], result_types=self.infer_types([mma.type], {}))
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        expect_operands(operand_types, 1)
-        mma = operand_types[0]
-        expect(mma, TiledMmaType, 0, "a !cute.tiled_mma")
-        assert isinstance(mma, TiledMmaType)
-        return [cls._answer(mma)]
-
-    @classmethod
-    def _answer(cls, mma: TiledMmaType) -> Attribute:
-        raise NotImplementedError
-
-
 @cute_op
-class ThreadLayoutOp(_QueryOp):
+class ThreadLayoutOp(TiledMmaOp):
     """The threads of a tiled MMA: (ThrV, ThrM, ThrN, ThrK) -> thread.
 
     Example:
@@ -464,12 +407,12 @@ class ThreadLayoutOp(_QueryOp):
     traits = traits_def(Pure())
 
     @classmethod
-    def _answer(cls, mma: TiledMmaType) -> Attribute:
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
         return LayoutType(mma.tiled.threads)
 
 
 @cute_op
-class TileShapeOp(_QueryOp):
+class TileShapeOp(TiledMmaOp):
     """The (M, N, K) that all threads of a tiled MMA cover at once.
 
     Example:
@@ -482,55 +425,40 @@ class TileShapeOp(_QueryOp):
     traits = traits_def(Pure())
 
     @classmethod
-    def _answer(cls, mma: TiledMmaType) -> Attribute:
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
         return ShapeType(mma.tiled.tile_size)
 
 
-class LayoutTvOp(_QueryOp):
+class LayoutTvOp(TiledMmaOp):
     """The (thread, value) layout of one operand."""
 
-    OPERAND: ClassVar[str]
+    name = "cute.tiled.mma.layout_{}_tv"
+    mma = operand_def(TiledMmaType)
+    result = result_def(LayoutType)
+    traits = traits_def(Pure())
 
     @classmethod
-    def _answer(cls, mma: TiledMmaType) -> Attribute:
+    def answer(cls, mma: TiledMmaType, others: Sequence[Attribute]) -> Attribute:
         return LayoutType(mma.tiling(cls.OPERAND).layout_tv(cls.OPERAND, atom_layout(mma.atom, cls.OPERAND)))
 
 
 @cute_op
-class LayoutAOp(LayoutTvOp):
+class LayoutAOp(LayoutTvOp, operand="A"):
     """(thread, value) -> column-major index in the (M, K) tile of A: a tiled copy with it loads the fragments of A."""
 
-    name = "cute.tiled.mma.layout_A_tv"
-    OPERAND: ClassVar[str] = "A"
-    mma = operand_def(TiledMmaType)
-    result = result_def(LayoutType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class LayoutBOp(LayoutTvOp):
+class LayoutBOp(LayoutTvOp, operand="B"):
     """(thread, value) -> column-major index in the (N, K) tile of B; see ``layout_A_tv``."""
 
-    name = "cute.tiled.mma.layout_B_tv"
-    OPERAND: ClassVar[str] = "B"
-    mma = operand_def(TiledMmaType)
-    result = result_def(LayoutType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class LayoutCOp(LayoutTvOp):
+class LayoutCOp(LayoutTvOp, operand="C"):
     """(thread, value) -> column-major index in the (M, N) tile of C; see ``layout_A_tv``.
 
     Example:
         %l = cute.tiled.mma.layout_C_tv(%mma) : (!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>) -> !cute.layout<"((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))">
     """  # noqa: E501
-
-    name = "cute.tiled.mma.layout_C_tv"
-    OPERAND: ClassVar[str] = "C"
-    mma = operand_def(TiledMmaType)
-    result = result_def(LayoutType)
-    traits = traits_def(Pure())
 
 
 OPS: list[type[Operation]] = [

@@ -22,7 +22,6 @@ from cute_dialect.ops.views import InstructionOp, expect, expect_operands
 class ProductOp(InstructionOp):
     """One instruction ``D = A * B + C``; operands hold exactly one atom's values."""
 
-    ATOM: ClassVar[type[MmaAtomType]]
     WRITES = "first"
     OPERANDS: ClassVar[str] = "DABC"
     FLAGS: ClassVar[int] = 0
@@ -33,7 +32,7 @@ class ProductOp(InstructionOp):
         n = len(self.OPERANDS)
         expect_operands(self.operand_types, n, n + self.FLAGS)
         atom = self.properties["atom"]
-        assert isinstance(atom, self.ATOM)
+        assert isinstance(atom, MmaAtomType)
         for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
             expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
             assert isinstance(t, MemRefType)

@@ -7,14 +7,12 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, var_operand_def
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.cute_nvgpu.tiled_mma.products import ProductOp
-from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType
 from cute_dialect.cute_nvgpu.wgmma.types import WgmmaType
 from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.base import cute_op
@@ -37,7 +35,6 @@ class WgmmaOp(ProductOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.wgmma"
-    ATOM: ClassVar[type[MmaAtomType]] = WgmmaType
     WRITES = "struct"
     OPERANDS: ClassVar[str] = "DAB"
     FLAGS: ClassVar[int] = 1
@@ -47,7 +44,6 @@ class WgmmaOp(ProductOp):
     scale_d = opt_operand_def(i1)
     atom = prop_def(WgmmaType)
     accumulate = prop_def(BoolAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def check_types(self) -> None:
         """Raise AlgebraError unless atom, flags and operands fit."""
@@ -97,7 +93,6 @@ class WgmmaFenceOp(_AccumulatorsOp):
 
     name = "cute_nvgpu.arch.wgmma_fence"
     accumulators = var_operand_def(MemRefType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, *accumulators: SSAValue):
         super().__init__(operands=[list(accumulators)])
@@ -114,7 +109,6 @@ class WgmmaCommitGroupOp(InstructionOp):
     """
 
     name = "cute_nvgpu.arch.wgmma_commit_group"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +134,6 @@ class WgmmaWaitGroupOp(_AccumulatorsOp):
     name = "cute_nvgpu.arch.wgmma_wait_group"
     accumulators = var_operand_def(MemRefType)
     n = prop_def(IntegerAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def __init__(self, *accumulators: SSAValue, n: int = 0):
         super().__init__(operands=[list(accumulators)], properties={"n": IntegerAttr(n, i32)})
