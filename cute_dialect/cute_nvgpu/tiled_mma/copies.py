@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.memory_types import (
-    CopyAtomType,
-    TiledCopyType,
-    element_bits,
-)
+from cute_dialect.cute_nvgpu.tiled_mma.ops import OperandOp
+from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+from cute_dialect.memory_types import CopyAtomType, TiledCopyType, element_bits
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.tile_copies import made_copy
 from cute_dialect.ops.typed_values import Properties
-from cute_dialect.ops.views import MemoryOp, expect, expect_operands
+from cute_dialect.ops.views import expect, expect_operands
 
 
-class _MakeFromMmaOp(MemoryOp):
-    OPERAND: ClassVar[str]
+class _MakeFromMmaOp(OperandOp):
+    name = "cute.make_tiled_copy_{}"
+    atom = operand_def()
+    mma = operand_def()
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
 
     def __init__(self, atom: SSAValue, mma: SSAValue):
         self.build_inferred([atom, mma])
@@ -30,7 +31,6 @@ class _MakeFromMmaOp(MemoryOp):
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         from cute_dialect.algebra.tiled_mma import OPERAND_MODES
-        from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 
         expect_operands(operand_types, 2)
         atom, mma = operand_types
@@ -50,7 +50,7 @@ class _MakeFromMmaOp(MemoryOp):
 
 
 @cute_op
-class MakeTiledCopyAOp(_MakeFromMmaOp):
+class MakeTiledCopyAOp(_MakeFromMmaOp, operand="A"):
     """The tiled copy that moves exactly the fragments of operand A of a tiled MMA.
 
     Syntax: ``%tc = cute.make_tiled_copy_A(%atom, %mma) : (ATOM, MMA) -> TC``
@@ -61,39 +61,18 @@ class MakeTiledCopyAOp(_MakeFromMmaOp):
         %tc = cute.make_tiled_copy_A(%a, %mma) : (!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>) -> !cute.tiled_copy<!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>, layout_copy_tv = <"((4,8),((2,2,2),(1,1))):((32,1),((16,8,128),(16,256)))">, tiler_mn = <"[16:1;16:1]">>
     """  # noqa: E501
 
-    name = "cute.make_tiled_copy_A"
-    OPERAND: ClassVar[str] = "A"
-    atom = operand_def()
-    mma = operand_def()
-    result = result_def(TiledCopyType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class MakeTiledCopyBOp(_MakeFromMmaOp):
+class MakeTiledCopyBOp(_MakeFromMmaOp, operand="B"):
     """The tiled copy that moves exactly the fragments of operand B of a tiled MMA; see ``make_tiled_copy_A``."""
 
-    name = "cute.make_tiled_copy_B"
-    OPERAND: ClassVar[str] = "B"
-    atom = operand_def()
-    mma = operand_def()
-    result = result_def(TiledCopyType)
-    traits = traits_def(Pure())
-
 
 @cute_op
-class MakeTiledCopyCOp(_MakeFromMmaOp):
+class MakeTiledCopyCOp(_MakeFromMmaOp, operand="C"):
     """The tiled copy that moves exactly the accumulators of a tiled MMA; see ``make_tiled_copy_A``.
 
     The atom's elements may be narrower than the accumulators: a result is converted before it is stored.
     """
-
-    name = "cute.make_tiled_copy_C"
-    OPERAND: ClassVar[str] = "C"
-    atom = operand_def()
-    mma = operand_def()
-    result = result_def(TiledCopyType)
-    traits = traits_def(Pure())
 
 
 OPS: list[type[Operation]] = [MakeTiledCopyAOp, MakeTiledCopyBOp, MakeTiledCopyCOp]

@@ -74,18 +74,20 @@ class MakeTiledMmaOp(MemoryOp):
         print_result_form(self, printer)
 
 
-class TiledMmaOp(MemoryOp):
-    """What a tiled MMA is asked, of one of its operands where the subclass names it: ``operand="A"``.
-
-    The name of an op has its operand in place of the ``{}`` in the name of its base.
-    """
+class OperandOp(MemoryOp):
+    """An op of one operand of a tiled MMA, ``operand="A"``, which stands for the ``{}`` in the name of its base."""
 
     OPERAND: ClassVar[str] = ""
 
     def __init_subclass__(cls, operand: str = "") -> None:
         if operand:
-            cls.OPERAND, cls.name = operand, cls.name.format(operand)
+            cls.OPERAND = operand  # pyright: ignore[reportConstantRedefinition]
+            cls.name = cls.name.format(operand)
         super().__init_subclass__()
+
+
+class TiledMmaOp(OperandOp):
+    """What a tiled MMA is asked, of one of its operands or of all."""
 
     def __init__(self, mma: SSAValue, *others: SSAValue):
         operands = [mma, *others]
