@@ -34,6 +34,7 @@ from cute_dialect.ops.asm import (
     print_operand_list,
     print_signature,
 )
+from cute_dialect.ops.inference import infer_types_memo
 from cute_dialect.ops.typed_values import OneOfKinds, Properties, Typed, track, type_weaker_or_equal, typed, wrap
 
 __all__ = ["CuteOp", "cute_op"]
@@ -111,7 +112,12 @@ class CuteOp(IRDLOperation):
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        """Infer the result types for these operand types.  Raises AlgebraError."""
+        """Infer the result types for these operand types.  Raises AlgebraError.
+
+        Raises NotImplementedError if they do not decide them: the results of ``cute.make_shape`` are written.
+        """
+        if cls.infer.__func__ is CuteOp.infer.__func__:
+            raise NotImplementedError(cls.name)
         cls.check_operand_kinds(operand_types)
         if cls.LIFT and is_tensor(operand_types[0]):
             from cute_dialect.ops.lifted import infer_lifted
@@ -123,7 +129,7 @@ class CuteOp(IRDLOperation):
 
     def check_types(self) -> None:
         """Raise AlgebraError if the result types are not the inferred ones, up to weaker divisibility."""
-        inferred = self.infer_types(self.operand_types, self.properties)
+        inferred = infer_types_memo(type(self), self.operand_types, self.properties)
         actual = self.result_types
         if len(inferred) != len(actual):
             raise AlgebraError(f"expected {plural(len(inferred), 'result')}, got {len(actual)}")
@@ -166,7 +172,7 @@ class CuteOp(IRDLOperation):
         values = [parser.resolve_operand(o, t) for o, t in zip(operands, operand_types)]
         if result_types is None:
             try:
-                result_types = cls.infer_types(operand_types, properties)
+                result_types = infer_types_memo(cls, operand_types, properties)
             except AlgebraError as e:
                 parser.raise_error(f"'{cls.name}' op {e}", at)
         return cls.create(operands=values, result_types=result_types, properties=properties, attributes=attributes)
@@ -209,7 +215,7 @@ class CuteOp(IRDLOperation):
         properties = dict(properties or {})
         if result_types is None:
             try:
-                result_types = self.infer_types([v.type for v in values], properties)
+                result_types = infer_types_memo(type(self), [v.type for v in values], properties)
             except AlgebraError as e:
                 raise AlgebraError(f"'{self.name}' op {e}") from None
         fill_op(self, values, result_types, properties)

@@ -17,7 +17,7 @@ from cute_dialect.passes import algo_to_arch, to_base
 
 ROOT = Path(__file__).resolve().parents[3]
 CORE_OPS = {"base", "asm", "typed_values", "purity", "make", "access", "algebra", "size_index", "arith", "tile"} | {
-    "diag", "views", "memory", "tile_fit", "tiled", "lifted",
+    "inference", "diag", "views", "memory", "tile_fit", "tiled", "lifted",
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "control", "copying", "core", "fills", "folding", "fragments", "functions",
