@@ -13,8 +13,8 @@ from cute_dialect.cute_nvgpu.family import Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "exports", "algebra", "arch", "runtime", "ir", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "kernels",
-    "op", "tools",
+    "exports", "algebra", "arch", "runtime", "ir", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "front",
+    "lang", "kernels", "op", "tools",
 )  # fmt: skip
 XDSL_FREE = ("exports", "algebra", "arch", "runtime")
 VENDOR = ("mlir", "cuda", "torch", "cupy")

@@ -1,0 +1,360 @@
+"""The number types: classes that convert when called, whose instances are numbers, static or dynamic.
+
+>>> Int32(3).is_static, Int32(3) + 4, Float16.width
+(True, Int32(7), 16)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from cute_dialect.front.errors import StaticError
+from cute_dialect.front.values import Dynamic, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.front.numeric import Facts
+
+__all__ = [
+    "NUMBER_TYPES",
+    "BFloat16",
+    "Boolean",
+    "Float",
+    "Float4E2M1FN",
+    "Float6E2M3FN",
+    "Float6E3M2FN",
+    "Float8E4M3FN",
+    "Float8E5M2",
+    "Float8E8M0FNU",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Int4",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "Integer",
+    "Numeric",
+    "NumericType",
+    "TFloat32",
+    "Uint4",
+    "Uint8",
+    "Uint16",
+    "Uint32",
+    "Uint64",
+    "type_of_mlir",
+]  # fmt: skip
+
+
+class NumericType(type):
+    """The class of number types."""
+
+    width: int
+    """Bits."""
+    is_integer: bool
+    is_float: bool
+    signed: bool
+    mlir_type: str
+    """The text of its MLIR type."""
+    numpy: str
+    """The name of numpy's (or ml_dtypes') type of the same bits."""
+    torch: str
+    """The name of torch's type, empty where there is none."""
+
+    def __repr__(cls) -> str:
+        return cls.__name__
+
+    def __str__(cls) -> str:
+        return cls.mlir_type
+
+    @property
+    def attribute(cls) -> Attribute:
+        """Its MLIR type, an xDSL attribute."""
+        from cute_dialect.front.trace import parse_type
+
+        return parse_type(cls.mlir_type)
+
+    @property
+    def zero(cls) -> Any:
+        """Its zero."""
+        return cls(0)
+
+
+class Numeric(Dynamic, metaclass=NumericType):
+    """A number: ``value`` is a Python number (``is_static``) or an SSA value.
+
+    ``facts``: what is known of a dynamic integer: least, greatest, and a divisor.
+    """
+
+    __slots__ = ("facts", "is_static", "value")
+
+    width: ClassVar[int] = 0
+    is_integer: ClassVar[bool] = False
+    is_float: ClassVar[bool] = False
+    signed: ClassVar[bool] = True
+    mlir_type: ClassVar[str] = ""
+    numpy: ClassVar[str] = ""
+    torch: ClassVar[str] = ""
+
+    value: Any
+    is_static: bool
+    facts: Facts | None
+
+    def __init__(self, x: object = 0):
+        if type(self) in _ABSTRACT:
+            raise TypeError(f"{type(self).__name__} is no type of numbers itself: use one of its subclasses")
+        self.facts = None
+        from cute_dialect.front.numeric import convert
+
+        convert(self, x)
+
+    @classmethod
+    def of(cls, ssa: SSAValue, facts: Facts | None = None) -> Any:
+        """Return the dynamic number that is this SSA value."""
+        made = object.__new__(cls)
+        made.value = ssa
+        made.is_static = False
+        made.facts = facts
+        return made
+
+    @classmethod
+    def exactly(cls, value: int | float) -> Any:
+        """Return the static number with this value, which must be one of the type."""
+        made = object.__new__(cls)
+        made.value = value
+        made.is_static = True
+        made.facts = None
+        return made
+
+    @property
+    def ssa(self) -> SSAValue:
+        """Its SSA value; a static number becomes a constant."""
+        if not self.is_static:
+            return self.value
+        from cute_dialect.front.trace import current
+
+        return current().constant(self.value, type(self).attribute)
+
+    @property
+    def dtype(self) -> NumericType:
+        """Its type."""
+        return type(self)
+
+    def to(self, dtype: NumericType) -> Any:
+        """Return it converted to another type."""
+        return dtype(self)
+
+    def describe(self) -> str:
+        name = "" if self.is_static else self.value.name_hint
+        return f"'{name}', {_a(type(self).__name__)}" if name else f"this {type(self).__name__}"
+
+    def __cute_form__(self) -> Form:
+        from cute_dialect.front.numeric import number_form
+
+        return number_form(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value if self.is_static else '?'})"
+
+    def __str__(self) -> str:
+        return str(self.value) if self.is_static else "?"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if self.is_static else "?"
+
+    def __hash__(self) -> int:
+        return hash(self.value) if self.is_static else object.__hash__(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.value) if self.is_static else Dynamic.__bool__(self)
+
+    def __index__(self) -> int:
+        if self.is_static and type(self).is_integer:
+            return int(self.value)
+        if self.is_static:
+            raise TypeError(f"{self!r} is no integer")
+        return Dynamic.__index__(self)
+
+    def __int__(self) -> int:
+        return int(self.value) if self.is_static else Dynamic.__int__(self)
+
+    def __float__(self) -> float:
+        return float(self.value) if self.is_static else Dynamic.__float__(self)
+
+
+class Integer(Numeric):
+    """The base of the integer types."""
+
+    __slots__ = ()
+    is_integer = True
+
+
+class Float(Numeric):
+    """The base of the floating-point types."""
+
+    __slots__ = ()
+    is_float = True
+
+
+def _a(word: str) -> str:
+    return ("an " if word[0] in "AEIOU" and not word.startswith("Uint") else "a ") + word
+
+
+class _Row(NamedTuple):
+    width: int
+    mlir: str
+    numpy: str
+    torch: str = ""
+
+
+_INTEGERS = {
+    "Int4": _Row(4, "i4", "int4"), "Int8": _Row(8, "i8", "int8", "int8"),
+    "Int16": _Row(16, "i16", "int16", "int16"), "Int32": _Row(32, "i32", "int32", "int32"),
+    "Int64": _Row(64, "i64", "int64", "int64"), "Uint4": _Row(4, "i4", "uint4"),
+    "Uint8": _Row(8, "i8", "uint8", "uint8"), "Uint16": _Row(16, "i16", "uint16", "uint16"),
+    "Uint32": _Row(32, "i32", "uint32", "uint32"), "Uint64": _Row(64, "i64", "uint64", "uint64"),
+    "Boolean": _Row(1, "i1", "bool", "bool"),
+}  # fmt: skip
+_FLOATS = {
+    "Float16": _Row(16, "f16", "float16", "float16"), "BFloat16": _Row(16, "bf16", "bfloat16", "bfloat16"),
+    "Float32": _Row(32, "f32", "float32", "float32"), "Float64": _Row(64, "f64", "float64", "float64"),
+    "TFloat32": _Row(32, "tf32", "float32", "float32"),
+    "Float8E4M3FN": _Row(8, "f8E4M3FN", "float8_e4m3fn", "float8_e4m3fn"),
+    "Float8E5M2": _Row(8, "f8E5M2", "float8_e5m2", "float8_e5m2"),
+    "Float8E8M0FNU": _Row(8, "f8E8M0FNU", "float8_e8m0fnu", "float8_e8m0fnu"),
+    "Float6E2M3FN": _Row(6, "f6E2M3FN", "float6_e2m3fn"), "Float6E3M2FN": _Row(6, "f6E3M2FN", "float6_e3m2fn"),
+    "Float4E2M1FN": _Row(4, "f4E2M1FN", "float4_e2m1fn"),
+}  # fmt: skip
+
+
+def _make(name: str, base: type[Numeric], row: _Row) -> type[Numeric]:
+    signed = not name.startswith("U") and name != "Boolean"
+    what = "truth values" if name == "Boolean" else f"numbers of {row.width} bits, MLIR's ``{row.mlir}``"
+    body = {
+        "__slots__": (), "__doc__": f"The {name} type: {what}.", "__module__": __name__, "width": row.width,
+        "signed": signed, "mlir_type": row.mlir, "numpy": row.numpy, "torch": row.torch,
+    }  # fmt: skip
+    return NumericType(name, (base,), body)
+
+
+if TYPE_CHECKING:  # pragma: no cover
+
+    class Int4(Integer): ...
+
+    class Int8(Integer): ...
+
+    class Int16(Integer): ...
+
+    class Int32(Integer): ...
+
+    class Int64(Integer): ...
+
+    class Uint4(Integer): ...
+
+    class Uint8(Integer): ...
+
+    class Uint16(Integer): ...
+
+    class Uint32(Integer): ...
+
+    class Uint64(Integer): ...
+
+    class Boolean(Integer): ...
+
+    class Float16(Float): ...
+
+    class BFloat16(Float): ...
+
+    class Float32(Float): ...
+
+    class Float64(Float): ...
+
+    class TFloat32(Float): ...
+
+    class Float8E4M3FN(Float): ...
+
+    class Float8E5M2(Float): ...
+
+    class Float8E8M0FNU(Float): ...
+
+    class Float6E2M3FN(Float): ...
+
+    class Float6E3M2FN(Float): ...
+
+    class Float4E2M1FN(Float): ...
+
+
+NUMBER_TYPES: dict[str, type[Numeric]] = {
+    **{name: _make(name, Integer, row) for name, row in _INTEGERS.items()},
+    **{name: _make(name, Float, row) for name, row in _FLOATS.items()},
+}
+"""All of them by name."""
+globals().update(NUMBER_TYPES)
+_ABSTRACT = (Numeric, Integer, Float)
+
+
+def type_of_mlir(text: str, *, signed: bool = True) -> type[Numeric]:
+    """Return the number type of an MLIR type's text; integers are signed unless said otherwise.
+
+    >>> type_of_mlir("bf16"), type_of_mlir("i32", signed=False)
+    (BFloat16, Uint32)
+    """
+    for kind in NUMBER_TYPES.values():
+        if kind.mlir_type == text and (kind.signed == signed or not kind.is_integer or kind.width == 1):
+            return kind
+    raise StaticError("F230", f"'{text}' is no type of numbers")
+
+
+def _operators() -> None:
+    """Give the number types Python's operators, which :mod:`cute_dialect.front.numeric` carries out."""
+
+    def two(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            from cute_dialect.front import numeric
+
+            if not numeric.is_number(other):
+                return NotImplemented
+            return numeric.binary(name, other, self) if swapped else numeric.binary(name, self, other)
+
+        return method
+
+    def comparison(name: str) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            from cute_dialect.front import numeric
+
+            return numeric.compare(name, self, other) if numeric.is_number(other) else NotImplemented
+
+        return method
+
+    def one(name: str) -> Callable[..., Any]:
+        def method(self: Any, *others: Any) -> Any:
+            from cute_dialect.front import numeric
+
+            return getattr(numeric, name)(self, *others)
+
+        return method
+
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"):
+        setattr(Numeric, f"__{name}__", two(name))
+        setattr(Numeric, f"__r{name}__", two(name, swapped=True))
+    for name, ours in (("lshift", "shl"), ("rshift", "shr")):
+        setattr(Numeric, f"__{name}__", two(ours))
+        setattr(Numeric, f"__r{name}__", two(ours, swapped=True))
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(Numeric, f"__{name}__", comparison(name))
+    for name, ours in (
+        ("neg", "negated"),
+        ("invert", "inverted"),
+        ("abs", "absolute"),
+        ("pow", "power"),
+        ("rpow", "power_of"),
+    ):
+        setattr(Numeric, f"__{name}__", one(ours))
+    setattr(Numeric, "__pos__", lambda self: self)  # noqa: B010  (as the others)
+
+
+_operators()

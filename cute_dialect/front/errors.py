@@ -1,0 +1,122 @@
+"""Errors of the front-end: a code, what was expected and found, the user's line, both places, the cure.
+
+>>> e = KernelTypeError("F203", "'x' is Float32 or Float16", hint="convert one with .to(…)")
+>>> str(e)
+"error F203: 'x' is Float32 or Float16\\nhint: convert one with .to(…)"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = [
+    "CompileError",
+    "CuteError",
+    "KernelTypeError",
+    "LayoutError",
+    "LimitError",
+    "LoopError",
+    "MergeError",
+    "Place",
+    "StaticError",
+    "SyntaxErrorInKernel",
+    "UnboundError",
+]
+
+
+class Place(NamedTuple):
+    """A range of a user's source: file, lines and columns, both counted from 1 (0: unknown)."""
+
+    file: str
+    line: int
+    col: int
+    end_line: int = 0
+    end_col: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}"
+
+    def picture(self) -> str:
+        """Return the source line with a caret range under it, or nothing where the line cannot be read."""
+        import linecache
+
+        text = linecache.getline(self.file, self.line).rstrip("\n")
+        if not text or not self.line:
+            return ""
+        end = self.end_col if self.end_line in (0, self.line) and self.end_col > self.col else self.col + 1
+        if self.end_line > self.line:
+            end = len(text) + 1
+        gutter = f"{self.line:5} | "
+        before = "".join("\t" if c == "\t" else " " for c in text[: self.col - 1])
+        return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {before}{'^' * max(1, end - self.col)}"
+
+
+class CuteError(Exception):
+    """What every error of the language is.
+
+    ``code``: its class in the documentation.  ``place``: the user's line, None until it is known.  ``notes``: further
+    places with a text each.  ``hint``: what would cure it.  ``calls``: the calls that led there, innermost first.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, hint: str = "", notes: Sequence[tuple[str, Place | None]] = (),
+        place: Place | None = None,
+    ):  # fmt: skip
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.notes = list(notes)
+        self.place = place
+        self.calls: list[Place] = []
+
+    def __str__(self) -> str:
+        head = f"{self.place}: " if self.place is not None else ""
+        lines = [f"{head}error {self.code}: {self.message}"]
+        if self.place is not None and (picture := self.place.picture()):
+            lines.append(picture)
+        for text, place in self.notes:
+            lines.append(f"{place}: note: {text}" if place is not None else f"note: {text}")
+            if place is not None and (picture := place.picture()):
+                lines.append(picture)
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        lines += [f"called from {place}" for place in self.calls]
+        return "\n".join(lines)
+
+
+class CompileError(CuteError):
+    """A function cannot be compiled."""
+
+
+class SyntaxErrorInKernel(CompileError):
+    """A construct that a kernel cannot have (F10x, F15x)."""
+
+
+class StaticError(CompileError, TypeError):
+    """A number was needed while compiling, and is known only when the kernel runs (F14x)."""
+
+
+class KernelTypeError(CompileError, TypeError):
+    """Values whose types do not go together (F11x–F13x, F23x, F25x, F26x)."""
+
+
+class UnboundError(CompileError, UnboundLocalError):
+    """A name that is not set on every path (F210, F222)."""
+
+
+class MergeError(CompileError, TypeError):
+    """What two paths leave behind cannot be one value (F20x)."""
+
+
+class LoopError(CompileError, TypeError):
+    """A value that changes from one turn of a loop to the next in a way that one loop cannot have (F22x)."""
+
+
+class LayoutError(CompileError, ValueError):
+    """What the layout algebra refuses (F24x)."""
+
+
+class LimitError(CompileError):
+    """A limit was met (F17x)."""

@@ -1,0 +1,95 @@
+"""Making the module of a trace: the empty module, functions with their parameters, and the ends of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.trace import LaunchFacts, Tracer, op_class, tracing
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Attribute, Operation, SSAValue
+
+__all__ = ["KERNELS", "device_block", "empty_module", "host_function", "kernel_function", "trace_boundary"]
+
+KERNELS = "kernels"
+"""The name of the ``gpu.module`` that holds a trace's kernels."""
+
+
+def empty_module() -> ModuleOp:
+    """Return a module with an empty ``gpu.module @kernels``."""
+    from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+    from xdsl.ir import Block, Region
+
+    device = op_class("gpu.module").create(
+        properties={"sym_name": StringAttr(KERNELS)}, regions=[Region(Block())]
+    )  # fmt: skip
+    return ModuleOp([device], attributes={"gpu.container_module": UnitAttr()})
+
+
+def device_block(module: ModuleOp) -> Any:
+    """Return the block of the module's ``gpu.module``."""
+    return next(op for op in module.body.block.ops if op.name == "gpu.module").regions[0].blocks[0]
+
+
+@contextmanager
+def kernel_function(
+    module: ModuleOp, name: str, parameters: Sequence[tuple[str, Attribute]], *, launch: LaunchFacts, chip: str,
+    attributes: Mapping[str, Attribute] | None = None,
+) -> Generator[tuple[Tracer, tuple[SSAValue, ...]]]:  # fmt: skip
+    """Make ``gpu.func @name`` and trace into it inside; gives its tracer and the values of its parameters."""
+    from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i32
+
+    more: dict[str, Attribute] = dict(attributes or {})
+    if None not in launch.block:
+        more["known_block_size"] = DenseArrayBase.from_list(i32, [int(n) for n in launch.block if n is not None])
+    if launch.cluster != (1, 1, 1):
+        more["known_cluster_size"] = DenseArrayBase.from_list(i32, list(launch.cluster))
+    function = _function("gpu.func", name, parameters, {"kernel": UnitAttr()}, more)
+    device_block(module).add_op(function)
+    tracer = Tracer("kernel", module, function, launch=launch, chip=chip)
+    with tracing(tracer):
+        yield tracer, _named(function, parameters)
+        tracer.op("gpu.return")
+
+
+@contextmanager
+def host_function(
+    module: ModuleOp, name: str, parameters: Sequence[tuple[str, Attribute]], *, chip: str,
+    attributes: Mapping[str, Attribute] | None = None,
+) -> Generator[tuple[Tracer, tuple[SSAValue, ...]]]:  # fmt: skip
+    """Make ``func.func @name`` and trace into it inside; gives its tracer and the values of its parameters."""
+    function = _function("func.func", name, parameters, {}, attributes or {})
+    module.body.block.add_op(function)
+    tracer = Tracer("host", module, function, launch=LaunchFacts(), chip=chip)
+    with tracing(tracer):
+        yield tracer, _named(function, parameters)
+        tracer.op("func.return")
+
+
+def _function(
+    kind: str, name: str, parameters: Sequence[tuple[str, Attribute]], properties: Mapping[str, Attribute],
+    attributes: Mapping[str, Attribute],
+) -> Operation:  # fmt: skip
+    from xdsl.dialects.builtin import FunctionType, StringAttr
+    from xdsl.ir import Block, Region
+
+    types = [t for _, t in parameters]
+    return op_class(kind).create(
+        properties={"sym_name": StringAttr(name), "function_type": FunctionType.from_lists(types, []), **properties},
+        attributes=dict(attributes), regions=[Region(Block(arg_types=types))],
+    )  # fmt: skip
+
+
+def _named(function: Operation, parameters: Sequence[tuple[str, Attribute]]) -> tuple[SSAValue, ...]:
+    values = function.regions[0].blocks[0].args
+    for value, (name, _) in zip(values, parameters):
+        value.name_hint = name
+    return tuple(values)
+
+
+def trace_boundary(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a user's function in a trace; frames outside of this one are not the kernel's."""
+    return f(*args, **kwargs)

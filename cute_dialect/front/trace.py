@@ -1,0 +1,224 @@
+"""The tracer: the module that is being made, and where in it ops go.
+
+One trace makes one module: a host function and the kernels that it launches, or one kernel.  Ops are made by name, cute
+ops infer their results; each knows the user's lines that led to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place
+from cute_dialect.front.where import location, user_places
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+__all__ = ["LaunchFacts", "Tracer", "active", "context", "current", "parse_type", "tracing"]
+
+
+class LaunchFacts(NamedTuple):
+    """What a kernel's launch says while the kernel is traced: sizes that are static, None for others."""
+
+    grid: tuple[int | None, int | None, int | None] = (None, None, None)
+    block: tuple[int | None, int | None, int | None] = (None, None, None)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+
+_current: ContextVar[Tracer | None] = ContextVar("cute_dialect_tracer", default=None)
+
+
+@lru_cache(maxsize=1)
+def context() -> Context:
+    """Return the context of all traces: every dialect, each read when it is first used."""
+    from cute_dialect.ir.context import make_context
+
+    return make_context("all")
+
+
+@lru_cache(maxsize=8192)
+def parse_type(text: str) -> Attribute:
+    """Return the type or attribute that a text says."""
+    from xdsl.parser import Parser
+
+    return Parser(context(), text).parse_attribute()
+
+
+class Tracer:
+    """The function that is being traced, and the block of it that ops go to."""
+
+    def __init__(self, kind: str, module: ModuleOp, function: Operation, *, launch: LaunchFacts, chip: str):
+        self.kind = kind
+        self.module = module
+        self.function = function
+        self.launch = launch
+        self.chip = chip
+        self.entry: Block = function.regions[0].blocks[0]
+        self.block: Block = self.entry
+        self._constants: dict[tuple[object, ...], SSAValue] = {}
+        self._last_constant: Operation | None = None
+        self.state: dict[str, Any] = {}
+        """What modules of the front-end keep for this function, by a name of their own."""
+
+    # ------------------------------------------------------------------------------------------------------ ops
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        types: Sequence[Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
+        *,
+        segments: Sequence[int] | None = None,
+        regions: Sequence[Region] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> Operation:
+        """Append an op.  ``types``: those of the results, inferred if not given; ``segments``: operandSegmentSizes."""
+        from cute_dialect.ir.editing import make_op
+
+        cls = op_class(name)
+        props = dict(properties) if properties else {}
+        if types is None:
+            found = self._inferred(cls, [v.type for v in operands], props)
+        else:
+            found = types
+        if segments is not None:
+            from xdsl.dialects.builtin import DenseArrayBase, i32
+
+            props["operandSegmentSizes"] = DenseArrayBase.from_list(i32, list(segments))
+        if regions or attributes:
+            op = cls.create(
+                operands=list(operands), result_types=list(found), properties=props, regions=list(regions),
+                attributes=dict(attributes or {}), location=location(),
+            )  # fmt: skip
+        else:
+            op = make_op(cls, operands, found, props, location())
+        self.block.add_op(op)
+        return op
+
+    def value(
+        self,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        types: Sequence[Attribute] | None = None,
+        properties: Mapping[str, Attribute] | None = None,
+        **more: Any,
+    ) -> SSAValue:
+        """Append an op with one result and return that."""
+        (result,) = self.op(name, operands, types, properties, **more).results
+        return result
+
+    def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
+        from cute_dialect.algebra.leaf import AlgebraError
+
+        infer = getattr(cls, "infer_types", None)
+        if infer is None:
+            return ()
+        try:
+            return infer(types, properties)
+        except AlgebraError as e:
+            raise LayoutError("F240", str(e)) from None
+
+    def constant(self, value: int | float, type: Attribute) -> SSAValue:
+        """Return a constant; one of each in a function, at its top."""
+        from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+
+        key = (float(value).hex() if isinstance(value, float) else int(value), type)
+        known = self._constants.get(key)
+        if known is None:
+            integer = isinstance(type, IntegerType | IndexType)
+            attribute: Any = IntegerAttr(int(value), type) if integer else FloatAttr(float(value), type)  # pyright: ignore
+            known = self._constants[key] = self._at_top("arith.constant", type, {"value": attribute})
+        return known
+
+    def static(self, type: str | Attribute) -> SSAValue:
+        """Return the value of a static cute type (or of its text); one of each in a function, at its top."""
+        t = parse_type(type) if isinstance(type, str) else type
+        known = self._constants.get((None, t))
+        if known is None:
+            known = self._constants[None, t] = self._at_top("cute.static", t, {})
+        return known
+
+    def _at_top(self, name: str, type: Attribute, properties: Mapping[str, Attribute]) -> SSAValue:
+        from cute_dialect.ir.editing import make_op
+
+        op = make_op(op_class(name), (), [type], properties, location())
+        if self._last_constant is not None:
+            self.entry.insert_op_after(op, self._last_constant)
+        elif self.entry.first_op is not None:
+            self.entry.insert_op_before(op, self.entry.first_op)
+        else:
+            self.entry.add_op(op)
+        self._last_constant = op
+        return op.results[0]
+
+    @contextmanager
+    def into(self, block: Block) -> Generator[Block]:
+        """Append to ``block`` inside."""
+        saved, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = saved
+
+
+@lru_cache(maxsize=2048)
+def op_class(name: str) -> type[Any]:
+    """Return the class of an op."""
+    found = context().get_optional_op(name)
+    if found is None:
+        raise ValueError(f"there is no op '{name}'")
+    return found
+
+
+def active() -> Tracer | None:
+    """Return the tracer of the trace that runs, if one does."""
+    return _current.get()
+
+
+def current() -> Tracer:
+    """Return the tracer of the trace that runs.  Raises F100 where none does."""
+    found = _current.get()
+    if found is None:
+        raise CompileError(
+            "F100", "this works inside of a function under @cute.kernel or @cute.jit only, while that is traced"
+        )
+    return found
+
+
+@contextmanager
+def tracing(tracer: Tracer) -> Generator[Tracer]:
+    """Let ``tracer`` be the current one inside; errors that leave get the user's place."""
+    token = _current.set(tracer)
+    try:
+        yield tracer
+    except CuteError as e:
+        locate(e)
+        raise
+    finally:
+        _current.reset(token)
+
+
+def locate(error: CuteError) -> None:
+    """Say where an error comes from: the innermost frame of the user's, and what called it."""
+    if error.place is not None:
+        return
+    places: list[Place] = []
+    at = error.__traceback__
+    from cute_dialect.front.where import is_user_code, place_at
+
+    while at is not None:
+        code = at.tb_frame.f_code
+        if is_user_code(code):
+            places.append(place_at(code, at.tb_lasti))
+        at = at.tb_next
+    if not places:
+        places = user_places()[::-1]
+    if places:
+        error.place, *error.calls = reversed(places)

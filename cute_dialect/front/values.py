@@ -1,0 +1,156 @@
+"""What the front-end knows of any value: whether it holds SSA values, and what of it is static.
+
+A :class:`Form` is what of a value is static, with the types of its dynamic leaves; two values of one form differ in
+SSA values only.  Branches, loops and kernel arguments take values apart and put them together by their forms, so a
+class of dynamic values needs ``__cute_form__`` and no more to cross them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cute_dialect.front.errors import MergeError, StaticError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+__all__ = ["ConstForm", "Dynamic", "Form", "form_of", "is_dynamic"]
+
+
+def _needs(code: str, what: str, cure: str) -> Any:
+    def method(self: Dynamic, *others: object) -> NoReturn:
+        raise StaticError(code, f"{what} of {self.describe()} is known only when the kernel runs", hint=cure)
+
+    return method
+
+
+class Dynamic:
+    """The base of values that hold SSA values; what Python would ask of a number at once raises (F143–F147)."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        """Return how messages name it."""
+        return f"this {type(self).__name__}"
+
+    def __cute_form__(self) -> Form:
+        """Return its form."""
+        raise NotImplementedError(type(self))
+
+    __bool__ = _needs("F143", "the truth", "this function was not converted: see cute.jit and cute.convert_package")
+    __index__ = _needs("F144", "the value", "a Python number is needed here: pass it as cute.Constexpr")
+    __int__ = _needs("F144", "the value", "convert with cute.Int32(x) or x.to(…)")
+    __float__ = _needs("F144", "the value", "convert with cute.Float32(x) or x.to(…)")
+    __iter__ = _needs("F145", "the number of elements", "loop over a range")
+    __len__ = _needs("F146", "the length", "use cute.size")
+    __contains__ = _needs("F147", "what is in the elements", "compare each")
+
+
+class Form:
+    """What of a value is static, and the types of its dynamic leaves; see the module.  Compared by structure."""
+
+    __slots__ = ()
+
+    types: tuple[Attribute, ...]
+    """The types of the leaves."""
+
+    def take(self, value: object) -> list[SSAValue]:
+        """Return the leaves of a value that fits this form; emits conversions where the value is less dynamic."""
+        raise NotImplementedError
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        """Return the value of this form that has these leaves."""
+        raise NotImplementedError
+
+    def join(self, other: Form) -> Form:
+        """Return the least form that values of both fit.  Raises MergeError where there is none."""
+        raise NotImplementedError
+
+    def widened(self) -> Form:
+        """Return the form in which static numbers are dynamic, for what changes from turn to turn of a loop."""
+        return self
+
+
+class ConstForm(Form):
+    """The form of one static value."""
+
+    __slots__ = ("value",)
+    types = ()
+
+    def __init__(self, value: object):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstForm) and same_static(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((ConstForm, type(self.value)))
+
+    def __repr__(self) -> str:
+        return f"ConstForm({self.value!r})"
+
+    def take(self, value: object) -> list[SSAValue]:
+        return []
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        return self.value
+
+    def join(self, other: Form) -> Form:
+        if self == other:
+            return self
+        if not isinstance(other, ConstForm):
+            return other.join(self)
+        from cute_dialect.front.numeric import join_static
+
+        joined = join_static(self.value, other.value)
+        if joined is None:
+            code = "F208" if self.value is None or other.value is None else "F209"
+            raise MergeError(code, f"it is {_short(self.value)} or {_short(other.value)}")
+        return joined
+
+    def widened(self) -> Form:
+        from cute_dialect.front.numeric import widen_static
+
+        return widen_static(self.value) or self
+
+
+def same_static(a: object, b: object) -> bool:
+    """Tell whether two static values are one: the same object, or equal values of one type."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float) and isinstance(b, float):
+        return a.hex() == b.hex()  # -0.0 is not 0.0, nan is nan
+    from cute_dialect.front.dtypes import Numeric
+
+    if isinstance(a, Numeric) and isinstance(b, Numeric):
+        return a.is_static and b.is_static and same_static(a.value, b.value)
+    if isinstance(a, int | str | bytes | complex):
+        return a == b
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(same_static(x, y) for x, y in zip(a, b))
+    equal = getattr(type(a), "__cute_same__", None)
+    return bool(equal(a, b)) if equal is not None else False
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def is_dynamic(value: object) -> bool:
+    """Tell whether a value holds SSA values: itself, not what containers hold."""
+    return isinstance(value, Dynamic) and not getattr(value, "is_static", False)
+
+
+def form_of(value: object) -> Form:
+    """Return the form of any value; containers and instances are looked into (:mod:`cute_dialect.front.merge`)."""
+    if isinstance(value, Dynamic):
+        return value.__cute_form__()
+    if value is None or isinstance(value, int | float | str | type):
+        return ConstForm(value)
+    from cute_dialect.front.merge import structural_form
+
+    return structural_form(value) or ConstForm(value)

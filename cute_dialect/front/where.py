@@ -1,0 +1,88 @@
+"""Places of the user's frames: which line emits, and through which calls it was reached."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+from cute_dialect.front.errors import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xdsl.dialects.builtin import LocationAttr
+
+__all__ = ["is_user_code", "location", "place_at", "place_of_frame", "user_frames", "user_places"]
+
+_HERE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parents[1])
+_WRITTEN_IN_THE_LANGUAGE = ("lang", "kernels")
+
+
+@lru_cache(maxsize=4096)
+def _is_hidden(filename: str) -> bool:
+    """Tell whether frames of a file belong to the front-end or to other machinery of this package."""
+    if not filename.startswith(_PACKAGE):
+        return filename.startswith("<frozen")
+    parts = Path(filename).relative_to(_PACKAGE).parts
+    return parts[0] not in _WRITTEN_IN_THE_LANGUAGE
+
+
+@lru_cache(maxsize=65536)
+def place_at(code: CodeType, index: int) -> Place:
+    """Return the place of an instruction, given by its offset in bytes."""
+    for at, (line, end_line, col, end_col) in enumerate(code.co_positions()):
+        if at * 2 >= index:
+            return Place(
+                code.co_filename, line or 0, (col or 0) + 1 if col is not None else 0, end_line or 0,
+                (end_col or 0) + 1 if end_col is not None else 0,
+            )  # fmt: skip
+    return Place(code.co_filename, code.co_firstlineno, 1)
+
+
+def is_user_code(code: CodeType) -> bool:
+    """Tell whether frames of this code are the user's, not machinery of the front-end."""
+    return not _is_hidden(code.co_filename)
+
+
+def place_of_frame(frame: FrameType) -> Place:
+    """Return where a frame is."""
+    return place_at(frame.f_code, frame.f_lasti)
+
+
+def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
+    """Yield the frames of the trace that are the user's, innermost first; what started the trace ends them."""
+    at = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while at is not None:
+        code = at.f_code
+        if not _is_hidden(code.co_filename):
+            yield at
+        elif code.co_name == "trace_boundary" and code.co_filename.startswith(_HERE):
+            return
+        at = at.f_back
+
+
+def user_places(frame: FrameType | None = None) -> list[Place]:
+    """Return the places of the user's frames, innermost first."""
+    return [place_of_frame(f) for f in user_frames(frame or sys._getframe(1))]  # pyright: ignore[reportPrivateUsage]
+
+
+def location() -> LocationAttr:
+    """Return the location of the op that is being made: the user's line, and the calls that led there."""
+    key = tuple((f.f_code, f.f_lasti) for f in user_frames(sys._getframe(1)))  # pyright: ignore[reportPrivateUsage]
+    return _location(key)
+
+
+@lru_cache(maxsize=65536)
+def _location(key: tuple[tuple[CodeType, int], ...]) -> LocationAttr:
+    from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
+
+    made: LocationAttr | None = None
+    for code, index in reversed(key):
+        place = place_at(code, index)
+        here = FileLineColLoc(StringAttr(place.file), IntAttr(place.line), IntAttr(place.col))
+        made = here if made is None else CallSiteLoc(here, made)
+    return made if made is not None else UNKNOWN_LOC

@@ -1,0 +1,10 @@
+"""The language: kernels in Python.  ``import cute_dialect.lang as cute``.
+
+The public names stand in the stub beside this file; each is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from cute_dialect.exports import exports
+
+__getattr__, __dir__ = exports(__name__)

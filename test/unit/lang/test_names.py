@@ -1,0 +1,19 @@
+"""The names of the language, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import cute_dialect.lang as cute
+
+
+def test_every_name_is_there() -> None:
+    for name in dir(cute):
+        assert getattr(cute, name) is not None
+
+
+def test_importing_it_imports_nothing_large() -> None:
+    code = "import cute_dialect.lang as cute, sys; cute.Int32; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"numpy", "xdsl", "torch", "mlir", "ml_dtypes"} & set(loaded)
