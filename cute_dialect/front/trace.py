@@ -117,11 +117,10 @@ class Tracer:
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
         from cute_dialect.algebra.leaf import AlgebraError
 
-        infer = getattr(cls, "infer_types", None)
-        if infer is None:
-            return ()
+        from cute_dialect.ops.inference import infer_types_memo
+
         try:
-            return infer(types, properties)
+            return infer_types_memo(cls, types, properties)
         except AlgebraError as e:
             raise LayoutError("F240", str(e)) from None
 
