@@ -81,6 +81,7 @@ class Tracer:
     ) -> Operation:
         """Append an op.  ``types``: those of the results, inferred if not given; ``segments``: operandSegmentSizes."""
         from cute_dialect.ir.editing import make_op
+        from cute_dialect.ir.xdsl_compat import append_op
 
         cls = op_class(name)
         props = dict(properties) if properties else {}
@@ -99,7 +100,7 @@ class Tracer:
             )  # fmt: skip
         else:
             op = make_op(cls, operands, found, props, location())
-        self.block.add_op(op)
+        append_op(self.block, op)
         return op
 
     def value(
@@ -116,7 +117,6 @@ class Tracer:
 
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
         from cute_dialect.algebra.leaf import AlgebraError
-
         from cute_dialect.ops.inference import infer_types_memo
 
         try:
