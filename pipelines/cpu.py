@@ -1,4 +1,4 @@
-"""Run a prepared launch on the CPU interpreter: the same checks, the same bytes as on the GPU."""
+"""Run prepared launches on the CPU interpreter: the same checks, the same bytes as on the GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.interp import Pointer, Progress, RunReport
+    from cute_dialect.interp import Pointer, Progress, RunOptions, RunReport
     from cute_dialect.interp.arguments import Argument
     from cute_dialect.interp.memory import Elements
     from cute_dialect.runtime.launch import CompiledModule
@@ -33,7 +33,7 @@ _FLOATS = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
 
 def run_on_cpu(
     module: CompiledModule,
-    plan: Plan,
+    plans: Sequence[Plan],
     args: Sequence[object],
     target: Target,
     *,
@@ -46,15 +46,16 @@ def run_on_cpu(
     max_steps: int | None = None,
     unwritten: Sequence[str] = (),
 ) -> RunReport | None:
-    """Run ``plan`` on ``args`` (numpy arrays or CPU tensors, changed in place); ``None`` for an empty launch.
-    What threads print goes to standard output at the end, as on the GPU.  ``progress``, ``blocks``, ``checks``,
+    """Run ``plans`` one after another on ``args`` (numpy arrays or CPU tensors, changed in place).
+
+    Gives ``None`` if no launch has anything to do; the report of several is their sum.
+    What threads print goes to standard output after each launch, as on the GPU.  ``progress``, ``blocks``, ``checks``,
     ``reports``, ``schedule``, ``seed`` and ``max_steps`` are those of :class:`cute_dialect.interp.RunOptions`;
-    ``unwritten``: names of the arrays that hold nothing yet.
+    ``unwritten``: names of the arrays that hold nothing yet.  ``blocks`` and ``reports`` are about one launch.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and what the interpreter raises.
     """
-    from cute_dialect.interp import RunOptions, run_kernel
-    from cute_dialect.pipelines.from_nvgpu import without_nvgpu
+    from cute_dialect.interp import RunOptions
 
     views = read_arguments(target, args).views
     for name, view in zip(target.names, views):
@@ -64,10 +65,44 @@ def run_on_cpu(
         if name not in target.names or views[target.names.index(name)] is None:
             known = ", ".join(n for n, v in zip(target.names, views) if v is not None) or "none"
             raise OptionError(f"unwritten: expected names of array arguments ({known}), got {name!r}")
-    if plan.empty:
-        return None
+    plans = [plan for plan in plans if not plan.empty]
+    for name, value in (("blocks", blocks), ("reports", reports)):
+        if len(plans) > 1 and value:
+            kernels = ", ".join(f"@{plan.kernel}" for plan in plans)
+            raise OptionError(f"{name}: expected a call with one launch, this one launches {kernels}")
+    options = RunOptions(
+        progress=progress,
+        blocks=blocks,
+        checks=checks,
+        reports=reports,
+        schedule=schedule,
+        seed=seed,
+        max_steps=max_steps,
+    )
+    total: RunReport | None = None
+    for plan in plans:
+        memory = _memory(views, target.names, unwritten)
+        report = _run_plan(module, plan, memory, target.names, options)
+        sys.stdout.write("".join(report.printf))
+        if total is None:
+            total = report
+        else:
+            total.add(report)
+        # What this launch could write may hold something from now on.
+        reached = {argument for _, _, argument, _ in plan.packed.patches}
+        reached |= {m.address.argument for _, m in plan.packed.maps}
+        unwritten = [name for name in unwritten if target.names.index(name) not in reached]
+    return total
+
+
+def _run_plan(
+    module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None], names: Sequence[str], options: RunOptions
+) -> RunReport:
+    """Run one launch on this memory of the arguments, whose names are ``names``."""
+    from cute_dialect.interp import run_kernel
+    from cute_dialect.pipelines.from_nvgpu import without_nvgpu
+
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
-    memory = _memory(views, target.names, unwritten)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
     maps = dict(plan.packed.maps)
     operands: list[Argument] = []
@@ -82,18 +117,9 @@ def run_on_cpu(
         plan.kernel,
         operands,
         plan.shape,
-        RunOptions(
-            progress=progress,
-            blocks=blocks,
-            checks=checks,
-            reports=reports,
-            schedule=schedule,
-            seed=seed,
-            max_steps=max_steps,
-        ),
+        options,
     )
-    sys.stdout.write("".join(report.printf))
-    for found, name in zip(memory, target.names):
+    for found, name in zip(memory, names):
         mask = next((m for source, m in report.written if found is not None and source is found.data), None)
         if found is not None and mask is not None and (elements := _touched(found, mask)).any():
             report.written_elements[name] = elements

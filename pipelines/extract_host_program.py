@@ -32,7 +32,7 @@ class _Extractor:
     def __init__(self, name: str):
         self.name = name
         self.registers: dict[SSAValue, int] = {}
-        self.launch: dict[str, object] | None = None
+        self.launches: list[dict[str, object]] = []
 
     def new(self, value: SSAValue) -> int:
         return self.registers.setdefault(value, len(self.registers))
@@ -42,27 +42,32 @@ class _Extractor:
             raise HostError(f"host function @{self.name} uses a value that is defined outside of it")
         return self.registers[value]
 
-    def block(self, block: Block, inner: bool) -> tuple[list[Instruction], list[int]]:
+    def block(self, block: Block, when: list[list[int]]) -> tuple[list[Instruction], list[int]]:
+        """Translate a block, which runs under the conditions ``when``; gives what it yields, too."""
         code: list[Instruction] = []
+        launched = False
         for op in block.ops:
             name = op_name(op)
             if name in ("func.return", "llvm.return", "scf.yield"):
                 return code, [self.use(v) for v in op.operands] if name == "scf.yield" else []
             if name == "gpu.launch_func":
-                if inner:
-                    raise HostError(f"host function @{self.name}: gpu.launch_func inside scf.if is not supported")
-                self.launch_func(op)
+                self.launch_func(op, when, launched)
+                launched = True
             else:
-                code.append(self.instruction(op, name))
+                before = len(self.launches)
+                code.append(self.instruction(op, name, when))
+                launched = launched and len(self.launches) == before
         return code, []
 
-    def instruction(self, op: Operation, name: str) -> Instruction:
+    def instruction(self, op: Operation, name: str, when: list[list[int]]) -> Instruction:
         attributes = _attributes(op)
         operands: list[object] = [self.use(v) for v in op.operands]
         if name == "scf.if":
-            then, then_yield = self.block(op.regions[0].blocks[0], True)
-            has_else = bool(op.regions[1].blocks)
-            otherwise, else_yield = self.block(op.regions[1].blocks[0], True) if has_else else ([], [])
+            condition = self.use(op.operands[0])
+            then, then_yield = self.block(op.regions[0].blocks[0], [*when, [condition, 1]])
+            otherwise, else_yield = [], []
+            if op.regions[1].blocks:
+                otherwise, else_yield = self.block(op.regions[1].blocks[0], [*when, [condition, 0]])
             return ["if", [self.new(r) for r in op.results], operands, [then, then_yield, otherwise, else_yield]]
         if name == "cf.assert":
             return ["assert", -1, operands, str(_plain(attributes.get("msg")) or "assertion failed")]
@@ -116,18 +121,33 @@ class _Extractor:
         dynamic = indices[0] == -(1 << 31)
         return [abi.parse_type(_type_text(element)).size, None if dynamic else indices[0]]
 
-    def launch_func(self, op: Operation) -> None:
-        if self.launch is not None:
-            raise HostError(f"host function @{self.name} holds more than one gpu.launch_func; one is expected")
+    def launch_func(self, op: Operation, when: list[list[int]], launched: bool) -> None:
+        """Note a launch; ``launched``: the one before it is in its block, too.  Raises :class:`HostError`."""
         attributes = _attributes(op)
         sizes = _plain(attributes.get("operandSegmentSizes"))
         assert isinstance(sizes, list) and len(sizes) >= 12
+        kernel = _symbol(attributes["kernel"])
+        if sizes[0]:
+            raise HostError(
+                f"host function @{self.name}: the launch of @{kernel} waits for tokens; launches of a host function "
+                "run in order on the stream of the call, so leave them out"
+            )
         registers = iter([self.use(v) for v in op.operands])
         groups = [[next(registers) for _ in range(int(n))] for n in sizes]
         flat = [g[0] if g else None for g in groups]
-        self.launch = {
-            "kernel": _symbol(attributes["kernel"]),
+        fallback = "cute.fallback" in attributes
+        if fallback and not launched:
+            raise HostError(
+                f"host function @{self.name}: the launch of @{kernel} has cute.fallback, and no launch stands before "
+                "it in its block"
+            )
+        record: dict[str, object] = {
+            "kernel": kernel,
             "variants": [_symbol(v) for v in getattr(attributes.get("cute.variants"), "data", ())],
+            "when": when,
+            "fallback": fallback,
+            "cooperative": "cute.cooperative" in attributes,
+            "pdl": "cute.pdl" in attributes,
             "grid": flat[1:4],
             "block": flat[4:7],
             "cluster": flat[7:10] if flat[7] is not None else None,
@@ -136,12 +156,13 @@ class _Extractor:
         }
         types = getattr(attributes.get("cute.args"), "data", None)
         if types is not None:
-            self.launch["types"] = [str(t.data) for t in types]
+            record["types"] = [str(t.data) for t in types]
+        self.launches.append(record)
 
     def unsupported(self, name: str) -> HostError:
         return HostError(
             f"host function @{self.name}: {name} cannot be evaluated at launch (arith on integers, scf.if, llvm "
-            "aggregates and one gpu.launch_func can)"
+            "aggregates and gpu.launch_func can)"
         )
 
 
@@ -156,10 +177,8 @@ def extract_host_program(function: Operation) -> Program | None:
     extractor = _Extractor(name)
     for argument in blocks[0].args:
         extractor.new(argument)
-    code, _ = extractor.block(blocks[0], False)
-    if extractor.launch is None:
-        raise HostError(f"host function @{name}: gpu.launch_func inside scf.if is not supported")
-    return {"name": name, "arguments": len(blocks[0].args), "code": code, "launch": extractor.launch}
+    code, _ = extractor.block(blocks[0], [])
+    return {"name": name, "arguments": len(blocks[0].args), "code": code, "launches": extractor.launches}
 
 
 def _map_rank(attributes: Mapping[str, Attribute], rank_in: Callable[[str], int | None] = rank_of) -> int | None:

@@ -282,7 +282,7 @@ def _report(
 
     tensors = [a for a in call.arguments if isinstance(a, Tensor)]
     report = Report(options.quiet)
-    report.summary(options.file, module, call.plan, result, compiled)
+    report.summary(options.file, module, call, result, compiled)
     if told is not None:
         report.interpreter(told)
     written = told.written_elements if told is not None and options.blocks is not None else None
@@ -340,8 +340,12 @@ def _list(module: CompiledModule) -> None:
     for name in [*module.names, *(h["name"] for h in module.manifest["hosts"])]:
         kernel = module.kernel(name)
         print(f"@{name}" + (f"  (launched by @{kernel.target.host['name']})" if kernel.target.host else ""))
-        for variant in kernel.target.variants:
-            print(f"    tried first: @{variant['name']}")
+        several = len(kernel.target.launches) > 1
+        for choice in kernel.target.launches:
+            if several:
+                print(f"    launches @{choice.kernel['name']}")
+            for variant in choice.variants:
+                print(f"    tried first: @{variant['name']}")
         for parameter, param in zip(kernel.target.names, kernel.params):
             print(f"    {parameter}: {param['type']}")
 

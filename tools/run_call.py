@@ -36,12 +36,12 @@ class Wanted(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A kernel with its arguments, found to fit.  ``seconds``: how long that took."""
+    """A kernel with its arguments, found to fit, and what is launched.  ``seconds``: how long that took."""
 
     kernel: Kernel
     arguments: Sequence[Argument]
     outs: Mapping[str, str]
-    plan: Plan
+    plans: Sequence[Plan]
     seconds: float
 
 
@@ -68,8 +68,8 @@ def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespac
     for expression in wanted.expressions:
         _read(expression, kernel.target.names, tensors)
     outs = _outs(options.out, kernel.target.names, tensors)
-    plan = kernel.plan(*values_of(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
-    return Call(kernel, arguments, outs, plan, time.perf_counter() - began)
+    plans = kernel.plans(*values_of(arguments), grid=wanted.grid, block=wanted.block, smem=wanted.smem)
+    return Call(kernel, arguments, outs, plans, time.perf_counter() - began)
 
 
 def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence[str] = ()) -> None:

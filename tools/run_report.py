@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from cute_dialect.tools.run_call import RunError
+from cute_dialect.tools.run_call import Call, RunError
 from cute_dialect.tools.run_check import check
 from cute_dialect.tools.run_expression import CheckError
 from cute_dialect.tools.run_inputs import Argument, Tensor, letters
@@ -60,32 +60,46 @@ class Report:
         """Print one error."""
         print(f"cute-run: error: {text}", file=sys.stderr)
 
-    def summary(self, file: str, module: CompiledModule, plan: Plan, result: Result, seconds: float) -> None:
-        """Print what ran where, its launch, its resources, its time."""
+    def summary(self, file: str, module: CompiledModule, call: Call, result: Result, seconds: float) -> None:
+        """Print what ran where, each launch, its resources, the time of all."""
         where = f"for {module.manifest['chip']} on {result.gpu}" if result.gpu else "on the CPU interpreter"
-        self.line(f"@{plan.kernel} of {file} {where}")
-        grid, block, smem, _ = plan.shape
-        self.line(f"  grid    {_dims(grid)}, block {_dims(block)}, {smem} bytes of dynamic shared memory")
-        for text in plan.rejected:
-            self.line(f"  passed over {text}")
+        if len(call.plans) != 1:
+            launches = f"{len(call.plans)} launches" if call.plans else "no launch"
+            self.line(f"@{call.kernel.name} of {file} {where}: {launches}")
+        for plan in call.plans:
+            self.line(f"@{plan.kernel} of {file} {where}")
+            self._launch(plan)
         for text in module.remarks:
             self.line(f"  {text}")
+        for name in dict.fromkeys(plan.kernel for plan in call.plans):
+            self._resources(module, name)
+        if all(plan.empty for plan in call.plans):
+            self.line("  time    nothing to do: " + ("no elements" if call.plans else "no condition of a launch holds"))
+            return
+        count = result.repeats or 1
+        what = f"median of {count} launches" if result.repeats else "interpreting one launch"
+        if len(call.plans) > 1:
+            what = f"{'median of' if result.repeats else 'interpreting'} {count} calls"
+        us = result.microseconds
+        took = f"{us:.1f} us" if us < 1e5 else f"{us / 1e6:.2f} s"
+        self.line(f"  time    {took} ({what}); {'loaded' if os.path.isdir(file) else 'compiled'} in {seconds:.2f} s")
+
+    def _launch(self, plan: Plan) -> None:
+        s = plan.shape
+        self.line(f"  grid    {_dims(s.grid)}, block {_dims(s.block)}, {s.smem} bytes of dynamic shared memory")
+        for text in plan.rejected:
+            self.line(f"  passed over {text}")
+
+    def _resources(self, module: CompiledModule, name: str) -> None:
         for code in module.artifact.code:
             kernels = cast("list[dict[str, int | str]]", code.ptxas["kernels"]) if code.ptxas else []
             for k in kernels:
-                if k["name"] == plan.kernel:
+                if k["name"] == name:
                     spilled = int(k["spill_stores"]) + int(k["spill_loads"])
                     self.line(
                         f"  ptxas   {k['registers']} registers, {spilled} bytes spilled, {k['smem']} bytes shared, "
                         f"{k.get('code', 0)} bytes of code"
                     )
-        if plan.empty:
-            self.line("  time    nothing to do: no elements")
-            return
-        what = f"median of {result.repeats} launches" if result.repeats else "interpreting one launch"
-        us = result.microseconds
-        took = f"{us:.1f} us" if us < 1e5 else f"{us / 1e6:.2f} s"
-        self.line(f"  time    {took} ({what}); {'loaded' if os.path.isdir(file) else 'compiled'} in {seconds:.2f} s")
 
     def interpreter(self, told: RunReport) -> None:
         """Tell how much the interpreter did, and how fast."""

@@ -68,6 +68,20 @@ class RunReport:
         """Ops times lanes, by the second."""
         return self.lane_ops / self.seconds if self.seconds else 0.0
 
+    def add(self, later: RunReport) -> None:
+        """Count what a launch after this one did as well; profiles and bytes written are those of one launch."""
+        self.ops += later.ops
+        self.lane_ops += later.lane_ops
+        self.loads += later.loads
+        self.stores += later.stores
+        self.fences += later.fences
+        self.seconds += later.seconds
+        self.blocks += later.blocks
+        self.all_blocks += later.all_blocks
+        self.lanes = max(self.lanes, later.lanes)
+        self.warnings += [w for w in later.warnings if w not in self.warnings]
+        self.printf += later.printf
+
     def __repr__(self) -> str:
         return (
             f"RunReport(blocks={self.blocks}, lanes={self.lanes}, ops={self.ops}, lane_ops={self.lane_ops}, "

@@ -2,7 +2,7 @@
 
 The folder holds what a person wants to read and what the launcher needs::
 
-    manifest.json            kernels, parameters, host programs (format 1), names and SHA-256 of the files below
+    manifest.json            kernels, parameters, host programs (format 2), names and SHA-256 of the files below
     kernel.ptx, kernel.cubin machine code (``kernel.NAME.ptx`` when there are several ``gpu.module`` ops)
     ptxas.txt                registers, spills, warnings
     01-input.mlir …          the IR after each stage, if the stages were kept

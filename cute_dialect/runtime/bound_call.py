@@ -4,7 +4,8 @@
 change from call to call.  What one launch writes is a *frame*: whoever launches takes one from the pool, writes, calls
 the driver and gives it back; where several threads launch at once, each has its own, and nobody waits (a lock held
 while the driver works would also hang a signal handler that launches).  :class:`BoundCall` is a launch on fixed arrays.
-Nothing here allocates GPU memory or waits, so a CUDA graph can capture it.
+Nothing here allocates GPU memory or waits, so a CUDA graph can capture it.  A call with several launches is prepared in
+the same way: its frame holds the words of all of them, and its "driver's call" calls the driver once for each.
 
 **Contexts.**  A launch does not ask which context is current: that costs a tenth of it.  A kernel belongs to the
 primary context of its GPU, so the driver refuses it under any other (or none) with an error and launches nothing.
@@ -23,7 +24,7 @@ from typing import TypeAlias
 
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
-from cute_dialect.runtime.launch_plan import Plan
+from cute_dialect.runtime.launch_plan import Plan, only
 from cute_dialect.runtime.tensor_maps import EncodedMaps
 
 __all__ = ["BoundCall", "Frame", "Ready", "Word"]
@@ -56,24 +57,44 @@ class Launches(dict[int, cuda.Launch]):
 
 
 class Ready:
-    """A prepared launch.  ``frames`` is the pool of those that nobody uses now; any thread may launch at any time."""
+    """The prepared launches of a call: ``plans``, and beside each that is not empty its function.
 
-    __slots__ = ("_gpu", "device", "frames", "function", "plan", "words")
+    ``frames`` is the pool of those that nobody uses now; any thread may launch at any time.
+    """
 
-    def __init__(self, gpu: cuda.Driver, plan: Plan, function: cuda.Handle, device: int):
-        self.plan = plan
+    __slots__ = ("_gpu", "device", "empty", "frames", "functions", "plans", "words")
+
+    def __init__(self, gpu: cuda.Driver, plans: Sequence[Plan], functions: Sequence[cuda.Handle], device: int):
+        self.plans = tuple(plans)
+        self.functions = tuple(functions)
+        self.empty = all(p.empty for p in plans)
         self.device = device
         self.frames: list[Frame] = []
         self._gpu = gpu
-        self.function = function
-        packed = plan.packed
-        words: list[Word] = [(argument, add, -1) for _, _, argument, add in packed.patches]
-        words += [(m.address.argument, 0, i) for i, (_, m) in enumerate(packed.maps)]
+        words: list[Word] = []
+        maps = 0
+        for plan in self._launched():
+            words += [(argument, add, -1) for _, _, argument, add in plan.packed.patches]
+            words += [(m.address.argument, 0, maps + i) for i, (_, m) in enumerate(plan.packed.maps)]
+            maps += len(plan.packed.maps)
         self.words: tuple[Word, ...] = tuple(words)
+
+    def _launched(self) -> list[Plan]:
+        return [p for p in self.plans if not p.empty]
 
     def frame(self) -> Frame:
         """Make a new frame; nothing is written in it."""
-        plan = self.plan
+        frames = [self._frame_of(p, f) for p, f in zip(self._launched(), self.functions)]
+        if len(frames) == 1:
+            return frames[0]
+        launches = Launches(lambda stream: _in_order([each[2][stream] for each in frames]))
+        slots = tuple([slot for each in frames for slot in each[0]])
+        known = tuple([addresses for each in frames for addresses in each[1]])
+        maps = tuple([encoded for each in frames for encoded in each[3]])
+        return slots, known, launches, maps, [each[4] for each in frames]
+
+    def _frame_of(self, plan: Plan, function: cuda.Handle) -> Frame:
+        """Make the frame of one launch."""
         packed = plan.packed
         offsets: list[int] = []
         total = 0
@@ -91,7 +112,7 @@ class Ready:
         # The parameter of a tensor map is wherever the map was made: nothing is copied.
         slots += [word(parameters, 8 * p) for p, _ in packed.maps]
         maps = tuple([EncodedMaps(self._gpu, m) for _, m in packed.maps])
-        launches = Launches(lambda stream: self._gpu.launcher(self.function, plan.shape, parameters, stream))
+        launches = Launches(lambda stream: self._gpu.launcher(function, plan.shape, parameters, stream))
         return tuple(slots), tuple([m.known for m in maps]), launches, maps, memory
 
     def write(self, frame: Frame, addresses: Sequence[int]) -> None:
@@ -123,6 +144,8 @@ class Ready:
     def failed(self, run: cuda.Launch, code: int) -> None:
         """Launch once more in the kernel's context if ``run()`` failed under another one or none.
 
+        Then the first of several launches failed, so none is made twice.
+
         Raises :class:`CudaError`.
         """
         gpu = self._gpu
@@ -134,6 +157,19 @@ class Ready:
                 if previous:
                     gpu.set_context(previous)
         gpu.check("cuLaunchKernelEx", int(code))
+
+
+def _in_order(runs: Sequence[cuda.Launch]) -> cuda.Launch:
+    """Return what launches one after another, up to the first that the driver refuses, whose code it gives."""
+
+    def run() -> tuple[int]:
+        for each in runs:
+            done = each()
+            if done[0]:
+                return done
+        return (0,)
+
+    return run
 
 
 class BoundCall:
@@ -156,24 +192,32 @@ class BoundCall:
         self._device = ready.device
         self._views = tuple([v for v in views if v is not None])
         self._addresses = addresses
-        self._frames: list[Frame] = [] if ready.plan.empty else [self._frame()]
+        self._frames: list[Frame] = [] if ready.empty else [self._frame()]
         torch = sys.modules.get("torch")
         of_torch = torch is not None and any(v.library == "torch" for v in self._views)
         self._stream_now = current_stream_of_torch() if of_torch else None
 
     @property
+    def plans(self) -> tuple[Plan, ...]:
+        """What is launched, in order: kernel, grid, block, bytes."""
+        return self._ready.plans
+
+    @property
     def plan(self) -> Plan:
-        """What is launched: kernel, grid, block, bytes."""
-        return self._ready.plan
+        """The one launch of the call.  Raises :class:`LaunchError` where there are several, or none."""
+        return only(self._ready.plans)
 
     @property
     def function(self) -> cuda.Handle:
-        """The kernel, a ``CUfunction`` of cuda-python."""
-        return self._ready.function
+        """The kernel of the one launch, a ``CUfunction`` of cuda-python; 0 if it has nothing to do.
+
+        Raises :class:`LaunchError` where there are several launches, or none.
+        """
+        return 0 if self.plan.empty else self._ready.functions[0]
 
     @property
     def driver_call(self) -> cuda.Launch:
-        """``cuLaunchKernelEx`` alone, as the last launch called it.  To measure by."""
+        """``cuLaunchKernelEx`` alone (once a launch), as the last call called it.  To measure by."""
         return next(reversed(self._frames[-1][2].values()))
 
     def __call__(self, stream: object = None) -> None:
@@ -187,7 +231,7 @@ class BoundCall:
         try:
             frame = self._frames.pop()
         except IndexError:
-            if self._ready.plan.empty:
+            if self._ready.empty:
                 return
             frame = self._frame()
         run = frame[2][raw]

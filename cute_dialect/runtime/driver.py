@@ -39,6 +39,7 @@ _HINTS = {
     222: "this driver is too old for the PTX version of the kernel",
     700: "a kernel accessed memory that is not allocated",
     701: "too many registers, threads or bytes of shared memory for this GPU",
+    720: "more blocks than this GPU runs at once, which a cooperative launch needs",
     716: "a kernel accessed memory at a misaligned address",
     719: "a kernel failed (a trap or an assertion in it)",
 }
@@ -174,13 +175,29 @@ class Driver:
         config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
         config.sharedMemBytes = shape.smem
         config.hStream = c.CUstream(stream)
-        if shape.cluster is not None:
-            attribute = c.CUlaunchAttribute()
-            attribute.id = c.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            size = attribute.value.clusterDim
-            size.x, size.y, size.z = shape.cluster
-            config.attrs, config.numAttrs = [attribute], 1
+        attributes = self._attributes(shape)
+        if attributes:
+            config.attrs, config.numAttrs = attributes, len(attributes)
         return partial(c.cuLaunchKernelEx, config, c.CUfunction(int(function)), addressof(parameters), 0)
+
+    def _attributes(self, shape: LaunchShape) -> list[object]:
+        """Make the attributes of a launch (``CUlaunchAttribute``): those that differ from what is usual."""
+        made: list[object] = []
+
+        def new(name: str) -> Any:
+            attribute = self._cuda.CUlaunchAttribute()
+            attribute.id = getattr(self._cuda.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+            made.append(attribute)
+            return attribute.value
+
+        if shape.cluster is not None:
+            size = new("CLUSTER_DIMENSION").clusterDim
+            size.x, size.y, size.z = shape.cluster
+        if shape.cooperative:
+            new("COOPERATIVE").cooperative = 1
+        if shape.pdl:
+            new("PROGRAMMATIC_STREAM_SERIALIZATION").programmaticStreamSerializationAllowed = 1
+        return made
 
     def launch(self, function: Handle, shape: LaunchShape, parameters: Parameters, stream: int = 0) -> None:
         """Launch once; arguments as for :meth:`launcher`.  Raises :class:`CudaError`."""

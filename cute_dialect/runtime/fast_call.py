@@ -139,7 +139,7 @@ def quick_call(ready: Ready, args: tuple[object, ...], mask: int, otherwise: Oth
     Tensors are alike if shape, strides, type, GPU and address & ``mask`` are the same, numbers if they are equal.
     """
     torch = sys.modules.get("torch")
-    if torch is None or ready.plan.empty:
+    if torch is None or ready.empty:
         return None
     types = _tensor_types(torch)
     kinds: list[str] = []

@@ -1,12 +1,18 @@
 """The host half of a launch as a small program that plain Python evaluates.
 
-A host function computes grid, block, shared memory and kernel arguments from its own arguments and holds one
-``gpu.launch_func``.  Its lowered form (``arith``, ``scf.if``, ``llvm`` aggregates) becomes a list of instructions that
-goes into the manifest as JSON, so that a launch needs neither xDSL nor MLIR::
+A host function computes grid, block, shared memory and kernel arguments from its own arguments and holds
+``gpu.launch_func`` ops, also under ``scf.if``.  Its lowered form (``arith``, ``scf.if``, ``llvm`` aggregates) becomes a
+list of instructions and a list of launches that go into the manifest as JSON, so that a launch needs neither xDSL nor
+MLIR::
 
     {"name": "launch", "code": [["get", 3, [2], [1, 0, 1]], ["const", 4, [], [128, 32]], ["ceildivsi", 5, [3, 4], 32]],
-     "launch": {"kernel": "add", "variants": ["add_v"], "grid": [5, 6, 6], "block": [4, 6, 6], "cluster": null,
-                "smem": null, "args": [0, 1, 2]}}
+     "launches": [{"kernel": "add", "variants": ["add_v"], "when": [], "fallback": false, "cooperative": false,
+                   "pdl": false, "grid": [5, 6, 6], "block": [4, 6, 6], "cluster": null, "smem": null,
+                   "args": [0, 1, 2]}]}
+
+A launch happens if each register of ``when`` (the conditions of the ``scf.if`` around it, outermost first) holds what
+stands beside it: ``[[7, 1], [9, 0]]`` is the else side of ``%9`` inside of the then side of ``%7``.  One with
+``fallback`` happens only if the launch before it, which has the same conditions, cannot.
 
 An instruction is ``[name, result, operands, extra]``; registers are numbers, the first ones are the function's
 arguments.  Integers are exact: a result that does not fit the width of its operation is an error, never a wrap.
@@ -41,6 +47,7 @@ __all__ = [
     "Program",
     "TensorMap",
     "evaluate",
+    "launch_records",
     "map_sizes",
 ]
 
@@ -90,12 +97,15 @@ Value: TypeAlias = "int | float | Pointer | TensorMap | tuple[Value, ...] | None
 
 
 class Launch(NamedTuple):
-    """What one call of the host function launches."""
+    """One launch that a call of the host function makes; ``number``: which of its program's launches it is."""
 
     kernel: str
     variants: tuple[str, ...]
     shape: LaunchShape
     args: tuple[Value, ...]
+    number: int = 0
+    fallback: bool = False
+    """it is made only if the one before cannot be"""
 
 
 BINARY = (
@@ -309,6 +319,33 @@ class _Evaluator:
                 raise HostError(f"host function @{self.name}: expected a tensor map's {what} of {codes}, got {code}")
         return pointer, parts, numbers
 
+    def holds(self, record: Mapping[str, object]) -> bool:
+        """Tell whether a launch happens; the condition of an inner ``scf.if`` is set if the outer one was taken."""
+        when = cast("list[list[int]]", record["when"])
+        return all(bool(self.values[register]) == bool(side) for register, side in when)
+
+    def launch(self, number: int, record: Mapping[str, object]) -> Launch:
+        def three(key: str) -> tuple[int, int, int]:
+            x, y, z = (self.number(self.values[r]) for r in cast("list[int]", record[key]))
+            return x, y, z
+
+        smem = record["smem"]
+        return Launch(
+            kernel=cast(str, record["kernel"]),
+            variants=tuple(cast("list[str]", record["variants"])),
+            shape=LaunchShape(
+                grid=three("grid"),
+                block=three("block"),
+                smem=self.number(self.values[cast(int, smem)]) if smem is not None else 0,
+                cluster=three("cluster") if record["cluster"] is not None else None,
+                cooperative=bool(record["cooperative"]),
+                pdl=bool(record["pdl"]),
+            ),
+            args=tuple(self.values[r] for r in cast("list[int]", record["args"])),
+            number=number,
+            fallback=bool(record["fallback"]),
+        )
+
     def number(self, value: Value) -> int:
         if not isinstance(value, int):
             raise HostError(f"host function @{self.name} computes with a value that is not an integer: {value!r}")
@@ -336,8 +373,15 @@ def map_sizes(name: str, rank: int) -> tuple[int, ...]:
     return rank, rank - 1, 1, 1, rank - 2, rank - 2, rank
 
 
-def evaluate(program: Program, arguments: Sequence[Value]) -> Launch:
+def launch_records(program: Program) -> list[dict[str, object]]:
+    """Return what the program says of its launches, in order."""
+    return cast("list[dict[str, object]]", program["launches"])
+
+
+def evaluate(program: Program, arguments: Sequence[Value]) -> list[Launch]:
     """Run the program on lowered argument values (integers, :class:`Pointer`, nested tuples of them).
+
+    Gives the launches whose conditions hold, in order.
 
     Raises :class:`HostOverflow` for a number that does not fit its type, :class:`HostError` for anything else.
     """
@@ -349,24 +393,7 @@ def evaluate(program: Program, arguments: Sequence[Value]) -> Launch:
         run.run(cast("list[Instruction]", program["code"]))
     except RecursionError as e:
         raise HostError(f"host function @{name} is nested too deeply") from e
-    launch = cast("dict[str, object]", program["launch"])
-
-    def three(key: str) -> tuple[int, int, int]:
-        x, y, z = (run.number(run.values[r]) for r in cast("list[int]", launch[key]))
-        return x, y, z
-
-    smem = launch["smem"]
-    return Launch(
-        kernel=cast(str, launch["kernel"]),
-        variants=tuple(cast("list[str]", launch["variants"])),
-        shape=LaunchShape(
-            grid=three("grid"),
-            block=three("block"),
-            smem=run.number(run.values[cast(int, smem)]) if smem is not None else 0,
-            cluster=three("cluster") if launch["cluster"] is not None else None,
-        ),
-        args=tuple(run.values[r] for r in cast("list[int]", launch["args"])),
-    )
+    return [run.launch(i, record) for i, record in enumerate(launch_records(program)) if run.holds(record)]
 
 
 def _fill(type_: abi.Type, value: int | None) -> Value:

@@ -7,11 +7,12 @@
     add(a, b, c, device="cpu")                       # the interpreter; numpy arrays or CPU tensors
     call = add.bind(a, b, c); call(); call(stream)   # checked once, then only launched
 
-A call binds the arguments to the host function's parameters, evaluates its program, takes the first variant whose
-types hold, and launches.  Where none does, or TMA cannot describe an array, the host function's fallback is taken.  All
-that is kept per (shapes, strides, types, alignment): a second call with like arguments writes the addresses into
-prepared parameter buffers (and makes tensor maps for new ones) and launches; with torch tensors it is recognised by
-generated code (:mod:`cute_dialect.runtime.fast_call`).  Needs numpy or torch, and the driver; neither xDSL nor MLIR.
+A call binds the arguments to the host function's parameters, evaluates its program, takes for each of its launches the
+first variant whose types hold, and launches them in order on one stream.  Where none does, or TMA cannot describe an
+array, the launch's fallback is taken, else that of the host function.  All that is kept per (shapes, strides, types,
+alignment): a second call with like arguments writes the addresses into prepared parameter buffers (and makes tensor
+maps for new ones) and launches; with torch tensors it is recognised by generated code
+(:mod:`cute_dialect.runtime.fast_call`).  Needs numpy or torch, and the driver; neither xDSL nor MLIR.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from cute_dialect.runtime.bound_call import BoundCall, Ready
 from cute_dialect.runtime.call_options import check_options, device_number, dim3, shared_bytes
 from cute_dialect.runtime.devices import read_lowered, runner
 from cute_dialect.runtime.fast_call import MISSING, QuickCall, number_key, quick_call, torch_key
-from cute_dialect.runtime.launch_plan import Arguments, Plan, Target, find_target, prepare, read_arguments
+from cute_dialect.runtime.launch_plan import Arguments, Plan, Target, find_target, only, prepare, read_arguments
 from cute_dialect.runtime.launch_shape import Dim3
 from cute_dialect.runtime.manifest import Manifest, required_alignment
 from cute_dialect.runtime.signature import Param
@@ -97,6 +98,7 @@ class CompiledModule:
         self._lowered = lowered
         self._functions: dict[tuple[int, str], cuda.Handle] = {}
         self._modules: dict[tuple[int, str], cuda.Handle] = {}
+        self._smem: dict[tuple[int, str], int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -153,19 +155,30 @@ class CompiledModule:
     # ----------------------------------------------------------------------------------------------------- the GPU
 
     def function(self, device: int, plan: Plan) -> cuda.Handle:
-        """Return the planned kernel on ``device``, a ``CUfunction`` of cuda-python; loads the code at first."""
+        """Return the planned kernel on ``device``, a ``CUfunction`` of cuda-python; loads the code at first.
+
+        It may use the shared memory that the plan gives it, and what earlier ones did.
+        """
         key = (device, plan.kernel)
-        found = self._functions.get(key)
-        if found is not None:
-            return found
         with self._lock:
             gpu = cuda.driver()
-            function = gpu.get_function(self._loaded(gpu, device, plan.module, plan.kernel), plan.kernel)
-            entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
-            cluster = entry["cluster"] or plan.shape.cluster
-            if cluster and cluster[0] * cluster[1] * cluster[2] > cuda.PORTABLE_CLUSTER:
-                gpu.allow_large_cluster(function)
-            self._functions[key] = function
+            function = self._functions.get(key)
+            if function is None:
+                function = gpu.get_function(self._loaded(gpu, device, plan.module, plan.kernel), plan.kernel)
+                entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
+                cluster = entry["cluster"] or plan.shape.cluster
+                if cluster and cluster[0] * cluster[1] * cluster[2] > cuda.PORTABLE_CLUSTER:
+                    gpu.allow_large_cluster(function)
+                self._functions[key] = function
+            smem = plan.shape.smem
+            if smem > self._smem.get(key, cuda.SMEM_WITHOUT_OPT_IN):
+                limit = gpu.smem_limit(device)
+                if smem > limit:
+                    raise LaunchError(
+                        f"@{plan.kernel} asks for {smem} bytes of dynamic shared memory, this GPU has {limit} a block"
+                    )
+                gpu.allow_smem(function, smem)
+                self._smem[key] = smem
         return function
 
     def driver_module(self, device: int = 0, name: str | None = None) -> cuda.Handle:
@@ -301,10 +314,10 @@ class Kernel:
         where = device_number(device)
         raw = 0 if stream is None else stream_of(stream)
         if where == "cpu":
-            plan = self.plan(*args, grid=grid, block=block, smem=smem)
+            plans = self.plans(*args, grid=grid, block=block, smem=smem)
             return runner("cpu")(
                 self.module,
-                plan,
+                plans,
                 args,
                 self.target,
                 checks=checks,
@@ -329,7 +342,7 @@ class Kernel:
                 self._call_with_copies(gpu, arguments, number, host, raw, grid, block, smem)
                 return None
             ready = self._find_ready(arguments, number, grid, block, smem)
-            if ready.plan.empty:
+            if ready.empty:
                 return None
             if stream is None:
                 raw = stream_of(None, tuple(v for v in arguments.views if v))
@@ -410,7 +423,20 @@ class Kernel:
         block: Sequence[int] | None = None,
         smem: int | None = None,
     ) -> Plan:
-        """Return what a call would launch: kernel, grid, block, bytes, why variants were passed over."""
+        """Return the one launch that a call would make: kernel, grid, block, bytes, why variants were passed over.
+
+        Raises what a call raises; :class:`LaunchError` where it would make several launches, or none.
+        """
+        return only(self.plans(*args, grid=grid, block=block, smem=smem))
+
+    def plans(
+        self,
+        *args: object,
+        grid: Sequence[int] | None = None,
+        block: Sequence[int] | None = None,
+        smem: int | None = None,
+    ) -> tuple[Plan, ...]:
+        """Return all launches that a call would make, in order.  Raises what a call raises."""
         arguments = read_arguments(self.target, args)
         return prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
 
@@ -422,20 +448,9 @@ class Kernel:
         block: Sequence[int] | None,
         smem: int | None,
     ) -> Ready:
-        plan = prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
-        if plan.empty:
-            return Ready(cuda.driver(), plan, 0, device)
-        function = self.module.function(device, plan)
-        if plan.shape.smem > cuda.SMEM_WITHOUT_OPT_IN:
-            gpu = cuda.driver()
-            limit = gpu.smem_limit(device)
-            if plan.shape.smem > limit:
-                raise LaunchError(
-                    f"@{plan.kernel} asks for {plan.shape.smem} bytes of dynamic shared memory, "
-                    f"this GPU has {limit} a block"
-                )
-            gpu.allow_smem(function, plan.shape.smem)
-        return Ready(cuda.driver(), plan, function, device)
+        plans = prepare(self.module.manifest, self.target, arguments, **_shape(grid, block, smem))
+        functions = [self.module.function(device, plan) for plan in plans if not plan.empty]
+        return Ready(cuda.driver(), plans, functions, device)
 
     def _device(self, arguments: Arguments, number: int | None) -> tuple[int, list[int]]:
         """The GPU to run on and the positions of the arrays that lie on the CPU (numpy only)."""
@@ -478,7 +493,7 @@ class Kernel:
                 views[i] = view
             copied = Arguments(arguments.values, tuple(views))
             ready = self._make_ready(copied, device, grid, block, smem)
-            if ready.plan.empty:
+            if ready.empty:
                 return
             ready.launch(_addresses(copied), stream)
             gpu.synchronize(stream)

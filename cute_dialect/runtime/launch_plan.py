@@ -1,4 +1,4 @@
-"""From Python arguments to one launch: which kernel, which grid, which bytes.
+"""From Python arguments to the launches of a call: which kernels, which grids, which bytes.
 
 Shared by the GPU launcher and the CPU interpreter.  Needs the manifest only.
 """
@@ -17,18 +17,24 @@ from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
 from cute_dialect.runtime.manifest import HostEntry, KernelEntry, Manifest
 from cute_dialect.runtime.signature import Param
 
-__all__ = ["Arguments", "Plan", "Target", "find_target", "prepare", "read_arguments"]
+__all__ = ["Arguments", "Choice", "Plan", "Target", "find_target", "only", "prepare", "read_arguments"]
 
 MAX_GRID: Dim3 = ((1 << 31) - 1, 65535, 65535)
 """Largest grid that CUDA launches (CUDA C Programming Guide, compute capabilities)."""
 
 
+class Choice(NamedTuple):
+    """The kernels of one launch: ``variants`` are the stronger ones, tried first."""
+
+    kernel: KernelEntry
+    variants: tuple[KernelEntry, ...] = ()
+
+
 class Target(NamedTuple):
-    """What a name stands for: a kernel (``variants``: the stronger ones tried first) and its host function, if any."""
+    """What a name stands for: kernels, one a launch of the host function, or one kernel without host function."""
 
     name: str
-    kernel: KernelEntry
-    variants: tuple[KernelEntry, ...]
+    launches: tuple[Choice, ...]
     host: HostEntry | None
     fallback: Target | None = None
     """what is launched where this one cannot be: the same arguments, another host function"""
@@ -37,17 +43,18 @@ class Target(NamedTuple):
     def kernels(self) -> list[KernelEntry]:
         """All kernels that may be launched."""
         more = self.fallback.kernels if self.fallback is not None else []
-        return [*self.variants, self.kernel, *more]
+        own = [k for choice in self.launches for k in (*choice.variants, choice.kernel)]
+        return [*own, *more]
 
     @property
     def params(self) -> list[Param]:
         """The parameters a caller gives: those of the host function, else the kernel's own."""
-        return self.host["params"] if self.host else self.kernel["params"]
+        return self.host["params"] if self.host else self.launches[0].kernel["params"]
 
     @property
     def names(self) -> list[str]:
         """Names of the parameters."""
-        return self.host["names"] if self.host else self.kernel["names"]
+        return self.host["names"] if self.host else self.launches[0].kernel["names"]
 
 
 class Arguments(NamedTuple):
@@ -72,33 +79,46 @@ class Plan(NamedTuple):
     """nothing to do: an array has no elements and the grid is empty"""
 
 
+def only(plans: Sequence[Plan]) -> Plan:
+    """Return the one launch of a call.  Raises :class:`LaunchError` where there are several, or none."""
+    if len(plans) != 1:
+        kernels = ", ".join(f"@{p.kernel}" for p in plans) or "no kernel"
+        raise LaunchError(f"expected a call with one launch, this one launches {kernels}: ask for its plans")
+    return plans[0]
+
+
 def find_target(manifest: Manifest, name: str) -> Target:
-    """Look up a kernel or a host function.  A kernel that a host function names (or lists as a variant) is launched by
-    its rule; asking for a variant by name allows that one only, and a kernel's name no fallback of its host function.
-    Raises :class:`LaunchError`.
+    """Look up a kernel or a host function.  A kernel that is all that a host function launches (or one of its variants)
+    is launched by its rule; asking for a variant by name allows that one only, and a kernel's name no fallback of its
+    host function.  Raises :class:`LaunchError`.
     """
     kernels = {k["name"]: k for k in manifest["kernels"]}
     by_name: Mapping[str, HostEntry] = {h["name"]: h for h in manifest["hosts"]}
     if name in kernels:
         for host in manifest["hosts"]:
-            base, variants = _launch_names(host)
-            if name == base:
-                return Target(name, kernels[name], tuple(kernels[v] for v in variants if v != name), host)
-            if name in variants:
-                return Target(name, kernels[name], (), host)
-        return Target(name, kernels[name], (), None)
+            choices = _choices(host, kernels)
+            if len(choices) != 1:
+                continue
+            if name == choices[0].kernel["name"]:
+                return Target(name, choices, host)
+            if any(name == v["name"] for v in choices[0].variants):
+                return Target(name, (Choice(kernels[name]),), host)
+        return Target(name, (Choice(kernels[name]),), None)
     if name in by_name:
         host = by_name[name]
-        base, variants = _launch_names(host)
         fallback = find_target(manifest, host["fallback"]) if "fallback" in host else None
-        return Target(name, kernels[base], tuple(kernels[v] for v in variants if v != base), host, fallback)
+        return Target(name, _choices(host, kernels), host, fallback)
     known = ", ".join([*kernels, *by_name]) or "none"
     raise LaunchError(f"no kernel or host function @{name} here (there are: {known})")
 
 
-def _launch_names(host: HostEntry) -> tuple[str, list[str]]:
-    launch = cast("dict[str, object]", host["program"]["launch"])
-    return str(launch["kernel"]), cast("list[str]", launch["variants"])
+def _choices(host: HostEntry, kernels: Mapping[str, KernelEntry]) -> tuple[Choice, ...]:
+    """Return the kernels of each launch of a host function."""
+    out: list[Choice] = []
+    for launch in host_program.launch_records(host["program"]):
+        base, variants = str(launch["kernel"]), cast("list[str]", launch["variants"])
+        out.append(Choice(kernels[base], tuple(kernels[v] for v in variants if v != base)))
+    return tuple(out)
 
 
 def read_arguments(target: Target, args: Sequence[object], stream: int = 0) -> Arguments:
@@ -129,17 +149,18 @@ def prepare(
     grid: Dim3 | None = None,
     block: Dim3 | None = None,
     smem: int | None = None,
-) -> Plan:
-    """Check the arguments, choose the kernel, compute the launch.
+) -> tuple[Plan, ...]:
+    """Check the arguments, choose the kernels, compute the launches, in order; none where no condition holds.
 
-    ``grid``, ``block`` and ``smem`` override the host function's rule (a kernel without one needs a grid).  ``smem``
-    bytes come on top of those that the kernel itself needs.
+    ``grid``, ``block`` and ``smem`` override the rule of a host function with one launch (a kernel without one needs a
+    grid).  ``smem`` bytes come on top of those that the kernel itself needs.
     Raises :class:`LaunchError`; its subclasses say which promise was broken.
     """
     rejected: list[str] = []
+    said = _Said(grid, block, smem)
     while True:
         try:
-            plan = _prepare(manifest, target, arguments, grid=grid, block=block, smem=smem)
+            plans = _prepare(manifest, target, arguments, said)
         except ArgumentError as e:
             # Who says the launch's shape means one kernel.
             if target.fallback is None or grid is not None or block is not None:
@@ -147,58 +168,128 @@ def prepare(
             rejected.append(f"@{target.name}: {e}")
             target = target.fallback
             continue
-        return plan._replace(rejected=(*rejected, *plan.rejected)) if rejected else plan
+        return tuple([p._replace(rejected=(*rejected, *p.rejected)) for p in plans]) if rejected else plans
 
 
-def _prepare(
-    manifest: Manifest,
-    target: Target,
-    arguments: Arguments,
-    *,
-    grid: Dim3 | None,
-    block: Dim3 | None,
-    smem: int | None,
-) -> Plan:
+class _Said(NamedTuple):
+    """The form of a launch, as far as the caller says it."""
+
+    grid: Dim3 | None
+    block: Dim3 | None
+    smem: int | None
+
+
+def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Said) -> tuple[Plan, ...]:
     """:func:`prepare` for one host function."""
+    count = len(target.launches)
+    if count > 1 and said != (None, None, None):
+        raise LaunchError(
+            f"grid, block and smem are those of one launch, @{target.name} has {count}: call a kernel by its own "
+            "name to say them"
+        )
     values: list[Value] = []
     addresses: list[int] = []
     for i, (param, view, given) in enumerate(zip(target.params, arguments.views, arguments.values)):
         label = f"argument {target.names[i]}"
         values.append(bind_array(param, view, i, label) if view else bind_plain(param, given, i, label))
         addresses.append(view.pointer if view else given if isinstance(given, int) else 0)
+    call = _Call(target, arguments, addresses, said)
 
-    if target.host is not None:
-        try:
-            launch = host_program.evaluate(target.host["program"], values)
-        except host_program.HostError as e:
-            raise LaunchError(str(e)) from e
-        base = _named(manifest, launch.kernel)
-        operands = launch.args
-        grid = grid or launch.shape.grid
-        block = block or launch.shape.block
-        cluster = launch.shape.cluster
-        smem = launch.shape.smem if smem is None else smem
-    else:
-        base, operands, cluster = target.kernel, tuple(values), None
-        if grid is None:
+    if target.host is None:
+        if said.grid is None:
             raise LaunchError(f"no host function launches @{target.name}: give grid=(x, y, z)")
-    names = target.names if len(operands) == len(target.names) else base["names"]
-    nothing = _nothing_to_do(grid, arguments)
+        base = target.launches[0].kernel
+        return (_plan(call, base, target.launches[0], tuple(values), None, target.names),)
+    try:
+        launches = host_program.evaluate(target.host["program"], values)
+    except host_program.HostError as e:
+        raise LaunchError(str(e)) from e
+    records = host_program.launch_records(target.host["program"])
+    plans: list[Plan] = []
+    refused: list[str] = []
+    for i, launch in enumerate(launches):
+        if launch.fallback and not refused:
+            continue
+        base = _named(manifest, launch.kernel)
+        names = _operand_names(target, base, launch, cast("list[int]", records[launch.number]["args"]))
+        try:
+            plan = _plan(call, base, target.launches[launch.number], launch.args, launch.shape, names)
+        except ArgumentError as e:
+            if i + 1 == len(launches) or not launches[i + 1].fallback:
+                raise
+            refused.append(f"@{launch.kernel}: {e}")
+            continue
+        plans.append(plan._replace(rejected=(*refused, *plan.rejected)) if refused else plan)
+        refused = []
+    return tuple(plans)
+
+
+class _Call(NamedTuple):
+    """What all launches of a call share."""
+
+    target: Target
+    arguments: Arguments
+    addresses: Sequence[int]
+    said: _Said
+
+
+def _operand_names(
+    target: Target, base: KernelEntry, launch: host_program.Launch, registers: Sequence[int]
+) -> list[str]:
+    """Name each operand of a launch: by the host function's parameter that it is, or whose array it is a part of; what
+    is computed of others has the name of the kernel's parameter.
+    """
+    out: list[str] = []
+    for i, (register, value) in enumerate(zip(registers, launch.args)):
+        source = register if register < len(target.names) else _array_of(value)
+        out.append(base["names"][i] if source is None else target.names[source])
+    return out
+
+
+def _array_of(value: Value) -> int | None:
+    """Return the number of the array argument that a value points to; ``None`` where it does not."""
+    if isinstance(value, host_program.TensorMap):
+        return value.address.argument
+    if isinstance(value, host_program.Pointer):
+        return value.argument
+    if isinstance(value, tuple):
+        return next((found for v in value if (found := _array_of(v)) is not None), None)
+    return None
+
+
+def _plan(
+    call: _Call,
+    base: KernelEntry,
+    choice: Choice,
+    operands: tuple[Value, ...],
+    shape: LaunchShape | None,
+    names: Sequence[str],
+) -> Plan:
+    """Plan one launch.  ``base``: the kernel whose parameters the ``operands`` are; ``shape``: what the host function
+    says, ``None`` where there is none.
+    """
+    said = call.said
+    grid = said.grid or (shape.grid if shape is not None else None)
+    assert grid is not None
+    block = said.block or (shape.block if shape is not None else None)
+    smem = said.smem if said.smem is not None else shape.smem if shape is not None else 0
+    cluster = shape.cluster if shape is not None else None
+    nothing = _nothing_to_do(grid, call.arguments)
     rejected: list[str] = []
-    for kernel in (*target.variants, target.kernel):
+    for kernel in (*choice.variants, choice.kernel):
         try:
             packed = pack(
-                base["params"], kernel["params"], names, operands, addresses, kernel["offset_bits"], empty=nothing
+                base["params"], kernel["params"], names, operands, call.addresses, kernel["offset_bits"], empty=nothing
             )
         except ArgumentError as e:
-            if kernel is target.kernel:
+            if kernel is choice.kernel:
                 raise
             rejected.append(f"@{kernel['name']}: {e}")
             continue
         threads = block or (_three(kernel["block"]) if kernel["block"] else None)
         if threads is None:
             raise LaunchError(f"@{kernel['name']} says no block size: give block=(x, y, z)")
-        empty = _check_shape(kernel, grid, threads, arguments)
+        empty = _check_shape(kernel, grid, threads, call.arguments)
         own = _three(kernel["cluster"]) if kernel["cluster"] else None
         if cluster is not None and own is not None and cluster != own:
             raise LaunchError(f"@{kernel['name']} is compiled for clusters of {own}, the host function asks {cluster}")
@@ -208,7 +299,9 @@ def _prepare(
         return Plan(
             kernel["name"],
             kernel["module"],
-            LaunchShape(grid, threads, kernel.get("dynamic_smem", 0) + (smem or 0), None if own else cluster),
+            (shape or LaunchShape())._replace(
+                grid=grid, block=threads, smem=kernel.get("dynamic_smem", 0) + smem, cluster=None if own else cluster
+            ),
             packed,
             operands,
             tuple(base["params"]),

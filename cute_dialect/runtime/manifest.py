@@ -6,15 +6,15 @@ program, see :mod:`cute_dialect.runtime.host_program`).  The compiler makes it o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict, cast
 
-from cute_dialect.runtime.host_program import Program
+from cute_dialect.runtime.host_program import Program, launch_records
 from cute_dialect.runtime.signature import Param, Tree
 
 __all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "check_manifest", "required_alignment"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the manifest; a reader refuses any other."""
 
 
@@ -38,7 +38,7 @@ class KernelEntry(TypedDict):
 
 
 class HostEntry(TypedDict):
-    """A host function that launches one kernel.  ``fallback``: another with the same arguments, which launches what
+    """A host function that launches kernels.  ``fallback``: another with the same arguments, which launches what
     this one cannot (an argument contradicts a type, or TMA cannot describe it)."""
 
     name: str
@@ -70,26 +70,30 @@ def check_manifest(manifest: Manifest) -> None:
     kernels = {k["name"]: k for k in manifest["kernels"]}
     _check_fallbacks(manifest["hosts"])
     for host in manifest["hosts"]:
-        launch = cast("dict[str, object]", host["program"]["launch"])
-        base = kernels.get(str(launch["kernel"]))
-        variants = cast("list[str]", launch["variants"])
-        passed = len(cast("list[int]", launch["args"]))
-        for name in (str(launch["kernel"]), *variants):
-            kernel = kernels.get(name)
-            if kernel is None or base is None:
-                raise ManifestError(f"host function @{host['name']} launches @{name}, which is no kernel here")
-            if len(kernel["params"]) != passed:
+        for launch in launch_records(host["program"]):
+            _check_launch(host["name"], launch, kernels)
+
+
+def _check_launch(host: str, launch: Mapping[str, object], kernels: Mapping[str, KernelEntry]) -> None:
+    """A launch names kernels that exist, with as many parameters as it passes."""
+    base = kernels.get(str(launch["kernel"]))
+    variants = cast("list[str]", launch["variants"])
+    passed = len(cast("list[int]", launch["args"]))
+    for name in (str(launch["kernel"]), *variants):
+        kernel = kernels.get(name)
+        if kernel is None or base is None:
+            raise ManifestError(f"host function @{host} launches @{name}, which is no kernel here")
+        if len(kernel["params"]) != passed:
+            raise ManifestError(
+                f"host function @{host} passes {passed} arguments, kernel @{name} takes {len(kernel['params'])}"
+            )
+        _check_maps(host, cast("list[str] | None", launch.get("types")), kernel)
+        for i, (a, b) in enumerate(zip(base["params"], kernel["params"])):
+            if a["kind"] != b["kind"] or _profile(a) != _profile(b):
                 raise ManifestError(
-                    f"host function @{host['name']} passes {passed} arguments, "
-                    f"kernel @{name} takes {len(kernel['params'])}"
+                    f"kernels @{base['name']} and @{name} differ in the form of argument {i}: "
+                    f"{a['type']} and {b['type']}"
                 )
-            _check_maps(host["name"], cast("list[str] | None", launch.get("types")), kernel)
-            for i, (a, b) in enumerate(zip(base["params"], kernel["params"])):
-                if a["kind"] != b["kind"] or _profile(a) != _profile(b):
-                    raise ManifestError(
-                        f"kernels @{base['name']} and @{name} differ in the form of argument {i}: "
-                        f"{a['type']} and {b['type']}"
-                    )
 
 
 def _check_maps(host: str, passed: list[str] | None, kernel: KernelEntry) -> None:

@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.runtime import abi, host_program
+from cute_dialect.runtime.host_program import launch_records
 from cute_dialect.runtime.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
 from cute_dialect.runtime.schema import (
     Check,
@@ -122,6 +123,24 @@ _EXTRA: Mapping[str, Check] = {
 }
 """What an instruction of a host program has beside its operands, by its name."""
 
+_FLAG = one_of(False, True)
+_LAUNCH = record(
+    {
+        "kernel": _NAME,
+        "variants": list_of(_NAME),
+        "when": list_of(row(_REGISTER, one_of(0, 1))),
+        "fallback": _FLAG,
+        "cooperative": _FLAG,
+        "pdl": _FLAG,
+        "grid": list_of(_REGISTER, 3),
+        "block": list_of(_REGISTER, 3),
+        "cluster": nullable(list_of(_REGISTER, 3)),
+        "smem": nullable(_REGISTER),
+        "args": _REGISTERS,
+    },
+    {"types": list_of(text())},
+)
+
 _HOST = record(
     {
         "name": _NAME,
@@ -132,18 +151,7 @@ _HOST = record(
                 "name": _NAME,
                 "arguments": integer(0, 4096),
                 "code": list_of(_anything),
-                "launch": record(
-                    {
-                        "kernel": _NAME,
-                        "variants": list_of(_NAME),
-                        "grid": list_of(_REGISTER, 3),
-                        "block": list_of(_REGISTER, 3),
-                        "cluster": nullable(list_of(_REGISTER, 3)),
-                        "smem": nullable(_REGISTER),
-                        "args": _REGISTERS,
-                    },
-                    {"types": list_of(text())},
-                ),
+                "launches": list_of(_LAUNCH),
             }
         ),
     },
@@ -203,10 +211,12 @@ def check_document(document: object) -> None:
         _check_files(cast("dict[str, object]", document))
         for i, host in enumerate(manifest["hosts"]):
             _check_params(host["params"], host["names"], f"hosts[{i}]")
-            launch = cast("dict[str, list[object]]", host["program"]["launch"])
-            if len(launch.get("types", launch["args"])) != len(launch["args"]):
-                count = f"a list of {len(launch['args'])}, as many as there are args"
-                raise expected(f"hosts[{i}].program.launch.types", count, launch["types"])
+            for j, launch in enumerate(launch_records(host["program"])):
+                args = cast("list[object]", launch["args"])
+                types = cast("list[object]", launch.get("types", args))
+                if len(types) != len(args):
+                    count = f"a list of {len(args)}, as many as there are args"
+                    raise expected(f"hosts[{i}].program.launches[{j}].types", count, types)
         check_manifest(manifest)
         for i, host in enumerate(manifest["hosts"]):
             _check_program(host, manifest, f"hosts[{i}].program")
@@ -350,25 +360,57 @@ def _check_program(host: HostEntry, manifest: Manifest, where: str) -> None:
             f"{where}.arguments", f"{len(host['params'])}, as many as there are params", program["arguments"]
         )
     registers = {i: _passed(p, where) for i, p in enumerate(host["params"])}
-    _Program(registers).code(cast("list[object]", program["code"]), f"{where}.code")
-    launch = cast("dict[str, object]", program["launch"])
-    use = _Program(registers)
+    top = _Program(registers)
+    top.code(cast("list[object]", program["code"]), f"{where}.code")
+    before: object = None
+    for i, launch in enumerate(launch_records(program)):
+        if launch["fallback"] and launch["when"] != before:
+            raise expected(f"{where}.launches[{i}].when", "that of the launch before, as this is its fallback", before)
+        before = launch["when"]
+        kernel = next(k for k in manifest["kernels"] if k["name"] == launch["kernel"])
+        _check_registers(launch, kernel, top, f"{where}.launches[{i}]")
+
+
+def _check_registers(launch: Mapping[str, object], kernel: KernelEntry, top: _Program, where: str) -> None:
+    """What a launch uses is set where its conditions hold."""
+    use = top.under(cast("list[list[int]]", launch["when"]), f"{where}.when")
     for key in ("grid", "block", "cluster"):
         for i, register in enumerate(cast("list[int] | None", launch[key]) or ()):
-            use.holds(register, "integer", f"{where}.launch.{key}[{i}]")
+            use.holds(register, "integer", f"{where}.{key}[{i}]")
     if launch["smem"] is not None:
-        use.holds(cast(int, launch["smem"]), "integer", f"{where}.launch.smem")
-    args = cast("list[int]", launch["args"])
-    kernel = next(k for k in manifest["kernels"] if k["name"] == launch["kernel"])
-    for i, (register, param) in enumerate(zip(args, kernel["params"])):
-        use.holds(register, _passed(param, where), f"{where}.launch.args[{i}]")
+        use.holds(cast(int, launch["smem"]), "integer", f"{where}.smem")
+    for i, (register, param) in enumerate(zip(cast("list[int]", launch["args"]), kernel["params"])):
+        use.holds(register, _passed(param, where), f"{where}.args[{i}]")
+
+
+_Path: TypeAlias = "tuple[tuple[int, int], ...]"
+"""The conditions of the ``if`` instructions around an instruction: registers, and which side."""
 
 
 class _Program:
-    """Follows the code of a host program: what each register holds."""
+    """Follows the code of a host program: what each register holds.
 
-    def __init__(self, registers: dict[int, _Kind]):
+    ``path``: where that code stands; ``around``: the code around it, with which it shares what is known of the whole
+    program, which registers are set and what is set in each branch.
+    """
+
+    def __init__(self, registers: dict[int, _Kind], path: _Path = (), around: _Program | None = None):
         self._registers = registers
+        self._path = path
+        self._taken: set[int] = set(registers) if around is None else around._taken
+        self._inside: dict[_Path, dict[int, _Kind]] = {} if around is None else around._inside
+
+    def under(self, when: Sequence[Sequence[int]], where: str) -> _Program:
+        """What is set in a branch, and around it.  Raises :class:`SchemaError` if the code has no such branch."""
+        path = tuple([(register, side) for register, side in when])
+        registers = dict(self._registers)
+        for n in range(1, len(path) + 1):
+            if path[:n] not in self._inside:
+                raise expected(
+                    f"{where}[{n - 1}]", "the condition and the side of an 'if' of the code", list(path[n - 1])
+                )
+            registers |= self._inside[path[:n]]
+        return _Program(registers)
 
     def holds(self, register: int, wanted: _Kind | None, where: str) -> _Kind:
         """What a register holds, which must be ``wanted``, if that is said."""
@@ -380,8 +422,9 @@ class _Program:
         return found
 
     def _set(self, register: int, kind: _Kind, where: str) -> None:
-        if register in self._registers:
+        if register in self._taken:
             raise expected(where, "a register that was not set before", register)
+        self._taken.add(register)
         self._registers[register] = kind
 
     def code(self, code: Sequence[object], where: str) -> None:
@@ -442,8 +485,10 @@ class _Program:
         kinds: list[list[_Kind]] = []
         for at in (0, 2):
             list_of(_anything)(parts[at], f"{where}[3][{at}]")
-            inner = _Program(dict(self._registers))
+            path = (*self._path, (condition, 1 if at == 0 else 0))
+            inner = _Program(dict(self._registers), path, self)
             inner.code(parts[at], f"{where}[3][{at}]")
+            self._inside[path] = self._inside.get(path, {}) | inner._registers
             given = cast("list[int]", parts[at + 1])
             kinds.append([inner.holds(r, None, f"{where}[3][{at + 1}][{i}]") for i, r in enumerate(given)])
         if kinds[0] != kinds[1] or len(kinds[0]) != len(results):

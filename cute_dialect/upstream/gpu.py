@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.dialects.builtin import ModuleOp as BuiltinModuleOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -81,6 +81,11 @@ def _launched(module: BuiltinModuleOp, name: SymbolRefAttr, passed: int) -> GPUF
     return kernel
 
 
+LAUNCH_FLAGS = ("cute.cooperative", "cute.pdl", "cute.fallback")
+"""What a launch may be marked as: all its blocks run at once; it may begin while the launch before it still runs; it is
+made only if the launch before it in its block cannot be (an argument contradicts a type)."""
+
+
 class LaunchFuncOp(FormatOp):
     """`gpu.launch_func @m::@k blocks in (%gx, %gy, %gz) threads in (%bx, %by, %bz) args(%a : T)`
 
@@ -111,9 +116,13 @@ class LaunchFuncOp(FormatOp):
     def verify_(self) -> None:
         """Check the op, then, as upstream's gpu dialect does, that it launches a kernel which takes its arguments.
 
-        Each of ``cute.variants`` is a kernel of that module with as many arguments.
+        Each of ``cute.variants`` is a kernel of that module with as many arguments; :data:`LAUNCH_FLAGS` have no value.
         """
         super().verify_()
+        for flag in LAUNCH_FLAGS:
+            given = self.attributes.get(flag, UnitAttr())
+            if not isinstance(given, UnitAttr):
+                raise VerifyException(f"expected '{flag}' without a value, got {given}")
         module = enclosing_module(self)
         if module is None:
             return

@@ -1091,3 +1091,19 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @k(%a: f32, %b: i32) kernel {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: f32, %n: i32) {
+    // expected-error @below {{'gpu.launch_func' op expected 'cute.pdl' without a value, got true}}
+    gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.pdl = true}
+//  ^
+    return
+  }
+}

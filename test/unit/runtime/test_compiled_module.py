@@ -67,7 +67,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
 def test_manifest_of_the_add() -> None:
     m = add().manifest
     assert (m["format"], m["chip"], m["features"], m["opt_level"], m["modules"]) == (
-        1,
+        2,
         "sm_90a",
         "+ptx83",
         3,
@@ -115,7 +115,7 @@ def test_folder_errors(tmp_path: Path) -> None:
         load_artifact(folder)
     document = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**document, "format": 99}))
-    with pytest.raises(ArtifactError, match="has format 99, this version reads format 1"):
+    with pytest.raises(ArtifactError, match="has format 99, this version reads format 2"):
         load_artifact(folder)
     (folder / "manifest.json").write_text("{")
     with pytest.raises(ArtifactError, match="is damaged"):

@@ -40,6 +40,23 @@ def test_a_launch_hands_over_what_it_was_made_of(monkeypatch: pytest.MonkeyPatch
     assert gpu.launcher(0xABC, LaunchShape((1, 1, 1), (32, 1, 1)), parameters).args[0].numAttrs == 0
 
 
+def test_the_attributes_of_a_launch() -> None:
+    """By the bytes of ``CUlaunchAttribute`` (72 each: the code, at 8 the value) and the codes of ``cuda.h``."""
+    gpu = cuda.Driver.__new__(cuda.Driver)
+    gpu._cuda = bindings
+    parameters = (ctypes.c_void_p * 1)(0x1000)
+    shape = LaunchShape((8, 1, 1), (32, 1, 1), 0, (2, 1, 1), cooperative=True, pdl=True)
+    config = gpu.launcher(0xABC, shape, parameters).args[0]
+    attributes, count = struct.unpack("QI", memory(config, 56)[40:52])
+    codes = [struct.unpack("Q3I", ctypes.string_at(attributes + 72 * i, 20)) for i in range(count)]
+    assert [c[0] & 0xFFFFFFFF for c in codes] == [4, 2, 6]
+    assert codes[0][1:] == (2, 1, 1) and codes[1][1] == 1 and codes[2][1] == 1
+    for one, code in ((LaunchShape(cooperative=True), 2), (LaunchShape(pdl=True), 6)):
+        config = gpu.launcher(0xABC, one, parameters).args[0]
+        attributes, count = struct.unpack("QI", memory(config, 56)[40:52])
+        assert count == 1 and struct.unpack("QI", ctypes.string_at(attributes, 12)) == (code, 1)
+
+
 def test_cuda_python_has_every_code_of_tensor_maps() -> None:
     for codes, enum in (
         (ELEMENTS, bindings.CUtensorMapDataType),

@@ -146,28 +146,28 @@ MEMREF = '!cute.memref<f16, gmem, "(?,?):(?,1)">'
             "hosts[0].program.arguments: expected 2, as many as there are params, got 3",
         ),
         (
-            lambda d: d["hosts"][0]["program"]["launch"].update(kernel="x"),
+            lambda d: d["hosts"][0]["program"]["launches"][0].update(kernel="x"),
             "host function @launch launches @x, which is no kernel here",
         ),
         (
-            lambda d: d["hosts"][0]["program"]["launch"].update(types=["a"]),
-            'hosts[0].program.launch.types: expected a list of 4, as many as there are args, got ["a"]',
+            lambda d: d["hosts"][0]["program"]["launches"][0].update(types=["a"]),
+            'hosts[0].program.launches[0].types: expected a list of 4, as many as there are args, got ["a"]',
         ),
         (
-            lambda d: d["hosts"][0]["program"]["launch"].update(grid=[1]),
-            "hosts[0].program.launch.grid: expected a list of 3, got [1]",
+            lambda d: d["hosts"][0]["program"]["launches"][0].update(grid=[1]),
+            "hosts[0].program.launches[0].grid: expected a list of 3, got [1]",
         ),
         (
-            lambda d: d["hosts"][0]["program"]["launch"].update(grid=[999, 75, 75]),
-            "hosts[0].program.launch.grid[0]: expected a register that was set before, got 999",
+            lambda d: d["hosts"][0]["program"]["launches"][0].update(grid=[999, 75, 75]),
+            "hosts[0].program.launches[0].grid[0]: expected a register that was set before, got 999",
         ),
         (
-            lambda d: d["hosts"][0]["program"]["launch"].update(grid=[33, 75, 75]),
-            "hosts[0].program.launch.grid[0]: expected a register with integer, 33 holds pointer",
+            lambda d: d["hosts"][0]["program"]["launches"][0].update(grid=[33, 75, 75]),
+            "hosts[0].program.launches[0].grid[0]: expected a register with integer, 33 holds pointer",
         ),
         (
-            lambda d: d["hosts"][0]["program"]["launch"].update(args=[48, 41, 59, 63]),
-            "hosts[0].program.launch.args[0]: expected a register with map, 48 holds "
+            lambda d: d["hosts"][0]["program"]["launches"][0].update(args=[48, 41, 59, 63]),
+            "hosts[0].program.launches[0].args[0]: expected a register with map, 48 holds "
             "((), ((integer, integer), ()))",
         ),
         (
@@ -235,8 +235,8 @@ def test_what_is_no_manifest(folder: Path, capsys: pytest.CaptureFixture[str]) -
     for data, said in (
         (b"", "is damaged: Expecting value: line 1 column 1 (char 0)"),
         (b"[]", "is damaged: expected a JSON object, got list"),
-        (b"{}", "has format None, this version reads format 1: compile it again"),
-        (b'{"format": 1, "format": 1}', "is damaged: the field 'format' is there twice in one object"),
+        (b"{}", "has format None, this version reads format 2: compile it again"),
+        (b'{"format": 2, "format": 2}', "is damaged: the field 'format' is there twice in one object"),
         (b"\xff", "is damaged: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (b"[" * 100000, "is damaged: it is nested too deeply"),
         (whole[:-20], "is damaged: "),
