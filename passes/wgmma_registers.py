@@ -48,7 +48,18 @@ from xdsl.traits import IsTerminator, NoMemoryEffect
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.ir.xdsl_compat import insert_op
 from cute_dialect.passes.base import Pass, PassContext
-from cute_dialect.passes.wgmma_webs import LETTERS, WGMMA, RegisterTypes, Tied, Webs, find_webs, is_undefined, ptx_text
+from cute_dialect.passes.wgmma_webs import (
+    LETTERS,
+    LOOPS,
+    WGMMA,
+    Carry,
+    RegisterTypes,
+    Tied,
+    Webs,
+    find_webs,
+    is_undefined,
+    ptx_text,
+)
 from cute_dialect.upstream import llvm
 
 if TYPE_CHECKING:
@@ -202,14 +213,14 @@ class _Rewriter:
         sources = [use.operation for value in self.webs.number for use in value.uses]
         unused = [op for op in sources if op.name == "llvm.extractvalue"]
         starts = {op.operands[0] for chain in chains for op in chain[:1]}
-        starts |= {op.operands[3 + k] for op, positions in self.webs.loops.items() for k in positions}
+        starts |= {op.operands[LOOPS[op.name][0] + i] for op, carry in self.webs.loops.items() for i in carry.entering}
         unused += [cast("Operation", value.owner) for value in starts if is_undefined(value)]
         for chain in chains:
             self._join(chain)
         for tied in self.webs.tied:
             self._untie(tied)
-        for loop, positions in self.webs.loops.items():
-            self._narrow(loop, set(positions))
+        for loop, carry in self.webs.loops.items():
+            self._narrow(loop, carry)
         self._remove(unused)
         self._declare(function)
 
@@ -284,20 +295,22 @@ class _Rewriter:
         if result is not None:
             op.results[0].replace_all_uses_with(new.results[0])
 
-    def _narrow(self, loop: Operation, gone: set[int]) -> None:
+    def _narrow(self, loop: Operation, carry: Carry) -> None:
         """Take carried values out of a loop."""
-        body = loop.regions[0].block
-        end = body.last_op
-        assert end is not None
-        end.operands = [o for k, o in enumerate(end.operands) if k not in gone]
-        self.arguments += [body.args[1 + k] for k in gone]
-        kept = [r for k, r in enumerate(loop.results) if k not in gone]
+        operands, arguments = LOOPS[loop.name]
+        first, last = loop.regions[0].block, loop.regions[-1].block
+        _drop_operands(last.last_op, carry.entering)
+        self.arguments += [first.args[arguments + i] for i in carry.entering]
+        if last is not first:
+            _drop_operands(first.last_op, [1 + j for j in carry.leaving])
+            self.arguments += [last.args[j] for j in carry.leaving]
+        kept = [r for j, r in enumerate(loop.results) if j not in carry.leaving]
         new = type(loop).create(
-            operands=[o for i, o in enumerate(loop.operands) if i - 3 not in gone],
+            operands=[o for i, o in enumerate(loop.operands) if i - operands not in carry.entering],
             result_types=[r.type for r in kept],
             properties=loop.properties,
             attributes=loop.attributes,
-            regions=[loop.detach_region(0)],
+            regions=[loop.detach_region(0) for _ in range(len(loop.regions))],
         )
         new.location = loop.location
         insert_op(new, loop)
@@ -330,6 +343,11 @@ class _Rewriter:
         first = function.regions[0].block.first_op
         assert first is not None
         insert_op(declaration, first)
+
+
+def _drop_operands(op: Operation | None, gone: Sequence[int]) -> None:
+    assert op is not None
+    op.operands = [o for i, o in enumerate(op.operands) if i not in gone]
 
 
 def _braced(registers: Sequence[str]) -> str:

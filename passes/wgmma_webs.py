@@ -3,9 +3,9 @@
 In base IR the accumulators are one struct that each instruction takes and gives, through loops.  Where every struct is
 used once, by what comes next, no two of them live at a time, and registers that the kernel declares can hold them all.
 Structs that hand themselves on are a *web*: through an instruction, through inline PTX whose outputs are tied to its
-inputs (a wait, a fence, A in registers), through the carried values of ``scf.for``.  :func:`find_webs` walks the kernel
-in order and checks that each use is of the struct that the registers hold at that point; a web where one is not stays
-as it is.
+inputs (a wait, a fence, A in registers), through the carried values of ``scf.for`` and ``scf.while``.
+:func:`find_webs` walks the kernel in order and checks that each use is of the struct that the registers hold at that
+point; a web where one is not stays as it is.
 """
 
 from __future__ import annotations
@@ -15,15 +15,40 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from cute_dialect.upstream.llvm_types import LLVMStructType
 
-__all__ = ["LETTERS", "WGMMA", "RegisterTypes", "Tied", "Webs", "find_webs", "is_undefined", "ptx_text"]
+__all__ = [
+    "LETTERS",
+    "LOOPS",
+    "WGMMA",
+    "Carry",
+    "RegisterTypes",
+    "Tied",
+    "Webs",
+    "find_webs",
+    "is_undefined",
+    "ptx_text",
+]
 
 WGMMA = "nvvm.wgmma.mma_async"
 LETTERS = {"f32": "f", "i32": "r"}
 """Type of a register -> its constraint in inline PTX."""
+
+
+LOOPS = {"scf.for": (3, 1), "scf.while": (0, 0)}
+"""Loop -> where the carried values begin among its operands, and among the arguments of its first block."""
+
+
+class Carry(NamedTuple):
+    """Which of a loop's carried values are structs: of those that enter a turn, and of its results.
+
+    They are the same of ``scf.for``; the first region of ``scf.while`` makes the ones of the others.
+    """
+
+    entering: list[int]
+    leaving: list[int]
 
 
 class Tied(NamedTuple):
@@ -39,14 +64,14 @@ class Webs:
     """The webs of one kernel that hold, each with a number.
 
     ``number``: the web of each value; ``types``: the types of a web's registers, by its number; ``tied``: inline PTX
-    over webs; ``loops``: loops that carry webs, and which of their carried values those are; ``read``: results of tied
-    inline PTX whose members are used one by one.
+    over webs; ``loops``: loops that carry webs, and where; ``read``: results of tied inline PTX whose members are used
+    one by one.
     """
 
     number: dict[SSAValue, int] = field(default_factory=lambda: {})
     types: dict[int, tuple[str, ...]] = field(default_factory=lambda: {})
     tied: list[Tied] = field(default_factory=lambda: [])
-    loops: dict[Operation, list[int]] = field(default_factory=lambda: {})
+    loops: dict[Operation, Carry] = field(default_factory=lambda: {})
     read: set[SSAValue] = field(default_factory=lambda: set())
 
 
@@ -68,8 +93,8 @@ class _Kernel:
         """Those that write accumulators, in order."""
         self.steps: dict[Block, list[Operation]] = {}
         """Of each block, what can change the registers."""
-        self.loops: dict[Operation, list[int]] = {}
-        """Loops that carry structs, and which of their carried values these are."""
+        self.loops: dict[Operation, Carry] = {}
+        """Loops that carry structs, and where."""
         self.rejected: set[SSAValue] = set()
 
     def webs(self, first: int) -> Webs:
@@ -88,8 +113,11 @@ class _Kernel:
                 webs.number[value] = number
         webs.types = {number: self.types.of(root.type) for root, number in numbers.items()}
         webs.tied = [tied for op, tied in self.tied.items() if op.results[0] in webs.number]
-        carried = {op: [k for k in ks if op.results[k] in webs.number] for op, ks in self.loops.items()}
-        webs.loops = {op: positions for op, positions in carried.items() if positions}
+        for op, carry in self.loops.items():
+            entering = [i for i in carry.entering if _argument(op, i) in webs.number]
+            leaving = [j for j in carry.leaving if op.results[j] in webs.number]
+            if entering or leaving:
+                webs.loops[op] = Carry(entering, leaving)
         webs.read = {value for value in reads if value in webs.number}
         return webs
 
@@ -128,20 +156,25 @@ class _Kernel:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._collect(inner)
-                if op.name == "scf.for":
+                if op.name in LOOPS:
                     self._join_loop(op)
             op = op.next_op
 
     def _join_loop(self, op: Operation) -> None:
-        body = op.regions[0].block
-        end = body.last_op
-        assert end is not None
-        found = [k for k, r in enumerate(op.results) if self.types.of(r.type)]
-        for k in found:
-            for value in (op.operands[3 + k], body.args[1 + k], end.operands[k]):
-                self._join(value, op.results[k])
-        if found:
-            self.loops[op] = found
+        start = LOOPS[op.name][0]
+        entering = [i for i, v in enumerate(op.operands[start:]) if self.types.of(v.type)]
+        leaving = [j for j, r in enumerate(op.results) if self.types.of(r.type)]
+        for i in entering:
+            self._join(op.operands[start + i], _argument(op, i))
+            self._join(_end(op.regions[-1]).operands[i], _argument(op, i))
+        for j in leaving:
+            if op.name == "scf.for":
+                self._join(_argument(op, j), op.results[j])
+            else:
+                self._join(_end(op.regions[0]).operands[1 + j], op.results[j])
+                self._join(op.regions[1].block.args[j], op.results[j])
+        if entering or leaving:
+            self.loops[op] = Carry(entering, leaving)
 
     # ------------------------------------------------------------------------------------------------------ the check
 
@@ -161,8 +194,8 @@ class _Kernel:
                             self.rejected.add(root)
                 elif not (
                     (op.name == WGMMA and use.index == 0)
-                    or (op in self.loops and use.index >= 3)
-                    or (op.name == "scf.yield" and op.parent_op() in self.loops)
+                    or (op in self.loops and use.index >= LOOPS[op.name][0])
+                    or (op.name in ("scf.yield", "scf.condition") and op.parent_op() in self.loops)
                 ):
                     self.rejected.add(root)
         return reads
@@ -187,29 +220,48 @@ class _Kernel:
         return written
 
     def _walk_regions(self, op: Operation, held: dict[SSAValue, SSAValue | None]) -> set[SSAValue]:
-        carried: dict[SSAValue, int] = {}
-        for k in self.loops.get(op, ()):
-            root = self._find(op.results[k])
-            self._take(root, op.operands[3 + k], held)
-            carried[root] = k  # of two in one web, whatever happens to the other is refused
+        # Of two values in one web, whatever happens to the one that is not held is refused.
+        entering, leaving = self.loops.get(op, Carry([], []))
+        passed: dict[SSAValue, SSAValue] = {}
+        for i in entering:
+            argument = _argument(op, i)
+            self._take(self._find(argument), op.operands[LOOPS[op.name][0] + i], held)
+            passed[self._find(argument)] = argument
         written: set[SSAValue] = set()
         for region in op.regions:
             for block in region.blocks:
                 inside: dict[SSAValue, SSAValue | None] = dict(held) if op.name == "scf.if" else {}
-                inside |= {root: block.args[1 + k] for root, k in carried.items()}
+                inside |= passed
                 written |= self._walk(block, inside)
-                for root, k in carried.items():
-                    assert block.last_op is not None
-                    self._take(root, block.last_op.operands[k], inside)
+                if block.last_op is not None and block.last_op.name == "scf.condition":
+                    passed = {}
+                    for j in leaving:
+                        argument = op.regions[1].block.args[j]
+                        self._take(self._find(argument), block.last_op.operands[1 + j], inside)
+                        passed[self._find(argument)] = argument
+                else:
+                    for i in entering:
+                        self._take(self._find(_argument(op, i)), _end(region).operands[i], inside)
         for root in written:
             held[root] = None
-        for root, k in carried.items():
-            held[root] = op.results[k]
-        return written | carried.keys()
+        carried = {self._find(op.results[j]): op.results[j] for j in leaving}
+        held |= carried
+        return written | carried.keys() | {self._find(_argument(op, i)) for i in entering}
 
     def _take(self, root: SSAValue, value: SSAValue, held: dict[SSAValue, SSAValue | None]) -> None:
         if not is_undefined(value) and held.get(root) is not value:
             self.rejected.add(root)
+
+
+def _argument(loop: Operation, i: int) -> SSAValue:
+    """Return what a value that enters a turn of a loop is in its first block."""
+    return loop.regions[0].block.args[LOOPS[loop.name][1] + i]
+
+
+def _end(region: Region) -> Operation:
+    end = region.block.last_op
+    assert end is not None
+    return end
 
 
 def is_undefined(value: SSAValue) -> bool:

@@ -7,37 +7,16 @@ is then a constant, and so is every index computed from it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import gcd
-from typing import NamedTuple
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import i32
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.ir.editing import all_ops, make_op
-from cute_dialect.memory_types import AtomType, MemRefType, PtrType, element_bits
-from cute_dialect.ops.views import InstructionOp
-from cute_dialect.passes.lowering.accumulators import (
-    Unit,
-    accumulator_unit,
-    cells_of,
-    read_unit,
-    struct_type,
-    whole_unit,
-    write_unit,
-)
+from cute_dialect.memory_types import MemRefType, PtrType
+from cute_dialect.passes.lowering.carried import Carried, carried_parts, joined_parts
 from cute_dialect.passes.lowering.folding import constant_of
-from cute_dialect.passes.lowering.fragments import (
-    Cell,
-    Fragment,
-    FragmentView,
-    Member,
-    NeedsMemory,
-    Registers,
-    changed,
-)
+from cute_dialect.passes.lowering.fragments import Registers
 from cute_dialect.passes.lowering.types import lowered
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CoordType, IntTupleType
@@ -105,181 +84,12 @@ def _unroll(low: Lowering, op: Operation, trips: range, carried: list[SSAValue])
         low.values[r] = v
 
 
-@dataclass
-class Writes:
-    """The writes of an op with regions to one fragment.
-
-    ``units``: what ``wgmma`` writes, struct by struct.  ``tied``: cells that pass through a fence or a wait.
-    ``loose``: something else writes.  ``lanes``: vectors side by side are all that is written loosely, and this many
-    elements divide their lengths; 1 if anything else is.
-    """
-
-    units: dict[Unit, None] = field(default_factory=lambda: {})
-    tied: set[int] = field(default_factory=lambda: set())
-    loose: bool = False
-    lanes: int = 0
-
-    def structs(self) -> list[Unit]:
-        """Return the units if all that is written are structs side by side, else none."""
-        cells = [c for unit in self.units for c in unit.cells]
-        return [] if self.loose or len(set(cells)) != len(cells) else list(self.units)
-
-
-_VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter")
-
-
-def _written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
-    """Find the live fragments that ``op`` may write: every one whose views reach a store inside."""
-    roots: dict[SSAValue, tuple[Fragment, int | None]] = {
-        v: (view.fragment, view.offset) for v, view in low.views.items()
-    }
-    written: dict[Fragment, Writes] = {}
-
-    def writes(value: SSAValue) -> Writes | None:
-        root = roots.get(value)
-        return None if root is None else written.setdefault(root[0], Writes())
-
-    def loose(value: SSAValue, lanes: int = 1) -> None:
-        found = writes(value)
-        if found is not None:
-            found.loose = True
-            found.lanes = gcd(found.lanes, lanes)
-
-    for inner in all_ops(op):
-        name = inner.name
-        how = inner.WRITES if isinstance(inner, InstructionOp) else "all"
-        if name in _VIEWS:
-            root = roots.get(inner.operands[0])
-            if root is not None:
-                roots[inner.results[0]] = (root[0], _offset(inner, root[1]))
-        elif name == "cute.memref.store" or how == "first":
-            loose(inner.operands[0])
-        elif name == "cute.memref.store_vec":
-            loose(inner.operands[1], _lanes(inner.operands[1].type))
-        elif how == "struct":
-            _struct_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
-        elif how == "tied":
-            for o in inner.operands:
-                root, found = roots.get(o), writes(o)
-                if root is None or found is None:
-                    continue
-                if root[1] is None:
-                    found.loose = True
-                else:
-                    assert isinstance(o.type, MemRefType)
-                    found.tied.update(root[1] + c for c in cells_of(o.type))
-        elif name.startswith("cute_nvgpu.arch.") and how != "none":
-            for o in inner.operands:
-                loose(o)
-    return {f: written[f] for f in low.registers.cells if f in written}
-
-
-def _lanes(t: Attribute) -> int:
-    """Count the elements of a vector that is stored to a tensor; 1 if they do not lie side by side."""
-    assert isinstance(t, MemRefType)
-    cells = cells_of(t)
-    return len(cells) if cells == tuple(range(len(cells))) else 1
-
-
-def _offset(op: Operation, start: int | None) -> int | None:
-    if op.name == "cute.recast_iter":
-        return None
-    if op.name != "cute.add_offset" or start is None:
-        return start
-    t = op.operands[1].type
-    assert isinstance(t, IntTupleType)
-    return start + t.data if isinstance(t.data, int) else None
-
-
-def _struct_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
-    if root is None or found is None:
-        return
-    atom, t = op.properties["atom"], op.operands[0].type
-    assert isinstance(atom, AtomType) and isinstance(t, MemRefType)
-    if root[1] is None:
-        found.loose = True
-    else:
-        found.units[accumulator_unit(t, root[1], atom.accumulator_registers())] = None
-
-
-class Carried(NamedTuple):
-    """A part of a fragment that crosses control flow as one value: the struct of a unit, or a single cell."""
-
-    fragment: Fragment
-    cells: tuple[int, ...]
-    unit: Unit | None = None
-
-    @property
-    def type(self) -> Attribute:
-        """The type of the value."""
-        return self.unit.type if self.unit is not None else lowered(self.fragment.element)
-
-    def read(self, low: Lowering, state: Registers) -> SSAValue:
-        """Read the carried value in this state of the registers."""
-        view = FragmentView(self.fragment, 0)
-        if self.unit is not None:
-            return read_unit(low.build, state, view, self.unit)
-        return state.read(low.build, view, self.cells[0])
-
-    def write(self, state: Registers, value: SSAValue) -> None:
-        """Put a value in its place."""
-        if self.unit is not None:
-            write_unit(state, FragmentView(self.fragment, 0), self.unit, value)
-        else:
-            state.cells[self.fragment][self.cells[0]] = value
-
-
-def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]:
-    """List what a loop that writes a fragment so carries of it."""
-    structs = writes.structs()
-    if not structs and (writes.loose or writes.units):
-        packed = None if writes.units or writes.tied else _packed(fragment, writes.lanes)
-        if packed is not None:
-            return [Carried(fragment, packed.cells, packed)]
-        return [Carried(fragment, (i,)) for i in range(fragment.n)]
-    mine = {c for unit in structs for c in unit.cells}
-    found = [Carried(fragment, unit.cells, unit) for unit in structs]
-    rest = sorted(writes.tied - mine)
-    return found + _groups(fragment, rest, low.registers.cells[fragment])
-
-
-def _packed(fragment: Fragment, lanes: int) -> Unit | None:
-    """Plan to carry a fragment that is written in vectors of ``lanes`` small elements in one struct of ``i32``.
-
-    One value instead of hundreds: upstream and LLVM take long over wide loops.
-    """
-    bits = element_bits(fragment.element)
-    if bits not in (8, 16) or lanes * bits % 32 or fragment.n * bits % 32:
-        return None
-    parts = 32 // bits
-    return Unit(tuple(range(fragment.n)), parts, struct_type(i32, fragment.n // parts))
-
-
-def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> list[Carried]:
-    """Group cells as the structs whose members they are now, and single ones; those without a value are left out."""
-    found: list[Carried] = []
-    left = dict.fromkeys(cells)
-    for c in cells:
-        cell = held[c]
-        if c not in left or cell is None:
-            continue
-        unit = whole_unit(held, set(left), cell) if isinstance(cell, Member) else None
-        found.append(Carried(fragment, (c,)) if unit is None else Carried(fragment, unit.cells, unit))
-        for taken in found[-1].cells:
-            del left[taken]
-    return found
-
-
 def _rolled(low: Lowering, op: Operation, initial: list[SSAValue]) -> None:
-    carried = [c for f, writes in _written_fragments(low, op).items() for c in _carried(low, f, writes)]
-    extra = [c.read(low, low.registers) for c in carried]
+    parts = carried_parts(low, op)
+    extra = [c.read(low, low.registers) for c in parts]
     body = op.regions[0].block
-    iv, *args = body.args
     types = [lowered(t) for t in op.result_types]
-    fresh = Block(arg_types=[lowered(iv.type), *types, *[v.type for v in extra]])
-    for old, new in zip(body.args, fresh.args):
-        new.name_hint = old.name_hint
-        low.values[old] = new
+    fresh = _arguments(low, body, extra)
     loop = type(op).create(
         operands=[low.value(v) for v in (*op.operands[:3], *initial)] + extra,
         result_types=[*types, *[v.type for v in extra]],
@@ -288,40 +98,60 @@ def _rolled(low: Lowering, op: Operation, initial: list[SSAValue]) -> None:
         regions=[Region(fresh)],
     )
     low.build.add(loop)
-    for c, value in zip(carried, fresh.args[1 + len(args) :]):
-        c.write(low.registers, value)
-    inside = _branch(low, body, fresh, carried)
-    low.registers = inside
-    for c, value in zip(carried, loop.results[len(op.results) :]):
-        c.write(low.registers, value)
-    for r, v in zip(op.results, loop.results):
+    _branch(low, body, fresh, parts, fresh.args[len(body.args) :])
+    _results(low, op, loop, parts)
+
+
+def _arguments(low: Lowering, old: Block, extra: Sequence[SSAValue]) -> Block:
+    """Make a block with the lowered arguments of ``old``, and more ones for values like ``extra``."""
+    fresh = Block(arg_types=[*[lowered(a.type) for a in old.args], *[v.type for v in extra]])
+    for a, b in zip(old.args, fresh.args):
+        b.name_hint = a.name_hint
+        low.values[a] = b
+    return fresh
+
+
+def _results(low: Lowering, op: Operation, new: Operation, parts: Sequence[Carried]) -> None:
+    """Take the results of ``new`` for those of ``op``; the rest are what parts of fragments hold now."""
+    for r, v in zip(op.results, new.results):
         v.name_hint = r.name_hint
         low.values[r] = v
+    for c, value in zip(parts, new.results[len(op.results) :]):
+        c.write(low.registers, value)
 
 
-def _branch(low: Lowering, old: Block, new: Block, carried: list[Carried] | None) -> Registers:
+def _branch(
+    low: Lowering, old: Block, new: Block, parts: list[Carried] | None, held: Sequence[SSAValue] = ()
+) -> Registers:
     """Lower a block under a snapshot of the registers; give the state at its end.
 
-    ``carried``: cells to yield beside the block's own yield; ``None`` leaves out the terminator.
+    ``parts``: what to pass on beside the operands of the block's own terminator; ``None`` leaves out the terminator.
+    ``held``: what the parts hold at its start, if they do not hold what they do here.
     """
     saved = low.registers
     outer = set(saved.cells)
     state = low.registers = saved.copy()
+    for c, value in zip(parts or (), held):
+        c.write(state, value)
     terminator = old.last_op
     with low.build.inside(new):
         for inner in old.ops:
-            if inner is terminator and inner.name == "scf.yield":
+            if inner is terminator and inner.name in _TERMINATORS:
                 break
             low.lower(inner)
         state = low.registers
-        if carried is not None:
-            yielded = [low.value(v) for v in terminator.operands] if terminator is not None else []
-            extra = [c.read(low, state) for c in carried]
-            low.build.add(make_op(scf.YieldOp, [*yielded, *extra]))
+        if parts is not None:
+            passed = [low.value(v) for v in terminator.operands] if terminator is not None else []
+            extra = [c.read(low, state) for c in parts]
+            end = type(terminator) if terminator is not None else scf.YieldOp
+            low.build.add(make_op(end, [*passed, *extra]))
     for f in [f for f in state.cells if f not in outer]:
         del state.cells[f]
     low.registers = saved
     return state
+
+
+_TERMINATORS = ("scf.yield", "scf.condition")
 
 
 def _scf_if(low: Lowering, op: Operation) -> None:
@@ -339,7 +169,7 @@ def _scf_if(low: Lowering, op: Operation) -> None:
         state = _branch(low, region.block, block, None) if region.blocks else before.copy()
         blocks.append(block)
         states.append(state)
-    carried = _joined(before, states)
+    carried = joined_parts(before, states)
     for region, block, state in zip((then_region, else_region), blocks, states):
         with low.build.inside(block):
             own = [low.value(v) for v in _yielded(region)]
@@ -354,29 +184,7 @@ def _scf_if(low: Lowering, op: Operation) -> None:
         regions=[Region(blocks[0]), Region(blocks[1]) if keep_else else Region()],
     )
     low.build.add(new)
-    for r, v in zip(op.results, new.results):
-        v.name_hint = r.name_hint
-        low.values[r] = v
-    for c, value in zip(carried, new.results[len(op.results) :]):
-        c.write(low.registers, value)
-
-
-def _joined(before: Registers, states: Sequence[Registers]) -> list[Carried]:
-    """List what of the fragments differs after a branch, as the structs that one of the branches holds it in."""
-    cells: dict[Fragment, dict[int, None]] = {}
-    for state in states:
-        for f, i in changed(before, state):
-            cells.setdefault(f, {})[i] = None
-    found: list[Carried] = []
-    for f, some in cells.items():
-        for state in states:
-            for c in _groups(f, list(some), state.cells[f]):
-                if c.unit is not None:
-                    found.append(c)
-                    for taken in c.cells:
-                        del some[taken]
-        found += [Carried(f, (i,)) for i in some]
-    return found
+    _results(low, op, new, carried)
 
 
 def _yielded(region: Region) -> tuple[SSAValue, ...]:
@@ -396,10 +204,23 @@ def _inline(low: Lowering, op: Operation, region: Region) -> None:
 
 
 def _scf_while(low: Lowering, op: Operation) -> None:
-    # The two regions of a while loop see different iterations: fragments that it writes go to memory.
-    for fragment in _written_fragments(low, op):
-        raise NeedsMemory(fragment.op, "it is written inside an scf.while loop")
-    low.clone(op)
+    """Lower a loop whose first region may write fragments, too: both regions take them, and what the first one passes
+    on is what is left in the end."""
+    parts = carried_parts(low, op)
+    extra = [c.read(low, low.registers) for c in parts]
+    before, after = (region.block for region in op.regions)
+    first, second = _arguments(low, before, extra), _arguments(low, after, extra)
+    loop = type(op).create(
+        operands=[low.value(v) for v in op.operands] + extra,
+        result_types=[*[lowered(t) for t in op.result_types], *[v.type for v in extra]],
+        attributes=dict(op.attributes),
+        properties=dict(op.properties),
+        regions=[Region(first), Region(second)],
+    )
+    low.build.add(loop)
+    for old, new in ((before, first), (after, second)):
+        _branch(low, old, new, parts, new.args[len(old.args) :])
+    _results(low, op, loop, parts)
 
 
 HANDLERS: Mapping[str, Handler] = {"scf.for": _scf_for, "scf.if": _scf_if, "scf.while": _scf_while}

@@ -20,8 +20,8 @@ CORE_OPS = {"base", "asm", "typed_values", "purity", "make", "access", "algebra"
     "inference", "diag", "views", "memory", "tile_fit", "tiled", "lifted",
 }  # fmt: skip
 CORE_LOWERING = {
-    "accumulators", "bits", "build", "control", "copying", "core", "fills", "folding", "fragments", "functions",
-    "insertion", "memory", "printing", "types", "walk", "widen",
+    "accumulators", "bits", "build", "carried", "control", "copying", "core", "fills", "folding", "fragments",
+    "functions", "insertion", "memory", "printing", "types", "walk", "widen",
 }  # fmt: skip
 NOT_NEEDED = (
     "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",

@@ -444,3 +444,47 @@ def test_unknown_op_and_wrong_arguments() -> None:
         run_kernel(module, "k", [Pointer(np.zeros(1)), (1 << 40, ())])
     with pytest.raises(InterpError, match="expected a function, one of @k; got @nope"):
         run_kernel(module, "nope", [])
+
+
+@pytest.mark.parametrize("end", ["uniform", "by lane"])
+def test_barriers_in_a_while_loop(end: str) -> None:
+    """Each round every thread takes its neighbour's number; all threads must go as many rounds."""
+    ends = {
+        "uniform": "%stop = arith.addi %c3, %c0 : i32",
+        "by lane": "%w = arith.remui %tid, %c2 : i32\n%stop = arith.addi %c3, %w : i32",
+    }
+    body = f"""
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %c2 = arith.constant 2 : i32
+        %c3 = arith.constant 3 : i32
+        {ends[end]}
+        %base = "llvm.mlir.addressof"() <{{global_name = @dsmem}}> : () -> !llvm.ptr<3>
+        %own = llvm.getelementptr %base[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+        %next = arith.addi %tid, %c1 : i32
+        %right = arith.remui %next, %ntid : i32
+        %other = llvm.getelementptr %base[%right] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+        %r:2 = scf.while (%i = %c0, %x = %tid) : (i32, i32) -> (i32, i32) {{
+          %more = arith.cmpi slt, %i, %stop : i32
+          scf.condition(%more) %i, %x : i32, i32
+        }} do {{
+        ^bb0(%i: i32, %x: i32):
+          llvm.store %x, %own : i32, !llvm.ptr<3>
+          nvvm.barrier
+          %y = llvm.load %other : !llvm.ptr<3> -> i32
+          nvvm.barrier
+          %j = arith.addi %i, %c1 : i32
+          scf.yield %j, %y : i32, i32
+        }}
+        %p = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        llvm.store %r#1, %p : i32, !llvm.ptr<1>
+        llvm.return
+    """
+    out = np.zeros(64, np.int32)
+    module = kernel(body, "%a: !llvm.ptr<1>", DSMEM)
+    if end == "uniform":
+        run_kernel(module, "k", [Pointer(out)], block=(64,), dynamic_smem=256, checks=("race", "sync", "uninit"))
+        assert np.array_equal(out, (np.arange(64) + 3) % 64)
+        return
+    with pytest.raises(InterpError, match=r"nvvm\.barrier in divergent code: 16 threads reached it"):
+        run_kernel(module, "k", [Pointer(out)], block=(64,), dynamic_smem=256)

@@ -59,6 +59,23 @@ def loop(carried: str, body: str, result: str = "r") -> str:
     )
 
 
+def while_(carried: str, before: str, after: str, passed: str, result: str = "r") -> str:
+    """``carried``: ``%arg = %init`` of a struct, or none; ``before`` passes ``%x`` on if it passes anything, which
+    ``after`` sees as ``%z`` and yields ``%y`` if it carries anything."""
+    types, more = S if carried else "", ", " if carried else ""
+    out = f"(i64{', ' + S if passed else ''})"
+    return (
+        f"%{result}i{', %' + result if passed else ''} = ".replace(f"%{result}i, %{result}", f"%{result}:2")
+        + f"scf.while ({carried}{more}%{result}n = %c2) : ({types}{more}i64) -> {out} {{\n{before}"
+        + f"%{result}m = arith.cmpi slt, %{result}n, %a1 : i64\n"
+        + f"scf.condition(%{result}m) %{result}n{', %' + passed if passed else ''} : {out.strip('()')}\n}} do {{\n"
+        + f"^bb0(%{result}o: i64{', %z: ' + S if passed else ''}):\n{after}"
+        + f"%{result}p = arith.addi %{result}o, %c2 : i64\n"
+        + f"scf.yield {'%y, ' if carried else ''}%{result}p : {types}{more}i64\n}}\n"
+    )
+
+
+# One wait after a loop and another one in it are told apart: else LLVM makes them one, in front of the branch.
 WAIT = "wgmma.wait_group.sync.aligned 0;"
 REGISTERS_OF_A = (
     "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
@@ -87,6 +104,42 @@ HELD = {
         + tied("y", "q", WAIT)
         + stored("y")
         + f"scf.yield %y : {S}\n",
+    ),
+    "while": FENCE
+    + wgmma("d0", "u", "zero")
+    + COMMIT
+    + while_("%d = %d0", "", FENCE + wgmma("d1", "z") + wgmma("y", "d1") + COMMIT, "d")
+    + tied("w", "r#1", WAIT)
+    + stored("w"),
+    "written before the test": FENCE
+    + while_("%d = %u", FENCE + wgmma("x", "d") + COMMIT, tied("y", "z", WAIT) + stored("y"), "x")
+    + tied("w", "r#1", WAIT + " ")
+    + stored("w", N),
+    "a tile a round of while": while_(
+        "%d = %u",
+        "",
+        FENCE
+        + wgmma("d0", "u", "zero")
+        + loop("%e = %d0", FENCE + wgmma("d1", "e") + COMMIT + f"scf.yield %d1 : {S}\n", "q")
+        + tied("y", "q", WAIT)
+        + stored("y"),
+        "d",
+    ),
+    "made anew in each round of while": while_(
+        "", "", FENCE + wgmma("d0", "u", "zero") + COMMIT + tied("w", "d0", WAIT) + stored("w"), ""
+    ),
+    "passed on, not carried": while_(
+        "", FENCE + wgmma("x", "u", "zero") + COMMIT, tied("w", "z", WAIT) + stored("w"), "x"
+    )
+    + tied("v", "r#1", WAIT + " ")
+    + stored("v", N),
+    "while in while": while_(
+        "%d = %u",
+        FENCE + wgmma("x", "u", "zero") + COMMIT,
+        while_("%e = %z", "", FENCE + wgmma("y", "z2") + COMMIT, "e", "q").replace("%z:", "%z2:")
+        + tied("y", "q#1", WAIT)
+        + stored("y"),
+        "x",
     ),
     "inline PTX": FENCE
     + wgmma("d0", "u", "zero")
@@ -205,6 +258,26 @@ REFUSED = {
     + loop("%d = %d0", wgmma("y", "d"))
     + tied("w", "r", WAIT)
     + stored("w"),
+    "while: used again and again": wgmma("d0", "u", "zero")
+    + while_("%d = %u", "", wgmma("y", "d0"), "d")
+    + tied("w", "r#1", WAIT)
+    + stored("w"),
+    "while: written before the last was read": wgmma("d0", "u", "zero")
+    + while_("%d = %d0", wgmma("x", "u", "zero") + tied("w", "d", WAIT) + stored("w"), wgmma("y", "z"), "x")
+    + tied("v", "r#1", WAIT)
+    + stored("v", N),
+    "while: the one before the last is left": wgmma("d0", "u", "zero")
+    + while_("%d = %d0", wgmma("x", "d"), wgmma("y", "z"), "d")
+    + tied("v", "r#1", WAIT)
+    + stored("v", N),
+    "while: yielded after it went on": wgmma("d0", "u", "zero")
+    + while_("%d = %d0", "", wgmma("y", "z") + wgmma("k", "y"), "d")
+    + tied("w", "r#1", WAIT)
+    + stored("w"),
+    "while: outlived by its start": wgmma("d0", "u", "zero")
+    + while_("%d = %d0", wgmma("x", "d"), wgmma("y", "z"), "x")
+    + tied("v", "d0", WAIT)
+    + stored("v", N),
     "an argument": wgmma("d0", "a3") + tied("w", "d0", WAIT) + stored("w"),
     "made of values": f"%z = arith.constant 0.0 : f32\n%s = llvm.insertvalue %z, %u[0] : {S}\n"
     + wgmma("d0", "s")

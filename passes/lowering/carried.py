@@ -1,0 +1,220 @@
+"""What control flow carries of register tensors: the parts that ops with regions write, each as one value.
+
+A part is the struct of accumulators that ``wgmma`` writes as a whole, several small elements in registers of ``i32``,
+or one cell.  ``scf.for`` and ``scf.while`` take them as arguments and give them as results; ``scf.if`` gives those that
+differ after its branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from cute_dialect.ir.editing import all_ops
+from cute_dialect.memory_types import AtomType, MemRefType, element_bits
+from cute_dialect.ops.views import InstructionOp
+from cute_dialect.passes.lowering.accumulators import (
+    Unit,
+    accumulator_unit,
+    cells_of,
+    read_unit,
+    struct_type,
+    whole_unit,
+    write_unit,
+)
+from cute_dialect.passes.lowering.fragments import Cell, Fragment, FragmentView, Member, Registers, changed
+from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.walk import Lowering
+from cute_dialect.types import IntTupleType
+
+
+@dataclass
+class Writes:
+    """The writes of an op with regions to one fragment.
+
+    ``units``: what ``wgmma`` writes, struct by struct.  ``tied``: cells that pass through a fence or a wait.
+    ``loose``: something else writes.  ``lanes``: vectors side by side are all that is written loosely, and this many
+    elements divide their lengths; 1 if anything else is.
+    """
+
+    units: dict[Unit, None] = field(default_factory=lambda: {})
+    tied: set[int] = field(default_factory=lambda: set())
+    loose: bool = False
+    lanes: int = 0
+
+    def structs(self) -> list[Unit]:
+        """Return the units if all that is written are structs side by side, else none."""
+        cells = [c for unit in self.units for c in unit.cells]
+        return [] if self.loose or len(set(cells)) != len(cells) else list(self.units)
+
+
+_VIEWS = ("cute.get_iter", "cute.make_view", "cute.add_offset", "cute.recast_iter")
+
+
+def written_fragments(low: Lowering, op: Operation) -> dict[Fragment, Writes]:
+    """Find the live fragments that ``op`` may write: every one whose views reach a store inside."""
+    roots: dict[SSAValue, tuple[Fragment, int | None]] = {
+        v: (view.fragment, view.offset) for v, view in low.views.items()
+    }
+    written: dict[Fragment, Writes] = {}
+
+    def writes(value: SSAValue) -> Writes | None:
+        root = roots.get(value)
+        return None if root is None else written.setdefault(root[0], Writes())
+
+    def loose(value: SSAValue, lanes: int = 1) -> None:
+        found = writes(value)
+        if found is not None:
+            found.loose = True
+            found.lanes = gcd(found.lanes, lanes)
+
+    for inner in all_ops(op):
+        name = inner.name
+        how = inner.WRITES if isinstance(inner, InstructionOp) else "all"
+        if name in _VIEWS:
+            root = roots.get(inner.operands[0])
+            if root is not None:
+                roots[inner.results[0]] = (root[0], _offset(inner, root[1]))
+        elif name == "cute.memref.store" or how == "first":
+            loose(inner.operands[0])
+        elif name == "cute.memref.store_vec":
+            loose(inner.operands[1], _lanes(inner.operands[1].type))
+        elif how == "struct":
+            _struct_writes(inner, roots.get(inner.operands[0]), writes(inner.operands[0]))
+        elif how == "tied":
+            for o in inner.operands:
+                root, found = roots.get(o), writes(o)
+                if root is None or found is None:
+                    continue
+                if root[1] is None:
+                    found.loose = True
+                else:
+                    assert isinstance(o.type, MemRefType)
+                    found.tied.update(root[1] + c for c in cells_of(o.type))
+        elif name.startswith("cute_nvgpu.arch.") and how != "none":
+            for o in inner.operands:
+                loose(o)
+    return {f: written[f] for f in low.registers.cells if f in written}
+
+
+def _lanes(t: Attribute) -> int:
+    """Count the elements of a vector that is stored to a tensor; 1 if they do not lie side by side."""
+    assert isinstance(t, MemRefType)
+    cells = cells_of(t)
+    return len(cells) if cells == tuple(range(len(cells))) else 1
+
+
+def _offset(op: Operation, start: int | None) -> int | None:
+    if op.name == "cute.recast_iter":
+        return None
+    if op.name != "cute.add_offset" or start is None:
+        return start
+    t = op.operands[1].type
+    assert isinstance(t, IntTupleType)
+    return start + t.data if isinstance(t.data, int) else None
+
+
+def _struct_writes(op: Operation, root: tuple[Fragment, int | None] | None, found: Writes | None) -> None:
+    if root is None or found is None:
+        return
+    atom, t = op.properties["atom"], op.operands[0].type
+    assert isinstance(atom, AtomType) and isinstance(t, MemRefType)
+    if root[1] is None:
+        found.loose = True
+    else:
+        found.units[accumulator_unit(t, root[1], atom.accumulator_registers())] = None
+
+
+class Carried(NamedTuple):
+    """A part of a fragment that crosses control flow as one value: the struct of a unit, or a single cell."""
+
+    fragment: Fragment
+    cells: tuple[int, ...]
+    unit: Unit | None = None
+
+    @property
+    def type(self) -> Attribute:
+        """The type of the value."""
+        return self.unit.type if self.unit is not None else lowered(self.fragment.element)
+
+    def read(self, low: Lowering, state: Registers) -> SSAValue:
+        """Read the carried value in this state of the registers."""
+        view = FragmentView(self.fragment, 0)
+        if self.unit is not None:
+            return read_unit(low.build, state, view, self.unit)
+        return state.read(low.build, view, self.cells[0])
+
+    def write(self, state: Registers, value: SSAValue) -> None:
+        """Put a value in its place."""
+        if self.unit is not None:
+            write_unit(state, FragmentView(self.fragment, 0), self.unit, value)
+        else:
+            state.cells[self.fragment][self.cells[0]] = value
+
+
+def carried_parts(low: Lowering, loop: Operation) -> list[Carried]:
+    """List what a loop carries of the fragments that it writes."""
+    return [c for f, writes in written_fragments(low, loop).items() for c in _carried(low, f, writes)]
+
+
+def _carried(low: Lowering, fragment: Fragment, writes: Writes) -> list[Carried]:
+    structs = writes.structs()
+    if not structs and (writes.loose or writes.units):
+        packed = None if writes.units or writes.tied else _packed(fragment, writes.lanes)
+        if packed is not None:
+            return [Carried(fragment, packed.cells, packed)]
+        return [Carried(fragment, (i,)) for i in range(fragment.n)]
+    mine = {c for unit in structs for c in unit.cells}
+    found = [Carried(fragment, unit.cells, unit) for unit in structs]
+    rest = sorted(writes.tied - mine)
+    return found + _groups(fragment, rest, low.registers.cells[fragment])
+
+
+def _packed(fragment: Fragment, lanes: int) -> Unit | None:
+    """Plan to carry a fragment that is written in vectors of ``lanes`` small elements in one struct of ``i32``.
+
+    One value instead of hundreds: upstream and LLVM take long over wide loops.
+    """
+    bits = element_bits(fragment.element)
+    if bits not in (8, 16) or lanes * bits % 32 or fragment.n * bits % 32:
+        return None
+    parts = 32 // bits
+    return Unit(tuple(range(fragment.n)), parts, struct_type(i32, fragment.n // parts))
+
+
+def _groups(fragment: Fragment, cells: Sequence[int], held: Sequence[Cell]) -> list[Carried]:
+    """Group cells as the structs whose members they are now, and single ones; those without a value are left out."""
+    found: list[Carried] = []
+    left = dict.fromkeys(cells)
+    for c in cells:
+        cell = held[c]
+        if c not in left or cell is None:
+            continue
+        unit = whole_unit(held, set(left), cell) if isinstance(cell, Member) else None
+        found.append(Carried(fragment, (c,)) if unit is None else Carried(fragment, unit.cells, unit))
+        for taken in found[-1].cells:
+            del left[taken]
+    return found
+
+
+def joined_parts(before: Registers, states: Sequence[Registers]) -> list[Carried]:
+    """List what of the fragments differs after a branch, as the structs that one of the branches holds it in."""
+    cells: dict[Fragment, dict[int, None]] = {}
+    for state in states:
+        for f, i in changed(before, state):
+            cells.setdefault(f, {})[i] = None
+    found: list[Carried] = []
+    for f, some in cells.items():
+        for state in states:
+            for c in _groups(f, list(some), state.cells[f]):
+                if c.unit is not None:
+                    found.append(c)
+                    for taken in c.cells:
+                        del some[taken]
+        found += [Carried(f, (i,)) for i in some]
+    return found
