@@ -1,0 +1,336 @@
+"""Indexing of tensors: ``t[c]`` reads an element or takes a slice, ``t[c] = x`` writes.
+
+A coordinate is an integer (it counts the elements, first mode fastest), or a tuple of coordinates as nested as the
+shape or less; ``None`` and ``:`` stand for all of a mode, ``...`` for all modes that are not named.  ``a:b`` with
+static bounds takes a part of a static mode.
+"""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.tensors import Tensor
+
+__all__ = ["normalised", "read", "stored_value", "tree_of", "write"]
+
+
+# ---------------------------------------------------------------------------------------------------- coordinates
+
+
+def normalised(coord: object, shape: Any, what: str = "tensor") -> Any:
+    """Return a coordinate with ``:`` and ``...`` as underscores, checked against the shape.
+
+    Leaves are Python integers, dynamic numbers, :data:`~cute_dialect.algebra.values.UNDERSCORE`, or slices with bounds.
+    Raises F241 for a profile that does not fit, F242 for a static coordinate outside of the shape.
+    """
+    if isinstance(coord, list):
+        coord = tuple(coord)
+    if isinstance(coord, tuple) and any(c is Ellipsis for c in coord):
+        coord = _without_ellipsis(coord, shape, what)
+    elif coord is Ellipsis:
+        coord = None
+    try:
+        return _normalised(coord, shape)
+    except _Unfit as e:
+        raise LayoutError(
+            "F241", f"a coordinate of this {what} does not have the profile of its shape\n"
+            f"  shape      {_text(shape)}\n  coordinate {_text(coord)}", hint=str(e),
+        ) from None  # fmt: skip
+    except _Outside as e:
+        raise LayoutError(
+            "F242", f"the coordinate {_text(coord)} is outside of this {what} of shape {_text(shape)}: {e}"
+        ) from None
+
+
+class _Unfit(Exception):
+    pass
+
+
+class _Outside(Exception):
+    pass
+
+
+def _without_ellipsis(coord: tuple[object, ...], shape: Any, what: str) -> tuple[object, ...]:
+    if sum(c is Ellipsis for c in coord) > 1:
+        raise LayoutError("F241", f"one '...' can stand in a coordinate, got {_text(coord)}")
+    at = next(i for i, c in enumerate(coord) if c is Ellipsis)
+    rank = len(shape) if isinstance(shape, tuple) else 1
+    missing = rank - (len(coord) - 1)
+    if missing < 0:
+        raise LayoutError(
+            "F241", f"a coordinate of this {what} has more elements than its shape\n"
+            f"  shape      {_text(shape)}\n  coordinate {_text(coord)}",
+        )  # fmt: skip
+    return coord[:at] + (None,) * missing + coord[at + 1 :]
+
+
+def _normalised(coord: Any, shape: Any) -> Any:
+    from cute_dialect.algebra.values import UNDERSCORE
+    from cute_dialect.front.numeric import is_number
+
+    if coord is None or coord is UNDERSCORE:
+        return UNDERSCORE
+    if isinstance(coord, slice):
+        return _range(coord, shape)
+    if isinstance(coord, tuple | list):
+        if not isinstance(shape, tuple):
+            if len(coord) == 1:
+                return _normalised(coord[0], shape)
+            raise _Unfit(f"a mode of extent {_text(shape)} takes one integer, not a tuple of {len(coord)}")
+        if len(coord) != len(shape):
+            raise _Unfit(f"{_text(shape)} has {len(shape)} modes, the coordinate {len(coord)}")
+        return tuple(_normalised(c, s) for c, s in zip(coord, shape))
+    if is_number(coord):
+        return _integer(coord, shape)
+    index = getattr(type(coord), "__index__", None)
+    if index is not None:
+        return _integer(index(coord), shape)
+    raise KernelTypeError("F241", f"a coordinate is of integers, None and ':', got {coord!r}")
+
+
+def _integer(x: Any, shape: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.front.numeric import as_number
+
+    number = as_number(x)
+    if not type(number).is_integer:
+        raise KernelTypeError("F241", f"a coordinate is of integers, got {number.describe()}", hint="cute.Int32(x)")
+    if not number.is_static:
+        return number
+    value = int(number.value)
+    extent = size(shape)
+    if value < 0 or (isinstance(extent, int) and value >= extent):
+        among = f"{extent} elements" if isinstance(extent, int) else "the elements counted from 0"
+        raise _Outside(f"{value} is none of {among}")
+    return value
+
+
+def _range(s: slice, shape: Any) -> Any:
+    """Return a slice as an underscore, or as a slice with static bounds of a static mode."""
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    if s.start is None and s.stop is None and s.step is None:
+        return UNDERSCORE
+    if not isinstance(shape, int):
+        raise LayoutError(
+            "F240", f"'a:b' takes a part of a mode of static extent, not of {_text(shape)}",
+            hint="cute.domain_offset moves a tensor, cute.local_tile takes a tile of it",
+        )  # fmt: skip
+    bounds: list[int] = []
+    for bound, default in ((s.start, 0), (s.stop, shape)):
+        try:
+            bounds.append(default if bound is None else _static_int(bound))
+        except (StaticError, TypeError):
+            raise LayoutError(
+                "F240", "the bounds of 'a:b' must be known while compiling: a dynamic length has no layout",
+                hint="cute.domain_offset moves a tensor by a dynamic coordinate",
+            ) from None  # fmt: skip
+    if s.step is not None and _static_int(s.step) != 1:
+        raise LayoutError("F240", f"'a:b:c' with a step takes no part of a mode, got step {s.step}")
+    start, stop = bounds
+    if not 0 <= start < stop <= shape:
+        raise _Outside(f"{start}:{stop} is no range of 0:{shape} with an element")
+    return UNDERSCORE if (start, stop) == (0, shape) else slice(start, stop)
+
+
+def _static_int(x: Any) -> int:
+    import operator
+
+    return operator.index(x)
+
+
+def _text(tree: Any) -> str:
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    if isinstance(tree, tuple | list):
+        return f"({','.join(map(_text, tree))}{',' if len(tree) == 1 else ''})"
+    if tree is None or tree is UNDERSCORE:
+        return "_"
+    if isinstance(tree, EllipsisType):
+        return "..."
+    if isinstance(tree, slice):
+        return f"{'' if tree.start is None else tree.start}:{'' if tree.stop is None else tree.stop}"
+    return str(tree)
+
+
+def leaves(coord: Any) -> list[Any]:
+    """List the leaves of a coordinate."""
+    return [leaf for c in coord for leaf in leaves(c)] if isinstance(coord, tuple) else [coord]
+
+
+def _is_static(coord: Any) -> bool:
+    from cute_dialect.front.dtypes import Numeric
+
+    return not any(isinstance(leaf, Numeric) for leaf in leaves(coord))
+
+
+def coord_ssa(coord: Any) -> SSAValue:
+    """Return a normalised coordinate as a value of ``!cute.coord``."""
+    from cute_dialect.algebra.leaf import Dyn
+    from cute_dialect.algebra.trees import map_leaves
+    from cute_dialect.front.dtypes import Int32, Int64, Numeric
+    from cute_dialect.front.trace import current
+    from cute_dialect.types import CoordType
+
+    scalars: list[SSAValue] = []
+
+    def leaf(x: Any) -> Any:
+        if not isinstance(x, Numeric):
+            return x
+        wide = x.width > 32 or (x.width == 32 and not type(x).signed)
+        scalars.append((Int64(x) if wide else Int32(x)).ssa)
+        return Dyn(64 if wide else 32)
+
+    payload = map_leaves(leaf, coord)
+    t = current()
+    return t.value("cute.make_coord", scalars, [CoordType(payload)]) if scalars else t.static(CoordType(payload))
+
+
+def tree_of(ssa: SSAValue) -> Any:
+    """Return the tree of integers that a value of ``!cute.shape``, ``!cute.int_tuple``, … is."""
+    from cute_dialect.algebra.leaf import Dyn
+    from cute_dialect.algebra.trees import is_static, map_leaves
+    from cute_dialect.front.dtypes import Int32, Int64
+    from cute_dialect.front.numeric import Facts
+    from cute_dialect.front.trace import current
+
+    payload = ssa.type.data  # pyright: ignore[reportAttributeAccessIssue]
+    if is_static(payload):
+        return payload
+    from xdsl.dialects.builtin import UnitAttr
+
+    results = iter(current().op("cute.get_scalars", [ssa], None, {"only_dynamic": UnitAttr()}).results)
+    low = 0 if ssa.type.kind == "shape" else None  # pyright: ignore[reportAttributeAccessIssue]
+
+    def leaf(x: Any) -> Any:
+        if not isinstance(x, Dyn):
+            return x
+        return (Int64 if x.width == 64 else Int32).of(next(results), Facts(low, None, max(x.div, 1)))
+
+    return map_leaves(leaf, payload)
+
+
+# --------------------------------------------------------------------------------------------------- reading, writing
+
+
+def _has_open_mode(coord: Any) -> bool:
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    return any(leaf is UNDERSCORE or isinstance(leaf, slice) for leaf in leaves(coord))
+
+
+def read(tensor: Tensor, coord: object) -> Any:
+    """Return the element at a coordinate, or the slice of what it leaves open."""
+    where = normalised(coord, tensor.shape_payload)
+    if _has_open_mode(where):
+        return sliced(tensor, where)
+    from cute_dialect.front.trace import current
+
+    if tensor.is_static and _is_static(where):
+        from cute_dialect.algebra.arithmetic import tuple_add
+        from cute_dialect.algebra.evaluation import evaluate
+
+        return tuple_add(tensor.iterator, evaluate(where, tensor.payload))
+    element = current().value("cute.memref.load", [tensor.ssa, coord_ssa(where)])
+    return tensor.element_type.of(element) if tensor.element_type is not None else tree_of(element)
+
+
+def write(tensor: Tensor, coord: object, value: object) -> None:
+    """Write an element, or all elements that a coordinate leaves open."""
+    element = _writable(tensor)
+    where = normalised(coord, tensor.shape_payload)
+    if _has_open_mode(where):
+        fill_or_store(sliced(tensor, where), value)
+        return
+    from cute_dialect.front.trace import current
+
+    current().op("cute.memref.store", [tensor.ssa, coord_ssa(where), stored_value(value, element).ssa])
+
+
+def _writable(tensor: Tensor) -> type[Numeric]:
+    if tensor.element_type is None:
+        raise KernelTypeError("F260", "a coordinate tensor holds no memory: its elements cannot be written")
+    return tensor.element_type
+
+
+def fill_or_store(tensor: Tensor, value: object) -> None:
+    """Write a vector to a tensor, or a number to each of its elements."""
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.trace import current
+
+    store = getattr(value, "__cute_store__", None)
+    if store is not None:
+        store(tensor)
+        return
+    if isinstance(value, Tensor):
+        raise KernelTypeError(
+            "F235", "a tensor is written with a vector or a number, not with another tensor", hint="write t.load()"
+        )
+    current().op("cute.fill", [tensor.ssa, stored_value(value, _writable(tensor)).ssa])
+
+
+def sliced(tensor: Tensor, where: Any) -> Tensor:
+    """Return the part of a tensor that a normalised coordinate leaves open."""
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.trace import current
+
+    if any(isinstance(leaf, slice) for leaf in leaves(where)):
+        raise LayoutError("F240", "'a:b' with bounds takes no part of a tensor yet")
+    found = current().value("cute.slice", [tensor.ssa, coord_ssa(where)])
+    return Tensor.of(found, tensor.element_type)
+
+
+# ------------------------------------------------------------------------------------------------------ stored values
+
+
+def stored_value(value: object, element: type[Numeric]) -> Numeric:
+    """Return a number as an element of this type: floats convert, integers widen; else F234.
+
+    >>> from cute_dialect.front.dtypes import Float16, Int64
+    >>> stored_value(1.5, Float16), stored_value(3, Int64)
+    (Float16(1.5), Int64(3))
+    """
+    from cute_dialect.front.numeric import as_number, is_number, literal
+
+    if not is_number(value) and getattr(value, "__cute_number__", None) is None:
+        raise KernelTypeError("F234", f"an element of {element!r} is written with a number, not with {_named(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        number = as_number(value)
+    elif (isinstance(value, int) and element.width > 1) or (isinstance(value, float) and element.is_float):
+        return literal(element, value)
+    else:
+        number = as_number(value)
+    if type(number) is element:
+        return number
+    if _keeps_value(type(number), element):
+        return element(number)
+    raise KernelTypeError(
+        "F234", f"{number.describe()} would lose what {element!r} cannot hold ({type(number)!r} to {element!r})",
+        hint=f"convert it: .to(cute.{element!r})" if element.width > 1 else "compare it: x != 0",
+    )  # fmt: skip
+
+
+def _named(value: object) -> str:
+    from cute_dialect.front.values import Dynamic
+
+    return value.describe() if isinstance(value, Dynamic) else repr(value)
+
+
+def _keeps_value(of: type[Numeric], to: type[Numeric]) -> bool:
+    """Tell whether a store converts by itself: any float to any float, integers to what holds all of theirs."""
+    if to.width == 1:
+        return False
+    if to.is_float:
+        return True
+    if of.is_float:
+        return False
+    if of.signed == to.signed:
+        return of.width <= to.width
+    return not of.signed and of.width < to.width

@@ -1,0 +1,258 @@
+"""Tensors and pointers: memory with a layout over it, and coordinates with one.
+
+A tensor is an iterator (a pointer, or an int tuple for a coordinate tensor) and a layout.  What of it is static stands
+in the type of its SSA value; ``t.shape`` and ``t.stride`` are trees of Python integers and ``Int32``.
+"""
+
+from __future__ import annotations
+
+import builtins
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.values import Dynamic, Form
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.algebra.values import AnyLayout, IntTuple
+    from cute_dialect.front.dtypes import Numeric
+
+__all__ = ["AddressSpace", "Pointer", "Tensor", "element_class"]
+
+
+class AddressSpace(StrEnum):
+    """The spaces of memory."""
+
+    generic = "generic"
+    gmem = "gmem"
+    """Global memory."""
+    smem = "smem"
+    """Shared memory of a block."""
+    rmem = "rmem"
+    """Registers of a thread."""
+    tmem = "tmem"
+    """Tensor memory."""
+    dsmem = "dsmem"
+    """Shared memory of another block of the cluster."""
+
+    def __repr__(self) -> str:
+        return f"AddressSpace.{self.value}"
+
+
+def element_class(element: Attribute) -> type[Numeric]:
+    """Return the number type of an MLIR element type; integers without a sign are signed."""
+    from cute_dialect.front.dtypes import type_of_mlir
+
+    text = str(element)
+    if text.startswith("ui"):
+        return type_of_mlir(text[1:], signed=False)
+    return type_of_mlir(text.removeprefix("s") if text.startswith("si") else text.removeprefix("!cute."))
+
+
+class Pointer(Dynamic):
+    """An address in a space of memory, of elements of a type."""
+
+    __slots__ = ("dtype", "ssa")
+
+    ssa: SSAValue
+    dtype: type[Numeric]
+
+    @classmethod
+    def of(cls, ssa: SSAValue, dtype: type[Numeric] | None = None) -> Pointer:
+        """Return the pointer that is this value of ``!cute.ptr``."""
+        made = object.__new__(cls)
+        made.ssa = ssa
+        made.dtype = element_class(made._type.element) if dtype is None else dtype
+        return made
+
+    @property
+    def _type(self) -> Any:
+        return self.ssa.type.data  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def type(self) -> Attribute:
+        """Its MLIR type."""
+        return self.ssa.type
+
+    @property
+    def memspace(self) -> AddressSpace:
+        """The space it points into."""
+        return AddressSpace(self._type.space)
+
+    @property
+    def alignment(self) -> int:
+        """What it is known to be aligned to, in bytes."""
+        return self._type.alignment
+
+    def __repr__(self) -> str:
+        return f"ptr<{_ptr_text(self._type)}>"
+
+    def __cute_form__(self) -> Form:
+        from cute_dialect.front.tensor_forms import PointerForm
+
+        return PointerForm(self.ssa.type, self.dtype)
+
+
+def _ptr_text(p: Any) -> str:
+    parts = [str(p.element), p.space]
+    if p.align:
+        parts.append(f"align<{p.align}>")
+    if p.swizzle is not None:
+        parts.append(str(p.swizzle))
+    return ", ".join(parts)
+
+
+class Tensor(Dynamic):
+    """Memory, or coordinates, with a layout: ``t[c]`` reads, ``t[c] = x`` writes, ``t[None, i]`` slices."""
+
+    __slots__ = ("_ssa", "element_type", "type")
+
+    type: Attribute
+    """Its MLIR type."""
+    element_type: type[Numeric] | None
+    """The number type of its elements; None for a coordinate tensor."""
+
+    @classmethod
+    def of(cls, ssa: SSAValue, element_type: type[Numeric] | None = None) -> Tensor:
+        """Return the tensor that is this value of ``!cute.memref`` or ``!cute.coord_tensor``.
+
+        ``element_type``: for elements whose MLIR type does not say their sign.
+        """
+        made = cls._of_type(ssa.type, element_type)
+        made._ssa = ssa
+        return made
+
+    @classmethod
+    def static(cls, type: Attribute) -> Tensor:
+        """Return the coordinate tensor that a static type says."""
+        return cls._of_type(type)
+
+    @classmethod
+    def _of_type(cls, type: Attribute, element_type: builtins.type[Numeric] | None = None) -> Tensor:
+        made = object.__new__(cls)
+        made._ssa = None
+        made.type = type
+        if element_type is None and made.is_memory:
+            element_type = element_class(made._data.ptr.element)
+        made.element_type = element_type
+        return made
+
+    @property
+    def ssa(self) -> SSAValue:
+        """Its SSA value."""
+        if self._ssa is not None:
+            return self._ssa
+        from cute_dialect.front.trace import current
+
+        return current().static(self.type)
+
+    @property
+    def _data(self) -> Any:
+        return self.type.data  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether its elements lie in memory: false for a coordinate tensor."""
+        return hasattr(self._data, "ptr")
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its type says all of it: a coordinate tensor without a dynamic leaf."""
+        return self._ssa is None
+
+    @property
+    def payload(self) -> AnyLayout:
+        """Its layout as its type says it, of :mod:`cute_dialect.algebra`."""
+        return self._data.layout
+
+    @property
+    def shape_payload(self) -> IntTuple:
+        """Its shape as its type says it."""
+        layout: Any = self.payload
+        return (layout.outer if hasattr(layout, "outer") else layout).shape
+
+    @property
+    def dtype(self) -> type[Numeric] | None:
+        """The number type of its elements."""
+        return self.element_type
+
+    @property
+    def width(self) -> int:
+        """The bits of an element."""
+        if self.element_type is None:
+            raise KernelTypeError("F232", "a coordinate tensor has no elements in memory, and so no width")
+        return self.element_type.width
+
+    @property
+    def memspace(self) -> AddressSpace | None:
+        """The space of memory it lies in; None for a coordinate tensor."""
+        return AddressSpace(self._data.ptr.space) if self.is_memory else None
+
+    @property
+    def shape(self) -> Any:
+        """Its shape: a tree of integers."""
+        return self._part("shape")
+
+    @property
+    def stride(self) -> Any:
+        """Its strides, in elements: a tree of integers."""
+        return self._part("stride")
+
+    def _part(self, name: str) -> Any:
+        from cute_dialect.algebra.trees import is_static
+
+        layout: Any = self.payload
+        found = getattr(layout.outer if hasattr(layout, "outer") else layout, name)
+        if is_static(found):
+            return found
+        from cute_dialect.front.indexing import tree_of
+        from cute_dialect.front.trace import current
+
+        t = current()
+        whole = t.value("cute.get_layout", [self.ssa])
+        if hasattr(layout, "outer"):
+            whole = t.value("cute.composed_get_outer", [whole])
+        return tree_of(t.value(f"cute.get_{name}", [whole]))
+
+    @property
+    def iterator(self) -> Any:
+        """Its pointer; the first coordinate of a coordinate tensor."""
+        from cute_dialect.front.indexing import tree_of
+        from cute_dialect.front.trace import current
+
+        if self.is_static:
+            return self._data.iter
+        found = current().value("cute.get_iter", [self.ssa])
+        return Pointer.of(found, self.element_type) if self.is_memory else tree_of(found)
+
+    def __getitem__(self, coord: object) -> Any:
+        from cute_dialect.front.indexing import read
+
+        return read(self, coord)
+
+    def __setitem__(self, coord: object, value: object) -> None:
+        from cute_dialect.front.indexing import write
+
+        write(self, coord, value)
+
+    def describe(self) -> str:
+        name = self._ssa.name_hint if self._ssa is not None else None
+        return f"'{name}', a tensor" if name else "this tensor"
+
+    def __repr__(self) -> str:
+        if self.is_memory:
+            return f"tensor<ptr<{_ptr_text(self._data.ptr)}> o {self._data.layout}>"
+        return f"tensor<{_tuple_text(self._data.iter)} o {self._data.layout}>"
+
+    def __cute_form__(self) -> Form:
+        from cute_dialect.front.tensor_forms import TensorForm
+
+        return TensorForm.of(self)
+
+
+def _tuple_text(tree: object) -> str:
+    from cute_dialect.algebra.text import to_text
+
+    return to_text(tree)  # pyright: ignore[reportArgumentType]
