@@ -1,6 +1,7 @@
 """Programmatic dependent launch: what a kernel may touch before `griddepcontrol.wait`.
 
-A kernel that contains `griddepcontrol.wait` is taken as one that is launched while the grids before it still run.  What
+A kernel that contains `griddepcontrol.wait`, or is launched with `cute.pdl`, is taken as one that is launched while the
+grids before it still run.  What
 those write is there, and what they read may be overwritten, only for who has waited, and for who is ordered after one
 that has.  That holds for the memory of every argument but those marked `cute.independent`: what no grid before writes,
 nor reads where the kernel writes it, such as weights, may be touched at once.
@@ -40,9 +41,11 @@ class PrecedingGrids:
         self._buffers = buffers
 
     @staticmethod
-    def of(fn: Function, func: Operation, args: Sequence[Argument], memory: GlobalMemory) -> PrecedingGrids | None:
-        """Return those of a kernel; None when it does not wait for any."""
-        if not _waits(fn):
+    def of(
+        fn: Function, func: Operation, args: Sequence[Argument], memory: GlobalMemory, dependent: bool
+    ) -> PrecedingGrids | None:
+        """Return those of a kernel; None when it is not launched as a `dependent` one, nor waits for any."""
+        if not dependent and not _waits(fn):
             return None
         marked = [MARK in getattr(a, "data", ()) for a in getattr(attr_of(func, "arg_attrs"), "data", ())]
         shared = [x for i, a in enumerate(args) if not any(marked[i : i + 1]) for x in _arrays(a)]

@@ -148,9 +148,9 @@ def run_kernel(
         from cute_dialect.interp.race import Monitor
         from cute_dialect.interp.race_wide import WideMonitor
 
-        wide = wide and not _needs_clocks(fn)
+        wide = wide and not _needs_clocks(fn) and not shape.pdl
         launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
-        launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory)
+        launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory, shape.pdl)
         launch.observe = launch.monitor.observe
     if options.reports:
         from cute_dialect.interp.profile import Profile

@@ -101,6 +101,17 @@ def build_gemm(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_several(folder: str, chip: str) -> list[str]:
+    """Host functions with several launches: ``several``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from several_launches import ALL
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(ALL, chip=chip, filename="several.mlir", save=Path(folder) / "several")
+    return [f"several: {module.report.strip()}"]
+
+
 def main() -> None:
     """Entry point."""
     from cute_dialect.tools.bench_add import build
@@ -109,7 +120,8 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    for part in (build, build_tma, build_im2col, build_negate, build_gemm_fallback, build_sync, build_gemm):
+    parts = (build, build_tma, build_im2col, build_negate, build_gemm_fallback, build_sync, build_gemm, build_several)
+    for part in parts:
         for line in part(options.folder, options.chip):
             print(line)
 

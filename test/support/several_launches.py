@@ -1,9 +1,10 @@
 """A module whose host functions launch several kernels, for tests of the launcher and of ``cute-run``.
 
-@scale writes ``y = k * x``, @add ``z = z + y``, @copy ``y = x`` (with a variant @copy_16 for aligned
-arrays), all of i32.
+@scale writes ``y = k * x``, @add ``z = z + y`` (@add_late waits for the launch before it), @copy ``y = x`` (with a
+variant @copy_16 for aligned arrays), all of i32.
 
 * @both: @scale, then @add on what it wrote.
+* @marked: the same, @scale as a cooperative launch and @add_late as a dependent one.
 * @choose: @scale if k is more than 1, else @copy; then, if k is odd, @add, twice if it is also more than 4.
 """
 
@@ -32,12 +33,18 @@ _END = """\
 """
 
 
-def _kernel(name: str, args: str, body: str, first: str = "!v") -> str:
+def _kernel(name: str, args: str, body: str, first: str = "!v", begin: str = "") -> str:
     head = f"    gpu.func @{name}({args}) kernel attributes {{known_block_size = array<i32: 64, 1, 1>}} {{\n"
-    return head + _INDEX.replace("!T", first) + body + _END
+    return head + begin + _INDEX.replace("!T", first) + body + _END
 
 
 _STORE = '        cute.memref.store(%{0}, %c, %{1}) : ({2}, !cute.coord<"?">, i32) -> ()\n'
+
+
+_ADD = (
+    '        %b = cute.memref.load(%z, %c) : (!v, !cute.coord<"?">) -> i32\n'
+    "        %s = arith.addi %a, %b : i32\n" + _STORE.format("z", "s", "!v")
+)
 
 
 def launch(kernel: str, args: str, marks: str = "", grid: str = "%blocks") -> str:
@@ -92,12 +99,8 @@ def module(hosts: str) -> str:
         _kernel(
             "scale", "%x: !v, %y: !v, %k: i32", "        %p = arith.muli %a, %k : i32\n" + _STORE.format("y", "p", "!v")
         )
-        + _kernel(
-            "add",
-            "%x: !v, %z: !v",
-            '        %b = cute.memref.load(%z, %c) : (!v, !cute.coord<"?">) -> i32\n'
-            "        %s = arith.addi %a, %b : i32\n" + _STORE.format("z", "s", "!v"),
-        )
+        + _kernel("add", "%x: !v, %z: !v", _ADD)
+        + _kernel("add_late", "%x: !v, %z: !v", _ADD, begin="      cute_nvgpu.arch.griddepcontrol_wait() : () -> ()\n")
         + _kernel("copy", "%x: !v, %y: !v", _STORE.format("y", "a", "!v"))
         + _kernel("copy_16", "%x: !v16, %y: !v16", _STORE.format("y", "a", "!v16"), "!v16")
     )
@@ -108,4 +111,9 @@ def module(hosts: str) -> str:
 
 
 BOTH = host("both", f"    {launch('scale', '%mX, %mY, %k')}\n    {launch('add', '%mY, %mZ')}\n")
-ALL = module(BOTH + host("choose", CHOOSE))
+MARKED = host(
+    "marked",
+    f"    {launch('scale', '%mX, %mY, %k', ' {cute.cooperative}')}\n"
+    f"    {launch('add_late', '%mY, %mZ', ' {cute.pdl}')}\n",
+)
+ALL = module(BOTH + host("choose", CHOOSE) + MARKED)

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pipelines_support import FakeArray, FakeDriver
-from several_launches import ALL, host, launch, module
+from several_launches import ALL, MARKED, host, launch, module
 
+from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import CompileError
 from cute_dialect.runtime import driver as cuda
@@ -283,19 +284,23 @@ def test_more_shared_memory_is_never_taken_back(gpu: FakeDriver) -> None:
 # ---------------------------------------------------------------------------------- how they are launched, and kept
 
 
-MARKED = host(
-    "run",
-    f"    {launch('scale', '%mX, %mY, %k', ' {cute.cooperative}')}\n    {launch('add', '%mY, %mZ', ' {cute.pdl}')}\n",
-)
-
-
 def test_cooperative_and_dependent_launches() -> None:
     x, y, z = arrays()
     expected = after(x, z, 3, ["scale", "add"])
-    call = compiled(module(MARKED)).kernel("run")
+    call = compiled().kernel("marked")
     assert [(p.shape.cooperative, p.shape.pdl) for p in call.plans(x, y, z, 3)] == [(True, False), (False, True)]
-    call(x, y, z, 3, device="cpu")
+    call(x, y, z, 3, device="cpu", checks=["race"])
     assert np.array_equal(z, expected[1])
+
+
+def test_a_dependent_launch_must_wait() -> None:
+    x, y, z = arrays()
+    body = f"    {launch('scale', '%mX, %mY, %k')}\n    {launch('add', '%mY, %mZ', ' {cute.pdl}')}\n"
+    call = compiled(module(host("run", body))).kernel("run")
+    with pytest.raises(
+        InterpError, match=r"load of .* before griddepcontrol.wait: a grid that this one depends on may"
+    ):
+        call(x, y, z, 3, device="cpu", checks=["race"])
 
 
 def test_a_saved_module_has_all_of_it(tmp_path: Path) -> None:
@@ -304,8 +309,8 @@ def test_a_saved_module_has_all_of_it(tmp_path: Path) -> None:
     back = load(made.save(tmp_path / "run"))
     assert back.manifest == made.manifest
     x, y, z = arrays()
-    assert [p.shape for p in back.kernel("run").plans(x, y, z, 3)] == [
-        p.shape for p in made.kernel("run").plans(x, y, z, 3)
+    assert [p.shape for p in back.kernel("marked").plans(x, y, z, 3)] == [
+        p.shape for p in made.kernel("marked").plans(x, y, z, 3)
     ]
     back.kernel("any")(x, y, z, 3, device="cpu")
     assert np.array_equal(y, x) and np.array_equal(z, x)
