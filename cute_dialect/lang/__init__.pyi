@@ -21,6 +21,8 @@ from cute_dialect.front.dtypes import Uint8 as Uint8
 from cute_dialect.front.dtypes import Uint16 as Uint16
 from cute_dialect.front.dtypes import Uint32 as Uint32
 from cute_dialect.front.dtypes import Uint64 as Uint64
+from cute_dialect.front.jit import jit as jit
+from cute_dialect.front.jit import kernel as kernel
 from cute_dialect.front.tensors import AddressSpace as AddressSpace
 from cute_dialect.front.tensors import Pointer as Pointer
 from cute_dialect.front.tensors import Tensor as Tensor

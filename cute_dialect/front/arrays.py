@@ -1,0 +1,79 @@
+"""Arrays at the boundary: what of an array is static, and so part of the kind of a call.
+
+A *raw* array (a tensor of torch or cupy, an array of numpy, …) has dynamic extents; strides are dynamic but the
+contiguous one (1) and broadcast ones (0).  Whether the other strides and the address are multiples of 16 bytes is a
+class: such arrays get a kernel that may load vectors, others one that does not.
+
+>>> raw_type(ArrayView(4096, (8, 12), (12, 1), "f32", -1, "numpy", None))
+'!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">'
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.binding import MAX_EXTENT_I32
+
+__all__ = ["element_bytes", "is_array", "leading_dimension", "raw_type"]
+
+VECTOR_BYTES = 16
+"""What an aligned array is aligned to: the widest access of a thread."""
+
+
+@lru_cache(maxsize=64)
+def element_bytes(element: str) -> int:
+    """Return the bytes of an element of memory, from its MLIR type.
+
+    >>> element_bytes("f16"), element_bytes("i1"), element_bytes("f8E4M3FN")
+    (2, 1, 1)
+    """
+    digits = "".join(c for c in element.partition("E")[0] if c.isdigit())
+    return max(8, int(digits)) // 8
+
+
+@lru_cache(maxsize=256)
+def _is_array_type(kind: type) -> bool:
+    return any(
+        hasattr(kind, name) for name in ("__dlpack__", "__cuda_array_interface__")
+    ) and not kind.__module__.startswith("cute_dialect.")
+
+
+def is_array(value: object) -> bool:
+    """Tell whether a value is an array of some library; a number of numpy is none."""
+    return _is_array_type(type(value))
+
+
+def leading_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
+    """Return the last dimension of stride 1, one with several elements first; None where there is none.
+
+    >>> leading_dimension((4, 8), (8, 1)), leading_dimension((8, 1), (1, 1)), leading_dimension((8, 8), (16, 2))
+    (1, 1, None)
+    """
+    ones = [i for i, d in enumerate(strides) if d == 1]
+    return ones[-1] if ones else None
+
+
+def raw_type(view: ArrayView) -> str:
+    """Return the type of a raw array."""
+    return _raw_type(view.shape, view.strides, view.dtype, view.pointer % VECTOR_BYTES == 0)
+
+
+@lru_cache(maxsize=4096)
+def _raw_type(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, aligned: bool) -> str:
+    size = element_bytes(dtype)
+    lead = leading_dimension(shape, strides)
+    per = VECTOR_BYTES // size
+    used = [n > 1 and 0 not in shape for n in shape]
+    whole = aligned and all(d % per == 0 for i, d in enumerate(strides) if i != lead and used[i])
+    extents = ",".join("?" if n <= MAX_EXTENT_I32 else "?{i64}" for n in shape)
+    leaves: list[str] = []
+    for i, d in enumerate(strides):
+        if i == lead or (d == 0 and used[i]):
+            leaves.append("1" if i == lead else "0")
+            continue
+        facts = [] if -(1 << 31) <= d < 1 << 31 else ["i64"]
+        facts += [f"div={per}"] if whole and per > 1 else []
+        leaves.append("?" + (f"{{{' '.join(facts)}}}" if facts else ""))
+    align = f"align<{VECTOR_BYTES}>, " if whole else ""
+    return f'!cute.memref<{dtype}, gmem, {align}"({extents}):({",".join(leaves)})">'

@@ -1,0 +1,175 @@
+"""The two decorators: ``@cute.jit`` makes a host function, ``@cute.kernel`` a kernel.  Nothing is read until a call.
+
+@cute.kernel
+def double(x, y):
+    i = cute.arch.thread_idx().x
+    y[i] = x[i] * 2
+
+@cute.jit
+def run(x, y):
+    double(x, y).launch(grid=1, block=32)
+
+run(x, y)                  # compiles at the first call of a kind, and launches
+run(x, y, device="cpu")    # the interpreter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+__all__ = ["JitFunction", "KernelFunction", "jit", "kernel"]
+
+
+class Traced:
+    """What the decorators make of a function: the function, and how it was decorated."""
+
+    # Each has a ``__call__`` of its own, so that Python calls generated code with no detour.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+
+    kind = ""
+
+    def __init__(self, function: Any, options: dict[str, Any]):
+        self.function = function
+        self.options = options
+        self.__call__ = self._called
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            if hasattr(function, name):
+                self.__dict__[name] = getattr(function, name)
+        self.__dict__["__wrapped__"] = function
+
+    @property
+    def name(self) -> str:
+        """How its kernel or host function is called in what is compiled."""
+        return self.options.get("name") or getattr(self.function, "__name__", "kernel")
+
+    def __repr__(self) -> str:
+        return f"<@cute.{self.kind} {getattr(self.function, '__qualname__', self.function)}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if isinstance(self.function, staticmethod):
+            return self
+        if isinstance(self.function, classmethod):
+            instance = owner
+        return self if instance is None else BoundMethod(self, instance)
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(args, kwargs)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Carry out a call that is not like an earlier one."""
+        raise NotImplementedError
+
+
+class BoundMethod:
+    """A decorated method with its receiver, which is static."""
+
+    __slots__ = ("__self__", "function")
+
+    def __init__(self, function: Traced, receiver: object):
+        self.function = function
+        self.__self__ = receiver
+
+    @property
+    def __func__(self) -> Traced:
+        return self.function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return self.function.call((self.__self__, *args), kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+    def __repr__(self) -> str:
+        return f"<bound {self.function!r} of {self.__self__!r}>"
+
+
+class JitFunction(Traced):
+    """A host function: called from Python it is compiled (once a kind) and run, in a trace it is inlined."""
+
+    kind = "jit"
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from cute_dialect.front.trace import active
+
+        if active() is not None:
+            from cute_dialect.front.host import converted
+
+            return converted(plain(self.function))(*args, **kwargs)
+        return self.kinds_table.call(args, kwargs)
+
+    @property
+    def kinds_table(self) -> Any:
+        """The kinds that were compiled."""
+        found = self.__dict__.get("_kinds")
+        if found is None:
+            from cute_dialect.front.kinds import Kinds
+
+            found = self.__dict__.setdefault("_kinds", Kinds(self))
+        return found
+
+
+class KernelFunction(Traced):
+    """A kernel: called, it gives a :class:`cute_dialect.front.host.Launch`, which does nothing until ``.launch(…)``."""
+
+    kind = "kernel"
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from cute_dialect.front.host import Launch
+
+        return Launch(self, args, kwargs)
+
+
+def plain(function: Any) -> Any:
+    """Return the function itself of what was decorated."""
+    while True:
+        if isinstance(function, staticmethod | classmethod | Traced):
+            function = function.__wrapped__
+        else:
+            return function
+
+
+@overload
+def jit(function: Callable[..., Any], /) -> JitFunction: ...
+@overload
+def jit(
+    *, inline: bool = True, debug: bool = False, options: str = "", name: str | None = None
+) -> Callable[[Callable[..., Any]], JitFunction]: ...
+def jit(function: Any = None, /, **options: Any) -> Any:
+    """Make a host function: it computes layouts and grids, and launches kernels.
+
+    >>> @jit
+    ... def run(x, y): ...
+    >>> run
+    <@cute.jit run>
+    """
+    return _decorate(JitFunction, function, options, ("inline", "debug", "options", "name"))
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> KernelFunction: ...
+@overload
+def kernel(
+    *, max_threads: int | None = None, min_blocks: int | None = None, max_regs: int | None = None,
+    cluster: tuple[int, int, int] | None = None, name: str | None = None,
+) -> Callable[[Callable[..., Any]], KernelFunction]: ...  # fmt: skip
+def kernel(function: Any = None, /, **options: Any) -> Any:
+    """Make a kernel: what each thread of a launch does.
+
+    ``max_threads``: the most threads of a block that it is launched with; ``min_blocks``: how many blocks should fit a
+    multiprocessor; ``max_regs``: the most registers of a thread; ``cluster``: the blocks of a cluster.
+    """
+    return _decorate(KernelFunction, function, options, ("max_threads", "min_blocks", "max_regs", "cluster", "name"))
+
+
+def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known: tuple[str, ...]) -> Any:
+    for name in options:
+        if name not in known:
+            raise TypeError(f"@cute.{kind.kind} takes {', '.join(known)}, not '{name}'")
+    if function is None:
+        return lambda f: kind(f, options)
+    if not callable(function) and not isinstance(function, staticmethod | classmethod):
+        raise TypeError(f"@cute.{kind.kind} decorates functions, not {type(function).__name__}; options have names")
+    return kind(function, options)
