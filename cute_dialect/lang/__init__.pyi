@@ -26,3 +26,4 @@ from cute_dialect.front.jit import kernel as kernel
 from cute_dialect.front.tensors import AddressSpace as AddressSpace
 from cute_dialect.front.tensors import Pointer as Pointer
 from cute_dialect.front.tensors import Tensor as Tensor
+from cute_dialect.lang import arch as arch

@@ -1,0 +1,330 @@
+"""Barriers, mbarriers, fences, groups of copies, clusters, registers and approximations: one op each."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from cute_dialect.front.dtypes import Boolean, Float32
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.machine import emit_machine, in_kernel, instruction, operand
+
+__all__ = [
+    "barrier",
+    "barrier_arrive",
+    "cluster_arrive",
+    "cluster_arrive_relaxed",
+    "cluster_wait",
+    "cp_async_bulk_commit_group",
+    "cp_async_bulk_wait_group",
+    "cp_async_commit_group",
+    "cp_async_mbarrier_arrive",
+    "cp_async_mbarrier_arrive_noinc",
+    "cp_async_wait_group",
+    "exp2",
+    "fence_acq_rel_cluster",
+    "fence_acq_rel_cta",
+    "fence_acq_rel_gpu",
+    "fence_acq_rel_sys",
+    "fence_proxy",
+    "fence_view_async_shared",
+    "griddepcontrol_launch_dependents",
+    "griddepcontrol_wait",
+    "log2_approx",
+    "map_dsmem_ptr",
+    "mbarrier_arrive",
+    "mbarrier_arrive_and_expect_tx",
+    "mbarrier_conditional_try_wait",
+    "mbarrier_expect_tx",
+    "mbarrier_init",
+    "mbarrier_init_fence",
+    "mbarrier_inval",
+    "mbarrier_try_wait",
+    "mbarrier_wait",
+    "opaque",
+    "rcp_approx",
+    "rsqrt_approx",
+    "setmaxregister_decrease",
+    "setmaxregister_increase",
+    "sqrt_approx",
+    "store_async",
+    "sync_threads",
+    "sync_warp",
+    "tanh_approx",
+]
+
+# ------------------------------------------------------------------------------------------------------- barriers
+
+sync_threads = instruction(
+    "sync_threads", "", "Wait for all threads of the block; orders their memory accesses.", op="barrier"
+)
+
+
+def sync_warp(mask: int = 0xFFFFFFFF) -> None:
+    """Wait for all threads of the warp; orders their memory accesses."""
+    from cute_dialect.front.warps import whole_warp
+
+    whole_warp(mask, "cute.arch.sync_warp")
+    emit_machine("syncwarp", what="cute.arch.sync_warp")
+
+
+def _named(name: str, op: str, barrier_id: Any, threads: Any) -> None:
+    what = f"cute.arch.{name}"
+    if threads is None:
+        sizes = in_kernel(what).launch.block
+        if None in sizes:
+            raise KernelTypeError(
+                "F251", f"{what}: expected number_of_threads, since the launch does not say the block's size"
+            )
+        threads = prod(n for n in sizes if n is not None)
+    if isinstance(barrier_id, int) and not 0 <= barrier_id < 16:
+        raise KernelTypeError("F251", f"{what}: expected a barrier_id from 0 to 15, got {barrier_id}")
+    if isinstance(threads, int) and (threads <= 0 or threads % 32):
+        raise KernelTypeError("F251", f"{what}: expected number_of_threads = a multiple of 32, got {threads}")
+    emit_machine(op, [operand("i32", barrier_id, what), operand("i32", threads, what)], what=what)
+
+
+def barrier(barrier_id: Any = None, number_of_threads: Any = None) -> None:
+    """Wait at barrier ``barrier_id`` (0 to 15) until ``number_of_threads`` threads, a multiple of 32, have arrived.
+
+    Without arguments it is :func:`sync_threads`; without a number all threads of the block.
+    """
+    if barrier_id is None and number_of_threads is None:
+        sync_threads()
+    else:
+        _named("barrier", "named_barrier", 0 if barrier_id is None else barrier_id, number_of_threads)
+
+
+def barrier_arrive(barrier_id: Any = 0, number_of_threads: Any = None) -> None:
+    """Arrive at barrier ``barrier_id`` without waiting; see :func:`barrier`."""
+    _named("barrier_arrive", "named_barrier_arrive", barrier_id, number_of_threads)
+
+
+def cluster_arrive(aligned: bool = True, relaxed: bool = False) -> None:
+    """Arrive at the cluster's barrier; earlier accesses are released unless ``relaxed``."""
+    if not aligned:
+        raise KernelTypeError("F253", "cute.arch.cluster_arrive: expected aligned=True: all threads of the warp arrive")
+    emit_machine("cluster_arrive", relaxed=relaxed)
+
+
+def cluster_arrive_relaxed(aligned: bool = True) -> None:
+    """Arrive at the cluster's barrier without releasing earlier accesses."""
+    cluster_arrive(aligned, relaxed=True)
+
+
+def cluster_wait(aligned: bool = True) -> None:
+    """Wait until all threads of the cluster have arrived."""
+    if not aligned:
+        raise KernelTypeError("F253", "cute.arch.cluster_wait: expected aligned=True: all threads of the warp wait")
+    emit_machine("cluster_wait")
+
+
+# ------------------------------------------------------------------------------------------------------ mbarriers
+
+mbarrier_init = instruction(
+    "mbarrier_init", "ptr:bar, cnt:i32", "Make an mbarrier that waits for ``cnt`` arrivals; one thread does it."
+)
+mbarrier_init_fence = instruction(
+    "mbarrier_init_fence", "", "Make initialised mbarriers visible to the cluster and to asynchronous copies.",
+    op="fence_mbarrier_init",
+)  # fmt: skip
+mbarrier_inval = instruction("mbarrier_inval", "ptr:bar", "End the life of an mbarrier.")
+mbarrier_wait = instruction(
+    "mbarrier_wait", "ptr:bar, phase:i32", "Wait until the phase of this parity (0 for the first) is complete."
+)
+mbarrier_try_wait = instruction(
+    "mbarrier_try_wait", "ptr:bar, phase:i32",
+    "Return whether the phase of this parity is complete; may wait for a while.", result=Boolean,
+)  # fmt: skip
+
+
+def mbarrier_arrive(ptr: Any, peer_cta_rank_in_cluster: Any = None) -> None:
+    """Arrive once at an mbarrier, of this block or at the same place in another of the cluster."""
+    bar = operand("bar", ptr, "'ptr' of cute.arch.mbarrier_arrive")
+    if peer_cta_rank_in_cluster is None:
+        emit_machine("mbarrier_arrive", [bar])
+    else:
+        rank = operand("i32", peer_cta_rank_in_cluster, "'peer_cta_rank_in_cluster' of cute.arch.mbarrier_arrive")
+        emit_machine("mbarrier_arrive_cluster", [bar, rank], what="cute.arch.mbarrier_arrive of a peer")
+
+
+mbarrier_arrive_and_expect_tx = instruction(
+    "mbarrier_arrive_and_expect_tx", "ptr:bar, bytes:i32", "Make the phase wait for more bytes, and arrive once.",
+    op="mbarrier_arrive_expect_tx",
+)  # fmt: skip
+mbarrier_expect_tx = instruction("mbarrier_expect_tx", "ptr:bar, bytes:i32", "Make the phase wait for more bytes.")
+
+
+def mbarrier_conditional_try_wait(cond: Any, ptr: Any, phase: Any) -> Any:
+    """Return :func:`mbarrier_try_wait` where ``cond`` is true, else true without asking."""
+    from cute_dialect.front.numeric import as_number
+
+    asked = Boolean(as_number(cond))
+    if asked.is_static:
+        return mbarrier_try_wait(ptr, phase) if asked.value else Boolean.exactly(True)
+    from xdsl.ir import Block, Region
+
+    tracer = in_kernel("cute.arch.mbarrier_conditional_try_wait")
+    then, other = Block(), Block()
+    with tracer.into(then):
+        tracer.op("scf.yield", [mbarrier_try_wait(ptr, phase).ssa])
+    with tracer.into(other):
+        tracer.op("scf.yield", [Boolean.exactly(True).ssa])
+    made = tracer.op("scf.if", [asked.ssa], [Boolean.attribute], regions=[Region(then), Region(other)])
+    return Boolean.of(made.results[0])
+
+
+# --------------------------------------------------------------------------------------------------------- fences
+
+_PROXIES = {
+    ("async.shared", "cta"): "shared_cta", ("async.shared", "cluster"): "shared_cluster",
+    ("async.shared", ""): "shared_cta", ("async.global", ""): "global", ("async", ""): "all",
+}  # fmt: skip
+
+
+def fence_proxy(kind: str, space: str | None = None) -> None:
+    """Order ordinary accesses before those of asynchronous copies and matrix instructions (the async proxy).
+
+    ``kind``: ``"async"`` (all memory), ``"async.global"`` or ``"async.shared"``; ``space`` of the last: cta or cluster.
+    """
+    found = _PROXIES.get((kind, space or ""))
+    if found is None:
+        known = ", ".join(f"{k!r}{f', space={s!r}' if s else ''}" for k, s in _PROXIES)
+        raise KernelTypeError("F251", f"cute.arch.fence_proxy: expected one of {known}, got {kind!r}, space={space!r}")
+    emit_machine("fence_proxy_async", what="cute.arch.fence_proxy", space=found)
+
+
+def fence_view_async_shared() -> None:
+    """Order ordinary accesses of shared memory before those of asynchronous copies and matrix instructions."""
+    fence_proxy("async.shared", "cta")
+
+
+def _fence(scope: str, name: str) -> Any:
+    return instruction(
+        f"fence_acq_rel_{scope}",
+        "",
+        f"Acquire and release among the threads of {name}.",
+        op="fence_acq_rel",
+        scope=scope,
+    )
+
+
+fence_acq_rel_cta = _fence("cta", "the block")
+fence_acq_rel_cluster = _fence("cluster", "the cluster")
+fence_acq_rel_gpu = _fence("gpu", "the GPU")
+fence_acq_rel_sys = _fence("sys", "the whole system")
+
+# ------------------------------------------------------------------------------- groups of copies, registers, grids
+
+cp_async_commit_group = instruction(
+    "cp_async_commit_group", "", "Make a group of the thread's cp.async since the last one."
+)
+cp_async_mbarrier_arrive = instruction(
+    "cp_async_mbarrier_arrive",
+    "ptr:bar",
+    "Make an mbarrier wait for the thread's earlier cp.async besides its arrivals.",
+)
+cp_async_mbarrier_arrive_noinc = instruction(
+    "cp_async_mbarrier_arrive_noinc", "ptr:bar",
+    "Arrive at an mbarrier when the thread's earlier cp.async are done, as one of the arrivals it was made for.",
+    op="cp_async_mbarrier_arrive", noinc=True,
+)  # fmt: skip
+cp_async_bulk_commit_group = instruction(
+    "cp_async_bulk_commit_group",
+    "",
+    "Make a group of the thread's bulk stores since the last one.",
+    op="bulk_commit_group",
+)
+
+
+def _static(n: Any, what: str) -> int:
+    from cute_dialect.front.errors import StaticError
+    from cute_dialect.front.values import is_dynamic
+
+    if is_dynamic(n):
+        raise StaticError("F144", f"{what} must be known when the kernel is compiled, got {n.describe()}")
+    return int(n)
+
+
+def cp_async_wait_group(n: int) -> None:
+    """Wait until at most ``n`` of the thread's latest groups of cp.async are under way."""
+    emit_machine("cp_async_wait_group", n=_static(n, "the 'n' of cute.arch.cp_async_wait_group"))
+
+
+def cp_async_bulk_wait_group(group: int, *, read: bool = False) -> None:
+    """Wait until at most ``group`` of the thread's latest bulk groups are under way.
+
+    With ``read``: until the others have read their sources.
+    """
+    n = _static(group, "the 'group' of cute.arch.cp_async_bulk_wait_group")
+    emit_machine("bulk_wait_group", what="cute.arch.cp_async_bulk_wait_group", n=n, read=read)
+
+
+def _registers(action: str, count: Any) -> None:
+    what = f"cute.arch.setmaxregister_{action}"
+    emit_machine("setmaxnreg", what=what, count=_static(count, f"the 'reg_count' of {what}"), action=action)
+
+
+def setmaxregister_increase(reg_count: int) -> None:
+    """Give each thread of the warp group ``reg_count`` registers, a multiple of 8 up to 256."""
+    _registers("increase", reg_count)
+
+
+def setmaxregister_decrease(reg_count: int) -> None:
+    """Leave each thread of the warp group ``reg_count`` registers, a multiple of 8 from 24 on."""
+    _registers("decrease", reg_count)
+
+
+griddepcontrol_wait = instruction(
+    "griddepcontrol_wait", "", "Wait until the grids that this one depends on have finished and their writes show."
+)
+griddepcontrol_launch_dependents = instruction("griddepcontrol_launch_dependents", "", "Let the dependent grids start.")
+
+# ------------------------------------------------------------------------------------------------------- clusters
+
+
+def map_dsmem_ptr(ptr: Any, peer_cta_rank_in_cluster: Any) -> Any:
+    """Return the pointer to the same place in the shared memory of another block of the cluster."""
+    from cute_dialect.front.tensors import Pointer  # pyright: ignore
+
+    what = "cute.arch.map_dsmem_ptr"
+    at = operand("smem", ptr, f"'ptr' of {what}")
+    rank = operand("i32", peer_cta_rank_in_cluster, f"'peer_cta_rank_in_cluster' of {what}")
+    return Pointer.of(emit_machine("map_cluster", [at, rank], what=what).results[0])  # pyright: ignore
+
+
+def store_async(ptr: Any, value: Any, mbar_ptr: Any) -> None:
+    """Write shared memory of a block of the cluster without waiting; the mbarrier there counts the bytes.
+
+    Both pointers come from :func:`map_dsmem_ptr`.
+    """
+    from cute_dialect.front.atomics import element
+    from cute_dialect.front.machine import pointer
+
+    what = "cute.arch.store_async"
+    at = pointer(ptr, f"'ptr' of {what}", "", ("dsmem",))
+    bar = pointer(mbar_ptr, f"'mbar_ptr' of {what}", "i64", ("dsmem",))
+    emit_machine("store_async", [at, element(ptr, at, value, what).ssa, bar], what=what)
+
+
+# -------------------------------------------------------------------------------------------------- approximations
+
+
+def _approximation(name: str, op: str, text: str) -> Any:
+    return instruction(name, "x:f32", f"Return {text}, denormals flushed to zero.", op=op, result=Float32)
+
+
+exp2 = _approximation("exp2", "exp2_approx", "``2^x`` to 2 ulp")
+log2_approx = _approximation("log2_approx", "log2_approx", "``log2(x)`` with an absolute error of 2^-22")
+rcp_approx = _approximation("rcp_approx", "rcp_approx", "``1 / x`` to 1 ulp")
+sqrt_approx = _approximation("sqrt_approx", "sqrt_approx", "``sqrt(x)`` with a relative error of 2^-23")
+rsqrt_approx = _approximation("rsqrt_approx", "rsqrt_approx", "``1 / sqrt(x)`` with a relative error of 2^-22.9")
+tanh_approx = _approximation("tanh_approx", "tanh_approx", "``tanh(x)`` with a relative error of 2^-11")
+
+
+def opaque(x: Any) -> Any:
+    """Return the same value, of which the optimiser does not know where it comes from."""
+    from cute_dialect.front.values import form_of
+
+    form = form_of(x).widened()
+    return form.make([emit_machine("opaque", [leaf]).results[0] for leaf in form.take(x)])

@@ -1,0 +1,102 @@
+"""Inline PTX, and what is a few instructions of it: cache operators, timers, permutes of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.dtypes import Int64, Numeric, Uint32, Uint64
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.machine import in_kernel, operand
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+__all__ = ["access", "clock64", "globaltimer", "inline_ptx", "nanosleep", "prmt", "smid"]
+
+_HELD = ("i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+"""What a register of PTX holds."""
+
+
+def _ptx(text: str, operands: Sequence[SSAValue], results: Sequence[type[Numeric]]) -> list[Any]:
+    from xdsl.dialects.builtin import StringAttr
+
+    made = in_kernel("cute.arch.inline_ptx").op(
+        "nvvm.inline_ptx", operands, [r.attribute for r in results], {"ptxCode": StringAttr(text)},
+        segments=[len(operands), 0, 0],
+    )  # fmt: skip
+    return [kind.of(value) for kind, value in zip(results, made.results)]
+
+
+def inline_ptx(text: str, *operands: Any, result: Any = None, side_effects: bool = True) -> Any:
+    """Emit PTX.  ``$0``, ``$1``, … are the results, then the operands, numbers of 16 to 64 bits.
+
+    ``result``: the type of the result, a tuple of types for several, None for none.  It is never dropped or moved
+    across memory accesses; ``side_effects=False`` says that this would be allowed.
+
+    A sum: ``inline_ptx("add.s32 $0, $1, $2;", a, b, result=cute.Int32)``.
+    """
+    from cute_dialect.front.numeric import as_number
+
+    results = () if result is None else tuple(result) if isinstance(result, tuple | list) else (result,)
+    for kind in results:
+        if not (isinstance(kind, type) and issubclass(kind, Numeric)) or kind.mlir_type not in _HELD:
+            raise KernelTypeError(
+                "F251", f"cute.arch.inline_ptx: expected result = types of 16 to 64 bits, got {kind!r}"
+            )
+    numbers = [as_number(x) for x in operands]
+    for i, number in enumerate(numbers):
+        if type(number).mlir_type not in _HELD:
+            raise KernelTypeError(
+                "F251",
+                f"cute.arch.inline_ptx: expected operand {i} to be a number of 16 to 64 bits, got {number.describe()}",
+            )
+    made = _ptx(text, [n.ssa for n in numbers], results)
+    return tuple(made) if isinstance(result, tuple | list) else made[0] if made else None
+
+
+_SPACES = {"gmem": ".global", "smem": ".shared", "dsmem": ".shared::cluster"}
+
+
+def access(
+    at: SSAValue, kind: type[Numeric], value: SSAValue | None, sem: str | None, scope: str | None, cache: str, what: str
+) -> Any:
+    """Return ``*at``, or write ``value`` there: plainly, or as a strong access, or with a cache operator."""
+    t = in_kernel(what)
+    if sem is None and not cache:
+        view = t.value("cute.make_view", [at, t.static('!cute.layout<"1:0">')])
+        where = t.static('!cute.coord<"0">')
+        if value is not None:
+            t.op("cute.memref.store", [view, where, value])
+            return None
+        return kind.of(t.value("cute.memref.load", [view, where]))
+    raise KernelTypeError(
+        "F253", f"{what}: loads and stores that are relaxed or have a cache operator are not there yet",
+        hint="use sem='acquire' or 'release', an atomic, or a plain access",
+    )  # fmt: skip
+
+
+def prmt(a: Any, b: Any, selector: Any) -> Any:
+    """Return four of the eight bytes of ``a`` (bytes 0 to 3) and ``b`` (4 to 7), chosen by a nibble each; an Uint32."""
+    words = [operand("i32", x, f"'{n}' of cute.arch.prmt") for x, n in ((a, "a"), (b, "b"), (selector, "selector"))]
+    return _ptx("prmt.b32 $0, $1, $2, $3;", words, [Uint32])[0]
+
+
+def nanosleep(nanoseconds: Any) -> None:
+    """Suspend the thread for about that long, at most a millisecond."""
+    _ptx("nanosleep.u32 $0;", [operand("i32", nanoseconds, "'nanoseconds' of cute.arch.nanosleep")], [])
+
+
+def clock64() -> Any:
+    """Return the multiprocessor's cycle counter, an Int64."""
+    return Int64.of(in_kernel("cute.arch.clock64").value("nvvm.read.ptx.sreg.clock64", (), [Int64.attribute]))
+
+
+def globaltimer() -> Any:
+    """Return the GPU's clock in nanoseconds, an Uint64."""
+    return Uint64.of(in_kernel("cute.arch.globaltimer").value("nvvm.read.ptx.sreg.globaltimer", (), [Uint64.attribute]))
+
+
+def smid() -> Any:
+    """Return the number of the multiprocessor that the thread is on."""
+    return Uint32.of(in_kernel("cute.arch.smid").value("nvvm.read.ptx.sreg.smid", (), [Uint32.attribute]))
