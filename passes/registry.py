@@ -91,6 +91,13 @@ _ROWS: tuple[PassInfo, ...] = (
     PassInfo("base-prepare", "canonicalize, cse, hoist and reconcile casts (base IR)", "base", anchor=_MODULE),
     PassInfo("one-shot-convert-to-llvm", "base IR to llvm and nvvm, device and host", "base", anchor=_MODULE),
     PassInfo(
+        "ensure-debug-info-scope-on-llvm-func",
+        "give functions of the llvm dialect a scope, so that PTX says which line an instruction is from",
+        "base",
+        anchor=_MODULE,
+        options=("emission-kind",),
+    ),
+    PassInfo(
         "attach-nvvm-target",
         "add #nvvm.target to every gpu.module",
         "base",

@@ -30,6 +30,7 @@ def compile(
     chip: str | None = None,
     features: str | None = None,
     opt_level: int | None = None,
+    lineinfo: bool = False,
     emit: Emit = "auto",
     filename: str | None = None,
     keep_stages: bool = False,
@@ -41,6 +42,7 @@ def compile(
     ``source``: the text, the path of a file, or an xDSL module (which is left as it is).
     ``pipeline``: a named pipeline with options, ``nvptx`` or ``nvptx=chip=sm_90a,O=2``; ``chip``, ``features`` (e.g.
     ``+ptx86``) and ``opt_level`` override them.
+    ``lineinfo``: PTX and cubin say which line of the source each instruction is from, for profilers and debuggers.
     ``emit``: ``auto`` (PTX, and a cubin if there is a ptxas), ``cubin``, ``ptx``, or ``base``, which stops before
     upstream MLIR: such a module runs on the CPU interpreter only.
     ``keep_stages`` keeps the IR after each stage; ``save`` also writes everything to a folder.
@@ -59,6 +61,7 @@ def compile(
         chip=chip,
         features=features,
         opt_level=opt_level,
+        lineinfo=lineinfo,
         emit=emit,
         filename=filename,
         keep_stages=keep_stages,

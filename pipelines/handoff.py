@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, StringAttr
+
 from cute_dialect.ir.generic import GenericWriter
 
 if TYPE_CHECKING:  # pragma: no cover
     from collections.abc import Mapping
 
     from xdsl.ir import Attribute, Operation
+
+    from cute_dialect.pipelines.line_info import CallSites
 
 __all__ = ["handoff_text"]
 
@@ -22,21 +26,24 @@ def handoff_text(
     *,
     locations: bool = True,
     retold: Mapping[Attribute, str] | None = None,
+    call_sites: CallSites | None = None,
 ) -> str:
     """Return ``module`` in generic form.  ``locations`` adds where each op comes from, so that errors can say it.
 
     ``retold`` gives the text of locations that are to be written otherwise than they are; with it an op without a
     location says so, where otherwise upstream would take a place in this text.
+    ``call_sites`` is for line info: each location is written as the one place that it stands for, as that says.
     """
-    writer = _HandOff(locations, retold or {})
+    writer = _HandOff(locations, retold or {}, call_sites)
     text = writer.write(module)
     return "".join([*writer.aliases, text, "\n"])
 
 
 class _HandOff(GenericWriter):
-    def __init__(self, locations: bool, retold: Mapping[Attribute, str]):
-        super().__init__(locations=locations, unknown_locations=bool(retold))
+    def __init__(self, locations: bool, retold: Mapping[Attribute, str], call_sites: CallSites | None):
+        super().__init__(locations=locations, unknown_locations=bool(retold) or call_sites is not None)
         self._retold = retold
+        self._call_sites = call_sites
         self.aliases: list[str] = []
 
     def write_attribute(self, attribute: Attribute) -> str:
@@ -48,5 +55,8 @@ class _HandOff(GenericWriter):
         return text
 
     def write_location(self, location: Attribute) -> str:
+        if self._call_sites is not None:
+            place = self._call_sites.place(location)
+            location = UNKNOWN_LOC if place is None else FileLineColLoc(StringAttr(place[0]), *map(IntAttr, place[1:]))
         found = self._retold.get(location) if self._retold else None
         return found or super().write_location(location)

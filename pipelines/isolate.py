@@ -32,6 +32,7 @@ from cute_dialect.pipelines.worker import receive, send
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.gpu_objects import GpuObject
+    from cute_dialect.pipelines.line_info import CallSites
 
 __all__ = ["Worker", "WorkerModule", "borrowed", "start"]
 
@@ -153,11 +154,14 @@ class Worker:
         if self._process is None:
             self._process = _Process()
 
-    def module(self, text: str, filename: str = "-") -> WorkerModule:
-        """Parse and verify ``text`` there.  Raises as :meth:`.upstream.UpstreamModule.from_text` does."""
+    def module(self, text: str, filename: str = "-", call_sites: CallSites | None = None) -> WorkerModule:
+        """Parse and verify ``text`` there.  Raises as :meth:`.upstream.UpstreamModule.from_text` does.
+
+        ``call_sites``: what the locations in the text stand for, to be put into PTX.
+        """
         self.start()
         self.call("from_text", text, filename)
-        return WorkerModule(self, filename)
+        return WorkerModule(self, filename, call_sites)
 
     def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
         """Have the process carry out ``method``; gives the result.  Raises UpstreamError."""
@@ -193,9 +197,10 @@ class Worker:
 class WorkerModule:
     """A module over there, with the methods of :class:`.upstream.UpstreamModule` that a compilation needs."""
 
-    def __init__(self, worker: Worker, filename: str):
+    def __init__(self, worker: Worker, filename: str, call_sites: CallSites | None = None):
         self._worker = worker
         self._filename = filename
+        self._call_sites = call_sites
 
     def run(self, pass_name: str, options: Mapping[str, str] | None = None) -> None:
         """Run one base pass or pass of upstream, with its options."""
@@ -209,13 +214,18 @@ class WorkerModule:
 
     def text(self, *, generic: bool = False, debuginfo: bool = False, local_scope: bool = False) -> str:
         """Print the module."""
-        return str(self._call("text", generic, debuginfo, local_scope))
+        text = str(self._call("text", generic, debuginfo, local_scope))
+        return text if self._call_sites is None else self._call_sites.plain_text(text)
 
     def objects(self) -> list[GpuObject]:
         """List the objects of every ``gpu.binary``, in order."""
         from cute_dialect.pipelines.gpu_objects import GpuObject
 
-        return [GpuObject(*entry) for entry in self._call("objects")]
+        found = [GpuObject(*entry) for entry in self._call("objects")]
+        if self._call_sites is None:
+            return found
+        restore = self._call_sites.restore
+        return [o._replace(data=restore(o.data.decode()).encode()) if o.format == "isa" else o for o in found]
 
     def ptx(self) -> dict[str, str]:
         """Give the PTX of every compiled ``gpu.module``."""
@@ -223,7 +233,9 @@ class WorkerModule:
 
     def llvm_ir(self) -> dict[str, str]:
         """Give LLVM IR as text, by ``gpu.module``; host code under ``""``."""
-        return dict(self._call("llvm_ir"))
+        texts: dict[str, str] = dict(self._call("llvm_ir"))
+        plain = self._call_sites.plain_text if self._call_sites is not None else str
+        return {name: plain(text) for name, text in texts.items()}
 
     def _call(self, method: str, *arguments: object) -> Any:
         return self._worker.call(method, *arguments, filename=self._filename)

@@ -124,13 +124,14 @@ def version(path: str) -> str:
 
 
 def assemble(ptx: str, chip: str = DEFAULT_CHIP, *, opt_level: int = 3, extra: tuple[str, ...] = ()) -> Assembled:
-    """Assemble ``ptx`` for ``chip`` (e.g. ``sm_90a``).
+    """Assemble ``ptx`` for ``chip`` (e.g. ``sm_90a``).  The lines of the source that it names go into the cubin.
 
     Raises :class:`PtxasMissing` or :class:`PtxasError` (with the first lines of what ptxas says).
     """
     path = find_ptxas()
     try:
-        said, cubin = _run(path, ptx, chip, [f"-O{opt_level}", *extra])
+        lines = ["-lineinfo"] if "\n\t.loc\t" in ptx else []
+        said, cubin = _run(path, ptx, chip, [f"-O{opt_level}", *lines, *extra])
     except OSError as e:
         if e.filename == path:
             raise PtxasError(f"cannot run {path}: {e.strerror}; CUTE_PTXAS names another ptxas") from e

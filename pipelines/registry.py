@@ -61,6 +61,11 @@ class NamedPipeline(NamedTuple):
                     f"option '{key}' of pipeline '{self.name}': expected {' or '.join(choices)}, got '{value}'"
                 )
             values[key] = value
+        if values.get("lineinfo") == "true" and values["compilation-target"] != "isa":
+            raise PipelineError(
+                f"option 'lineinfo' of pipeline '{self.name}': needs compilation-target=isa, got "
+                f"'{values['compilation-target']}' (--emit=cubin makes a cubin of the PTX)"
+            )
         if "chip" in values:
             _check_target(self.name, values, "features" in (options or {}))
         text = re.sub(r"<([\w-]+)=([\w-]+)\?([^<>]*)>", lambda m: m[3] if values[m[1]] == m[2] else "", self.template)
@@ -93,6 +98,7 @@ _ROWS = (
         f"builtin.module({_ARCH},cute-check-target{{chip=<chip> features=<features>}},"
         "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu}>,cute-strong-atomics,cute-wgmma-registers,"
         "<arch-dialect=nvgpu?convert-nvgpu-to-nvvm,>base-prepare,one-shot-convert-to-llvm,"
+        "<lineinfo=true?ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly},>"
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
         "emit-gpu-binary{compilation-target=<compilation-target>})",
         {
@@ -105,6 +111,9 @@ _ROWS = (
                 "nvvm", "nvgpu: by way of upstream's nvgpu, as far as it reaches", ("nvvm", "nvgpu")
             ),
             "compilation-target": PipelineOption("isa", "isa (PTX), bin (cubin), fatbin or llvm (bitcode)"),
+            "lineinfo": PipelineOption(
+                "false", "true: PTX and cubin say which line of the source each instruction is from", ("false", "true")
+            ),
         },
     ),
     NamedPipeline(
@@ -148,3 +157,15 @@ def named_pipeline(text: str) -> tuple[NamedPipeline, dict[str, str]]:
             raise PipelineError(f"pipeline '{row.name}': expected key=value, got '{part}'")
         options[key] = value
     return row, options
+
+
+def with_options(text: str, options: Mapping[str, str]) -> str:
+    """Return the text of a named pipeline with more options, which go before those of the text.
+
+    >>> with_options("nvptx=O=2", {"lineinfo": "true"})
+    'nvptx=lineinfo=true,O=2'
+    """
+    if not options:
+        return text
+    name, _, rest = text.strip().partition("=")
+    return f"{name or DEFAULT}=" + ",".join([*(f"{k}={v}" for k, v in options.items()), *([rest] if rest else [])])

@@ -35,6 +35,7 @@ from cute_dialect.passes.outside import OutsideError, PassTable
 from cute_dialect.passes.pipeline_text import Element, NestElement, PassElement, options_text
 from cute_dialect.passes.registry import PassInfo
 from cute_dialect.pipelines.handoff import handoff_text
+from cute_dialect.pipelines.line_info import LINE_INFO_PASS, CallSites
 from cute_dialect.pipelines.upstream_error import UpstreamError
 
 if TYPE_CHECKING:
@@ -203,11 +204,13 @@ class Runner:
         self.known = Known()
         """What was found sound so far."""
         self._worker = worker
+        self._call_sites: CallSites | None = None
         self.hand_over_seconds = 0.0
         """How long the hand-off to upstream took, the import of MLIR included."""
 
     def run(self, ir: IR, steps: Sequence[Step]) -> bool:
         """Run the steps in order, up to the first that fails; give whether none did.  Raises PassCrash."""
+        self._call_sites = CallSites() if any(step.name == LINE_INFO_PASS for step in steps) else None
         for number, step in enumerate(steps, 1):
             for observer in self._observers:
                 observer.before(step, ir)
@@ -319,11 +322,11 @@ class Runner:
             )
             return False
         start = perf_counter()
-        text = handoff_text(ir.module)
+        text = handoff_text(ir.module, call_sites=self._call_sites)
         if self._sources is not None:
             self._sources[HANDED_OVER] = Source(HANDED_OVER, text)
         try:
-            ir.upstream = self._worker.module(text, HANDED_OVER)
+            ir.upstream = self._worker.module(text, HANDED_OVER, self._call_sites)
         except UpstreamError as e:
             self.report(e, step.name)
             return False
@@ -341,6 +344,8 @@ class Runner:
                 at = Position(found.group(1), int(found.group(2)), int(found.group(3)))
             elif handed is None:
                 at = None
+        if at is not None and self._call_sites is not None:
+            at = at._replace(file=self._call_sites.plain(at.file))
         note = self._engine.note(f"while running pass '{pass_name}' in upstream MLIR", at, context=True)
         self._engine.error(one_line(error.message), at, (note,))
 
@@ -360,7 +365,7 @@ def _targets(module: ModuleOp, step: Step) -> list[Operation]:
     return targets
 
 
-_LOC = re.compile(r'loc\("([^"\\]*)":(\d+):(\d+)\)\s*$')
+_LOC = re.compile(r'loc\((?:"[^"\\]*"\()?"([^"\\]*)":(\d+):(\d+)\)+\s*$')
 """The location at the end of a line of the text handed over."""
 
 

@@ -72,6 +72,7 @@ def compile_module(
     chip: str | None = None,
     features: str | None = None,
     opt_level: int | None = None,
+    lineinfo: bool = False,
     emit: Emit = "auto",
     filename: str | None = None,
     keep_stages: bool = False,
@@ -86,8 +87,9 @@ def compile_module(
 
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.
     """
-    _check_keywords(source, pipeline, chip, features, opt_level, emit, filename, keep_stages, save, cache)
+    _check_keywords(source, pipeline, chip, features, opt_level, lineinfo, emit, filename, keep_stages, save, cache)
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
+    given["lineinfo"] = "true" if lineinfo else None
     options = {k: v for k, v in given.items() if v is not None}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
@@ -111,6 +113,7 @@ def _check_keywords(
     chip: object,
     features: object,
     opt_level: object,
+    lineinfo: object,
     emit: object,
     filename: object,
     keep_stages: object,
@@ -125,6 +128,7 @@ def _check_keywords(
         ("chip", chip, chip is None or isinstance(chip, str), "a text like 'sm_90a'"),
         ("features", features, features is None or isinstance(features, str), "a text like '+ptx83'"),
         ("opt_level", opt_level, opt_level is None or (type(opt_level) is int and 0 <= opt_level <= 3), "0, 1, 2 or 3"),
+        ("lineinfo", lineinfo, isinstance(lineinfo, bool), "True or False"),
         ("emit", emit, isinstance(emit, str) and emit in get_args(Emit), "one of 'auto', 'cubin', 'ptx', 'base'"),
         ("filename", filename, filename is None or isinstance(filename, str), "a text"),
         ("keep_stages", keep_stages, isinstance(keep_stages, bool), "True or False"),
@@ -150,11 +154,17 @@ def compiled_before(
     if disk is None or given is None:
         return None
     parts = _key_parts(pipeline, {} if chip is None else {"chip": chip}, emit)
-    return _found(disk, key_of([*parts, given[0]]), given, pipeline)
+    return _found(disk, key_of(_with_source(parts, given)), given, pipeline)
 
 
 def _key_parts(pipeline: str, options: dict[str, str], emit: Emit) -> list[str]:
     return [pipeline, repr(sorted(options.items())), emit]
+
+
+def _with_source(parts: Sequence[str], given: tuple[str, str]) -> list[str]:
+    """Add the text of the source to the parts of a key; and its name, where the code names it."""
+    text, name = given
+    return [*parts, text, name] if any("lineinfo" in part for part in parts) else [*parts, text]
 
 
 _MEMORY: dict[str, CompiledModule] = {}
@@ -176,7 +186,7 @@ def _cached(
     given = _given_text(source, filename) if disk is not None else None
     if disk is None or given is None:
         return fresh(timings)
-    key = key_of([*options, given[0]])
+    key = key_of(_with_source(options, given))
     found = _found(disk, key, given, options[0])
     if found is None:
         found = fresh(timings)

@@ -324,13 +324,16 @@ class Job:
         run = list(self.options.run)
         if not run and self.emit != "mlir":
             run.append(PipelineFlag(True, "nvptx"))
-        if not run:
+        if not run and not self.options.flag("lineinfo"):
             return []
         from cute_dialect.passes.pipeline_text import PassElement, PipelineTextError, parse_options, parse_pipeline
-        from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+        from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
         from cute_dialect.pipelines.runner import ResolveError, resolve
 
         elements: list[tuple[Element, Source | None]] = []
+        more = {"lineinfo": "true"} if self.options.flag("lineinfo") else {}
+        if more and not any(isinstance(item, PipelineFlag) and item.named for item in run):
+            raise CommandLineError("option '--lineinfo' is for a named pipeline: add --pipeline")
         for item in run:
             label = f"<--{item.name}>" if isinstance(item, PassFlag) else "<--pass-pipeline>"
             text = item.options if isinstance(item, PassFlag) else item.text
@@ -338,7 +341,7 @@ class Job:
                 if isinstance(item, PassFlag):
                     elements.append((PassElement(item.name, parse_options(item.options)), None))
                 elif item.named:
-                    row, values = named_pipeline(item.text)
+                    row, values = named_pipeline(with_options(item.text, more))
                     elements += [(element, None) for element in row.elements(values)]
                 else:
                     source = Source(label, item.text)

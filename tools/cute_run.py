@@ -141,6 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--keep", metavar="DIR", help="keep the artefacts of each stage there")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline (default: nvptx)")
     p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
+    p.add_argument("--lineinfo", action="store_true", help="tell profilers which line each instruction is from")
     p.add_argument("--no-cache", action="store_true", help="compile anew, whatever the compile cache holds")
     p.add_argument(
         "--host",
@@ -307,9 +308,11 @@ def _open(
         from cute_dialect.runtime import load
 
         return load(options.file)
+    from cute_dialect.pipelines.registry import with_options
     from cute_dialect.pipelines.stages import compile_module, compiled_before, read_text
 
-    source, pipeline, chip = _Path(options.file), options.pipeline, options.chip
+    source, chip = _Path(options.file), options.chip
+    pipeline = with_options(options.pipeline, {"lineinfo": "true"} if options.lineinfo else {})
     cache = not options.no_cache and not options.keep
     found = compiled_before(source, pipeline=pipeline, chip=chip, emit=emit) if cache else None
     if found is not None:

@@ -39,6 +39,7 @@ GROUPS: tuple[Group, ...] = (
         "What to run",
         (
             Row("pipeline", "optional", "NAME=key=value,…", "a named pipeline; alone: nvptx"),
+            Row("lineinfo", "flag", "", "of a named pipeline: PTX says which line of the source it is from"),
             Row("pass-pipeline", "value", "TEXT", "a textual pipeline, e.g. 'builtin.module(gpu.module(cse))'"),
             Row("load", "value", "MODULE", "passes of your own: a module's name or a .py file; may be repeated"),
             Row("list-pipelines", "flag", "", "list the named pipelines and their options"),

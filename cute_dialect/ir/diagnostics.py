@@ -99,22 +99,45 @@ class Source:
         return self.text[self._starts[index] : stop].removesuffix("\r")
 
 
-def location_position(location: Attribute) -> Position | None:
-    """Return the position that a location stands for: of a call site its callee, of a fused one the first known."""
+class Frame(NamedTuple):
+    """A place in a source and the function that it is in, as far as the location names it."""
+
+    position: Position
+    function: str = ""
+
+
+def location_frames(location: Attribute) -> tuple[Frame, ...]:
+    """Return the places that a location stands for: the innermost first, then where each was called from.
+
+    Of a fused location the first part that is known counts.  A name around a place is that of the function that it is
+    in, where the place was called (``callsite("f"("x.py":3:5) at "x.py":9:1)``); else it names a value, and is dropped.
+
+    >>> location_frames(CallSiteLoc(FileLineColLoc("x.py", 3, 5), FileLineColLoc("x.py", 9, 1)))      # doctest: +SKIP
+    (Frame("x.py:3:5"), Frame("x.py:9:1"))
+    """
     from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 
     if isinstance(location, FileLineColLoc):
-        return Position(location.filename.data, location.line.data, location.column.data)
+        return (Frame(Position(location.filename.data, location.line.data, location.column.data)),)
     if isinstance(location, CallSiteLoc):
-        return location_position(location.callee) or location_position(location.caller)
+        callee = location_frames(location.callee)
+        if isinstance(location.callee, NameLoc) and len(callee) == 1:
+            callee = (callee[0]._replace(function=location.callee.desc.data),)
+        return callee + location_frames(location.caller)
     if isinstance(location, NameLoc):
-        return location_position(location.location)
+        return location_frames(location.location)
     if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
         for part in cast("ArrayAttr[Attribute]", location.locations):  # pyright: ignore[reportUnknownMemberType]
-            found = location_position(part)
-            if found is not None:
+            found = location_frames(part)
+            if found:
                 return found
-    return None
+    return ()
+
+
+def location_position(location: Attribute) -> Position | None:
+    """Return the position that a location stands for: of a call site its callee, of a fused one the first known."""
+    frames = location_frames(location)
+    return frames[0].position if frames else None
 
 
 def op_position(op: Operation) -> Position | None:

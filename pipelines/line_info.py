@@ -1,0 +1,134 @@
+"""Line info: how the place of an op in the source reaches PTX, inlined functions with it.
+
+Upstream's ``ensure-debug-info-scope-on-llvm-func`` makes LLVM write ``.file`` and ``.loc`` for the places of ops.  Of a
+call site LLVM 22 writes the callee alone, so the callers take a way round: the hand-off numbers the chains of callers,
+and writes the number into the name of the callee's file; of a helper ``f`` at ``h.py:3:5``, inlined at ``x.py:41:7``::
+
+    loc("h.py (call site 0)":3:5)                     the hand-off
+    .file 2 "h.py (call site 0)"   .loc 2 3 5         LLVM's PTX
+
+    .file 1 "x.py"   .file 2 "h.py"                   what :meth:`CallSites.restore` makes of it
+    .loc 1 41 7
+    .loc 2 3 5, function_name $L__function0, inlined_at 1 41 7
+
+"The source location specified as part of inlined_at must lexically precede" (PTX ISA 9.0, 11.5.3), hence the callers'
+own lines.  PTX before 7.2 has no ``inlined_at``; there the callee alone stays.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cute_dialect.ir.diagnostics import Frame, location_frames
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.ir import Attribute
+
+__all__ = ["LINE_INFO_PASS", "CallSites"]
+
+LINE_INFO_PASS = "ensure-debug-info-scope-on-llvm-func"
+"""The pass of upstream without which LLVM writes no places; where it runs, the hand-off keeps call sites."""
+
+_MARKED = re.compile(r" \(call site (\d+)\)$")
+_IN_TEXT = re.compile(r'([^"]* \(call site \d+\))"')
+_FILE = re.compile(r'^\t\.file\t(\d+) "((?:[^"\\]|\\.)*)"\n', re.M)
+_PLACE = re.compile(r"^\t\.loc\t(\d+) (\d+) (\d+)(.*)$", re.M)
+_FIRST = (7, 2)
+"""The version of PTX that began with ``inlined_at``."""
+
+
+class CallSites:
+    """The chains of callers in a module that is handed over, each with its number."""
+
+    def __init__(self) -> None:
+        self._chains: list[tuple[Frame, ...]] = []
+        """Innermost first; the callee's function is that of the first frame, whose position is unused."""
+        self._numbers: dict[tuple[Frame, ...], int] = {}
+
+    def place(self, location: Attribute) -> tuple[str, int, int] | None:
+        """Return file, line and column to write for a location; the file's name is marked where there are callers."""
+        frames = location_frames(location)
+        if not frames:
+            return None
+        (file, line, col, _), function = frames[0]
+        if len(frames) > 1:
+            key = (Frame(frames[0].position._replace(line=0, col=0), function), *frames[1:])
+            number = self._numbers.setdefault(key, len(self._chains))
+            if number == len(self._chains):
+                self._chains.append(key)
+            file = f"{file} (call site {number})"
+        return file, line, col
+
+    def plain(self, file: str) -> str:
+        """Return the name of a file without its mark."""
+        return file if self._chain(file) is None else _MARKED.sub("", file)
+
+    def plain_text(self, text: str) -> str:
+        """Return IR as upstream prints it, with the names of files without their marks."""
+        return _IN_TEXT.sub(lambda found: f'{self.plain(found.group(1))}"', text)
+
+    def _chain(self, file: str) -> tuple[Frame, ...] | None:
+        marked = _MARKED.search(file)
+        number = int(marked.group(1)) if marked is not None else len(self._chains)
+        return self._chains[number] if number < len(self._chains) else None
+
+    def restore(self, ptx: str) -> str:
+        """Return PTX in which the files have their names, and the chains of callers are ``inlined_at``."""
+        given = {int(number): name for number, name in _FILE.findall(ptx)}
+        if not any(self._chain(name) for name in given.values()):
+            return ptx
+        table = _Table()
+        version = re.search(r"^\.version (\d+)\.(\d+)", ptx, re.M)
+        chained = version is None or (int(version.group(1)), int(version.group(2))) >= _FIRST
+
+        def place(found: re.Match[str]) -> str:
+            name = given.get(int(found.group(1)), "")
+            line, col, rest = int(found.group(2)), int(found.group(3)), found.group(4)
+            chain = self._chain(name)
+            if chain is None or not chained or line == 0:  # line 0: LLVM merged what came from several places
+                return f"\t.loc\t{table.file(self.plain(name))} {line} {col}{rest}"
+            return table.lines([Frame(chain[0].position._replace(line=line, col=col), chain[0].function), *chain[1:]])
+
+        body = _PLACE.sub(place, _FILE.sub("", ptx))
+        return body.rstrip("\n") + "\n" + table.text()
+
+
+class _Table:
+    """Files and names of functions that a text of PTX refers to."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self._functions: dict[str, int] = {}
+
+    def file(self, name: str) -> int:
+        """Return the index of a file."""
+        return self._files.setdefault(name, len(self._files) + 1)
+
+    def lines(self, frames: list[Frame]) -> str:
+        """Return the ``.loc`` of each frame (innermost first), the outermost first, without the last end of line."""
+        out: list[str] = []
+        caller = ""
+        for (file, line, col, _), _function in reversed(frames):
+            at = f"{self.file(file)} {line} {col}"
+            inlined = f", function_name {self._function(_function or file)}, inlined_at {caller}" if caller else ""
+            out.append(f"\t.loc\t{at}{inlined}")
+            caller = at
+        return "\n".join(out)
+
+    def _function(self, name: str) -> str:
+        return f"$L__function{self._functions.setdefault(name, len(self._functions))}"
+
+    def text(self) -> str:
+        """Return ``.file`` for each file, and the section of names."""
+        files = [f'\t.file\t{number} "{_escaped(name)}"\n' for name, number in self._files.items()]
+        names = [
+            f"$L__function{number}:\n\t.b8 {','.join(map(str, (*name.encode(), 0)))}\n"
+            for name, number in self._functions.items()
+        ]
+        section = ["\t.section\t.debug_str\n\t{\n", *names, "\t}\n"] if names else []
+        return "".join([*files, *section])
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')
