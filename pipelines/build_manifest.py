@@ -95,7 +95,7 @@ class _Builder:
             "name": name,
             "module": module,
             "params": params,
-            "names": _names(arguments),
+            "names": _names(name, arguments, attributes),
             "block": _three(required),
             "max_threads": _product(bound) if bound else DEFAULT_TARGET.threads,
             "cluster": _three(_ints(attributes.get("nvvm.cluster_dim"))),
@@ -111,7 +111,7 @@ class _Builder:
         entry: HostEntry = {
             "name": name,
             "params": self._params(name, attributes, lowered, [False] * len(lowered)),
-            "names": _names(arguments),
+            "names": _names(name, arguments, attributes),
             "program": program,
         }
         fallback = attributes.get("cute.fallback")
@@ -157,8 +157,21 @@ def _has_byval(attributes: dict[str, Attribute], index: int) -> bool:
     return "llvm.byval" in given.data[index].data  # type: ignore[attr-defined]
 
 
-def _names(arguments: Sequence[object]) -> list[str]:
-    return [str(getattr(a, "name_hint", None) or f"arg{i}") for i, a in enumerate(arguments)]
+def _names(function: str, arguments: Sequence[object], attributes: dict[str, Attribute]) -> list[str]:
+    """Name the parameters, for messages and for ``cute-run``: by ``cute.names``, else as their values are called.
+
+    Raises :class:`ManifestError` for a ``cute.names`` that does not name each, once.
+    """
+    given = attributes.get("cute.names")
+    if given is None:
+        return [str(getattr(a, "name_hint", None) or f"arg{i}") for i, a in enumerate(arguments)]
+    names = [getattr(n, "data", None) for n in cast("Sequence[object]", getattr(given, "data", ()))]
+    if len(names) != len(arguments) or len(set(names)) != len(names) or not all(isinstance(n, str) for n in names):
+        raise ManifestError(
+            f"@{function}: expected cute.names to be {len(arguments)} different texts, one for each argument, "
+            f"got {given}"
+        )
+    return [str(n) for n in names]
 
 
 def _ints(attribute: Attribute | None) -> list[int]:

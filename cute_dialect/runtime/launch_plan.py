@@ -11,7 +11,16 @@ from typing import NamedTuple, cast
 from cute_dialect.arch.targets import DEFAULT_TARGET as LIMITS
 from cute_dialect.runtime import host_program
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, plain_address, view_of
-from cute_dialect.runtime.binding import ArgumentError, DtypeError, LaunchError, Packed, bind_array, bind_plain, pack
+from cute_dialect.runtime.binding import (
+    ArgumentError,
+    DtypeError,
+    LaunchError,
+    Packed,
+    RangeError,
+    bind_array,
+    bind_plain,
+    pack,
+)
 from cute_dialect.runtime.host_program import Value
 from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
 from cute_dialect.runtime.manifest import HostEntry, KernelEntry, Manifest
@@ -202,6 +211,8 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
         return (_plan(call, base, target.launches[0], tuple(values), None, target.names),)
     try:
         launches = host_program.evaluate(target.host["program"], values)
+    except host_program.HostOverflow as e:  # what leaves of 64 bits hold, a fallback may have
+        raise RangeError(str(e)) from e
     except host_program.HostError as e:
         raise LaunchError(str(e)) from e
     records = host_program.launch_records(target.host["program"])

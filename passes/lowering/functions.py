@@ -3,7 +3,8 @@
 ``func.func`` keeps its form with lowered types; a device ``gpu.func`` becomes an ``llvm.func``.  A kernel gets
 ``gpu.kernel``, ``nvvm.kernel``, ``nvvm.reqntid`` (from ``known_block_size``) and ``cute.args``, the types that its
 arguments had: the launcher checks arguments against them.  Arguments of a kernel that hold nothing are dropped (the
-NVPTX back end does not take empty structs), as are the operands that a launch passed for them.
+NVPTX back end does not take empty structs) with their entries of ``cute.args`` and ``cute.names``, as are the operands
+that a launch passed for them.
 """
 
 from __future__ import annotations
@@ -112,7 +113,11 @@ def _gpu_func(low: Lowering, op: Operation) -> None:
     if kernel:
         attributes["gpu.kernel"] = UnitAttr()
         attributes["nvvm.kernel"] = UnitAttr()
-        attributes["cute.args"] = _cute_args(t.inputs.data)
+        attributes["cute.args"] = _cute_args(tuple([x for i, x in enumerate(t.inputs) if i not in dropped]))
+        names = attributes.get("cute.names")
+        if isinstance(names, ArrayAttr):
+            of_all_names = cast("ArrayAttr[Attribute]", names)
+            attributes["cute.names"] = ArrayAttr([n for i, n in enumerate(of_all_names) if i not in dropped])
     arg_attrs = op.properties.get("arg_attrs", op.attributes.get("arg_attrs"))
     of_kept: list[Mapping[str, Attribute]] = []
     if isinstance(arg_attrs, ArrayAttr):

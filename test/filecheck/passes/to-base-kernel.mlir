@@ -6,14 +6,15 @@
 // CHECK-DAG:     gpu.kernel
 // CHECK-DAG:     nvvm.kernel
 // CHECK-DAG:     nvvm.reqntid = array<i32: 64, 1, 1>
-// CHECK-DAG:     cute.args = ["!cute.memref<f32, gmem, \22(?):(1)\22>", "!cute.shape<\224\22>", "i32"]
+// CHECK-DAG:     cute.args = ["!cute.memref<f32, gmem, \22(?):(1)\22>", "i32"]
+// CHECK-DAG:     cute.names = ["first", "n_1"]
 // CHECK:         llvm.return
 // CHECK-LABEL: func.func @launch
 // CHECK:         gpu.launch_func @m::@k
 // CHECK-SAME:      args(%{{.*}} : !llvm.struct<(ptr<1>, struct<(i32, struct<()>)>)>, %{{.*}} : i32)
 module attributes {gpu.container_module} {
   gpu.module @m {
-    gpu.func @k(%t: !cute.memref<f32, gmem, "(?):(1)">, %s: !cute.shape<"4">, %n: i32) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    gpu.func @k(%t: !cute.memref<f32, gmem, "(?):(1)">, %s: !cute.shape<"4">, %n: i32) kernel attributes {known_block_size = array<i32: 64, 1, 1>, cute.names = ["first", "none", "n_1"]} {
       gpu.return
     }
   }

@@ -1,0 +1,82 @@
+"""Messages name the parameter that the caller knows, wherever in a launch the argument is refused."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.stages import CompileError
+from cute_dialect.runtime.binding import AlignmentError, DtypeError
+from cute_dialect.runtime.launch import CompiledModule
+
+_V = '!cute.memref<f32, gmem, "?:1">'
+_V16 = '!cute.memref<f32, gmem, align<16>, "?:1">'
+_L = '!cute.layout<"4:1">'
+
+
+@lru_cache(maxsize=8)
+def compiled(host: str = "", kernel: str = "") -> CompiledModule:
+    """@launch(a_1, l, b_1, n) passes b_1, a_1 to @k; ``host``, ``kernel``: more attributes."""
+    text = f"""
+module attributes {{gpu.container_module}} {{
+  gpu.module @kernels {{
+    gpu.func @k(%p: {_V}, %l: {_L}, %q: {_V16}, %r: i32) kernel{f" attributes {{{kernel}}}" if kernel else ""} {{
+      gpu.return
+    }}
+  }}
+  func.func @launch(%a_1: {_V16}, %l: {_L}, %b_1: {_V}, %n: i32){f" attributes {{{host}}}" if host else ""} {{
+    %one = arith.constant 1 : i32
+    gpu.launch_func @kernels::@k blocks in (%one, %one, %one) threads in (%one, %one, %one) : i32
+      args(%b_1 : {_V}, %l : {_L}, %a_1 : {_V16}, %n : i32)
+    return
+  }}
+}}
+"""
+    return compile_cute(text, emit="base")
+
+
+def vector(offset: int = 0) -> np.ndarray:
+    """Eight numbers, ``offset`` elements after a multiple of 16 bytes."""
+    whole = np.zeros(16, np.float32)
+    start = (-whole.ctypes.data // 4) % 4 + offset
+    return whole[start : start + 8]
+
+
+NAMES = 'cute.names = ["a_1", "config.l", "b[0]", "n"]'
+
+
+def test_names_are_those_of_the_attribute() -> None:
+    """xDSL takes a number off the end of a value's name; the attribute is what was written."""
+    assert compiled().kernel("launch").target.names == ["a", "l", "b", "n"]
+    assert compiled(NAMES).kernel("launch").target.names == ["a_1", "config.l", "b[0]", "n"]
+
+
+def test_messages_name_the_argument_of_the_call() -> None:
+    call = compiled(NAMES).kernel("launch")
+    good = vector()
+    with pytest.raises(DtypeError, match=r"argument b\[0\] expects elements of f32, got i32"):
+        call.plan(good, (4, 1), np.zeros(4, np.int32), 1)
+    with pytest.raises(DtypeError, match=r"argument config.l expects a pair"):
+        call.plan(good, 3, good, 1)
+    # Refused where the kernel's parameters are made: its own are called otherwise, and stand in another order.
+    with pytest.raises(AlignmentError, match=r"argument a_1: expected an address that is a multiple of 16"):
+        call.plan(vector(1), (4, 1), vector(2), 1)
+
+
+def test_what_a_kernel_does_not_take_has_no_name_there() -> None:
+    module = compiled(NAMES, 'cute.names = ["first", "layout", "second", "count"]')
+    (kernel,) = module.manifest["kernels"]
+    assert kernel["names"] == ["first", "second", "count"]
+    assert [p["type"] for p in kernel["params"]] == [_V, _V16, "i32"]
+    assert [len(b) for b in module.kernel("launch").plan(vector(), (4, 1), vector(), 1).packed.buffers] == [16, 16, 4]
+
+
+@pytest.mark.parametrize("names", ['["a", "b"]', '["a", "b", "c", "a"]', '["a", "b", "c", 3]', '"a"'])
+def test_names_that_name_nothing(names: str) -> None:
+    with pytest.raises(
+        CompileError, match=r"@launch: expected cute.names to be 4 different texts, one for each argument"
+    ):
+        compiled(f"cute.names = {names}")
