@@ -15,6 +15,7 @@ from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.algebra.values import Layout
     from cute_dialect.front.dtypes import Numeric
     from cute_dialect.front.tensors import Tensor
 
@@ -41,11 +42,11 @@ def normalised(coord: object, shape: Any, what: str = "tensor") -> Any:
     except _Unfit as e:
         raise LayoutError(
             "F241", f"a coordinate of this {what} does not have the profile of its shape\n"
-            f"  shape      {_text(shape)}\n  coordinate {_text(coord)}", hint=str(e),
+            f"  shape      {coord_text(shape)}\n  coordinate {coord_text(coord)}", hint=str(e),
         ) from None  # fmt: skip
     except _Outside as e:
         raise LayoutError(
-            "F242", f"the coordinate {_text(coord)} is outside of this {what} of shape {_text(shape)}: {e}"
+            "F242", f"the coordinate {coord_text(coord)} is outside of this {what} of shape {coord_text(shape)}: {e}"
         ) from None
 
 
@@ -59,14 +60,14 @@ class _Outside(Exception):
 
 def _without_ellipsis(coord: tuple[object, ...], shape: Any, what: str) -> tuple[object, ...]:
     if sum(c is Ellipsis for c in coord) > 1:
-        raise LayoutError("F241", f"one '...' can stand in a coordinate, got {_text(coord)}")
+        raise LayoutError("F241", f"one '...' can stand in a coordinate, got {coord_text(coord)}")
     at = next(i for i, c in enumerate(coord) if c is Ellipsis)
     rank = len(shape) if isinstance(shape, tuple) else 1
     missing = rank - (len(coord) - 1)
     if missing < 0:
         raise LayoutError(
             "F241", f"a coordinate of this {what} has more elements than its shape\n"
-            f"  shape      {_text(shape)}\n  coordinate {_text(coord)}",
+            f"  shape      {coord_text(shape)}\n  coordinate {coord_text(coord)}",
         )  # fmt: skip
     return coord[:at] + (None,) * missing + coord[at + 1 :]
 
@@ -83,9 +84,9 @@ def _normalised(coord: Any, shape: Any) -> Any:
         if not isinstance(shape, tuple):
             if len(coord) == 1:
                 return _normalised(coord[0], shape)
-            raise _Unfit(f"a mode of extent {_text(shape)} takes one integer, not a tuple of {len(coord)}")
+            raise _Unfit(f"a mode of extent {coord_text(shape)} takes one integer, not a tuple of {len(coord)}")
         if len(coord) != len(shape):
-            raise _Unfit(f"{_text(shape)} has {len(shape)} modes, the coordinate {len(coord)}")
+            raise _Unfit(f"{coord_text(shape)} has {len(shape)} modes, the coordinate {len(coord)}")
         return tuple(_normalised(c, s) for c, s in zip(coord, shape))
     if is_number(coord):
         return _integer(coord, shape)
@@ -120,7 +121,7 @@ def _range(s: slice, shape: Any) -> Any:
         return UNDERSCORE
     if not isinstance(shape, int):
         raise LayoutError(
-            "F240", f"'a:b' takes a part of a mode of static extent, not of {_text(shape)}",
+            "F240", f"'a:b' takes a part of a mode of static extent, not of {coord_text(shape)}",
             hint="cute.domain_offset moves a tensor, cute.local_tile takes a tile of it",
         )  # fmt: skip
     bounds: list[int] = []
@@ -146,11 +147,12 @@ def _static_int(x: Any) -> int:
     return operator.index(x)
 
 
-def _text(tree: Any) -> str:
+def coord_text(tree: Any) -> str:
+    """Return the text of a coordinate as users write it."""
     from cute_dialect.algebra.values import UNDERSCORE
 
     if isinstance(tree, tuple | list):
-        return f"({','.join(map(_text, tree))}{',' if len(tree) == 1 else ''})"
+        return f"({','.join(map(coord_text, tree))}{',' if len(tree) == 1 else ''})"
     if tree is None or tree is UNDERSCORE:
         return "_"
     if isinstance(tree, EllipsisType):
@@ -165,19 +167,20 @@ def leaves(coord: Any) -> list[Any]:
     return [leaf for c in coord for leaf in leaves(c)] if isinstance(coord, tuple) else [coord]
 
 
-def _is_static(coord: Any) -> bool:
+def is_static_coord(coord: Any) -> bool:
+    """Tell whether all integers of a normalised coordinate are known while tracing."""
     from cute_dialect.front.dtypes import Numeric
 
     return not any(isinstance(leaf, Numeric) for leaf in leaves(coord))
 
 
-def coord_ssa(coord: Any) -> SSAValue:
-    """Return a normalised coordinate as a value of ``!cute.coord``."""
+def coord_ssa(coord: Any, kind: str = "coord") -> SSAValue:
+    """Return a normalised coordinate (or a shape) as a value of ``!cute.coord``."""
     from cute_dialect.algebra.leaf import Dyn
     from cute_dialect.algebra.trees import map_leaves
     from cute_dialect.front.dtypes import Int32, Int64, Numeric
     from cute_dialect.front.trace import current
-    from cute_dialect.types import CoordType
+    from cute_dialect.types import TYPES
 
     scalars: list[SSAValue] = []
 
@@ -190,7 +193,8 @@ def coord_ssa(coord: Any) -> SSAValue:
 
     payload = map_leaves(leaf, coord)
     t = current()
-    return t.value("cute.make_coord", scalars, [CoordType(payload)]) if scalars else t.static(CoordType(payload))
+    made = TYPES[kind](payload)
+    return t.value(f"cute.make_{kind}", scalars, [made]) if scalars else t.static(made)
 
 
 def tree_of(ssa: SSAValue) -> Any:
@@ -220,7 +224,8 @@ def tree_of(ssa: SSAValue) -> Any:
 # --------------------------------------------------------------------------------------------------- reading, writing
 
 
-def _has_open_mode(coord: Any) -> bool:
+def has_open_mode(coord: Any) -> bool:
+    """Tell whether a normalised coordinate leaves a mode open, or a part of one."""
     from cute_dialect.algebra.values import UNDERSCORE
 
     return any(leaf is UNDERSCORE or isinstance(leaf, slice) for leaf in leaves(coord))
@@ -229,11 +234,11 @@ def _has_open_mode(coord: Any) -> bool:
 def read(tensor: Tensor, coord: object) -> Any:
     """Return the element at a coordinate, or the slice of what it leaves open."""
     where = normalised(coord, tensor.shape_payload)
-    if _has_open_mode(where):
+    if has_open_mode(where):
         return sliced(tensor, where)
     from cute_dialect.front.trace import current
 
-    if tensor.is_static and _is_static(where):
+    if tensor.is_static and is_static_coord(where):
         from cute_dialect.algebra.arithmetic import tuple_add
         from cute_dialect.algebra.evaluation import evaluate
 
@@ -246,7 +251,7 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
     """Write an element, or all elements that a coordinate leaves open."""
     element = _writable(tensor)
     where = normalised(coord, tensor.shape_payload)
-    if _has_open_mode(where):
+    if has_open_mode(where):
         fill_or_store(sliced(tensor, where), value)
         return
     from cute_dialect.front.trace import current
@@ -263,7 +268,6 @@ def _writable(tensor: Tensor) -> type[Numeric]:
 def fill_or_store(tensor: Tensor, value: object) -> None:
     """Write a vector to a tensor, or a number to each of its elements."""
     from cute_dialect.front.tensors import Tensor
-    from cute_dialect.front.trace import current
 
     store = getattr(value, "__cute_store__", None)
     if store is not None:
@@ -273,7 +277,21 @@ def fill_or_store(tensor: Tensor, value: object) -> None:
         raise KernelTypeError(
             "F235", "a tensor is written with a vector or a number, not with another tensor", hint="write t.load()"
         )
-    current().op("cute.fill", [tensor.ssa, stored_value(value, _writable(tensor)).ssa])
+    fill(tensor, value)
+
+
+def fill(tensor: Tensor, value: object) -> None:
+    """Write a number to each element of a tensor of static shape."""
+    from cute_dialect.algebra.trees import is_static
+    from cute_dialect.front.trace import current
+
+    number = stored_value(value, _writable(tensor))
+    if not is_static(tensor.shape_payload):
+        raise LayoutError(
+            "F240", f"{tensor.describe()} of shape {coord_text(tensor.shape_payload)} cannot be filled: how many "
+            "elements it has is known only when the kernel runs", hint="fill a tile of it, or each element in a loop",
+        )  # fmt: skip
+    current().op("cute.fill", [tensor.ssa, number.ssa])
 
 
 def sliced(tensor: Tensor, where: Any) -> Tensor:
@@ -282,9 +300,66 @@ def sliced(tensor: Tensor, where: Any) -> Tensor:
     from cute_dialect.front.trace import current
 
     if any(isinstance(leaf, slice) for leaf in leaves(where)):
-        raise LayoutError("F240", "'a:b' with bounds takes no part of a tensor yet")
+        tensor = _narrow(tensor, where)
+        where = _open(where)
     found = current().value("cute.slice", [tensor.ssa, coord_ssa(where)])
     return Tensor.of(found, tensor.element_type)
+
+
+def part(where: Any, layout: Layout) -> tuple[Layout, int]:
+    """Return the layout and the offset of what a static coordinate leaves open of a static layout."""
+    from cute_dialect.algebra.evaluation import evaluate
+    from cute_dialect.algebra.layout import slice_
+    from cute_dialect.algebra.values import Layout
+
+    narrow = Layout(_narrowed(layout.shape, where), layout.stride)
+    return slice_(_open(where), narrow), evaluate(_start(where), layout)  # pyright: ignore[reportReturnType]
+
+
+def _map(f: Any, where: Any) -> Any:
+    return tuple([_map(f, w) for w in where]) if isinstance(where, tuple) else f(where)
+
+
+def _open(where: Any) -> Any:
+    """Return a coordinate with parts of modes as all of the mode."""
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    return _map(lambda w: UNDERSCORE if isinstance(w, slice) else w, where)
+
+
+def _start(where: Any) -> Any:
+    """Return the first of the coordinates that a coordinate leaves open."""
+    from cute_dialect.algebra.values import UNDERSCORE
+
+    return _map(lambda w: 0 if w is UNDERSCORE else w.start if isinstance(w, slice) else w, where)
+
+
+def _narrowed(shape: Any, where: Any) -> Any:
+    """Return the shape in which a part of a mode is all of it."""
+    if isinstance(where, tuple):
+        return tuple([_narrowed(s, w) for s, w in zip(shape, where)])
+    return where.stop - where.start if isinstance(where, slice) else shape
+
+
+def _narrow(tensor: Tensor, where: Any) -> Tensor:
+    """Return a tensor whose modes are the parts that ``a:b`` in a coordinate takes of them."""
+    from cute_dialect.algebra.values import Layout
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.trace import current
+
+    if not isinstance(tensor.payload, Layout):
+        raise LayoutError(
+            "F240", f"'a:b' takes no part of a swizzled or composed layout, got {tensor.payload}",
+            hint="cute.local_tile takes a tile of it",
+        )  # fmt: skip
+    t = current()
+    start = _map(lambda w: w.start if isinstance(w, slice) else 0, where)
+    moved = t.value("cute.domain_offset", [tensor.ssa, coord_ssa(start)])
+    layout = t.value("cute.get_layout", [moved])
+    shape = tree_of(t.value("cute.get_shape", [layout]))
+    narrow = coord_ssa(_narrowed(shape, where), "shape")
+    layout = t.value("cute.make_layout", [narrow, t.value("cute.get_stride", [layout])])
+    return Tensor.of(t.value("cute.make_view", [t.value("cute.get_iter", [moved]), layout]), tensor.element_type)
 
 
 # ------------------------------------------------------------------------------------------------------ stored values

@@ -154,17 +154,35 @@ def emit(name: str, operands: Sequence[SSAValue], type: Attribute | None = None,
     return current().value(name, operands, [operands[0].type if type is None else type], properties)
 
 
+def shaped(element: Attribute, like: SSAValue) -> Attribute:
+    """Return a type, or the vector of it where ``like`` is a vector."""
+    if like.type.name != "vector":
+        return element
+    from xdsl.dialects.builtin import VectorType
+
+    return VectorType(element, like.type.get_shape())
+
+
+def alike(a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Return two operands as one type: a number beside a vector becomes a vector of it."""
+    if a.type != b.type:
+        if a.type.name == "vector":
+            return a, emit("vector.broadcast", [b], a.type)
+        if b.type.name == "vector":
+            return emit("vector.broadcast", [a], b.type), b
+    return a, b
+
+
 def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
     """Return an SSA value of one number type as another's: C's conversion, floats rounded to nearest even."""
     from cute_dialect.front.trace import current, parse_type
 
     if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
         return value
-    t = to.attribute
+    t = shaped(to.attribute, value)
     if to is Boolean:
-        if of.is_integer:
-            return _compare_ssa("ne", value, current().constant(0, value.type), of)
-        return _compare_ssa("ne", value, current().constant(0.0, value.type), of)
+        zero = current().constant(0 if of.is_integer else 0.0, of.attribute)
+        return _compare_ssa("ne", *alike(value, zero), of)
     if of.is_integer and to.is_integer:
         if to.width < of.width:
             return emit("arith.trunci", [value], t, overflowFlags=parse_type("#arith.overflow<none>"))
@@ -210,7 +228,7 @@ def promoted(a: Numeric, b: Numeric, name: str) -> NumberClass:
     return x if not x.signed else y
 
 
-def _pair(a: object, b: object, name: str) -> tuple[Numeric, Numeric, NumberClass]:
+def pair(a: object, b: object, name: str) -> tuple[Numeric, Numeric, NumberClass]:
     """Return two operands as numbers, and the type they meet in; a Python number adapts to the other side."""
     if isinstance(a, Numeric) and isinstance(b, Numeric):
         return a, b, promoted(a, b, name)
@@ -219,7 +237,7 @@ def _pair(a: object, b: object, name: str) -> tuple[Numeric, Numeric, NumberClas
             b = as_number(b)
             return a, b, promoted(a, b, name)
         return (*_adapted(a, b, name),)  # pyright: ignore
-    x, y, kind = _pair(b, a, name)
+    x, y, kind = pair(b, a, name)
     return y, x, kind
 
 
@@ -259,7 +277,7 @@ _FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
 
 def binary(name: str, a: object, b: object) -> Any:
     """Return ``a`` op ``b`` for two numbers, one of them ours; ``name`` is ``add sub mul truediv floordiv mod …``."""
-    left, right, kind = _pair(a, b, name)
+    left, right, kind = pair(a, b, name)
     if name == "truediv" and kind.is_integer:
         kind = Float64 if kind.width == 64 else Float32
     if name in ("and", "or", "xor", "shl", "shr") and kind.is_float:
@@ -340,7 +358,7 @@ def _contract() -> dict[str, Attribute]:
 def _emit_binary(name: str, x: Numeric, y: Numeric, kind: NumberClass) -> SSAValue:
     from cute_dialect.front.trace import parse_type
 
-    a, b = x.ssa, y.ssa
+    a, b = alike(x.ssa, y.ssa)
     if kind.is_float:
         if name in ("floordiv", "mod"):
             return _float_floor(name, a, b)
@@ -424,10 +442,10 @@ def _facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
 
 def compare(name: str, a: object, b: object) -> Any:
     """Return the comparison of two numbers: a bool where both are static, else a Boolean."""
-    left, right, kind = _pair(a, b, name)
+    left, right, kind = pair(a, b, name)
     if left.is_static and right.is_static:
         return bool(_PYTHON[name](fitted(kind, left.value), fitted(kind, right.value)))
-    return Boolean.of(_compare_ssa(name, kind(left).ssa, kind(right).ssa, kind))
+    return Boolean.of(_compare_ssa(name, *alike(kind(left).ssa, kind(right).ssa), kind))
 
 
 def _compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass) -> SSAValue:
@@ -436,10 +454,14 @@ def _compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass) -> SSAV
     if kind.is_float:
         number = parse_type(f"{_FLOAT_PREDICATES[name]} : i64")
         return emit(
-            "arith.cmpf", [a, b], parse_type("i1"), predicate=number, fastmath=parse_type("#arith.fastmath<none>")
+            "arith.cmpf",
+            [a, b],
+            shaped(parse_type("i1"), a),
+            predicate=number,
+            fastmath=parse_type("#arith.fastmath<none>"),
         )
     code = _PREDICATES[name] + (4 if not kind.signed and name not in ("eq", "ne") else 0)
-    return emit("arith.cmpi", [a, b], parse_type("i1"), predicate=parse_type(f"{code} : i64"))
+    return emit("arith.cmpi", [a, b], shaped(parse_type("i1"), a), predicate=parse_type(f"{code} : i64"))
 
 
 def negated(x: Numeric) -> Any:
@@ -483,12 +505,12 @@ def power(x: Any, n: Any) -> Any:
             exponent >>= 1
             square = square * square if exponent else square
         return type(base)(1) if result is None else result
-    left, right, kind = _pair(base, exponent, "pow")
+    left, right, kind = pair(base, exponent, "pow")
     if not kind.is_float:
         kind = Float64 if kind.width == 64 else Float32
     if left.is_static and right.is_static:
         return kind.exactly(fitted(kind, float(left.value) ** float(right.value)))
-    return kind.of(emit("math.powf", [kind(left).ssa, kind(right).ssa], **_contract()))
+    return kind.of(emit("math.powf", alike(kind(left).ssa, kind(right).ssa), **_contract()))
 
 
 def power_of(n: Numeric, x: object) -> Any:

@@ -10,7 +10,7 @@ import builtins
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
 from cute_dialect.front.values import Dynamic, Form
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from cute_dialect.algebra.values import AnyLayout, IntTuple
     from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.vectors import TensorSSA
 
-__all__ = ["AddressSpace", "Pointer", "Tensor", "element_class"]
+__all__ = ["AddressSpace", "Pointer", "Tensor", "clear", "element_class", "make_rmem_tensor", "make_rmem_tensor_like"]
 
 
 class AddressSpace(StrEnum):
@@ -237,6 +238,34 @@ class Tensor(Dynamic):
 
         write(self, coord, value)
 
+    def load(self) -> TensorSSA:
+        """Return all elements as a vector; the shape is static."""
+        from cute_dialect.front.vectors import load
+
+        return load(self)
+
+    def store(self, vector: TensorSSA) -> None:
+        """Write a vector of its shape and element type to all elements."""
+        from cute_dialect.front.vectors import store
+
+        store(self, vector)
+
+    def fill(self, value: object) -> None:
+        """Write a number to all elements; the shape is static."""
+        from cute_dialect.front.indexing import fill
+
+        fill(self, value)
+
+    def __len__(self) -> int:
+        shape = self.shape_payload
+        if isinstance(shape, tuple) and len(shape) == 1:
+            shape = shape[0]
+        if isinstance(shape, int):
+            return shape
+        if isinstance(shape, tuple):
+            raise StaticError("F146", f"{self.describe()} of rank {len(shape)} has no length", hint="use cute.size")
+        return Dynamic.__len__(self)
+
     def describe(self) -> str:
         name = self._ssa.name_hint if self._ssa is not None else None
         return f"'{name}', a tensor" if name else "this tensor"
@@ -256,3 +285,58 @@ def _tuple_text(tree: object) -> str:
     from cute_dialect.algebra.text import to_text
 
     return to_text(tree)  # pyright: ignore[reportArgumentType]
+
+
+def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Tensor:
+    """Return a new register tensor: a place of the thread's own, whose elements are undefined at first.
+
+    A shape gives a compact layout, first mode fastest.
+    """
+    from cute_dialect.algebra.values import Layout
+    from cute_dialect.front.trace import current
+    from cute_dialect.front.vectors import static_shape
+    from cute_dialect.ops.memory import rmem_type
+
+    payload = getattr(layout_or_shape, "payload", layout_or_shape)
+    layout = payload if isinstance(payload, Layout) else Layout(static_shape(layout_or_shape))
+    found = current().value("cute.memref.alloca", (), [rmem_type(dtype.attribute, layout)])
+    return Tensor.of(found, dtype)
+
+
+def make_rmem_tensor_like(like: Any, dtype: builtins.type[Numeric] | None = None) -> Tensor:
+    """Return a new register tensor of the shape of a tensor or layout, compact in the order of its strides.
+
+    ``dtype``: its element type, if not that of the tensor.
+    """
+    from cute_dialect.front.trace import current
+    from cute_dialect.ops.memory import compact_like, fragment_like
+
+    if isinstance(like, Tensor):
+        element = like.element_type if dtype is None else dtype
+        if element is None:
+            raise KernelTypeError("F260", "a coordinate tensor has no element type to take", hint="give a dtype")
+        _static_shape_of(like, "a register tensor")
+        type = fragment_like(like.type, element.attribute)
+        return Tensor.of(current().value("cute.make_fragment_like", [like.ssa], [type]), element)
+    if dtype is None:
+        raise KernelTypeError("F260", "a layout has no element type to take", hint="give a dtype")
+    payload = getattr(like, "payload", like)
+    return make_rmem_tensor(compact_like(payload.outer if hasattr(payload, "outer") else payload), dtype)
+
+
+def _static_shape_of(tensor: Tensor, what: str) -> None:
+    from cute_dialect.algebra.trees import is_static
+
+    if not is_static(tensor.shape_payload):
+        raise LayoutError(
+            "F240", f"{what} needs a static shape, {tensor.describe()} has {_tuple_text(tensor.shape_payload)}",
+            hint="take a tile or a slice of static shape",
+        )  # fmt: skip
+
+
+def clear(tensor: Tensor) -> None:
+    """Write zero to all elements of a tensor of static shape."""
+    from cute_dialect.front.trace import current
+
+    _static_shape_of(tensor, "clearing")
+    current().op("cute.clear", [tensor.ssa])

@@ -27,3 +27,21 @@ from cute_dialect.front.tensors import AddressSpace as AddressSpace
 from cute_dialect.front.tensors import Pointer as Pointer
 from cute_dialect.front.tensors import Tensor as Tensor
 from cute_dialect.lang import arch as arch
+from cute_dialect.front.reductions import ReductionOp as ReductionOp
+from cute_dialect.front.tensors import clear as clear
+from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
+from cute_dialect.front.tensors import make_rmem_tensor_like as make_rmem_tensor_like
+from cute_dialect.front.vector_functions import all_ as all_
+from cute_dialect.front.vector_functions import any_ as any_
+from cute_dialect.front.vector_functions import arange as arange
+from cute_dialect.front.vector_functions import concat as concat
+from cute_dialect.front.vector_functions import empty_like as empty_like
+from cute_dialect.front.vector_functions import full as full
+from cute_dialect.front.vector_functions import full_like as full_like
+from cute_dialect.front.vector_functions import ones_like as ones_like
+from cute_dialect.front.vector_functions import where as where
+from cute_dialect.front.vector_functions import zeros_like as zeros_like
+from cute_dialect.front.vectors import TensorSSA as TensorSSA
+
+make_fragment = make_rmem_tensor
+make_fragment_like = make_rmem_tensor_like

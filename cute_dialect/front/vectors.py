@@ -1,0 +1,522 @@
+"""Vectors of a thread: all elements of a small tensor as one value, with Python's operators element by element.
+
+A vector has a static shape; its elements stand in the order of the linear index of that shape (first mode fastest).
+Shapes meet as numpy's do: a mode of extent 1 is repeated, missing leading modes are of extent 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from cute_dialect.algebra.evaluation import size
+from cute_dialect.algebra.trees import column_major, is_static
+from cute_dialect.algebra.values import Layout
+from cute_dialect.front import numeric
+from cute_dialect.front.dtypes import Boolean, Numeric
+from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError, MergeError
+from cute_dialect.front.values import Dynamic, Form
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.front.tensors import Tensor
+
+__all__ = ["MAX_ELEMENTS", "TensorSSA", "broadcast_shape", "load", "mapped", "store", "vector_of"]
+
+NumberClass = type[Numeric]
+
+MAX_ELEMENTS = 1024
+"""The elements a vector may have: more would not fit the registers of a thread."""
+
+
+class TensorSSA(Dynamic):
+    """A vector: the values of a tensor's elements, in registers."""
+
+    __slots__ = ("dtype", "shape", "ssa")
+    __array_ufunc__ = None  # numpy's scalars leave operators to us
+
+    ssa: SSAValue
+    shape: Any
+    """Its shape: a tree of Python integers."""
+    dtype: NumberClass
+    """The number type of its elements."""
+
+    @classmethod
+    def of(cls, ssa: SSAValue, shape: Any, dtype: NumberClass) -> TensorSSA:
+        """Return the vector that is this value of ``vector<N x T>``."""
+        made = object.__new__(cls)
+        made.ssa = ssa
+        made.shape = shape
+        made.dtype = dtype
+        return made
+
+    @property
+    def element_type(self) -> NumberClass:
+        """The number type of its elements."""
+        return self.dtype
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return cast("int", size(self.shape))
+
+    @property
+    def number(self) -> Numeric:
+        """All of it as one number whose SSA value is a vector: what the functions of numbers work on."""
+        return self.dtype.of(self.ssa)
+
+    def to(self, dtype: NumberClass) -> TensorSSA:
+        """Return it with its elements converted to another type."""
+        return self if dtype is self.dtype else TensorSSA.of(dtype(self.number).ssa, self.shape, dtype)
+
+    def bitcast(self, dtype: NumberClass) -> TensorSSA:
+        """Return its bits as elements of another type; narrower or wider ones change the extent of the first mode."""
+        if self.dtype.width == 1 or dtype.width == 1:
+            raise KernelTypeError("F236", f"{self.dtype!r} elements have no bits that {dtype!r} could be")
+        shape = _recast_shape(self.shape, self.dtype.width, dtype.width)
+        if shape is None:
+            raise KernelTypeError(
+                "F243", f"the first mode of {shape_text(self.shape)} does not hold whole elements of {dtype!r} "
+                f"({self.dtype.width} to {dtype.width} bits)",
+            )  # fmt: skip
+        return TensorSSA.of(numeric.emit("vector.bitcast", [self.ssa], vector_type(dtype, shape)), shape, dtype)
+
+    def reshape(self, shape: Any) -> TensorSSA:
+        """Return the same elements in the same order under another shape of as many."""
+        shape = static_shape(shape)
+        if size(shape) != self.size:
+            raise LayoutError(
+                "F243", f"{shape_text(shape)} has {size(shape)} elements, the vector of {shape_text(self.shape)} "
+                f"has {self.size}",
+            )  # fmt: skip
+        return TensorSSA.of(self.ssa, shape, self.dtype)
+
+    def broadcast_to(self, shape: Any) -> TensorSSA:
+        """Return it with modes of extent 1 repeated, and leading modes added, to have this shape."""
+        shape = static_shape(shape)
+        if not _spreads_to(self.shape, shape):
+            raise _unfit(self.shape, shape)
+        return TensorSSA.of(_spread(self, shape), shape, self.dtype)
+
+    # ------------------------------------------------------------------------------------------------------ elements
+
+    def __getitem__(self, coord: object) -> Any:
+        from cute_dialect.front import indexing
+
+        where = indexing.normalised(coord, self.shape, "vector")
+        if not indexing.is_static_coord(where):
+            found = self._in_registers()[coord]
+            return load(found) if indexing.has_open_mode(where) else found
+        if not indexing.has_open_mode(where):
+            return self.dtype.of(extract(self.ssa, cast("int", self._layout(where))))
+        layout, offset = indexing.part(where, self._layout)
+        picked = [offset + cast("int", layout(i)) for i in range(cast("int", size(layout)))]
+        return TensorSSA.of(shuffle(self.ssa, picked), layout.shape, self.dtype)
+
+    def __setitem__(self, coord: object, value: object) -> None:
+        raise KernelTypeError(
+            "F237", "a vector is a value: its elements cannot be written",
+            hint="write into the register tensor that it came from, or into one of cute.make_rmem_tensor",
+        )  # fmt: skip
+
+    def _in_registers(self) -> Any:
+        """Return a register tensor that holds the vector: where an index is known only when the kernel runs."""
+        from cute_dialect.front.tensors import make_rmem_tensor
+
+        held = make_rmem_tensor(self.shape, self.dtype)
+        store(held, self)
+        return held
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.shape)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.dtype.of(extract(self.ssa, i)) for i in range(self.size)])
+
+    def __len__(self) -> int:
+        return self.size
+
+    # ------------------------------------------------------------------------------------------------------ reductions
+
+    def reduce(self, op: Any, init_val: Any = None, reduction_profile: Any = 0, *, order: str = "tree") -> Any:
+        """Return its elements combined into a number, or into a vector of the modes that stand as ``None``.
+
+        ``op``: a :class:`~cute_dialect.front.reductions.ReductionOp`, or a function of two numbers.  ``order``:
+        ``"tree"`` combines neighbours pairwise, ``"serial"`` from the first to the last.
+        """
+        from cute_dialect.front.reductions import reduced
+
+        return reduced(self, op, init_val, reduction_profile, order)
+
+    def sum(self) -> Any:
+        """Return the sum of its elements, added pairwise."""
+        return self.reduce("add")
+
+    def max(self) -> Any:
+        """Return the greatest element."""
+        return self.reduce("max")
+
+    def min(self) -> Any:
+        """Return the least element."""
+        return self.reduce("min")
+
+    def all(self) -> Boolean:
+        """Tell whether all elements are true."""
+        return self.to(Boolean).reduce("and")
+
+    def any(self) -> Boolean:
+        """Tell whether one of the elements is true."""
+        return self.to(Boolean).reduce("or")
+
+    # ------------------------------------------------------------------------------------------------------ protocols
+
+    def __cute_store__(self, tensor: Tensor) -> None:
+        store(tensor, self)
+
+    def __cute_map__(self, f: Callable[..., Any], *args: Any, by_element: bool = False) -> TensorSSA:
+        """Return ``f(*args)`` element by element; ``self`` is one of the arguments (:func:`mapped`)."""
+        return mapped(f, args, by_element=by_element)
+
+    def __cute_form__(self) -> Form:
+        return VectorForm(self.shape, self.dtype)
+
+    def describe(self) -> str:
+        name = self.ssa.name_hint
+        return f"'{name}', a vector of {self.dtype!r}" if name else f"this vector of {self.dtype!r}"
+
+    def __repr__(self) -> str:
+        return f"vector<{self.size}x{self.dtype}> o {shape_text(self.shape)}"
+
+    __hash__ = object.__hash__
+
+
+def _operators() -> None:
+    """Give vectors Python's operators."""
+
+    def two(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+        def method(self: TensorSSA, other: Any) -> Any:
+            if not _is_operand(other):
+                return NotImplemented
+            args = (other, self) if swapped else (self, other)
+            return mapped(lambda a, b: numeric.binary(name, a, b), args)
+
+        return method
+
+    def comparison(name: str) -> Callable[[Any, Any], Any]:
+        def method(self: TensorSSA, other: Any) -> Any:
+            if not _is_operand(other):
+                return NotImplemented
+            return mapped(lambda a, b: numeric.compare(name, a, b), (self, other))
+
+        return method
+
+    def one(f: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: TensorSSA, *others: Any) -> Any:
+            return mapped(f, (self, *others))
+
+        return method
+
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"):
+        setattr(TensorSSA, f"__{name}__", two(name))
+        setattr(TensorSSA, f"__r{name}__", two(name, swapped=True))
+    for name, ours in (("lshift", "shl"), ("rshift", "shr")):
+        setattr(TensorSSA, f"__{name}__", two(ours))
+        setattr(TensorSSA, f"__r{name}__", two(ours, swapped=True))
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(TensorSSA, f"__{name}__", comparison(name))
+    setattr(TensorSSA, "__neg__", one(numeric.negated))  # noqa: B010  (as the others)
+    setattr(TensorSSA, "__invert__", one(numeric.inverted))  # noqa: B010
+    setattr(TensorSSA, "__abs__", one(numeric.absolute))  # noqa: B010
+    setattr(TensorSSA, "__pow__", one(numeric.power))  # noqa: B010
+    setattr(TensorSSA, "__rpow__", one(numeric.power_of))  # noqa: B010
+    setattr(TensorSSA, "__pos__", lambda self: self)  # noqa: B010
+
+
+def _is_operand(x: object) -> bool:
+    return isinstance(x, TensorSSA) or numeric.is_number(x)
+
+
+_operators()
+
+
+# ------------------------------------------------------------------------------------------------------- element-wise
+
+
+def mapped(f: Callable[..., Any], args: Sequence[Any], *, by_element: bool = False) -> TensorSSA:
+    """Return ``f`` of numbers for each element of vectors; numbers among the arguments stand for all elements.
+
+    ``f`` gets numbers whose SSA values are vectors of one type, which the ops of arith and math take as they take
+    numbers; with ``by_element`` it gets the elements, one set after the other.  It returns a number.
+    """
+    shape: Any = 1
+    for x in args:
+        if isinstance(x, TensorSSA):
+            shape = broadcast_shape(shape, x.shape)
+    n = _size_checked(shape)
+    if by_element:
+        columns = [_elements(x, shape) if isinstance(x, TensorSSA) else [x] * n for x in args]
+        results = [numeric.as_number(f(*row)) for row in zip(*columns)]
+        return vector_of(results, shape)
+    found = f(*(x.dtype.of(_spread(x, shape)) if isinstance(x, TensorSSA) else x for x in args))
+    result = numeric.as_number(found)
+    ssa = result.ssa
+    if ssa.type.name != "vector":  # what the arguments do not decide
+        ssa = numeric.emit("vector.broadcast", [ssa], vector_type(type(result), shape))
+    return TensorSSA.of(ssa, shape, type(result))
+
+
+def vector_of(numbers: Sequence[Any], shape: Any = None) -> TensorSSA:
+    """Return the vector of numbers of one type, in the order of the linear index of ``shape``."""
+    found = [numeric.as_number(x) for x in numbers]
+    shape = len(found) if shape is None else shape
+    dtype = type(found[0])
+    for x in found:
+        if type(x) is not dtype:
+            raise KernelTypeError(
+                "F203", f"the elements of a vector have one type, got {dtype!r} and {type(x)!r}", hint=".to(…)"
+            )
+    return TensorSSA.of(
+        numeric.emit("vector.from_elements", [x.ssa for x in found], vector_type(dtype, shape)), shape, dtype
+    )
+
+
+def _elements(x: TensorSSA, shape: Any) -> list[Any]:
+    spread = _spread(x, shape)
+    return [x.dtype.of(extract(spread, i)) for i in range(cast("int", size(shape)))]
+
+
+# -------------------------------------------------------------------------------------------------------------- shapes
+
+
+def static_shape(shape: Any) -> Any:
+    """Return a shape as a tree of Python integers.  Raises F240 for a dynamic one."""
+    import operator
+
+    layout_shape = getattr(shape, "shape", None)
+    if layout_shape is not None:
+        shape = layout_shape
+    if isinstance(shape, tuple | list):
+        return tuple(static_shape(s) for s in shape)
+    if isinstance(shape, Numeric) and not shape.is_static:
+        raise LayoutError("F240", "a vector needs a static shape: an extent is known only when the kernel runs")
+    return operator.index(shape)
+
+
+def broadcast_shape(a: Any, b: Any) -> Any:
+    """Return the shape that vectors of two shapes have together.  Raises F243 where they do not meet.
+
+    >>> broadcast_shape((4, 1), (4, 8)), broadcast_shape((8,), (4, 8)), broadcast_shape((), (2, (2, 3)))
+    ((4, 8), (4, 8), (2, (2, 3)))
+    """
+    found = _met(a, b)
+    if found is None:
+        raise _unfit(a, b)
+    return found
+
+
+def _met(a: Any, b: Any) -> Any:
+    found = _broadcast(a, b)
+    if found is None and isinstance(a, int) != isinstance(b, int):  # a vector without modes is one of a single mode
+        found = _broadcast((a,) if isinstance(a, int) else a, (b,) if isinstance(b, int) else b)
+    return found
+
+
+def _broadcast(a: Any, b: Any) -> Any:
+    if a == b:
+        return a
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        rank = max(len(a), len(b))
+        a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+        modes = [_broadcast(x, y) for x, y in zip(a, b)]
+        return None if any(m is None for m in modes) else tuple(modes)
+    if a == 1 or b == 1:
+        return b if a == 1 else a
+    if size(a) == size(b) and (isinstance(a, int) or isinstance(b, int)):
+        return b if isinstance(a, int) else a
+    return None
+
+
+def _spreads_to(shape: Any, target: Any) -> bool:
+    found = _met(shape, target)
+    return found is not None and size(found) == size(target)
+
+
+def _unfit(a: Any, b: Any) -> LayoutError:
+    return LayoutError(
+        "F243", f"vectors of the shapes {shape_text(a)} and {shape_text(b)} do not meet: "
+        "modes have equal extents, or one of 1",
+    )  # fmt: skip
+
+
+def _size_checked(shape: Any) -> int:
+    n = cast("int", size(shape))
+    if n > MAX_ELEMENTS:
+        raise LimitError("F171", f"a vector has at most {MAX_ELEMENTS} elements, {shape_text(shape)} has {n}")
+    return n
+
+
+def shape_text(shape: Any) -> str:
+    """Return the text of a shape."""
+    from cute_dialect.algebra.text import to_text
+
+    return to_text(shape)
+
+
+def _recast_shape(shape: Any, old: int, new: int) -> Any:
+    """Return a shape with its first extent in units of other elements, None where that is no integer."""
+    if isinstance(shape, tuple):
+        first = _recast_shape(shape[0], old, new) if shape else None
+        return None if first is None else (first, *shape[1:])
+    return None if shape * old % new else shape * old // new
+
+
+# ----------------------------------------------------------------------------------------------------------- emission
+
+
+def vector_type(dtype: NumberClass, shape: Any) -> Attribute:
+    """Return the type of vectors of a shape.  Raises F171 for too many elements."""
+    from xdsl.dialects.builtin import VectorType
+
+    return VectorType(dtype.attribute, [_size_checked(shape)])
+
+
+def _spread(x: TensorSSA, shape: Any) -> SSAValue:
+    """Return the SSA value of a vector broadcast to a shape that it meets."""
+    if size(shape) == x.size:
+        return x.ssa
+    if x.size == 1:
+        return numeric.emit("vector.broadcast", [extract(x.ssa, 0)], vector_type(x.dtype, shape))
+    own = (x.shape,) if isinstance(x.shape, int) else x.shape
+    layout = Layout(shape, _repeating(own, column_major(own), shape))
+    return shuffle(x.ssa, [cast("int", layout(i)) for i in range(cast("int", size(shape)))])
+
+
+def _repeating(shape: Any, stride: Any, target: Any) -> Any:
+    """Return strides for ``target`` that read elements of ``shape``, which broadcasts to it."""
+    if isinstance(target, tuple):
+        if isinstance(shape, tuple):
+            missing = len(target) - len(shape)
+            shape, stride = (1,) * missing + shape, (0,) * missing + stride
+            return tuple(_repeating(s, d, t) for s, d, t in zip(shape, stride, target))
+        return _zeros(target) if shape == 1 else column_major(target, stride)
+    return 0 if size(shape) == 1 and target != 1 else stride
+
+
+def _zeros(target: Any) -> Any:
+    return tuple(map(_zeros, target)) if isinstance(target, tuple) else 0
+
+
+def extract(vector: SSAValue, index: int) -> SSAValue:
+    """Return an element of a vector."""
+    from xdsl.dialects.builtin import DenseArrayBase, i64
+
+    return numeric.emit(
+        "vector.extract", [vector], vector.type.element_type, static_position=DenseArrayBase.from_list(i64, [index])
+    )  # fmt: skip
+
+
+def shuffle(vector: SSAValue, picked: Sequence[int], other: SSAValue | None = None) -> SSAValue:
+    """Return the picked elements of a vector (of two: those of the other are counted on)."""
+    from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
+
+    if other is None and list(picked) == list(range(vector.type.get_shape()[0])):
+        return vector
+    type = VectorType(vector.type.element_type, [len(picked)])
+    return numeric.emit(
+        "vector.shuffle", [vector, vector if other is None else other], type,
+        mask=DenseArrayBase.from_list(i64, list(picked)),
+    )  # fmt: skip
+
+
+def concatenated(a: SSAValue, b: SSAValue) -> SSAValue:
+    """Return the elements of two vectors of one type behind each other."""
+    return shuffle(a, range(a.type.get_shape()[0] + b.type.get_shape()[0]), b)
+
+
+# ------------------------------------------------------------------------------------------------ tensors and vectors
+
+
+def load(tensor: Tensor) -> TensorSSA:
+    """Return the elements of a tensor of static shape as a vector."""
+    from cute_dialect.front.trace import current
+
+    shape = tensor.shape_payload
+    dtype = tensor.element_type
+    if dtype is None:
+        raise KernelTypeError("F260", "a coordinate tensor holds no memory: index it to get integers")
+    if not is_static(shape):
+        raise LayoutError(
+            "F240", f"a vector needs a static shape, {tensor.describe()} has {shape_text(shape)}",
+            hint="take a tile or a slice of static shape",
+        )  # fmt: skip
+    _size_checked(shape)
+    return TensorSSA.of(current().value("cute.memref.load_vec", [tensor.ssa]), shape, dtype)
+
+
+def store(tensor: Tensor, vector: Any) -> None:
+    """Write the elements of a vector to a tensor of its shape and element type."""
+    from cute_dialect.front.trace import current
+
+    if not isinstance(vector, TensorSSA):
+        raise KernelTypeError(
+            "F235", f"a tensor stores a vector, got {vector!r}", hint="t.fill(x) writes a number to each element"
+        )
+    if tensor.element_type is None:
+        raise KernelTypeError("F260", "a coordinate tensor holds no memory: its elements cannot be written")
+    if vector.dtype is not tensor.element_type:
+        raise KernelTypeError(
+            "F235", f"a vector of {vector.dtype!r} cannot be stored in a tensor of {tensor.element_type!r}",
+            hint=f"convert it: v.to(cute.{tensor.element_type!r})",
+        )  # fmt: skip
+    shape = tensor.shape_payload
+    if vector.shape != shape:
+        if not is_static(shape) or not _spreads_to(vector.shape, shape):
+            raise LayoutError(
+                "F243", f"a vector of shape {shape_text(vector.shape)} cannot be stored in a tensor of shape "
+                f"{shape_text(shape)}", hint="v.reshape(…) keeps the elements under another shape",
+            )  # fmt: skip
+        vector = vector.broadcast_to(shape)
+    current().op("cute.memref.store_vec", [vector.ssa, tensor.ssa])
+
+
+# --------------------------------------------------------------------------------------------------------------- forms
+
+
+class VectorForm(Form):
+    """The form of vectors of one shape and element type."""
+
+    __slots__ = ("dtype", "shape", "types")
+
+    def __init__(self, shape: Any, dtype: NumberClass):
+        self.shape = shape
+        self.dtype = dtype
+        self.types = (vector_type(dtype, shape),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VectorForm) and self.shape == other.shape and self.dtype is other.dtype
+
+    def __hash__(self) -> int:
+        return hash((VectorForm, self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"VectorForm({shape_text(self.shape)}, {self.dtype!r})"
+
+    def take(self, value: object) -> list[SSAValue]:
+        assert isinstance(value, TensorSSA)
+        return [value.ssa]
+
+    def make(self, leaves: Sequence[SSAValue]) -> TensorSSA:
+        return TensorSSA.of(leaves[0], self.shape, self.dtype)
+
+    def join(self, other: Form) -> Form:
+        if self == other:
+            return self
+        if isinstance(other, VectorForm):
+            raise MergeError(
+                "F205", f"it is a vector of {self.dtype!r}, shape {shape_text(self.shape)}, or of {other.dtype!r}, "
+                f"shape {shape_text(other.shape)}",
+                hint="v.to(…) converts, v.reshape(…) and v.broadcast_to(…) change the shape",
+            )  # fmt: skip
+        raise MergeError("F205", f"it is a vector of {self.dtype!r} or something else")
