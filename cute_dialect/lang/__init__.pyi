@@ -23,11 +23,10 @@ from cute_dialect.front.dtypes import Uint32 as Uint32
 from cute_dialect.front.dtypes import Uint64 as Uint64
 from cute_dialect.front.jit import jit as jit
 from cute_dialect.front.jit import kernel as kernel
+from cute_dialect.front.reductions import ReductionOp as ReductionOp
 from cute_dialect.front.tensors import AddressSpace as AddressSpace
 from cute_dialect.front.tensors import Pointer as Pointer
 from cute_dialect.front.tensors import Tensor as Tensor
-from cute_dialect.lang import arch as arch
-from cute_dialect.front.reductions import ReductionOp as ReductionOp
 from cute_dialect.front.tensors import clear as clear
 from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
 from cute_dialect.front.tensors import make_rmem_tensor_like as make_rmem_tensor_like
@@ -42,6 +41,7 @@ from cute_dialect.front.vector_functions import ones_like as ones_like
 from cute_dialect.front.vector_functions import where as where
 from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
+from cute_dialect.lang import arch as arch
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
