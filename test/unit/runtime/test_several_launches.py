@@ -293,6 +293,15 @@ def test_cooperative_and_dependent_launches() -> None:
     assert np.array_equal(z, expected[1])
 
 
+def test_blocks_of_a_cooperative_launch_wait_for_each_other() -> None:
+    x, y, _ = arrays(40)
+    call = compiled().kernel("meeting")
+    for schedule in ("round-robin", "reverse", "adversarial"):
+        y[:] = 0
+        call(x, y, np.zeros(1, np.int32), device="cpu", schedule=schedule, checks=["race"])
+        assert np.array_equal(y, (np.arange(40) + 1) % 40)
+
+
 def test_a_dependent_launch_must_wait() -> None:
     x, y, z = arrays()
     body = f"    {launch('scale', '%mX, %mY, %k')}\n    {launch('add', '%mY, %mZ', ' {cute.pdl}')}\n"
