@@ -23,28 +23,6 @@ from cute_dialect.front.dtypes import Uint32 as Uint32
 from cute_dialect.front.dtypes import Uint64 as Uint64
 from cute_dialect.front.jit import jit as jit
 from cute_dialect.front.jit import kernel as kernel
-from cute_dialect.front.reductions import ReductionOp as ReductionOp
-from cute_dialect.front.tensors import AddressSpace as AddressSpace
-from cute_dialect.front.tensors import Pointer as Pointer
-from cute_dialect.front.tensors import Tensor as Tensor
-from cute_dialect.front.tensors import clear as clear
-from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
-from cute_dialect.front.tensors import make_rmem_tensor_like as make_rmem_tensor_like
-from cute_dialect.front.vector_functions import all_ as all_
-from cute_dialect.front.vector_functions import any_ as any_
-from cute_dialect.front.vector_functions import arange as arange
-from cute_dialect.front.vector_functions import concat as concat
-from cute_dialect.front.vector_functions import empty_like as empty_like
-from cute_dialect.front.vector_functions import full as full
-from cute_dialect.front.vector_functions import full_like as full_like
-from cute_dialect.front.vector_functions import ones_like as ones_like
-from cute_dialect.front.vector_functions import where as where
-from cute_dialect.front.vector_functions import zeros_like as zeros_like
-from cute_dialect.front.vectors import TensorSSA as TensorSSA
-from cute_dialect.lang import arch as arch
-
-make_fragment = make_rmem_tensor
-make_fragment_like = make_rmem_tensor_like
 from cute_dialect.front.layout_functions import blocked_product as blocked_product
 from cute_dialect.front.layout_functions import coalesce as coalesce
 from cute_dialect.front.layout_functions import complement as complement
@@ -83,6 +61,13 @@ from cute_dialect.front.layouts import make_layout_like as make_layout_like
 from cute_dialect.front.layouts import make_layout_tv as make_layout_tv
 from cute_dialect.front.layouts import make_ordered_layout as make_ordered_layout
 from cute_dialect.front.layouts import make_swizzle as make_swizzle
+from cute_dialect.front.reductions import ReductionOp as ReductionOp
+from cute_dialect.front.tensors import AddressSpace as AddressSpace
+from cute_dialect.front.tensors import Pointer as Pointer
+from cute_dialect.front.tensors import Tensor as Tensor
+from cute_dialect.front.tensors import clear as clear
+from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
+from cute_dialect.front.tensors import make_rmem_tensor_like as make_rmem_tensor_like
 from cute_dialect.front.tuple_functions import append as append
 from cute_dialect.front.tuple_functions import append_ones as append_ones
 from cute_dialect.front.tuple_functions import back as back
@@ -134,3 +119,18 @@ from cute_dialect.front.tuple_functions import tuple_max as tuple_max
 from cute_dialect.front.tuple_functions import unflatten as unflatten
 from cute_dialect.front.tuple_functions import weakly_congruent as weakly_congruent
 from cute_dialect.front.tuples import E as E
+from cute_dialect.front.vector_functions import all_ as all_
+from cute_dialect.front.vector_functions import any_ as any_
+from cute_dialect.front.vector_functions import arange as arange
+from cute_dialect.front.vector_functions import concat as concat
+from cute_dialect.front.vector_functions import empty_like as empty_like
+from cute_dialect.front.vector_functions import full as full
+from cute_dialect.front.vector_functions import full_like as full_like
+from cute_dialect.front.vector_functions import ones_like as ones_like
+from cute_dialect.front.vector_functions import where as where
+from cute_dialect.front.vector_functions import zeros_like as zeros_like
+from cute_dialect.front.vectors import TensorSSA as TensorSSA
+from cute_dialect.lang import arch as arch
+
+make_fragment = make_rmem_tensor
+make_fragment_like = make_rmem_tensor_like
