@@ -23,7 +23,7 @@ from cute_dialect.front.tuples import ScaledBasis, Tree, is_tree, leaves, map_tr
 __all__ = [
     "append", "append_ones", "back", "ceil_div", "colex_less", "congruent", "cosize", "crd2idx", "depth", "dice",
     "elem_add", "elem_less", "elem_sub", "equal", "flatten", "flatten_to_tuple", "front", "gcd", "get", "group_modes",
-    "has_underscore", "idx2crd", "increment_coord", "is_congruent", "is_major", "is_static", "is_weakly_congruent",
+    "has_underscore", "idx2crd", "increment_coord", "is_major", "is_static",
     "lex_less", "min_dim", "prepend", "prepend_ones", "product", "product_each", "product_like", "rank", "repeat",
     "repeat_as_tuple", "repeat_like", "round_up", "select", "shape", "shape_div", "size", "size_in_bytes", "slice_",
     "transform_leaf", "tuple_cat", "tuple_max", "unflatten", "weakly_congruent",
@@ -143,10 +143,6 @@ def weakly_congruent(a: Any, b: Any) -> bool:
     if not isinstance(a, tuple | list):
         return True
     return isinstance(b, tuple | list) and len(a) == len(b) and all(map(weakly_congruent, a, b))
-
-
-is_congruent = congruent
-is_weakly_congruent = weakly_congruent
 
 
 def is_major(mode: int, stride: Any) -> bool:

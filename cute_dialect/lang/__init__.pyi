@@ -1,3 +1,4 @@
+from cute_dialect.algebra.values import Swizzle as Swizzle
 from cute_dialect.front.dtypes import BFloat16 as BFloat16
 from cute_dialect.front.dtypes import Boolean as Boolean
 from cute_dialect.front.dtypes import Float4E2M1FN as Float4E2M1FN
@@ -52,7 +53,6 @@ from cute_dialect.front.layout_functions import zipped_divide as zipped_divide
 from cute_dialect.front.layout_functions import zipped_product as zipped_product
 from cute_dialect.front.layouts import ComposedLayout as ComposedLayout
 from cute_dialect.front.layouts import Layout as Layout
-from cute_dialect.front.layouts import Swizzle as Swizzle
 from cute_dialect.front.layouts import layout as layout
 from cute_dialect.front.layouts import make_composed_layout as make_composed_layout
 from cute_dialect.front.layouts import make_identity_layout as make_identity_layout
@@ -91,10 +91,8 @@ from cute_dialect.front.tuple_functions import group_modes as group_modes
 from cute_dialect.front.tuple_functions import has_underscore as has_underscore
 from cute_dialect.front.tuple_functions import idx2crd as idx2crd
 from cute_dialect.front.tuple_functions import increment_coord as increment_coord
-from cute_dialect.front.tuple_functions import is_congruent as is_congruent
 from cute_dialect.front.tuple_functions import is_major as is_major
 from cute_dialect.front.tuple_functions import is_static as is_static
-from cute_dialect.front.tuple_functions import is_weakly_congruent as is_weakly_congruent
 from cute_dialect.front.tuple_functions import lex_less as lex_less
 from cute_dialect.front.tuple_functions import min_dim as min_dim
 from cute_dialect.front.tuple_functions import prepend as prepend
@@ -134,3 +132,5 @@ from cute_dialect.lang import arch as arch
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
+is_congruent = congruent
+is_weakly_congruent = weakly_congruent
