@@ -549,6 +549,9 @@ class NumberForm(Form):
     def make(self, leaves: Sequence[SSAValue]) -> object:
         return self.kind.of(leaves[0], self.facts)
 
+    def loosened(self) -> Form:
+        return NumberForm(self.kind)
+
     def join(self, other: Form) -> Form:
         if isinstance(other, NumberForm):
             if self.kind is not other.kind:

@@ -183,6 +183,11 @@ class Tracer:
         self._last_constant = op
         return op.results[0]
 
+    @property
+    def last_constant(self) -> Operation | None:
+        """The last of the constants at the function's top."""
+        return self._last_constant
+
     @contextmanager
     def into(self, block: Block) -> Generator[Block]:
         """Append to ``block`` inside."""
