@@ -61,9 +61,10 @@ from cute_dialect.front.layouts import make_layout_like as make_layout_like
 from cute_dialect.front.layouts import make_layout_tv as make_layout_tv
 from cute_dialect.front.layouts import make_ordered_layout as make_ordered_layout
 from cute_dialect.front.layouts import make_swizzle as make_swizzle
+from cute_dialect.front.pointers import AddressSpace as AddressSpace
+from cute_dialect.front.pointers import Pointer as Pointer
+from cute_dialect.front.pointers import recast_ptr as recast_ptr
 from cute_dialect.front.reductions import ReductionOp as ReductionOp
-from cute_dialect.front.tensors import AddressSpace as AddressSpace
-from cute_dialect.front.tensors import Pointer as Pointer
 from cute_dialect.front.tensors import Tensor as Tensor
 from cute_dialect.front.tensors import clear as clear
 from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
