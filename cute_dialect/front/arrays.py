@@ -72,7 +72,8 @@ def _raw_type(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, alig
         if i == lead or (d == 0 and used[i]):
             leaves.append("1" if i == lead else "0")
             continue
-        facts = [] if -(1 << 31) <= d < 1 << 31 else ["i64"]
+        # The stride of tiles along a mode is computed in the bits of its leaf, and is at most the mode's reach.
+        facts = [] if abs(d) * shape[i] < 1 << 31 else ["i64"]
         facts += [f"div={per}"] if whole and per > 1 else []
         leaves.append("?" + (f"{{{' '.join(facts)}}}" if facts else ""))
     align = f"align<{VECTOR_BYTES}>, " if whole else ""
