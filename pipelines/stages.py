@@ -73,7 +73,6 @@ def compile_module(
     features: str | None = None,
     opt_level: int | None = None,
     lineinfo: bool = False,
-    asserts: bool = True,
     emit: Emit = "auto",
     filename: str | None = None,
     keep_stages: bool = False,
@@ -81,18 +80,18 @@ def compile_module(
     timings: list[Timing] | None = None,
     cache: bool = True,
     before_code: Callable[[CompiledModule], None] | None = None,
+    text: str | None = None,
 ) -> CompiledModule:
     """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
 
     ``before_code`` gets the module when all but its code is there, and may raise; not called where nothing is compiled.
 
-    Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept.
+    Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept; so does a
+    module of which ``text`` says all that its code depends on.
     """
-    _check_keywords(
-        source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
-    )
+    _check_keywords(source, pipeline, chip, features, opt_level, lineinfo, emit, filename, keep_stages, save, cache)
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
-    given["lineinfo"], given["asserts"] = "true" if lineinfo else None, None if asserts else "false"
+    given["lineinfo"] = "true" if lineinfo else None
     options = {k: v for k, v in given.items() if v is not None}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
@@ -107,7 +106,7 @@ def compile_module(
 
     if not cache or keep_stages or save is not None:
         return fresh(timings)
-    return _cached(source, filename, _key_parts(pipeline, options, emit), fresh, timings)
+    return _cached(source, filename, _key_parts(pipeline, options, emit), fresh, timings, text)
 
 
 def _check_keywords(
@@ -117,7 +116,6 @@ def _check_keywords(
     features: object,
     opt_level: object,
     lineinfo: object,
-    asserts: object,
     emit: object,
     filename: object,
     keep_stages: object,
@@ -133,7 +131,6 @@ def _check_keywords(
         ("features", features, features is None or isinstance(features, str), "a text like '+ptx83'"),
         ("opt_level", opt_level, opt_level is None or (type(opt_level) is int and 0 <= opt_level <= 3), "0, 1, 2 or 3"),
         ("lineinfo", lineinfo, isinstance(lineinfo, bool), "True or False"),
-        ("asserts", asserts, isinstance(asserts, bool), "True or False"),
         ("emit", emit, isinstance(emit, str) and emit in get_args(Emit), "one of 'auto', 'cubin', 'ptx', 'base'"),
         ("filename", filename, filename is None or isinstance(filename, str), "a text"),
         ("keep_stages", keep_stages, isinstance(keep_stages, bool), "True or False"),
@@ -182,13 +179,16 @@ def _cached(
     options: Sequence[str],
     fresh: Callable[[list[Timing] | None], CompiledModule],
     timings: list[Timing] | None,
+    text: str | None = None,
 ) -> CompiledModule:
     """Take the module from memory, from the disk, or make it anew."""
     from cute_dialect.pipelines.cache import default_cache, key_of
 
     start = perf_counter()
     disk = default_cache()
-    given = _given_text(source, filename) if disk is not None else None
+    given: tuple[str, str] | None = None
+    if disk is not None:
+        given = (text, filename or "-") if text is not None else _given_text(source, filename)
     if disk is None or given is None:
         return fresh(timings)
     key = key_of(_with_source(options, given))

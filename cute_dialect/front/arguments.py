@@ -6,32 +6,48 @@ for each, and puts the value together again from these when the function is trac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.front.arrays import is_array, raw_type
-from cute_dialect.front.dtypes import Float32, Int32, Int64, Numeric, NumericType
-from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.runtime.arrays import NotAnArray, view_of
+from cute_dialect.front.dtypes import Boolean, Numeric, NumericType
+from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.binding import DtypeError, RangeError, ShapeError
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-__all__ = ["ArraySpec", "NumberSpec", "Spec", "StaticSpec", "spec_of"]
+    from cute_dialect.front.runtime_tensor import SymInt
+
+__all__ = [
+    "ArraySpec", "NumberSpec", "PointerSpec", "Spec", "StaticSpec", "StreamSpec", "TreeSpec", "named", "rebuild",
+    "unpack",
+]  # fmt: skip
 
 
 class Spec:
     """What of an argument is static; equal ones make one kind."""
 
-    __slots__ = ()
+    __slots__ = ("direct", "key")
+    key: Hashable
+    """What tells it from others of its class."""
+    direct: bool
+    """Whether the one leaf of a value is the value itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.key == other.key  # pyright: ignore[reportAttributeAccessIssue]
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return str(self.key)
 
     def parameters(self, name: str) -> list[tuple[str, str]]:
         """Return the parameters of the host function: their names and the texts of their types."""
-        raise NotImplementedError
+        return []
 
-    def leaves(self, value: object, into: list[object]) -> None:
-        """Append what is passed for a value of this spec."""
-        raise NotImplementedError
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        """Append what is passed for a value.  Raises LaunchErrors for one that is not of this spec."""
 
     def make(self, values: Iterator[SSAValue]) -> object:
         """Return what the traced function gets; takes the values of its parameters."""
@@ -41,26 +57,23 @@ class Spec:
 class StaticSpec(Spec):
     """A value that is a constant of the kind."""
 
-    __slots__ = ("key", "value")
+    __slots__ = ("value",)
 
-    def __init__(self, value: object, key: object):
+    def __init__(self, value: object, key: Hashable):
         self.value = value
         self.key = key
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StaticSpec) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+        self.direct = False
 
     def __repr__(self) -> str:
         return repr(self.value)
 
-    def parameters(self, name: str) -> list[tuple[str, str]]:
-        return []
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        if value is self.value:
+            return
+        from cute_dialect.front.statics import static_key
 
-    def leaves(self, value: object, into: list[object]) -> None:
-        return
+        if static_key(value, name) != self.key:
+            raise ShapeError(f"argument {name} is a constant of this kernel: expected {self.value!r}, got {value!r}")
 
     def make(self, values: Iterator[SSAValue]) -> object:
         return self.value
@@ -73,12 +86,8 @@ class NumberSpec(Spec):
 
     def __init__(self, kind: NumericType):
         self.kind = kind
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NumberSpec) and self.kind is other.kind
-
-    def __hash__(self) -> int:
-        return hash(self.kind)
+        self.key = kind
+        self.direct = kind.signed or not kind.is_integer or kind is Boolean
 
     def __repr__(self) -> str:
         return repr(self.kind)
@@ -86,26 +95,52 @@ class NumberSpec(Spec):
     def parameters(self, name: str) -> list[tuple[str, str]]:
         return [(name, self.kind.mlir_type)]
 
-    def leaves(self, value: object, into: list[object]) -> None:
-        into.append(value.value if isinstance(value, Numeric) else value)
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        if isinstance(value, Numeric):
+            value = value.value
+        elif not isinstance(value, int | float):
+            value = _item(value, self.kind, name)
+        if isinstance(value, float) and self.kind.is_integer:
+            raise DtypeError(f"argument {name} expects an integer for {self.kind!r}, got {value!r}")
+        if not self.direct:
+            width = self.kind.width
+            if not 0 <= value < 1 << width:
+                raise RangeError(f"argument {name}: {value} does not fit {self.kind!r}")
+            value = int(value)
+            value -= (value >> (width - 1)) << width
+        into.append(value)
 
     def make(self, values: Iterator[SSAValue]) -> object:
         return self.kind.of(next(values))  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def _item(value: Any, kind: NumericType, name: str) -> Any:
+    item = getattr(value, "item", None)
+    if item is None:
+        raise DtypeError(f"argument {name} expects a number for {kind!r}, got {type(value).__name__}")
+    try:
+        return item()
+    except (ValueError, TypeError, RuntimeError):
+        raise DtypeError(
+            f"argument {name} expects one number for {kind!r}, got {type(value).__name__} of several"
+        ) from None
+
+
 class ArraySpec(Spec):
-    """An array of a type."""
+    """An array of a type; ``dtype`` has the sign that the type does not say."""
 
-    __slots__ = ("type",)
+    __slots__ = ("dtype", "symbols", "type", "wrapped")
 
-    def __init__(self, type: str):
+    def __init__(
+        self, type: str, dtype: NumericType, symbols: Sequence[tuple[int, bool, SymInt | str]] = (), *,
+        wrapped: bool = False,
+    ):  # fmt: skip
         self.type = type
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArraySpec) and self.type == other.type
-
-    def __hash__(self) -> int:
-        return hash(self.type)
+        self.dtype = dtype
+        self.symbols = tuple(symbols)
+        self.wrapped = wrapped
+        self.direct = not wrapped
+        self.key = (type, dtype, self.symbols)
 
     def __repr__(self) -> str:
         return self.type
@@ -113,44 +148,151 @@ class ArraySpec(Spec):
     def parameters(self, name: str) -> list[tuple[str, str]]:
         return [(name, self.type)]
 
-    def leaves(self, value: object, into: list[object]) -> None:
-        into.append(value)
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        if isinstance(value, ArrayView):
+            into.append(value)
+            return
+        view = getattr(value, "view", None)
+        if isinstance(view, ArrayView):
+            into.append(value.array if view.dtype.removeprefix("u") == self.dtype.mlir_type else view)
+        elif type(value).__name__ == "RuntimeTensor":
+            raise DtypeError(f"argument {name} is a tensor without memory: it serves cute.compile only")
+        else:
+            into.append(value)
 
     def make(self, values: Iterator[SSAValue]) -> object:
-        try:
-            from cute_dialect.front.tensors import Tensor  # pyright: ignore
-        except ImportError:
-            return next(values)
-        return Tensor.of(next(values))
+        from cute_dialect.front.tensors import Tensor
+
+        return Tensor.of(next(values), self.dtype)  # pyright: ignore[reportArgumentType]
 
 
-def spec_of(value: object, annotation: object, label: str) -> Spec:
-    """Return the spec of an argument, from its value and its annotation."""
-    if isinstance(annotation, NumericType) and not isinstance(value, type):
-        return NumberSpec(annotation)
-    if is_array(value):
-        try:
-            return ArraySpec(raw_type(view_of(value)))
-        except NotAnArray as e:
-            raise KernelTypeError("F121", f"argument '{label}': {e}") from None
-    if isinstance(value, Numeric):
-        return NumberSpec(type(value))
-    if isinstance(value, bool) or value is None:
-        return StaticSpec(value, (type(value), value))
-    if isinstance(value, int):
-        return NumberSpec(Int32 if -(1 << 31) <= value < 1 << 31 else Int64)
-    if isinstance(value, float):
-        return NumberSpec(Float32)
-    if isinstance(value, str | type):
-        return StaticSpec(value, (type(value), value))
-    raise KernelTypeError("F122", f"argument '{label}' is {type(value).__name__}, which a kernel cannot take")
+class PointerSpec(Spec):
+    """An address."""
+
+    __slots__ = ("dtype", "type")
+
+    def __init__(self, type: str, dtype: NumericType):
+        self.type = type
+        self.dtype = dtype
+        self.key = (type, dtype)
+        self.direct = False
+
+    def parameters(self, name: str) -> list[tuple[str, str]]:
+        return [(name, self.type)]
+
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        into.append(getattr(value, "address", value))
+
+    def make(self, values: Iterator[SSAValue]) -> object:
+        from cute_dialect.front.tensors import Pointer
+
+        return Pointer.of(next(values), self.dtype)  # pyright: ignore[reportArgumentType]
 
 
-def unpack(specs: Sequence[Spec], values: Sequence[object]) -> list[object]:
+class StreamToken:
+    """The stream of a call, in a trace."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<the call's stream>"
+
+
+STREAM = StreamToken()
+
+
+class StreamSpec(Spec):
+    """A stream: no part of the key, and no parameter."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.key = "stream"
+        self.direct = False
+
+    def make(self, values: Iterator[SSAValue]) -> object:
+        return STREAM
+
+
+class TreeSpec(Spec):
+    """A container: its class, the names of its parts, and their specs."""
+
+    __slots__ = ("kind", "names", "parts")
+
+    def __init__(self, kind: Container, names: tuple[Any, ...], parts: Sequence[Spec]):
+        self.kind = kind
+        self.names = names
+        self.parts = tuple(parts)
+        self.key = (kind, names, self.parts)
+        self.direct = False
+
+    def __repr__(self) -> str:
+        return f"{self.kind.type.__name__}({', '.join(map(repr, self.parts))})"
+
+    def parameters(self, name: str) -> list[tuple[str, str]]:
+        return [p for n, part in zip(self.names, self.parts) for p in part.parameters(f"{name}.{n}")]
+
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        names, parts = self.kind.take(value)
+        if type(value) is not self.kind.type or names != self.names:
+            raise ShapeError(f"argument {name} expects {self!r}, got {type(value).__name__} of {len(names)}")
+        for n, spec, part in zip(names, self.parts, parts):
+            spec.leaves(part, into, f"{name}.{n}")
+
+    def make(self, values: Iterator[SSAValue]) -> object:
+        return self.kind.make(self.names, [p.make(values) for p in self.parts])
+
+
+class Container:
+    """How values of a class of containers are taken apart and made."""
+
+    __slots__ = ("static", "type")
+
+    def __init__(self, type: type, static: Any = None):
+        self.type = type
+        self.static = static
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Container) and self.type is other.type and self.static == other.static
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def take(self, value: Any) -> tuple[tuple[Any, ...], list[Any]]:
+        """Return the names of the parts and the parts."""
+        flatten = getattr(self.type, "__cute_flatten__", None)
+        if flatten is not None:
+            leaves, _ = flatten(value)
+            return tuple(range(len(leaves))), list(leaves)
+        if isinstance(value, dict):
+            return tuple(value), list(value.values())
+        if isinstance(value, tuple | list):
+            return getattr(value, "_fields", None) or tuple(range(len(value))), list(value)
+        fields = dict(vars(value))
+        return tuple(fields), list(fields.values())
+
+    def make(self, names: tuple[Any, ...], parts: list[Any]) -> Any:
+        """Return a container of these parts."""
+        unflatten = getattr(self.type, "__cute_unflatten__", None)
+        if unflatten is not None:
+            return unflatten(self.static.value, parts)
+        if issubclass(self.type, dict):
+            return self.type(zip(names, parts))
+        if issubclass(self.type, tuple):
+            return self.type(*parts) if hasattr(self.type, "_fields") else self.type(parts)
+        if issubclass(self.type, list):
+            return self.type(parts)
+        made: Any = cast(Any, self.type).__new__(self.type)
+        for name, part in zip(names, parts):
+            object.__setattr__(made, name, part)
+        return made
+
+
+def unpack(specs: Mapping[str, Spec], values: Mapping[str, object]) -> list[object]:
     """Return what is passed to the host function."""
     found: list[object] = []
-    for spec, value in zip(specs, values):
-        spec.leaves(value, found)
+    for name, spec in specs.items():
+        spec.leaves(values[name], found, name)
     return found
 
 
@@ -163,3 +305,42 @@ def rebuild(specs: Mapping[str, Spec], values: Sequence[Any]) -> dict[str, objec
     """Return what the traced function gets, by name."""
     left = iter(values)
     return {name: spec.make(left) for name, spec in specs.items()}
+
+
+def symbol_places(specs: Mapping[str, Spec]) -> list[tuple[SymInt | str, list[tuple[int, str, int, bool]]]]:
+    """Return the symbols that stand in several places: each place is (leaf, argument, mode, is the stride)."""
+    places: dict[Any, list[tuple[int, str, int, bool]]] = {}
+    at = 0
+
+    def walk(spec: Spec, name: str) -> None:
+        nonlocal at
+        if isinstance(spec, TreeSpec):
+            for n, part in zip(spec.names, spec.parts):
+                walk(part, f"{name}.{n}")
+            return
+        if isinstance(spec, ArraySpec):
+            for mode, is_stride, symbol in spec.symbols:
+                places.setdefault(symbol, []).append((at, name, mode, is_stride))
+        at += len(spec.parameters(name))
+
+    for name, spec in specs.items():
+        walk(spec, name)
+    return [(symbol, found) for symbol, found in places.items() if len(found) > 1]
+
+
+def check_symbols(places: Sequence[tuple[Any, Sequence[tuple[int, str, int, bool]]]], leaves: Sequence[Any]) -> None:
+    """Check that what one symbol stands for is one number.  Raises ShapeError, which names both places."""
+    from cute_dialect.runtime.arrays import view_of
+
+    for symbol, found in places:
+        first: tuple[int, str, int] | None = None
+        for at, name, mode, is_stride in found:
+            view = view_of(leaves[at])
+            number = (view.strides if is_stride else view.shape)[mode]
+            if first is None:
+                first = (number, name, mode)
+            elif number != first[0]:
+                raise ShapeError(
+                    f"'{symbol}' is {first[0]} in argument {first[1]}, mode {first[2]}, and {number} in argument "
+                    f"{name}, mode {mode}"
+                )

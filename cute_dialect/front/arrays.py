@@ -11,11 +11,23 @@ class: such arrays get a kernel that may load vectors, others one that does not.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cute_dialect.runtime.arrays import ArrayView
-from cute_dialect.runtime.binding import MAX_EXTENT_I32
+from cute_dialect.runtime.binding import MAX_EXTENT_I32 as MAX_STATIC
 
-__all__ = ["element_bytes", "is_array", "leading_dimension", "raw_type"]
+if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import NumericType
+
+__all__ = [
+    "MAX_STATIC",
+    "VECTOR_BYTES",
+    "element_bytes",
+    "is_array",
+    "leading_dimension",
+    "raw_type",
+    "type_of_element",
+]
 
 VECTOR_BYTES = 16
 """What an aligned array is aligned to: the widest access of a thread."""
@@ -30,6 +42,18 @@ def element_bytes(element: str) -> int:
     """
     digits = "".join(c for c in element.partition("E")[0] if c.isdigit())
     return max(8, int(digits)) // 8
+
+
+@lru_cache(maxsize=64)
+def type_of_element(dtype: str) -> NumericType:
+    """Return the number type of an array's elements.
+
+    >>> type_of_element("ui8"), type_of_element("bf16")
+    (Uint8, BFloat16)
+    """
+    from cute_dialect.front.dtypes import type_of_mlir
+
+    return type_of_mlir(dtype.removeprefix("u"), signed=not dtype.startswith("u"))
 
 
 @lru_cache(maxsize=256)
@@ -66,7 +90,7 @@ def _raw_type(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, alig
     per = VECTOR_BYTES // size
     used = [n > 1 and 0 not in shape for n in shape]
     whole = aligned and all(d % per == 0 for i, d in enumerate(strides) if i != lead and used[i])
-    extents = ",".join("?" if n <= MAX_EXTENT_I32 else "?{i64}" for n in shape)
+    extents = ",".join("?" if n <= MAX_STATIC else "?{i64}" for n in shape)
     leaves: list[str] = []
     for i, d in enumerate(strides):
         if i == lead or (d == 0 and used[i]):
@@ -77,4 +101,5 @@ def _raw_type(shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, alig
         facts += [f"div={per}"] if whole and per > 1 else []
         leaves.append("?" + (f"{{{' '.join(facts)}}}" if facts else ""))
     align = f"align<{VECTOR_BYTES}>, " if whole else ""
+    dtype = dtype.removeprefix("u")
     return f'!cute.memref<{dtype}, gmem, {align}"({extents}):({",".join(leaves)})">'

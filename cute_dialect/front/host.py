@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.arguments import Spec, named, rebuild
+from cute_dialect.front.arguments import STREAM, named, rebuild
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place
-from cute_dialect.front.jit import KernelFunction, plain
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
 from cute_dialect.front.trace import LaunchFacts, Tracer, active, parse_type
-from cute_dialect.front.values import Form, form_of
+from cute_dialect.front.values import Form, form_of, is_dynamic
 from cute_dialect.front.where import user_places
 
 if TYPE_CHECKING:
@@ -21,7 +20,12 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import SSAValue
 
-__all__ = ["Launch", "Program", "converted", "trace_host"]
+    from cute_dialect.front.compiled import Options
+    from cute_dialect.front.hostless import Outputs
+    from cute_dialect.front.jit import Traced
+    from cute_dialect.front.kinds import Call
+
+__all__ = ["Launch", "Program", "converted", "symbol", "trace_host", "trace_launch"]
 
 try:
     from cute_dialect.front.convert import converted  # pyright: ignore
@@ -33,26 +37,28 @@ except ImportError:
 
 
 class Program(NamedTuple):
-    """What a trace made: the module, the name of its host function, and what the function returned."""
+    """What a trace made: the module, the name of its host function, and what the function returned.
+
+    ``outputs``: how a function without launches gives back what it computed.
+    """
 
     module: ModuleOp
     name: str
     result: object
+    outputs: Outputs | None = None
 
 
-def trace_host(function: Callable[..., Any], name: str, specs: Mapping[str, Spec], call: Any, chip: str) -> Program:
-    """Trace a host function whose parameters have these specs.
-
-    ``call``: an ``inspect.BoundArguments`` that is given the traced values.
-    """
+def trace_host(traced: Traced, call: Call, config: object, options: Options) -> Program:
+    """Trace a host function whose parameters have these specs."""
     module = empty_module()
-    name = symbol(name)
-    parameters = [(symbol(n), parse_type(text)) for n, text in named(specs)]
-    with host_function(module, name, parameters, chip=chip) as (tracer, values):
+    name = symbol(traced.name)
+    bound = call.bound()
+    parameters = [(symbol(n), parse_type(text)) for n, text in named(call.specs)]
+    with host_function(module, name, parameters, chip=options.chip) as (tracer, values):
         pending: list[Launch] = []
         tracer.state["pending"] = pending
-        call.arguments.update(rebuild(specs, values))
-        result = trace_boundary(converted(function), *call.args, **call.kwargs)
+        bound.arguments.update(rebuild(call.specs, values))
+        result = trace_boundary(converted(call.function), *bound.args, **bound.kwargs)
         for launch in pending:
             raise CompileError(
                 "F110",
@@ -60,7 +66,62 @@ def trace_host(function: Callable[..., Any], name: str, specs: Mapping[str, Spec
                 place=launch.place,
                 hint="add .launch(grid=…, block=…)",
             )
-    return Program(module, name, result)
+        if not tracer.state.get("launches"):
+            from cute_dialect.front.hostless import as_kernel
+
+            outputs = as_kernel(tracer, result)
+        else:
+            outputs = None
+            _check_result(result)
+    if outputs is not None:
+        from cute_dialect.front.hostless import launch_it
+
+        launch_it(module, name, outputs)
+    return Program(module, name, result, outputs)
+
+
+def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a host function in a trace: it is a part of what is traced there."""
+    from cute_dialect.front.generics import generic_names, reify
+    from cute_dialect.front.kinds import head_of
+
+    function, signature = head_of(traced)
+    if not getattr(function, "__annotations__", None) and not generic_names(traced):
+        return converted(function)(*args, **kwargs)
+    try:
+        call = signature.bind(*args, **kwargs)
+    except TypeError as e:
+        raise KernelTypeError("F116", f"'{traced.name}': {e}") from None
+    reified = reify(traced, function, call.arguments)
+    for parameter, note in reified.annotations.items():
+        if parameter in call.arguments:
+            call.arguments[parameter] = _annotated(call.arguments[parameter], note, parameter)
+    return converted(reified.function)(*call.args, **call.kwargs)
+
+
+def _check_result(result: object) -> None:
+    if form_of(result).types:
+        raise CompileError(
+            "F117", "a host function that launches kernels returns nothing that is known only when it runs",
+            hint="write it to an array in the kernel",
+        )  # fmt: skip
+
+
+def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> Program:
+    """Trace the host function of one launch outside of any: its grid is passed, the rest is static."""
+    module = empty_module()
+    name = symbol(f"launch_{traced.name}")
+    bound = call.bound()
+    parameters = [(symbol(n), parse_type(text)) for n, text in named(call.specs)]
+    with host_function(module, name, parameters, chip=options.chip) as (tracer, values):
+        tracer.state["pending"] = []
+        arguments = rebuild(call.specs, values)
+        grid = tuple([arguments.pop(f"grid.{axis}") for axis in "xyz"])
+        bound.arguments.update(arguments)
+        launch = Launch(traced, bound.args, bound.kwargs)
+        launch.function = call.function
+        launch.launch(grid=grid, **dict(config.items))
+    return Program(module, name, None)
 
 
 def symbol(name: str) -> str:
@@ -76,10 +137,14 @@ def symbol(name: str) -> str:
 class Launch:
     """A call of a kernel that waits for ``.launch(…)``."""
 
-    def __init__(self, kernel: KernelFunction, args: tuple[Any, ...], kwargs: dict[str, Any]):
+    def __init__(self, kernel: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False):
         self.kernel = kernel
         self.args = args
         self.kwargs = kwargs
+        self.receiver = receiver
+        self.function: Callable[..., Any] | None = None
+        self.sizes: dict[str, Any] = {}
+        self.values: tuple[Any, ...] = ()
         tracer = active()
         self.place: Place | None = None
         if tracer is not None:
@@ -95,25 +160,62 @@ class Launch:
     def __repr__(self) -> str:
         return f"<{self.describe()} with its arguments, to be launched>"
 
+    def on(self, **sizes: Any) -> Launch:
+        """Return it with the sizes it is to have as the ``fallback`` of another launch; nothing is launched."""
+        self.sizes = sizes
+        return self
+
     def launch(
         self, *, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, stream: Any = None,
         cooperative: bool = False, pdl: bool = False, fallback: Launch | None = None, **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> Any:  # fmt: skip
         """Launch the kernel: ``grid`` blocks of ``block`` threads, each a number or up to three.
 
-        ``cluster``: the blocks of a cluster, static.  ``smem``: bytes of shared memory beside what the kernel
-        allocates.  ``stream``: the call's by default.
+        ``cluster``: the blocks of a cluster, static.  ``smem``: bytes of dynamic shared memory; by default what the
+        kernel allocates.  ``stream``: the call's by default.  ``cooperative``: all blocks run at once.  ``pdl``: it may
+        begin before the launch before it has ended.  ``fallback``: what is launched where this kernel cannot be,
+        because an argument contradicts what it was compiled for: another kernel with its arguments, ``.on(grid=…,
+        block=…)`` where its sizes are others.
         """
         tracer = active()
         if tracer is None:
-            raise CompileError("F100", f"{self.describe()} is launched outside of a host function (@cute.jit)")
-        tracer.state["pending"].remove(self)
-        for value, what in ((cooperative, "cooperative"), (pdl, "pdl"), (fallback, "fallback"), (stream, "stream")):
-            if value:
-                raise CompileError("F118", f"{what}= is not supported yet")
+            sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
+            return _launch_outside(self, {**sizes, "cooperative": cooperative, "pdl": pdl}, stream, options)
         if options:
             raise TypeError(f"launch() got an unexpected keyword argument '{next(iter(options))}'")
-        _launch(tracer, self, _three(grid, "grid"), _three(block, "block"), _static_three(cluster), smem)
+        if self not in tracer.state["pending"]:
+            raise CompileError("F119", f"{self.describe()} is launched a second time", hint="call it again")
+        tracer.state["pending"].remove(self)
+        if stream is not None and stream is not STREAM:
+            raise CompileError(
+                "F118", f"a launch is on the stream of the call, not on {stream!r}",
+                hint="give the host function a parameter of cute.Stream and pass that on, or say stream= in the call",
+            )  # fmt: skip
+        flags = [n for n, on in (("cute.cooperative", cooperative), ("cute.pdl", pdl)) if on]
+        _launch(
+            tracer, self, _three(grid, "grid"), _three(block, "block"), _static_three(cluster, self.kernel), smem, flags
+        )
+        if fallback is not None:
+            tracer.state["pending"].remove(fallback)
+            own = {"grid": grid, "block": block, "cluster": None, "smem": None, **fallback.sizes}
+            _launch(
+                tracer, fallback, _three(own["grid"], "grid"), _three(own["block"], "block"),
+                _static_three(own["cluster"], fallback.kernel), own["smem"], ["cute.fallback"],
+            )  # fmt: skip
+        return None
+
+
+def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options: dict[str, Any]) -> Any:
+    from cute_dialect.front.compiled import CALL_OPTIONS
+
+    for name in options:
+        if name not in CALL_OPTIONS:
+            raise TypeError(f"launch() got an unexpected keyword argument '{name}'")
+    grid = _three(sizes.pop("grid"), "grid")
+    kernel: Any = launch.kernel
+    kind = kernel.find_launch(launch, grid, sizes)
+    values = dict(zip(kind.specs, (*launch.values, *grid)))
+    return kind.run(values, {"stream": stream, **options})
 
 
 def _three(value: Any, what: str) -> tuple[Any, Any, Any]:
@@ -134,43 +236,110 @@ def _three(value: Any, what: str) -> tuple[Any, Any, Any]:
     return x, y, z
 
 
-def _static_three(value: Any) -> tuple[int, int, int]:
+def _static_three(value: Any, kernel: Traced) -> tuple[int, int, int]:
+    own = kernel.options.get("cluster")
     if value is None:
-        return (1, 1, 1)
+        if own is None:
+            return (1, 1, 1)
+        value = own
     x, y, z = _three(value, "cluster")
     if not all(isinstance(n, int) for n in (x, y, z)):
         raise KernelTypeError("F115", "cluster takes numbers that are known while compiling")
     return x, y, z
 
 
-def _launch(tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], cluster: Any, smem: Any) -> None:
-    import inspect
+def _launch(
+    tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], cluster: Any, smem: Any,
+    flags: Sequence[str],
+) -> None:  # fmt: skip
+    from xdsl.dialects.builtin import SymbolRefAttr, UnitAttr
 
-    from xdsl.dialects.builtin import SymbolRefAttr
+    facts = LaunchFacts(_facts(grid), _facts(block), cluster)
+    name, passed = _trace_kernel(tracer, launch, facts)
+    sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if cluster != (1, 1, 1) else ()))]
+    sized = [Int32(smem).ssa] if smem is not None else []
+    more = [1, 1, 1] if cluster != (1, 1, 1) else [0, 0, 0]
+    tracer.state["launches"] = tracer.state.get("launches", 0) + 1
+    tracer.op(
+        "gpu.launch_func", [*sizes, *sized, *passed], (), {"kernel": SymbolRefAttr("kernels", [name])},
+        segments=[0, 1, 1, 1, 1, 1, 1, *more, len(sized), len(passed), 0],
+        attributes={flag: UnitAttr() for flag in flags},
+    )  # fmt: skip
 
-    function = plain(launch.kernel.function)
-    signature = inspect.signature(function)
+
+def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, list[SSAValue]]:
+    """Trace a kernel for these arguments; returns its name and what is passed to it."""
+    from cute_dialect.front.generics import reify
+    from cute_dialect.front.kinds import head_of
+
+    kernel = launch.kernel
+    function, signature = head_of(kernel)
     try:
         call = signature.bind(*launch.args, **launch.kwargs)
     except TypeError as e:
         raise KernelTypeError("F116", f"{launch.describe()}: {e}") from None
+    reified = reify(kernel, function, call.arguments)
     call.apply_defaults()
-    facts = LaunchFacts(_facts(grid), _facts(block), cluster)
+    notes = {n: note for n, note in reified.annotations.items() if n in call.arguments}
+    for parameter, note in notes.items():
+        if not is_dynamic(call.arguments[parameter]):
+            call.arguments[parameter] = _annotated(call.arguments[parameter], note, parameter)
     passing = _Passing()
     forms = {name: passing.add(name, value) for name, value in call.arguments.items()}
-    name = _unique(tracer, symbol(launch.kernel.name))
+    name = _unique(tracer, symbol(kernel.name))
     parameters = [(n, v.type) for n, v in zip(passing.names, passing.values)]
-    with kernel_function(tracer.module, name, parameters, launch=facts, chip=tracer.chip) as (_, values):
+    with kernel_function(
+        tracer.module, name, parameters, launch=facts, chip=tracer.chip, attributes=_attributes(kernel, facts)
+    ) as (_, values):
         for parameter, (form, at) in forms.items():
-            call.arguments[parameter] = form.make([values[i] for i in at])
-        trace_boundary(converted(function), *call.args, **call.kwargs)
-    sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if cluster != (1, 1, 1) else ()))]
-    sized = [Int32(smem).ssa] if smem is not None else []
-    more = [1, 1, 1] if cluster != (1, 1, 1) else [0, 0, 0]
-    tracer.op(
-        "gpu.launch_func", [*sizes, *sized, *passing.values], (), {"kernel": SymbolRefAttr("kernels", [name])},
-        segments=[0, 1, 1, 1, 1, 1, 1, *more, len(sized), len(passing.values), 0],
-    )  # fmt: skip
+            value = form.make([values[i] for i in at])
+            call.arguments[parameter] = _annotated(value, notes.get(parameter), parameter)
+        result = trace_boundary(converted(launch.function or reified.function), *call.args, **call.kwargs)
+        if result is not None:
+            raise CompileError("F117", f"{launch.describe()} returns {result!r}: a kernel returns nothing")
+    return name, passing.values
+
+
+def _annotated(value: Any, note: Any, label: str) -> Any:
+    """Return an argument of a kernel as its annotation wants it: numbers get their type, tensors are checked."""
+    from cute_dialect.front.annotations import TensorAnnotation, is_number_type, without_none
+
+    note, _ = without_none(note)
+    if is_number_type(note) and isinstance(value, int | float | Numeric) and type(value) is not note:
+        return note(value)  # pyright: ignore[reportCallIssue]
+    if isinstance(note, TensorAnnotation):
+        element = getattr(value, "element_type", None)
+        if (
+            note.dtype is not None
+            and element is not None
+            and isinstance(note.dtype, type)
+            and note.dtype is not element
+        ):
+            raise KernelTypeError("F129", f"argument '{label}': expected elements of {note.dtype!r}, got {element!r}")
+    return value
+
+
+def _attributes(kernel: Traced, facts: LaunchFacts) -> dict[str, Any]:
+    from math import prod
+
+    from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+
+    made: dict[str, Any] = {}
+    most, fit, registers = (kernel.options.get(n) for n in ("max_threads", "min_blocks", "max_regs"))
+    if most is not None:
+        block = [n for n in facts.block if n is not None]
+        if len(block) == 3 and prod(block) > most:
+            raise KernelTypeError(
+                "F115",
+                f"the kernel '{kernel.name}' has blocks of at most {most} threads, and is launched with {prod(block)}",
+            )
+        if len(block) < 3:
+            made["nvvm.maxntid"] = DenseArrayBase.from_list(i32, [most, 1, 1])
+    if fit is not None:
+        made["nvvm.minctasm"] = IntegerAttr(fit, i32)
+    if registers is not None:
+        made["nvvm.maxnreg"] = IntegerAttr(registers, i32)
+    return made
 
 
 def _facts(sizes: Sequence[Any]) -> Any:

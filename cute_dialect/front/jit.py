@@ -16,7 +16,12 @@ run(x, y, device="cpu")    # the interpreter
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    from cute_dialect.front.compiled import Compiled
+    from cute_dialect.front.host import Launch
+    from cute_dialect.front.kinds import CacheInfo, Kinds
 
 __all__ = ["JitFunction", "KernelFunction", "jit", "kernel"]
 
@@ -54,12 +59,46 @@ class Traced:
             instance = owner
         return self if instance is None else BoundMethod(self, instance)
 
+    def __getitem__(self, given: Any) -> Any:
+        """Return it with generic parameters set: ``f[16, cute.Float32]``."""
+        from cute_dialect.front.generics import applied
+
+        return applied(self, given)
+
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(args, kwargs)
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Carry out a call that is not like an earlier one."""
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
+        """Carry out a call that is not like an earlier one; ``receiver``: the first argument is that of a method."""
         raise NotImplementedError
+
+    @property
+    def table(self) -> Kinds:
+        """The kinds that were compiled."""
+        found = self.__dict__.get("_table")
+        if found is None:
+            found = self.__dict__.setdefault("_table", self._new_table())
+        return found
+
+    def _new_table(self) -> Kinds:
+        raise NotImplementedError
+
+    def kinds(self) -> list[Compiled]:
+        """Return what was compiled, one a kind, the one used longest ago first."""
+        return list(self.table)
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often a kind was found (``hits``) and made (``misses``), and how many are kept."""
+        return self.table.info()
+
+    def cache_clear(self) -> None:
+        """Forget what was compiled; the compile cache on disk keeps it."""
+        self.forget()
+        self.table.clear()
+
+    def forget(self) -> None:
+        """Look for the kind at the next call, however much it is like the last one."""
+        self.__call__ = self._called
 
 
 class BoundMethod:
@@ -77,7 +116,7 @@ class BoundMethod:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
-        return self.function.call((self.__self__, *args), kwargs)
+        return self.function.call((self.__self__, *args), kwargs, receiver=True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
@@ -91,24 +130,24 @@ class JitFunction(Traced):
 
     kind = "jit"
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
         from cute_dialect.front.trace import active
 
         if active() is not None:
-            from cute_dialect.front.host import converted
+            from cute_dialect.front.host import inlined
 
-            return converted(plain(self.function))(*args, **kwargs)
-        return self.kinds_table.call(args, kwargs)
+            return inlined(self, args, kwargs)
+        from cute_dialect.front.kinds import read_call, split_options
 
-    @property
-    def kinds_table(self) -> Any:
-        """The kinds that were compiled."""
-        found = self.__dict__.get("_kinds")
-        if found is None:
-            from cute_dialect.front.kinds import Kinds
+        own, options = split_options(self, kwargs)
+        call = read_call(self, args, own, receiver=receiver)
+        return self.table.find(call).run(call.values, options)
 
-            found = self.__dict__.setdefault("_kinds", Kinds(self))
-        return found
+    def _new_table(self) -> Kinds:
+        from cute_dialect.front.host import trace_host
+        from cute_dialect.front.kinds import Kinds
+
+        return Kinds(self, trace_host)
 
 
 class KernelFunction(Traced):
@@ -116,10 +155,45 @@ class KernelFunction(Traced):
 
     kind = "kernel"
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
         from cute_dialect.front.host import Launch
 
-        return Launch(self, args, kwargs)
+        return Launch(self, args, kwargs, receiver=receiver)
+
+    def find_launch(self, launch: Launch, grid: Any, sizes: dict[str, Any], options: Any = None) -> Compiled:
+        """Return the kind of a launch outside of any host function."""
+        from cute_dialect.front.arguments import NumberSpec
+        from cute_dialect.front.dtypes import Int32
+        from cute_dialect.front.kinds import read_call
+        from cute_dialect.front.statics import static_key
+
+        call = read_call(self, launch.args, launch.kwargs, receiver=launch.receiver)
+        launch.values = tuple(call.values.values())
+        specs = {**call.specs, **{f"grid.{axis}": NumberSpec(Int32) for axis in "xyz"}}
+        config = tuple(sizes.items())
+        static_key(config, "launch")
+        return self.table.find(call._replace(specs=specs), options, Config(config))
+
+    def _new_table(self) -> Kinds:
+        from cute_dialect.front.host import trace_launch
+        from cute_dialect.front.kinds import Kinds
+
+        return Kinds(self, trace_launch)
+
+
+class Config:
+    """The sizes of a launch, as a part of a key."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[tuple[str, Any], ...]):
+        self.items = items
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and repr(self.items) == repr(other.items)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.items))
 
 
 def plain(function: Any) -> Any:

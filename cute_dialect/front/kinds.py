@@ -1,73 +1,198 @@
-"""The kinds of a host function: found by what of the arguments is static, compiled at the first call of each."""
+"""The kinds of a function: found by what of the arguments is static, compiled at the first call of each.
+
+The *kind* of a call is what its arguments, the generic parameters and the chip say while compiling.  Number-like
+globals that the function names are compared at each call, so a changed one is never stale.
+"""
 
 from __future__ import annotations
 
 import inspect
-import os
-from typing import TYPE_CHECKING, Any
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.arguments import Spec, spec_of, unpack
-from cute_dialect.front.jit import JitFunction, plain
+from cute_dialect.front.annotations import is_constexpr
+from cute_dialect.front.arguments import Spec, StaticSpec
+from cute_dialect.front.compiled import CALL_OPTIONS, Compiled, Options
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.generics import Reified, reify
+from cute_dialect.front.specs import spec_of
+from cute_dialect.front.statics import restored, snapshot, static_key
+from cute_dialect.front.target import current_target
+from cute_dialect.front.watched import watched_globals
 
 if TYPE_CHECKING:
     from cute_dialect.front.host import Program
-    from cute_dialect.runtime.launch import CompiledModule, Kernel
+    from cute_dialect.front.jit import Traced
 
-__all__ = ["Kind", "Kinds"]
+__all__ = ["CacheInfo", "Call", "Kinds", "read_call"]
+
+MOST = 512
+"""Kinds of one function that are kept in memory."""
 
 
-class Kind:
-    """One kind: what of its arguments is static, and what was compiled for it."""
+class CacheInfo(NamedTuple):
+    """How often a kind was found and made, how many are kept, and how many at most."""
 
-    def __init__(self, program: Program):
-        self.program = program
-        self._kernels: dict[bool, Kernel] = {}
-        self._module: CompiledModule | None = None
+    hits: int
+    misses: int
+    currsize: int
+    maxsize: int = MOST
 
-    def kernel(self, cpu: bool) -> Kernel:
-        """Return its host function, ready to call; for the CPU no machine code is made."""
-        found = self._kernels.get(cpu)
-        if found is None:
-            from cute_dialect.pipelines import compile
 
-            module = compile(self.program.module, emit="base" if cpu else "auto")
-            found = self._kernels[cpu] = module.kernel(self.program.name)
-        return found
+class Call(NamedTuple):
+    """The arguments of a call: by name, their specs, and the function with its generic parameters set."""
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    specs: dict[str, Spec]
+    values: dict[str, Any]
+    key: tuple[Any, ...]
+
+    def bound(self) -> inspect.BoundArguments:
+        """Return them as ``inspect`` binds them; for a trace to set them."""
+        return inspect.BoundArguments(self.signature, dict(self.values))  # pyright: ignore[reportArgumentType]
+
+
+class _Head(NamedTuple):
+    """What is read of a function once."""
+
+    function: Callable[..., Any]
+    signature: inspect.Signature
+
+
+def head_of(traced: Traced) -> _Head:
+    """Return the function itself of what was decorated, and its signature."""
+    from cute_dialect.front.jit import plain
+
+    found = traced.__dict__.get("_head")
+    if found is None:
+        function = plain(traced.function)
+        found = traced.__dict__["_head"] = _Head(function, inspect.signature(function))
+    return found
+
+
+def read_call(
+    traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, partial: bool = False, receiver: bool = False
+) -> Call:
+    """Return what a call says; ``partial``: arguments may be missing whose annotations say enough.
+
+    Raises F116 for arguments that the function does not take, and F12x, F130.
+    """
+    function, signature = head_of(traced)
+    try:
+        call = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
+    except TypeError as e:
+        raise KernelTypeError("F116", f"'{traced.name}': {e}") from None
+    given = call.arguments
+    reified: Reified = reify(traced, function, given)
+    notes = reified.annotations
+    values: dict[str, Any] = {}
+    specs: dict[str, Spec] = {}
+    for at, (name, parameter) in enumerate(signature.parameters.items()):
+        if name in given:
+            values[name] = given[name]
+            if at == 0 and receiver:
+                specs[name] = StaticSpec(given[name], static_key(given[name], name))
+            else:
+                specs[name] = spec_of(given[name], notes.get(name), name)
+        elif parameter.default is not parameter.empty:
+            values[name] = parameter.default
+            specs[name] = StaticSpec(parameter.default, static_key(parameter.default, name))
+        elif parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.VAR_KEYWORD:
+            empty: Any = () if parameter.kind is parameter.VAR_POSITIONAL else {}
+            values[name] = empty
+            specs[name] = StaticSpec(empty, static_key(empty))
+        else:
+            note = notes.get(name)
+            if note is None or is_constexpr(note):
+                raise KernelTypeError("F116", f"'{traced.name}': missing a required argument: '{name}'")
+            values[name] = note
+            specs[name] = spec_of(note, note, name)
+    key = (reified.key, tuple(specs.items()))
+    return Call(reified.function, signature, specs, values, key)
 
 
 class Kinds:
     """All kinds of one function."""
 
-    def __init__(self, function: JitFunction):
-        self.function = function
-        self._kinds: dict[Any, Kind] = {}
-        self._plain = plain(function.function)
-        self._signature = inspect.signature(self._plain)
+    def __init__(self, traced: Traced, trace: Callable[[Traced, Call, Any, Options], Program]):
+        self.traced = traced
+        self._trace = trace
+        self._kinds: OrderedDict[Any, Compiled] = OrderedDict()
+        self._lock = threading.RLock()
+        self._making: dict[Any, threading.Lock] = {}
+        self._hits = 0
+        self._misses = 0
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Find or make the kind of these arguments, and launch."""
-        own = self._signature.parameters
-        options = {k: kwargs.pop(k) for k in list(kwargs) if k not in own and k in CALL_OPTIONS}
-        call = self._signature.bind(*args, **kwargs)
-        call.apply_defaults()
-        values = call.arguments
-        specs = {n: spec_of(v, own[n].annotation, n) for n, v in values.items()}
-        given = list(values.values())
-        kind = self._find(specs, call)
-        device = options.pop("device", None) or os.environ.get("CUTE_DEVICE") or "gpu"
-        return kind.kernel(device == "cpu")(*unpack(list(specs.values()), given), device=device, **options)
+    def __iter__(self) -> Iterator[Compiled]:
+        return iter(list(self._kinds.values()))
 
-    def _find(self, specs: dict[str, Spec], call: inspect.BoundArguments) -> Kind:
-        key = tuple(specs.items())
-        kind = self._kinds.get(key)
-        if kind is None:
-            from cute_dialect.front.host import trace_host
+    def info(self) -> CacheInfo:
+        """Return how the kinds were used."""
+        return CacheInfo(self._hits, self._misses, len(self._kinds))
 
-            program = trace_host(self._plain, self.function.name, specs, call, "sm_90a")
-            kind = self._kinds[key] = Kind(program)
-        return kind
+    def clear(self) -> None:
+        """Forget all kinds."""
+        with self._lock:
+            self._kinds.clear()
+            self._hits = self._misses = 0
+
+    def find(self, call: Call, options: Options | None = None, config: Any = None) -> Compiled:
+        """Return the kind of a call, compiled if it is new.  ``config``: what else it depends on."""
+        options = options or Options(current_target())
+        key = (call.key, options, config)
+        found = self._known(key)
+        if found is not None:
+            return found
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            found = self._known(key)
+            if found is not None:
+                return found
+            state = snapshot(*[s.value for s in call.specs.values() if isinstance(s, StaticSpec)])
+            try:
+                program = self._trace(self.traced, call, config, options)
+            finally:
+                restored(state)
+                with self._lock:
+                    self._making.pop(key, None)
+            made = Compiled(self.traced.name, call.signature, call.specs, program, options)
+            made.watched = watched_globals(call.function)
+            with self._lock:
+                self._misses += 1
+                self._kinds[key] = made
+                if len(self._kinds) > MOST:
+                    self._kinds.popitem(last=False)
+            return made
+
+    def _known(self, key: Any) -> Compiled | None:
+        with self._lock:
+            found = self._kinds.get(key)
+            if found is None:
+                return None
+            if any(space.get(name, _GONE) is not value for space, name, value in found.watched):
+                del self._kinds[key]
+                return None
+            self._kinds.move_to_end(key)
+            self._hits += 1
+            return found
 
 
-CALL_OPTIONS = (
-    "stream", "device", "checks", "reports", "schedule", "seed", "max_steps", "blocks", "progress", "unwritten",
-)  # fmt: skip
+_GONE = object()
+
+
+def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keyword arguments of a function, and the options of the call."""
+    if not kwargs:
+        return kwargs, {}
+    own = head_of(traced).signature.parameters
+    options = {k: v for k, v in kwargs.items() if k in CALL_OPTIONS and k not in own}
+    return {k: v for k, v in kwargs.items() if k not in options}, options
+
+
+def described(kinds: Sequence[Compiled]) -> Mapping[str, Compiled]:
+    """Return kinds by what tells them apart."""
+    return {repr(k): k for k in kinds}

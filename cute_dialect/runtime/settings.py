@@ -6,6 +6,8 @@
     CUTE_PTXAS=PATH          the ptxas to use, before any other
     CUTE_KERNELS=DIR         compiled GEMM kernels for ``mm`` (``cute-bench gemm --build DIR``)
     CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
+    CUTE_CHIP=sm_90a         the chip that kernels in Python are compiled for where there is no GPU to ask
+    CUTE_DEVICE=cpu          where calls of kernels in Python run that do not say it: gpu or cpu (the interpreter)
     CUTE_OPT_TRACEBACK=1     cute-opt shows the Python traceback of an internal error
 
 An empty value is that of a variable that is not set.
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["SettingError", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder"]
+__all__ = ["SettingError", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder", "word"]
 
 _YES = ("1", "on", "true", "yes")
 _NO = ("0", "off", "false", "no")
@@ -34,6 +36,14 @@ def flag(name: str, default: bool) -> bool:
     if text.lower() not in (*_YES, *_NO):
         raise SettingError(f"{name}: expected one of {', '.join((*_YES, *_NO))}, got '{text}'")
     return text.lower() in _YES
+
+
+def word(name: str, choices: tuple[str, ...] = ()) -> str | None:
+    """Read a word, one of ``choices`` if there are some; ``None`` if it is not set.  Raises :class:`SettingError`."""
+    text = os.environ.get(name, "")
+    if text and choices and text not in choices:
+        raise SettingError(f"{name}: expected one of {', '.join(choices)}, got '{text}'")
+    return text or None
 
 
 def parse_size(text: str, name: str) -> int:

@@ -1,0 +1,237 @@
+"""Annotations of parameters, and what they say about an argument.
+
+>>> Constexpr[int], TensorAnnotation.of((None, "m", ("k", 16)))
+(Constexpr[int], Tensor[None, 'm', ('k', 16)])
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cute_dialect.front.dtypes import NumericType
+from cute_dialect.front.errors import KernelTypeError
+
+__all__ = [
+    "Constexpr", "Coord", "Generic", "IntTuple", "Shape", "Stream", "Stride", "TensorAnnotation", "Tile",
+    "annotations_of",
+]  # fmt: skip
+
+
+class _Subscripted:
+    """``C[x, …]`` of one of the classes below."""
+
+    __slots__ = ("args", "origin")
+
+    def __init__(self, origin: type, args: tuple[object, ...]):
+        self.origin = origin
+        self.args = args
+
+    def __repr__(self) -> str:
+        names = [a.__name__ if isinstance(a, type) else repr(a) for a in self.args]
+        return f"{self.origin.__name__}[{', '.join(names)}]"
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self!r} is an annotation, and makes no values")
+
+    def __or__(self, other: object) -> Any:
+        return typing.Union[self, other]  # noqa: UP007  (it makes the value)
+
+    __ror__ = __or__
+
+
+def subscripted(origin: type, args: object) -> object:
+    """Return ``origin[args]``, an annotation."""
+    return _Subscripted(origin, args if isinstance(args, tuple) else (args,))
+
+
+class _Annotation:
+    """The base of classes that only annotate; ``C[…]`` is one too."""
+
+    def __class_getitem__(cls, args: Any) -> object:
+        return subscripted(cls, args)
+
+
+class Constexpr(_Annotation):
+    """A parameter whose value is a constant of the kernel: another value makes another kind."""
+
+
+class IntTuple(_Annotation):
+    """A tree of integers: Python's stay static, ``Int32`` ones are passed."""
+
+
+class Shape(IntTuple):
+    """A shape: a tree of integers."""
+
+
+class Stride(IntTuple):
+    """Strides: a tree of integers."""
+
+
+class Coord(IntTuple):
+    """A coordinate: a tree of integers and None."""
+
+
+class Tile(IntTuple):
+    """A tiler: a tree of integers, layouts and None."""
+
+
+class Stream(_Annotation):
+    """A stream of the launch; an object of torch, cupy or cuda-python, or its handle.
+
+    ``Stream(handle)`` is a stream with this handle.
+    """
+
+    def __init__(self, handle: int = 0):
+        self.handle = handle
+
+    def __repr__(self) -> str:
+        return f"Stream({self.handle})"
+
+
+class Generic(str):
+    """The name of a generic parameter in an annotation."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class TensorAnnotation:
+    """``Tensor[…]``: the element type (None for any), and an extent each, or the layout as a text.
+
+    An extent is a number, the name of a symbol, a pair of such a name and a divisor, or None for any.
+    """
+
+    __slots__ = ("alignment", "dims", "dtype", "layout")
+
+    def __init__(self, dtype: object, dims: tuple[object, ...] | None, layout: str | None, alignment: int | None):
+        self.dtype = dtype
+        self.dims = dims
+        self.layout = layout
+        self.alignment = alignment
+
+    @classmethod
+    def of(cls, args: object) -> TensorAnnotation:
+        """Return the annotation of what stands between the brackets."""
+        entries = args if isinstance(args, tuple) else (args,)
+        dtype, *rest = entries
+        if isinstance(dtype, str) and not isinstance(dtype, Generic):
+            from cute_dialect.front.dtypes import type_of_mlir
+
+            dtype = type_of_mlir(dtype)
+        texts = [e for e in rest if isinstance(e, str) and (":" in e or e.startswith("align<"))]
+        if texts:
+            if len(texts) != len(rest):
+                raise KernelTypeError("F124", f"an annotation Tensor[…] has a layout or extents, got {entries!r}")
+            layout = next((t for t in texts if ":" in t), None)
+            align = next((t for t in texts if t.startswith("align<")), None)
+            return cls(dtype, None, layout, int(align[6:-1]) if align is not None else None)
+        return cls(dtype, tuple(rest) or None, None, None)
+
+    def __repr__(self) -> str:
+        if self.layout is not None:
+            return f"Tensor[{self.dtype!r}, {self.layout!r}]"
+        return f"Tensor[{', '.join(map(repr, (self.dtype, *(self.dims or ()))))}]"
+
+    def __or__(self, other: object) -> Any:
+        return typing.Union[self, other]  # noqa: UP007  (it makes the value)
+
+    __ror__ = __or__
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self!r} is an annotation, and makes no values")
+
+    def resolved(self, names: Mapping[str, object]) -> TensorAnnotation:
+        """Return it with generic parameters replaced by their values."""
+
+        def known(x: object) -> object:
+            if isinstance(x, tuple):
+                return tuple([known(y) for y in x])
+            name = generic_name(x)
+            return names.get(name, x) if name is not None else x
+
+        dims = None if self.dims is None else tuple([known(d) for d in self.dims])
+        return TensorAnnotation(known(self.dtype), dims, self.layout, self.alignment)
+
+
+def generic_name(x: object) -> str | None:
+    """Return the name if something is a generic parameter: ours, or a type parameter of Python 3.12."""
+    if isinstance(x, Generic):
+        return str(x)
+    return x.__name__ if isinstance(x, typing.TypeVar) else None
+
+
+def annotations_of(function: Callable[..., Any], names: Mapping[str, object]) -> dict[str, object]:
+    """Return the annotations of a function; texts are evaluated, those that mean nothing are left out.
+
+    ``names``: the generic parameters.
+    """
+    found: dict[str, object] = {}
+    given = dict(getattr(function, "__annotations__", {}))
+    for name, annotation in given.items():
+        if isinstance(annotation, str):
+            annotation = _evaluated(annotation, function, names)
+        if annotation is not None:
+            found[name] = annotation
+    return found
+
+
+def _evaluated(text: str, function: Any, names: Mapping[str, object]) -> object:
+    space = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            space[name] = cell.cell_contents
+        except ValueError:  # not set yet
+            continue
+    space.update(names)
+    try:
+        return eval(text, space)
+    except KernelTypeError:
+        raise
+    except Exception:  # whatever the user's own classes say: such an annotation says nothing to us
+        return None
+
+
+def without_none(annotation: object) -> tuple[object, bool]:
+    """Return an annotation without ``| None``, and whether it had that."""
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        args = typing.get_args(annotation)
+        rest = [a for a in args if a is not type(None)]
+        if len(rest) < len(args) and len(rest) == 1:
+            return rest[0], True
+        return None, type(None) in args
+    return annotation, False
+
+
+def is_constexpr(annotation: object) -> bool:
+    """Tell whether an annotation is ``Constexpr`` or ``Constexpr[…]``."""
+    return annotation is Constexpr or (isinstance(annotation, _Subscripted) and annotation.origin is Constexpr)
+
+
+def is_int_tuple(annotation: object) -> bool:
+    """Tell whether an annotation is that of a tree of integers."""
+    origin = annotation.origin if isinstance(annotation, _Subscripted) else annotation
+    return isinstance(origin, type) and issubclass(origin, IntTuple)
+
+
+def constexpr_name(annotation: object) -> str | None:
+    """Return the name of the generic parameter that ``Constexpr[N]`` deduces."""
+    if isinstance(annotation, _Subscripted) and annotation.origin is Constexpr and len(annotation.args) == 1:
+        return generic_name(annotation.args[0])
+    return None
+
+
+def is_number_type(annotation: object) -> bool:
+    """Tell whether an annotation is the class of one number type."""
+    return isinstance(annotation, NumericType) and annotation.mlir_type != ""
+
+
+def pointer_element(annotation: object) -> str | None:
+    """Return the name of the generic parameter that ``Pointer[T]`` deduces."""
+    if isinstance(annotation, _Subscripted) and annotation.origin.__name__ == "Pointer" and len(annotation.args) == 1:
+        return generic_name(annotation.args[0])
+    return None

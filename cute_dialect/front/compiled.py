@@ -1,0 +1,284 @@
+"""One kind of a function, compiled: callable, and all that came out."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, check_symbols, symbol_places, unpack
+from cute_dialect.front.target import default_device
+from cute_dialect.front.where import place_of_frame, user_frames
+from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.front.host import Program
+    from cute_dialect.pipelines.stages import Emit
+    from cute_dialect.runtime.bound_call import BoundCall
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
+
+__all__ = ["Compiled", "Options", "load"]
+
+STAGES = {
+    "trace": "input", "fold": "cute-fold-static", "expand": "cute-expand-ops", "arch": "convert-cute-algo-to-arch",
+    "base": "cute-to-base", "llvm": "gpu-module-to-binary",
+}  # fmt: skip
+"""The names of the stages -> the pass after which it is."""
+
+
+class Options(NamedTuple):
+    """How a kind is compiled."""
+
+    chip: str
+    opt_level: int | None = None
+    cache: bool = True
+    lineinfo: bool = False
+    assertions: bool = False
+
+
+class Compiled:
+    """A compiled kind: ``k(a, b, c)`` launches it and never compiles.
+
+    Made by ``cute.compile(f, a, b, c)`` and by calls of ``f``.
+    """
+
+    __slots__ = ("__dict__", "__weakref__")
+
+    def __init__(
+        self, name: str, signature: inspect.Signature | None, specs: Mapping[str, Spec], program: Program,
+        options: Options,
+    ):  # fmt: skip
+        self.name = name
+        self.signature = signature
+        self.specs = dict(specs)
+        self.program = program
+        self.options = options
+        self.watched: list[tuple[dict[str, Any], str, object]] = []
+        self._kernels: dict[bool, Kernel] = {}
+        self._lock = threading.Lock()
+        self._symbols = symbol_places(self.specs)
+        self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{n}: {s!r}" for n, s in self.specs.items())
+        return f"<compiled {self.name}({takes}) for {self.options.chip}>"
+
+    # ------------------------------------------------------------------------------------------------------ calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch.  Arguments that are constants of the kind may be left out."""
+        options = {k: kwargs.pop(k) for k in list(kwargs) if k in CALL_OPTIONS and k not in self.specs}
+        return self.run(self.arguments(args, kwargs), options)
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by name.  Raises LaunchError for a wrong number of them."""
+        names = self._given if len(args) + len(kwargs) <= len(self._given) else list(self.specs)
+        found = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name not in self.specs or name in found:
+                raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice")
+            found[name] = value
+        missing = [n for n in self._given if n not in found]
+        if missing or len(args) > len(names):
+            takes = ", ".join(self._given)
+            raise LaunchError(
+                f"{self.name}() takes {len(self._given)} arguments ({takes}), got {len(args) + len(kwargs)}"
+                f"{_called_from()}"
+            )
+        return {n: found.get(n, s.value if isinstance(s, StaticSpec) else None) for n, s in self.specs.items()}
+
+    def run(self, values: Mapping[str, Any], options: dict[str, Any]) -> Any:
+        """Launch with arguments by name; ``options`` are those of a call."""
+        device = options.pop("device", None) or default_device()
+        stream = options.get("stream")
+        for name, spec in self.specs.items():
+            if isinstance(spec, StreamSpec) and stream is None:
+                stream = getattr(values[name], "handle", values[name])
+        options["stream"] = stream
+        try:
+            leaves = unpack(self.specs, values)
+            if self._symbols:
+                check_symbols(self._symbols, leaves)
+            if self.program.outputs is not None:
+                kernel = None if self.program.outputs.empty else self.kernel(cpu=True)
+                return self.program.outputs.run(kernel, leaves, options)
+            report = self.kernel(cpu=device == "cpu")(*leaves, device=device, **options)
+            return report if device == "cpu" else self.program.result
+        except LaunchError as e:
+            self.explain_error(e, values)
+            raise
+
+    def explain_error(self, error: LaunchError, values: Mapping[str, Any]) -> None:
+        """Say in a launch error what the user's argument is, what would help, and where the call stands."""
+        text = str(error.args[0]) if error.args else ""
+        for name in sorted(self.specs, key=len, reverse=True):
+            spec = self.specs[name]
+            if isinstance(spec, ArraySpec) and text.startswith(f"argument {name}") and isinstance(error, ArgumentError):
+                got = getattr(values[name], "shape", None)
+                if got is not None and isinstance(error, ShapeError) and "?" not in spec.type:
+                    text += (
+                        f"; it was compiled for shape {_shape_of(spec.type)}, and this one has shape {tuple(got)}\n"
+                        f"hint: compile it for any shape: from_dlpack({name}).mark_layout_dynamic()"
+                    )
+                break
+        error.args = (f"{text}{_called_from()}", *error.args[1:])
+
+    def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
+        """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does no more than the driver's launch."""
+        leaves = unpack(self.specs, self.arguments(args, kwargs))
+        check_symbols(self._symbols, leaves)
+        return self.kernel(cpu=False).bind(*leaves)
+
+    def kernel(self, *, cpu: bool) -> Kernel:
+        """Return its host function, ready to call; for the CPU no machine code is made."""
+        found = self._kernels.get(cpu)
+        if found is None:
+            with self._lock:
+                found = self._kernels.get(cpu)
+                if found is None:
+                    if cpu and False in self._kernels:
+                        module = self._kernels[False].module
+                    else:
+                        module = self._compile("base" if cpu else "auto")
+                    found = self._kernels[cpu] = module.kernel(self.program.name)
+        return found
+
+    def _compile(self, emit: Emit, *, keep_stages: bool = False) -> CompiledModule:
+        from cute_dialect.front.keys import compile_traced
+
+        return compile_traced(self.program.module, self.options, emit, keep_stages=keep_stages)
+
+    # ---------------------------------------------------------------------------------------------------- looking in
+
+    @property
+    def compiled_module(self) -> CompiledModule:
+        """What :func:`cute_dialect.pipelines.compile` made of it, with machine code."""
+        return self.kernel(cpu=False).module
+
+    @property
+    def ptx(self) -> str:
+        """Its PTX."""
+        return self.compiled_module.ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """Its machine code.  Raises LaunchError where there is no ptxas."""
+        code = self.compiled_module.artifact.code
+        if not code or code[0].cubin is None:
+            raise LaunchError(f"{self.name} has no cubin: there is no ptxas here (pip install nvidia-cuda-nvcc)")
+        return code[0].cubin
+
+    def sass(self) -> str:
+        """Return the machine code as text, by nvdisasm or cuobjdump."""
+        import shutil
+        import subprocess
+        import tempfile
+
+        for tool, options in (("nvdisasm", ["-c"]), ("cuobjdump", ["-sass"])):
+            path = shutil.which(tool)
+            if path is None:
+                continue
+            with tempfile.NamedTemporaryFile(suffix=".cubin") as f:
+                f.write(self.cubin)
+                f.flush()
+                return subprocess.run([path, *options, f.name], check=True, capture_output=True, text=True).stdout
+        raise LaunchError("sass() needs nvdisasm or cuobjdump of the CUDA toolkit on the PATH")
+
+    @property
+    def report(self) -> str:
+        """What ptxas says of registers, spills and shared memory."""
+        return self.compiled_module.report
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the passes had to say."""
+        return next(iter(self._kernels.values()), self.kernel(cpu=True)).module.remarks
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """The IR after each pass, by its name; ``input`` is the trace."""
+        found = self.__dict__.get("_stages")
+        if found is None:
+            made = self._compile("ptx", keep_stages=True).artifact
+            found = self.__dict__["_stages"] = {s.name: s.text for s in made.stages}
+        return found
+
+    def mlir(self, stage: str = "trace") -> str:
+        """Return the IR after a stage: ``trace``, ``fold``, ``expand``, ``arch``, ``base``, ``llvm``, or a pass."""
+        if stage in ("trace", "input"):
+            from cute_dialect.ir.printing import ir_text
+
+            return ir_text(self.module(), source_names=True)
+        name = STAGES.get(stage, stage)
+        found = self.stages
+        if stage == "llvm" and name not in found:
+            name = list(found)[-1]
+        if name not in found:
+            raise ValueError(f"there is no stage '{stage}': there are {', '.join([*STAGES, *found])}")
+        return found[name]
+
+    def module(self) -> ModuleOp:
+        """Return the traced module, a copy."""
+        return self.program.module.clone()
+
+    def as_upstream(self, context: Any, stage: str = "trace") -> Any:
+        """Return the module of a stage as an ``mlir.ir.Module`` in ``context``, cute ops in generic form."""
+        import mlir.ir as ir  # pyright: ignore[reportMissingImports]
+
+        context.allow_unregistered_dialects = True
+        if stage == "trace":
+            from cute_dialect.ir.printing import ir_text
+
+            return ir.Module.parse(ir_text(self.module(), generic=True), context)
+        if stage != "base":
+            return ir.Module.parse(self.mlir(stage), context)
+        from cute_dialect.pipelines.stages import lower_to_base
+
+        return ir.Module.parse(lower_to_base(self.module()), context)
+
+    @property
+    def key(self) -> str:
+        """The hash of all that it was compiled from; one key, one machine code."""
+        from cute_dialect.front.keys import artifact_key
+
+        return artifact_key(self.program.module, self.options, "auto")
+
+    def explain(self) -> str:
+        """Return what of the arguments is static, and what each line of the functions emitted."""
+        from cute_dialect.front.explain import explained
+
+        return explained(self)
+
+    def save(self, folder: str | os.PathLike[str]) -> str:
+        """Write it to a folder that :func:`load` reads; a machine without the compiler can launch it from there."""
+        return self.compiled_module.save(folder)
+
+
+def load(folder: str | os.PathLike[str]) -> Kernel:
+    """Read what :meth:`Compiled.save` wrote: a function of the arguments that are not constants."""
+    from cute_dialect.runtime import load as read
+
+    module = read(folder)
+    hosts = [h["name"] for h in module.manifest["hosts"]]
+    return module.kernel(hosts[0] if hosts else module.names[0])
+
+
+def _shape_of(type: str) -> str:
+    return type.partition('"')[2].partition(":")[0].replace(",", ", ")
+
+
+def _called_from() -> str:
+    frame = next(user_frames(), None)
+    return f"\ncalled from {place_of_frame(frame)}" if frame is not None else ""
+
+
+CALL_OPTIONS = (
+    "stream", "device", "checks", "reports", "schedule", "seed", "max_steps", "blocks", "progress", "unwritten",
+)  # fmt: skip
+"""What a call takes beside its arguments; a parameter of the same name comes first."""
+
+Launcher = Callable[..., Any]

@@ -1,0 +1,186 @@
+"""Compiling ahead of time: ``cute.compile``, many at once, in the background."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cute_dialect.front.compiled import Compiled, Options
+from cute_dialect.front.errors import CompileError, KernelTypeError
+from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Traced
+
+__all__ = [
+    "EnableAssertions", "GenerateLineInfo", "KeepCUBIN", "KeepPTX", "OptLevel", "compile", "compile_async",
+    "precompile",
+]  # fmt: skip
+
+
+class CompileOption:
+    """An option of ``cute.compile[…]``."""
+
+    def __init__(self, value: Any = True):
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+
+class OptLevel(CompileOption):
+    """How hard machine code is optimised, 0 to 3."""
+
+
+class GenerateLineInfo(CompileOption):
+    """Machine code says which lines of the source it is from."""
+
+
+class KeepPTX(CompileOption):
+    """PTX is kept: it always is, ``Compiled.ptx``."""
+
+
+class KeepCUBIN(CompileOption):
+    """The machine code is kept: it always is, ``Compiled.cubin``."""
+
+
+class EnableAssertions(CompileOption):
+    """Assertions of kernels are checked."""
+
+
+class _Compile:
+    """``cute.compile``, with the options of ``cute.compile[…]``."""
+
+    __slots__ = ("_options",)
+
+    def __init__(self, options: tuple[CompileOption, ...] = ()):
+        self._options = options
+
+    def __getitem__(self, options: CompileOption | tuple[CompileOption, ...]) -> _Compile:
+        """Return it with options: ``cute.compile[cute.OptLevel(2)](f, x)``."""
+        given = options if isinstance(options, tuple) else (options,)
+        for option in given:
+            made = option() if isinstance(option, type) else option
+            if not isinstance(made, CompileOption):
+                raise TypeError(f"cute.compile[…] takes options such as cute.OptLevel(3), not {option!r}")
+        return _Compile((*self._options, *[o() if isinstance(o, type) else o for o in given]))
+
+    def __repr__(self) -> str:
+        return f"cute.compile[{', '.join(map(repr, self._options))}]" if self._options else "cute.compile"
+
+    def __call__(
+        self, function: Any, *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
+        grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, **kwargs: Any,
+    ) -> Compiled:  # fmt: skip
+        """Compile a function for these arguments: arrays, tensors without memory, numbers, element types.
+
+        ``chip``: what to compile for; by default the GPU here.  ``grid`` and ``block`` belong to a kernel.  A function
+        with parameters of these names gets them itself.
+        """
+        from cute_dialect.front.kinds import head_of, read_call
+        from cute_dialect.front.target import current_target
+
+        traced, receiver = _traced(function)
+        own = head_of(traced).signature.parameters
+        sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
+        if isinstance(traced, JitFunction):
+            kwargs.update({k: v for k, v in sizes.items() if v is not None})
+        else:
+            kwargs.update({k: sizes.pop(k) for k in list(sizes) if k in own and sizes[k] is not None})
+        made = _options(chip or current_target(), cache, options, self._options)
+        if isinstance(traced, KernelFunction):
+            if sizes.get("grid") is None or sizes.get("block") is None:
+                raise KernelTypeError(
+                    "F115", f"the kernel '{traced.name}' is compiled for a launch",
+                    hint="say it: cute.compile(kernel, …, grid=…, block=…)",
+                )  # fmt: skip
+            from cute_dialect.front.host import Launch
+
+            launch = Launch(traced, (*receiver, *args), kwargs, receiver=bool(receiver))
+            found = traced.find_launch(launch, sizes.pop("grid"), sizes, made)
+        else:
+            call = read_call(traced, (*receiver, *args), kwargs, partial=True, receiver=bool(receiver))
+            found = traced.table.find(call, made)
+        found.kernel(cpu=_on_cpu())
+        return found
+
+
+compile = _Compile()
+
+
+def _on_cpu() -> bool:
+    """Tell whether calls run on the interpreter, so that no machine code is needed yet."""
+    from cute_dialect.front.target import default_device
+
+    return default_device() == "cpu"
+
+
+def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
+    """Return what was decorated, and its receiver."""
+    if isinstance(function, Traced):
+        return function, ()
+    if isinstance(function, BoundMethod):
+        return function.function, (function.__self__,)
+    call = getattr(type(function), "__call__", None)  # noqa: B004  (it may be decorated)
+    if isinstance(call, Traced):
+        return call, (function,)
+    raise CompileError(
+        "F102", f"cute.compile takes a function under @cute.jit or @cute.kernel, not {function!r}",
+        hint="add the decorator above it",
+    )  # fmt: skip
+
+
+_REFUSED = {"GenerateLineInfo": "--generate-line-info", "EnableAssertions": "--enable-assertions"}
+
+
+def _options(chip: str, cache: bool, text: str, given: Sequence[CompileOption]) -> Options:
+    made = {type(o).__name__: o.value for o in given}
+    words = iter(shlex.split(text))
+    for word in words:
+        name, _, value = word.lstrip("-").partition("=")
+        match name:
+            case "opt-level" | "O":
+                made["OptLevel"] = int(value or next(words, "3"))
+            case "O0" | "O1" | "O2" | "O3":
+                made["OptLevel"] = int(name[1])
+            case "generate-line-info":
+                made["GenerateLineInfo"] = True
+            case "enable-assertions":
+                made["EnableAssertions"] = True
+            case "keep-ptx" | "keep-cubin" | "enable-tvm-ffi":
+                continue
+            case _:
+                raise CompileError("F103", f"options: '{word}' is none that is known", hint="--opt-level 3")
+    level = made.get("OptLevel")
+    if level is not None and level not in (0, 1, 2, 3):
+        raise CompileError("F103", f"OptLevel is 0, 1, 2 or 3, not {level!r}")
+    return Options(
+        chip, level, cache, lineinfo=bool(made.get("GenerateLineInfo")), assertions=bool(made.get("EnableAssertions"))
+    )
+
+
+def compile_async(function: Any, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:
+    """Compile in the background: ``cute.compile_async(f, x).result()``."""
+    import contextvars
+
+    return _pool().submit(contextvars.copy_context().run, compile, function, *args, **kwargs)
+
+
+def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None = None) -> list[Compiled]:
+    """Compile many kinds, each a function with its arguments; what fails raises when all are done.
+
+    ``workers``: how many at once.
+    """
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        made = [pool.submit(compile, function, *args) for function, args in calls]
+        concurrent.futures.wait(made)
+    return [m.result() for m in made]
+
+
+def _pool() -> concurrent.futures.ThreadPoolExecutor:
+    global _background
+    if _background is None:
+        _background = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="cute-compile")
+    return _background
+
+
+_background: concurrent.futures.ThreadPoolExecutor | None = None

@@ -1,0 +1,50 @@
+"""What a trace made of a function, as a table: of each argument what is static, of each line what it emitted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cute_dialect.front.compiled import Compiled
+
+__all__ = ["explain", "explained"]
+
+
+def explained(kind: Compiled) -> str:
+    """Return the table of a kind: arguments, kernels, and the ops of each line."""
+    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+
+    lines = [f"{kind.name} for {kind.options.chip}"]
+    lines += [f"  {name:16} {_said(spec)}" for name, spec in kind.specs.items()]
+    found: dict[tuple[str, int], Counter[str]] = {}
+    for op in kind.program.module.walk():
+        at: Any = getattr(op, "location", None)
+        while isinstance(at, CallSiteLoc):
+            at = at.callee
+        if isinstance(at, FileLineColLoc):
+            found.setdefault((at.filename.data, at.line.data), Counter())[op.name] += 1
+    import linecache
+
+    file = ""
+    for (name, line), ops in sorted(found.items()):
+        if name != file:
+            file = name
+            lines.append(file)
+        text = linecache.getline(name, line).strip()
+        made = ", ".join(f"{op} × {n}" if n > 1 else op for op, n in ops.items())
+        lines.append(f"  {line:5}  {text}\n         -> {made}")
+    return "\n".join(lines)
+
+
+def _said(spec: Any) -> str:
+    from cute_dialect.front.arguments import StaticSpec
+
+    return f"static   {spec!r}" if isinstance(spec, StaticSpec) else f"passed   {spec!r}"
+
+
+def explain(function: Any, *args: Any, **kwargs: Any) -> str:
+    """Return what a trace makes of a function for these arguments: see :func:`explained`."""
+    from cute_dialect.front.compiling import compile
+
+    return compile(function, *args, **kwargs).explain()

@@ -1,0 +1,149 @@
+"""Host functions without launches: the interpreter evaluates them, on arrays in CPU memory, as one thread would.
+
+The traced body becomes a kernel of one thread; numbers that it returns are written to arrays of one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.dtypes import Numeric
+from cute_dialect.front.errors import CompileError
+from cute_dialect.front.trace import Tracer, op_class, parse_type
+from cute_dialect.front.values import form_of
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.runtime.launch import Kernel
+
+__all__ = ["Outputs", "as_kernel", "launch_it"]
+
+
+class Outputs:
+    """What such a function returns: a tree with places for the numbers that it computes."""
+
+    def __init__(self, tree: Any, numbers: Sequence[Any], *, empty: bool):
+        self.tree = tree
+        self.numbers = tuple(numbers)
+        self.empty = empty
+
+    def run(self, kernel: Kernel | None, leaves: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Evaluate the function, and return what it returns."""
+        if self.empty or kernel is None:
+            return self.tree
+        import numpy as np
+
+        from cute_dialect.runtime.arrays import numpy_dtype
+
+        found = [np.zeros(1, numpy_dtype(kind.mlir_type)) for kind in self.numbers]
+        own = {k: v for k, v in options.items() if k != "stream"}
+        kernel(*leaves, *found, device="cpu", **own)
+        return _filled(self.tree, [kind.exactly(x[0].item()).value for kind, x in zip(self.numbers, found)])
+
+
+class _At:
+    """The place of a number."""
+
+    def __init__(self, index: int):
+        self.index = index
+
+
+def _filled(tree: Any, numbers: Sequence[Any]) -> Any:
+    if isinstance(tree, _At):
+        return numbers[tree.index]
+    if isinstance(tree, tuple):
+        parts = [_filled(x, numbers) for x in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    if isinstance(tree, list):
+        return [_filled(x, numbers) for x in tree]
+    if isinstance(tree, dict):
+        return {k: _filled(x, numbers) for k, x in tree.items()}
+    return tree
+
+
+def as_kernel(tracer: Tracer, result: Any) -> Outputs:
+    """Write the numbers of a result to parameters that are added; the tracer is at the end of the function."""
+    numbers: list[Any] = []
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Numeric) and not value.is_static:
+            _write(tracer, value)
+            numbers.append(type(value))
+            return _At(len(numbers) - 1)
+        if isinstance(value, tuple):
+            parts = [walk(x) for x in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        if isinstance(value, list):
+            return [walk(x) for x in value]
+        if isinstance(value, dict):
+            return {k: walk(x) for k, x in value.items()}
+        if form_of(value).types:
+            raise CompileError(
+                "F117", f"a host function returns numbers and what is static, not {type(value).__name__}"
+            )
+        return value
+
+    tree = walk(result)
+    empty = not numbers and all(op.name in ("arith.constant", "cute.static") for op in tracer.entry.ops)
+    return Outputs(tree, numbers, empty=empty)
+
+
+def _write(tracer: Tracer, value: Any) -> None:
+    kind = type(value)
+    place = tracer.entry.insert_arg(parse_type(f'!cute.memref<{kind.mlir_type}, gmem, "1:1">'), len(tracer.entry.args))
+    place.name_hint = f"result_{len(tracer.entry.args)}"
+    zero = tracer.static('!cute.coord<"0">')
+    tracer.op("cute.memref.store", [place, zero, value.ssa])
+
+
+def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
+    """Make the traced host function a kernel of one thread, and a host function that launches it."""
+    from xdsl.dialects.builtin import (
+        DenseArrayBase,
+        FunctionType,
+        IntegerAttr,
+        StringAttr,
+        SymbolRefAttr,
+        UnitAttr,
+        i32,
+    )
+    from xdsl.ir import Block, Region
+
+    from cute_dialect.front.module import device_block
+
+    function = next(op for op in module.body.block.ops if op.name == "func.func")
+    body = function.regions[0]
+    types = [a.type for a in body.blocks[0].args]
+    end = body.blocks[0].last_op
+    assert end is not None
+    end.detach()
+    end.erase()
+    function.detach()
+    kind = FunctionType.from_lists(types, [])
+    region = Region()
+    body.move_blocks(region)
+    kernel = op_class("gpu.func").create(
+        properties={"sym_name": StringAttr(name), "function_type": kind, "kernel": UnitAttr()},
+        attributes={"known_block_size": DenseArrayBase.from_list(i32, [1, 1, 1])}, regions=[region],
+    )  # fmt: skip
+    region.blocks[0].add_op(op_class("gpu.return").create())
+    device_block(module).add_op(kernel)
+    block = Block(arg_types=types)
+    for mine, old in zip(block.args, region.blocks[0].args):
+        mine.name_hint = old.name_hint
+    one = op_class("arith.constant").create(result_types=[i32], properties={"value": IntegerAttr(1, i32)})
+    launch = op_class("gpu.launch_func").create(
+        operands=[*[one.results[0]] * 6, *block.args],
+        properties={
+            "kernel": SymbolRefAttr("kernels", [name]),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, len(types), 0]),
+        },
+    )  # fmt: skip
+    block.add_ops([one, launch, op_class("func.return").create()])
+    module.body.block.add_op(
+        op_class("func.func").create(
+            properties={"sym_name": StringAttr(name), "function_type": kind}, regions=[Region(block)]
+        )
+    )

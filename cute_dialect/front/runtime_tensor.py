@@ -1,0 +1,371 @@
+"""Tensors outside of a trace: an array of some library with what of its layout is static, and ones without memory.
+
+>>> import numpy
+>>> from_dlpack(numpy.zeros((4, 8), numpy.float32)).mark_compact_shape_dynamic(0).type
+'!cute.memref<f32, gmem, align<16>, "(?,8):(8,1)">'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cute_dialect.front.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes
+from cute_dialect.front.dtypes import NumericType
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
+
+__all__ = [
+    "FakeStream", "RuntimePointer", "RuntimeTensor", "SymInt", "from_dlpack", "make_fake_compact_tensor",
+    "make_fake_stream", "make_fake_tensor", "make_ptr", "sym_int", "sym_int32", "sym_int64",
+]  # fmt: skip
+
+
+class SymInt:
+    """An extent or stride that is known at a call: where the same one stands, the numbers must be equal."""
+
+    __slots__ = ("divisibility", "name", "width")
+
+    def __init__(self, divisibility: int = 1, width: int = 32, name: str | None = None):
+        if width not in (32, 64):
+            raise ValueError(f"a symbol has 32 or 64 bits, not {width}")
+        self.divisibility = divisibility
+        self.width = width
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name or f"?{{div={self.divisibility}}}"
+
+
+def sym_int(divisibility: int = 1, width: int = 32) -> SymInt:
+    """Return a new symbol: a number that is known at a call, a multiple of ``divisibility``."""
+    return SymInt(divisibility, width)
+
+
+def sym_int32(divisibility: int = 1) -> SymInt:
+    """Return a new symbol of 32 bits."""
+    return SymInt(divisibility, 32)
+
+
+def sym_int64(divisibility: int = 1) -> SymInt:
+    """Return a new symbol of 64 bits."""
+    return SymInt(divisibility, 64)
+
+
+class _Leaf:
+    """A dynamic extent or stride."""
+
+    __slots__ = ("div", "symbol", "width")
+
+    def __init__(self, div: int = 1, width: int = 32, symbol: SymInt | None = None):
+        self.div = div
+        self.width = width
+        self.symbol = symbol
+
+    def __str__(self) -> str:
+        facts = (["i64"] if self.width == 64 else []) + ([f"div={self.div}"] if self.div > 1 else [])
+        return "?" + (f"{{{' '.join(facts)}}}" if facts else "")
+
+
+class RuntimeTensor:
+    """An array, and which extents and strides of it are static; made by :func:`from_dlpack`, all static at first."""
+
+    __slots__ = ("_extents", "_strides", "alignment", "array", "dtype", "shape", "stride", "view")
+
+    def __init__(
+        self, view: ArrayView | None, dtype: NumericType, extents: Sequence[Any], strides: Sequence[Any], alignment: int
+    ):
+        self.view = view
+        self.array: object = view.keep if view is not None else None
+        self.dtype = dtype
+        self.alignment = alignment
+        self._extents = list(extents)
+        self._strides = list(strides)
+        self.shape: tuple[Any, ...] = tuple(_shown(e) for e in extents)
+        self.stride: tuple[Any, ...] = tuple(_shown(d) for d in strides)
+
+    @property
+    def element_type(self) -> NumericType:
+        """The number type of its elements."""
+        return self.dtype
+
+    @property
+    def type(self) -> str:
+        """Its type in cute IR."""
+        layout = f"({','.join(map(str, self._extents))}):({','.join(map(str, self._strides))})"
+        align = f"align<{self.alignment}>, " if self.alignment > element_bytes(self.dtype.mlir_type) else ""
+        return f'!cute.memref<{self.dtype.mlir_type}, gmem, {align}"{layout}">'
+
+    @property
+    def symbols(self) -> list[tuple[int, bool, SymInt]]:
+        """Its symbols: the mode, whether it is the stride, the symbol."""
+        return [
+            (i, is_stride, leaf.symbol)
+            for is_stride, leaves in ((False, self._extents), (True, self._strides))
+            for i, leaf in enumerate(leaves)
+            if isinstance(leaf, _Leaf) and leaf.symbol is not None
+        ]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its extents and strides are all static."""
+        return not any(isinstance(leaf, _Leaf) for leaf in (*self._extents, *self._strides))
+
+    def __repr__(self) -> str:
+        return f"<tensor {self.type}>"
+
+    def __deepcopy__(self, memo: object) -> RuntimeTensor:
+        return self
+
+    def mark_layout_dynamic(self, leading_dim: int | None = None) -> RuntimeTensor:
+        """Make all extents and strides dynamic but the stride 1 of the leading dimension; returns the tensor itself.
+
+        Without ``leading_dim`` it is the dimension of stride 1; with several, the one with more than one element.
+        """
+        if leading_dim is None:
+            leading_dim = self._leading()
+        elif not -len(self.shape) <= leading_dim < len(self.shape):
+            raise KernelTypeError("F125", f"this tensor of shape {self.shape} has no dimension {leading_dim}")
+        elif self.stride[leading_dim] != 1:
+            raise KernelTypeError(
+                "F120", f"the leading dimension has stride 1: dimension {leading_dim} of strides {self.stride} has not"
+            )
+        lead = leading_dim % len(self.shape) if self.shape else -1
+        self._extents = [_Leaf(width=_width(n, extent=True)) for n in self.shape]
+        self._strides = [
+            1 if i == lead else d if d == 0 else _Leaf(width=_width(d)) for i, d in enumerate(self.stride)
+        ]  # fmt: skip
+        return self
+
+    def _leading(self) -> int:
+        ones = [i for i, d in enumerate(self.stride) if d == 1]
+        several = [i for i in ones if self.shape[i] != 1]
+        if len(several) > 1 or not ones:
+            which = "no" if not ones else "more than one"
+            raise KernelTypeError(
+                "F120", f"{which} dimension of shape {self.shape} and strides {self.stride} is the contiguous one",
+                hint="say it: mark_layout_dynamic(leading_dim=…)" if ones else "use mark_dynamic(modes)",
+            )  # fmt: skip
+        return several[0] if several else ones[-1]
+
+    def mark_compact_shape_dynamic(
+        self, mode: int, stride_order: Sequence[int] | None = None, divisibility: int = 1, *,
+        dim_order: Sequence[int] | None = None,
+    ) -> RuntimeTensor:  # fmt: skip
+        """Make one extent dynamic, a multiple of ``divisibility``; strides beyond it follow as products.
+
+        ``stride_order``: of each dimension its rank, 0 for the fastest; ``dim_order``: the dimensions from the slowest
+        to the fastest, as torch's ``Tensor.dim_order()`` gives them.
+        """
+        rank = len(self.shape)
+        mode = self._mode(mode)
+        order = self._order(stride_order, dim_order)
+        self._extents[mode] = self._dynamic_extent(mode, divisibility)
+        step: Any = 1
+        factor = 1
+        for place in range(rank):
+            i = order.index(place)
+            self._strides[i] = step if isinstance(step, int) else _Leaf(factor, _width(self.stride[i]))
+            extent = self._extents[i]
+            factor *= extent.div if isinstance(extent, _Leaf) else extent
+            step = None if step is None or isinstance(extent, _Leaf) else step * extent
+        return self
+
+    def _order(self, stride_order: Sequence[int] | None, dim_order: Sequence[int] | None) -> list[int]:
+        rank = len(self.shape)
+        if stride_order is not None:
+            order = [int(n) for n in stride_order]
+        elif dim_order is not None:
+            given = [int(n) for n in dim_order]
+            order = [rank - 1 - given.index(i) if i in given else -1 for i in range(rank)]
+        else:
+            ranked = sorted(range(rank), key=lambda i: (self.stride[i], self.shape[i] != 1, -i))
+            order = [ranked.index(i) for i in range(rank)]
+        if sorted(order) != list(range(rank)):
+            name, what = ("stride_order", stride_order) if stride_order is not None else ("dim_order", dim_order)
+            raise KernelTypeError("F125", f"{name}={what} does not name each of the {rank} dimensions once")
+        step = 1
+        for place in range(rank):
+            i = order.index(place)
+            if self.shape[i] != 1 and self.stride[i] != step:
+                raise KernelTypeError(
+                    "F126", f"a tensor of shape {self.shape} and strides {self.stride} is not compact in this order",
+                    hint="use mark_layout_dynamic() or mark_dynamic(modes)",
+                )  # fmt: skip
+            step *= self.shape[i]
+        return order
+
+    def mark_dynamic(self, modes: int | Sequence[int], divisibility: int = 1) -> RuntimeTensor:
+        """Make the extents and strides of these dimensions dynamic (a stride of 0 or 1 stays)."""
+        for mode in [modes] if isinstance(modes, int) else modes:
+            mode = self._mode(mode)
+            self._extents[mode] = self._dynamic_extent(mode, divisibility)
+            if self.stride[mode] not in (0, 1):
+                self._strides[mode] = _Leaf(width=_width(self.stride[mode]))
+        return self
+
+    def mark_static(self, modes: int | Sequence[int]) -> RuntimeTensor:
+        """Make the extents and strides of these dimensions static."""
+        for mode in [modes] if isinstance(modes, int) else modes:
+            mode = self._mode(mode)
+            self._extents[mode] = self.shape[mode]
+            self._strides[mode] = self.stride[mode]
+        return self
+
+    def _mode(self, mode: int) -> int:
+        if not -len(self.shape) <= mode < len(self.shape):
+            raise KernelTypeError("F125", f"this tensor of shape {self.shape} has no dimension {mode}")
+        return mode % len(self.shape)
+
+    def _dynamic_extent(self, mode: int, divisibility: int) -> _Leaf:
+        n = self.shape[mode]
+        if divisibility < 1 or (isinstance(n, int) and n % divisibility):
+            raise KernelTypeError(
+                "F127", f"dimension {mode} has {n} elements, which is no multiple of divisibility={divisibility}"
+            )
+        return _Leaf(divisibility, _width(n, extent=True))
+
+
+def _shown(leaf: Any) -> Any:
+    return (leaf.symbol or leaf) if isinstance(leaf, _Leaf) else leaf
+
+
+def _width(n: Any, *, extent: bool = False) -> int:
+    if not isinstance(n, int):
+        return n.width if isinstance(n, SymInt | _Leaf) else 32
+    return 32 if -(1 << 31) <= n <= (MAX_STATIC if extent else (1 << 31) - 1) else 64
+
+
+def number_type(dtype: object, *, what: str = "dtype") -> NumericType:
+    """Return the number type of ours, of torch's or numpy's type, or of a text."""
+    from cute_dialect.front.dtypes import NUMBER_TYPES
+
+    if isinstance(dtype, NumericType):
+        return dtype
+    name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
+    for kind in NUMBER_TYPES.values():
+        if name in (kind.numpy, kind.torch) and kind.__name__ != "TFloat32":
+            return kind
+    for kind in NUMBER_TYPES.values():
+        if name == kind.mlir_type or name.lower() == kind.__name__.lower():
+            return kind
+    raise KernelTypeError("F123", f"{what}: {dtype!r} is no type of elements")
+
+
+def from_dlpack(
+    array: Any, assumed_align: int | None = None, *, dtype: object = None, enable_tvm_ffi: bool = False, **_: object
+) -> RuntimeTensor:
+    """Return a tensor over an array (of torch, numpy, cupy, jax, …), static in full until it is marked otherwise.
+
+    ``assumed_align``: what the address is a multiple of, in bytes, checked at each launch; by default 16 if it is, else
+    the element's bytes.  ``dtype``: another element type of as many bytes, for types the library does not have.
+    """
+    if isinstance(array, RuntimeTensor):
+        return array
+    try:
+        view = view_of(array)
+    except NotAnArray as e:
+        raise KernelTypeError("F122", str(e)) from None
+    from cute_dialect.front.arrays import type_of_element
+
+    kind = type_of_element(view.dtype) if dtype is None else number_type(dtype)
+    if dtype is not None:
+        if element_bytes(kind.mlir_type) != element_bytes(view.dtype) or kind.width < 8:
+            raise KernelTypeError("F123", f"elements of {view.dtype} cannot be seen as {kind!r}: other bytes")
+        view = view._replace(dtype=kind.mlir_type)
+    size = element_bytes(view.dtype)
+    alignment = assumed_align or (VECTOR_BYTES if view.pointer % VECTOR_BYTES == 0 else size)
+    return RuntimeTensor(view, kind, view.shape, view.strides, alignment)
+
+
+def _leaf(n: Any, what: str) -> Any:
+    if isinstance(n, SymInt):
+        return _Leaf(n.divisibility, n.width, n)
+    if isinstance(n, int):
+        return n
+    raise KernelTypeError("F125", f"{what} of a fake tensor are numbers and symbols (cute.sym_int()), got {n!r}")
+
+
+def make_fake_tensor(
+    dtype: object, shape: Sequence[Any], stride: Sequence[Any], assumed_align: int | None = None, **_: object
+) -> RuntimeTensor:
+    """Return a tensor without memory, for ``cute.compile``: extents and strides are numbers and symbols."""
+    kind = number_type(dtype)
+    if len(shape) != len(stride):
+        raise KernelTypeError("F125", f"a fake tensor of {len(shape)} extents has {len(stride)} strides")
+    extents, strides = [_leaf(n, "extents") for n in shape], [_leaf(d, "strides") for d in stride]
+    return RuntimeTensor(None, kind, extents, strides, assumed_align or element_bytes(kind.mlir_type))
+
+
+def make_fake_compact_tensor(
+    dtype: object, shape: Sequence[Any], stride_order: Sequence[int] | None = None, assumed_align: int | None = None,
+    **_: object,
+) -> RuntimeTensor:  # fmt: skip
+    """Return a compact tensor without memory, for ``cute.compile``.
+
+    ``stride_order``: of each dimension its rank, 0 for the fastest; by default the first is.
+    """
+    kind = number_type(dtype)
+    rank = len(shape)
+    order = list(range(rank)) if stride_order is None else [int(n) for n in stride_order]
+    if sorted(order) != list(range(rank)):
+        raise KernelTypeError("F125", f"stride_order={stride_order} does not name each of the {rank} dimensions once")
+    extents = [_leaf(n, "extents") for n in shape]
+    strides: list[Any] = [0] * rank
+    step: int | None = 1
+    factor, width = 1, 32
+    for place in range(rank):
+        i = order.index(place)
+        extent = extents[i]
+        strides[i] = step if step is not None else _Leaf(factor, width)
+        if isinstance(extent, _Leaf):
+            step, factor, width = None, factor * extent.div, max(width, extent.width)
+        else:
+            step, factor = None if step is None else step * extent, factor * extent
+    return RuntimeTensor(None, kind, extents, strides, assumed_align or element_bytes(kind.mlir_type))
+
+
+class FakeStream:
+    """A stream that is given at the call."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<a stream>"
+
+
+def make_fake_stream(**_: object) -> FakeStream:
+    """Return what stands for a stream in ``cute.compile``."""
+    return FakeStream()
+
+
+class RuntimePointer:
+    """An address with the type of what lies there."""
+
+    __slots__ = ("address", "alignment", "dtype", "space")
+
+    def __init__(self, dtype: NumericType, address: object, space: str, alignment: int):
+        self.dtype = dtype
+        self.address = address
+        self.space = space
+        self.alignment = alignment
+
+    @property
+    def type(self) -> str:
+        """Its type in cute IR."""
+        align = f", align<{self.alignment}>" if self.alignment > element_bytes(self.dtype.mlir_type) else ""
+        return f"!cute.ptr<{self.dtype.mlir_type}, {self.space}{align}>"
+
+    def __repr__(self) -> str:
+        return f"<{self.type}>"
+
+
+def make_ptr(
+    dtype: object, value: Any, mem_space: object = "gmem", *, assumed_align: int | None = None
+) -> RuntimePointer:
+    """Return a pointer to pass: ``value`` is an address, or an array whose address is meant."""
+    kind = number_type(dtype)
+    space = str(mem_space)
+    if space not in ("gmem", "generic"):
+        raise KernelTypeError("F125", f"a pointer that is passed points to global memory, not to {space}")
+    return RuntimePointer(kind, value, "gmem", assumed_align or element_bytes(kind.mlir_type))

@@ -1,0 +1,86 @@
+"""The chip that is compiled for, and the device that a call runs on where it does not say.
+
+    CUTE_CHIP=sm_90a     the chip where there is no GPU to ask
+    CUTE_DEVICE=cpu      calls run on the interpreter
+
+>>> with target("sm_80"):
+...     current_target()
+'sm_80'
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+from cute_dialect.runtime.settings import word
+
+__all__ = ["current_target", "default_device", "forget_quick_calls", "remember_quick_calls", "target"]
+
+_chosen: ContextVar[str | None] = ContextVar("cute_dialect_target", default=None)
+_quick: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The functions whose next call may be recognised without asking for the chip."""
+
+
+@contextmanager
+def target(chip: str) -> Generator[None]:
+    """Compile for ``chip`` inside: ``with cute.target("sm_80"): …``."""
+    from cute_dialect.arch.targets import default_features, find_target
+
+    find_target(chip, default_features(chip))
+    forget_quick_calls()
+    token = _chosen.set(chip)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+        forget_quick_calls()
+
+
+def remember_quick_calls(function: Any) -> None:
+    """Say that a function has a quick call."""
+    _quick.add(function)
+
+
+def forget_quick_calls() -> None:
+    """Make the next call of each function look for its kind again."""
+    for function in list(_quick):
+        function.forget()
+    _quick.clear()
+
+
+def current_target() -> str:
+    """Return the chip that is compiled for: that of :func:`target`, of the GPU, of ``CUTE_CHIP``, else sm_90a."""
+    from cute_dialect.front.trace import active
+
+    tracer = active()
+    if tracer is not None:
+        return tracer.chip
+    return _chosen.get() or _gpus_chip() or word("CUTE_CHIP") or _default_chip()
+
+
+def _default_chip() -> str:
+    from cute_dialect.arch.targets import DEFAULT_CHIP
+
+    return DEFAULT_CHIP
+
+
+@lru_cache(maxsize=1)
+def _gpus_chip() -> str | None:
+    """Return the chip of the first GPU, None where there is none."""
+    from cute_dialect.runtime.driver import CudaError, NoGpuError, driver
+
+    try:
+        major, minor = driver().capability(0)
+    except (NoGpuError, CudaError):
+        return None
+    return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def default_device() -> str:
+    """Return the device of calls that name none."""
+    return word("CUTE_DEVICE", ("gpu", "cpu")) or "gpu"

@@ -1,0 +1,21 @@
+"""Arrays and addresses that are passed to kernels: ``cute.runtime.from_dlpack(x)``, fakes for ``cute.compile``."""
+
+from __future__ import annotations
+
+from cute_dialect.front.compiled import load as load_module
+from cute_dialect.front.runtime_tensor import (
+    FakeStream,
+    RuntimePointer,
+    RuntimeTensor,
+    from_dlpack,
+    make_fake_compact_tensor,
+    make_fake_stream,
+    make_fake_tensor,
+    make_ptr,
+)
+from cute_dialect.front.target import current_target
+
+__all__ = [
+    "FakeStream", "RuntimePointer", "RuntimeTensor", "current_target", "from_dlpack", "load_module",
+    "make_fake_compact_tensor", "make_fake_stream", "make_fake_tensor", "make_ptr",
+]  # fmt: skip
