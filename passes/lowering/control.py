@@ -161,30 +161,44 @@ def _scf_if(low: Lowering, op: Operation) -> None:
     if known is not None:
         _inline(low, op, then_region if known & 1 else else_region)
         return
+    _alternatives(low, op)
+
+
+def _alternatives(low: Lowering, op: Operation) -> None:
+    """Lower an op of whose regions one runs, once: what they leave in fragments otherwise than it was are results."""
+    operands = [low.value(v) for v in op.operands]
     before = low.registers
     blocks: list[Block] = []
     states: list[Registers] = []
-    for region in (then_region, else_region):
+    for region in op.regions:
         block = Block()
         state = _branch(low, region.block, block, None) if region.blocks else before.copy()
         blocks.append(block)
         states.append(state)
     carried = joined_parts(before, states)
-    for region, block, state in zip((then_region, else_region), blocks, states):
+    for region, block, state in zip(op.regions, blocks, states):
         with low.build.inside(block):
             own = [low.value(v) for v in _yielded(region)]
             extra = [c.read(low, state) for c in carried]
             if region.blocks or extra:
                 low.build.add(make_op(scf.YieldOp, [*own, *extra]))
-    keep_else = else_region.blocks or carried
-    new = scf.IfOp.create(
-        operands=[condition],
+    new = type(op).create(
+        operands=operands,
         result_types=[*[lowered(t) for t in op.result_types], *[c.type for c in carried]],
         attributes=dict(op.attributes),
-        regions=[Region(blocks[0]), Region(blocks[1]) if keep_else else Region()],
+        properties=dict(op.properties),
+        regions=[Region(block) if region.blocks or carried else Region() for region, block in zip(op.regions, blocks)],
     )
     low.build.add(new)
     _results(low, op, new, carried)
+
+
+def _region_op(low: Lowering, op: Operation) -> None:
+    """Lower ``scf.index_switch`` and ``scf.execute_region``."""
+    if all(len(region.blocks) == 1 for region in op.regions):
+        _alternatives(low, op)
+    else:
+        low.clone(op)
 
 
 def _yielded(region: Region) -> tuple[SSAValue, ...]:
@@ -223,4 +237,10 @@ def _scf_while(low: Lowering, op: Operation) -> None:
     _results(low, op, loop, parts)
 
 
-HANDLERS: Mapping[str, Handler] = {"scf.for": _scf_for, "scf.if": _scf_if, "scf.while": _scf_while}
+HANDLERS: Mapping[str, Handler] = {
+    "scf.for": _scf_for,
+    "scf.if": _scf_if,
+    "scf.while": _scf_while,
+    "scf.index_switch": _region_op,
+    "scf.execute_region": _region_op,
+}

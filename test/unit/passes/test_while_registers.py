@@ -217,6 +217,7 @@ SHAPES: dict[str, Body] = {
     "while in for": [For(3, [While(2, True, [A], [Rotate()]), B])],
     "for in while": [While(2, True, [For(2, [A])], [For(3, [B, Rotate()])])],
     "if in while": [While(4, True, [If(0, True, [A], [])], [If(1, False, [B], [Rotate()])])],
+    "switch": [If(0, True, [A], [B, Rotate()], switch=True), If(1, False, [], [C], switch=True)],
     "while in if": [If(0, True, [While(2, True, [A], [B])], [C]), A],
     "while in while": [While(2, True, [While(1, False, [A], [B])], [While(2, True, [C], [Rotate()])])],
     "vectors": [While(5, True, [], [Rotate()])],
