@@ -31,6 +31,7 @@ class Value(NamedTuple):
 
 
 LAYOUT = '!cute.layout<"(?,4):(4,1)">'
+COMPOSED = '!cute.composed_layout<"S<1,0,2> o ? o (4,4):(4,1)">'
 COORDS = '!cute.coord_tensor<"(?,0)", "(4,4):(1@0,1@1)">'
 ROW = '!cute.memref<i32, gmem, "(?):(1)">'
 ONE = '!cute.memref<i32, gmem, "1:1">'
@@ -47,6 +48,18 @@ VALUES = {
         f"""%z = cute.size(%w) : ({LAYOUT}) -> !cute.int_tuple<"?">
         %num = cute.get_scalars (%z) : !cute.int_tuple<"?">""",
         lambda s: 4 * s,
+    ),
+    "composed layout": Value(
+        COMPOSED,
+        f"""%x$ = cute.static : !cute.swizzle<"S<1,0,2>">
+        %d$ = cute.make_int_tuple(%s) : (i32) -> !cute.int_tuple<"?">
+        %h$ = cute.static : !cute.layout<"(4,4):(4,1)">
+        %v = cute.make_composed_layout(%x$, %d$, %h$)
+          : (!cute.swizzle<"S<1,0,2>">, !cute.int_tuple<"?">, !cute.layout<"(4,4):(4,1)">) -> {COMPOSED}""",
+        f"""%k = cute.static : !cute.coord<"(3,1)">
+        %z = cute.crd2idx(%k, %w) : (!cute.coord<"(3,1)">, {COMPOSED}) -> !cute.int_tuple<"?">
+        %num = cute.get_scalars (%z) : !cute.int_tuple<"?">""",
+        lambda s: (s + 13) ^ ((s + 13) >> 2 & 1),
     ),
     "static layout": Value(
         '!cute.layout<"(4,2):(2,1)">',
