@@ -28,7 +28,8 @@ from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.launch import CompiledModule
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("elementwise_add", "gemm_sm90", "tma_copy", "row_sum")
+SUPPORT = EXAMPLES.parent / "support"
+NAMES = ("elementwise_add", "gemm_sm90", "tma_copy", "row_sum", "several")
 VALUES = (
     None, True, False, 0, 1, -1, 2, 3, 31, 1024, 1025, 1 << 31, 1 << 63, 1 << 70, 0.5, 1.0, float("nan"), "", "x", "..",
     "f32", "sm_90a", "!llvm.ptr", "!llvm.struct<()>", [], [0], [1, 1, 1], {}, {"width": 32, "div": 1, "offset": 8},
@@ -38,7 +39,13 @@ VALUES = (
 @lru_cache(maxsize=8)
 def files_of(name: str) -> dict[str, bytes]:
     """The files of a compiled example, with code that no driver sees."""
-    artifact = compile_cute(EXAMPLES / f"{name}.mlir", emit="base", cache=False).artifact
+    source: str | Path = EXAMPLES / f"{name}.mlir"
+    if name == "several":
+        sys.path.insert(0, str(SUPPORT))
+        from several_launches import ALL
+
+        source = ALL
+    artifact = compile_cute(source, emit="base", cache=False).artifact
     code = tuple(CodeObject(m, "// ptx", b"\x7fELF", None, "report") for m in artifact.manifest["modules"])
     return artifact_files(artifact._replace(code=code))
 
@@ -130,8 +137,10 @@ def try_one(files: dict[str, bytes]) -> str:
         return "refused"
     for name in [*module.names, *(h["name"] for h in module.manifest["hosts"])]:
         try:
-            plan = module.kernel(name).plan(*arguments(module, name), grid=(1, 1, 1), block=None)
-            assert all(len(b) == p["size"] for b, p in zip(plan.packed.buffers, plan.params, strict=True))
+            kernel = module.kernel(name)
+            grid = (1, 1, 1) if len(kernel.target.launches) == 1 else None
+            for plan in kernel.plans(*arguments(module, name), grid=grid, block=None):
+                assert all(len(b) == p["size"] for b, p in zip(plan.packed.buffers, plan.params, strict=True))
         except LaunchError:
             pass
     return "taken"
