@@ -74,6 +74,7 @@ _ROWS: tuple[PassInfo, ...] = (
         "cute-to-base", "lower cute types and the remaining cute ops to base ops", "cute", ".to_base", "ToBasePass"
     ),
     PassInfo("convert-nvgpu-to-nvvm", "nvgpu ops, as cute-to-base{arch-dialect=nvgpu} leaves, to nvvm", "base"),
+    PassInfo("cute-drop-asserts", "take cf.assert out of kernels", "base", ".drop_asserts", "DropAssertsPass"),
     PassInfo(
         "cute-strong-atomics",
         "make inline PTX of the atomics whose order or scope LLVM would drop",

@@ -11,7 +11,8 @@ One forward walk with a value map.
 * Instructions become ``nvvm`` ops or inline PTX; with ``arch-dialect=nvgpu`` those that upstream's ``nvgpu`` carries
   rightly become ops of it, and a remark names what it cannot (:mod:`cute_dialect.cute_nvgpu.to_nvgpu`).
 * Register tensors become SSA values (:mod:`.lowering.fragments`); loops with static bounds that index them are
-  unrolled.
+  unrolled.  ``cute.unroll = n : i32`` on ``scf.for`` makes ``n`` copies of its body a turn
+  (:mod:`.lowering.unrolling`).
 
 Before::
 

@@ -31,6 +31,7 @@ def compile(
     features: str | None = None,
     opt_level: int | None = None,
     lineinfo: bool = False,
+    asserts: bool = True,
     emit: Emit = "auto",
     filename: str | None = None,
     keep_stages: bool = False,
@@ -43,6 +44,9 @@ def compile(
     ``pipeline``: a named pipeline with options, ``nvptx`` or ``nvptx=chip=sm_90a,O=2``; ``chip``, ``features`` (e.g.
     ``+ptx86``) and ``opt_level`` override them.
     ``lineinfo``: PTX and cubin say which line of the source each instruction is from, for profilers and debuggers.
+    ``asserts``: false leaves ``cf.assert`` out of the kernels' GPU code; one that fails there ends the kernel, and all
+    of the GPU's context, after file, line, function, block, thread and message were printed to standard error.  The
+    interpreter and host functions decide all of them.
     ``emit``: ``auto`` (PTX, and a cubin if there is a ptxas), ``cubin``, ``ptx``, or ``base``, which stops before
     upstream MLIR: such a module runs on the CPU interpreter only.
     ``keep_stages`` keeps the IR after each stage; ``save`` also writes everything to a folder.
@@ -62,6 +66,7 @@ def compile(
         features=features,
         opt_level=opt_level,
         lineinfo=lineinfo,
+        asserts=asserts,
         emit=emit,
         filename=filename,
         keep_stages=keep_stages,

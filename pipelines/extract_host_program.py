@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, cast
 
 from cute_dialect.arch.tensor_map_codes import im2col_rank_of, rank_of
 from cute_dialect.runtime import abi
-from cute_dialect.runtime.host_program import BINARY, CASTS, PREDICATES, HostError, Instruction, Program, signed
+from cute_dialect.runtime.host_program import (
+    BINARY,
+    CASTS,
+    FLOAT_PREDICATES,
+    FLOATS,
+    PREDICATES,
+    HostError,
+    Instruction,
+    Program,
+    signed,
+)
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -88,6 +98,10 @@ class _Extractor:
             predicate = _plain(attributes.get("predicate"))
             assert isinstance(predicate, int)
             extra = [PREDICATES[predicate], _width_of(op.operands[0])]
+        elif name == "arith.cmpf" and (compared := _type_text(op.operands[0].type)) in FLOATS:
+            predicate = _plain(attributes.get("predicate"))
+            assert isinstance(predicate, int)
+            extra = [FLOAT_PREDICATES[predicate], compared]
         elif name.startswith("arith.") and short in CASTS:
             extra = [_width_of(op.operands[0]), _width(kind)]
         elif name == "math.absi":
@@ -161,8 +175,8 @@ class _Extractor:
 
     def unsupported(self, name: str) -> HostError:
         return HostError(
-            f"host function @{self.name}: {name} cannot be evaluated at launch (arith on integers, scf.if, llvm "
-            "aggregates and gpu.launch_func can)"
+            f"host function @{self.name}: {name} cannot be evaluated at launch (arith on integers, comparisons of "
+            "floats, scf.if, llvm aggregates and gpu.launch_func can)"
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, StringAttr
+from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, NameLoc, StringAttr
 
+from cute_dialect.ir.diagnostics import Position, location_frames
 from cute_dialect.ir.generic import GenericWriter
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -54,9 +55,34 @@ class _HandOff(GenericWriter):
             return name
         return text
 
+    def write_op_location(self, op: Operation) -> str:
+        """Return where an op comes from; of an assertion in a kernel what CUDA prints when it fails.
+
+        Upstream passes the file and the line of the place to ``__assertfail``, and the name around it for the function.
+        """
+        kernel = _kernel_around(op) if op.name == "cf.assert" and not self._retold else None
+        frames = location_frames(op.location) if kernel is not None else ()
+        if kernel is None or not frames:
+            return super().write_op_location(op)
+        function = frames[0].function or kernel
+        called = [f", called from {Position(f.position.file, f.position.line, f.position.col)}" for f in frames[1:]]
+        file, line, col, _ = frames[0].position
+        place = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(col))
+        return str(NameLoc(StringAttr(function + "".join(called)), place))
+
     def write_location(self, location: Attribute) -> str:
         if self._call_sites is not None:
             place = self._call_sites.place(location)
             location = UNKNOWN_LOC if place is None else FileLineColLoc(StringAttr(place[0]), *map(IntAttr, place[1:]))
         found = self._retold.get(location) if self._retold else None
         return found or super().write_location(location)
+
+
+def _kernel_around(op: Operation) -> str | None:
+    """Return the name of the function of the GPU that an op is in; None of an op on the host."""
+    here, name = op.parent_op(), None
+    while here is not None and here.name != "gpu.module":
+        found = here.properties.get("sym_name")
+        name = found.data if isinstance(found, StringAttr) else name
+        here = here.parent_op()
+    return name if here is not None else None

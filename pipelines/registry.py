@@ -96,7 +96,7 @@ _ROWS = (
         "nvptx",
         "cute to PTX for a GPU (the default)",
         f"builtin.module({_ARCH},cute-check-target{{chip=<chip> features=<features>}},"
-        "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu}>,cute-strong-atomics,cute-wgmma-registers,"
+        "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu}>,<asserts=false?cute-drop-asserts,>cute-strong-atomics,cute-wgmma-registers,"
         "<arch-dialect=nvgpu?convert-nvgpu-to-nvvm,>base-prepare,one-shot-convert-to-llvm,"
         "<lineinfo=true?ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly},>"
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"
@@ -114,6 +114,7 @@ _ROWS = (
             "lineinfo": PipelineOption(
                 "false", "true: PTX and cubin say which line of the source each instruction is from", ("false", "true")
             ),
+            "asserts": PipelineOption("true", "false: GPU code leaves out what kernels assert", ("true", "false")),
         },
     ),
     NamedPipeline(

@@ -73,6 +73,7 @@ def compile_module(
     features: str | None = None,
     opt_level: int | None = None,
     lineinfo: bool = False,
+    asserts: bool = True,
     emit: Emit = "auto",
     filename: str | None = None,
     keep_stages: bool = False,
@@ -89,9 +90,11 @@ def compile_module(
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept; so does a
     module of which ``text`` says all that its code depends on.
     """
-    _check_keywords(source, pipeline, chip, features, opt_level, lineinfo, emit, filename, keep_stages, save, cache)
+    _check_keywords(
+        source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
+    )
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
-    given["lineinfo"] = "true" if lineinfo else None
+    given["lineinfo"], given["asserts"] = "true" if lineinfo else None, None if asserts else "false"
     options = {k: v for k, v in given.items() if v is not None}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
@@ -116,6 +119,7 @@ def _check_keywords(
     features: object,
     opt_level: object,
     lineinfo: object,
+    asserts: object,
     emit: object,
     filename: object,
     keep_stages: object,
@@ -131,6 +135,7 @@ def _check_keywords(
         ("features", features, features is None or isinstance(features, str), "a text like '+ptx83'"),
         ("opt_level", opt_level, opt_level is None or (type(opt_level) is int and 0 <= opt_level <= 3), "0, 1, 2 or 3"),
         ("lineinfo", lineinfo, isinstance(lineinfo, bool), "True or False"),
+        ("asserts", asserts, isinstance(asserts, bool), "True or False"),
         ("emit", emit, isinstance(emit, str) and emit in get_args(Emit), "one of 'auto', 'cubin', 'ptx', 'base'"),
         ("filename", filename, filename is None or isinstance(filename, str), "a text"),
         ("keep_stages", keep_stages, isinstance(keep_stages, bool), "True or False"),

@@ -51,6 +51,9 @@ class TupleForm(Form):
     def widened(self) -> Form:
         return TupleForm(self.kind, [p.widened() for p in self.parts])
 
+    def loosened(self) -> Form:
+        return TupleForm(self.kind, [p.loosened() for p in self.parts])
+
     def describe(self) -> str:
         """Return how messages name it."""
         return f"a {self.kind.__name__} of {len(self.parts)}"

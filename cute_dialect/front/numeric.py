@@ -412,11 +412,10 @@ def _facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
         None if None in (a.low, a.high, b.low, b.high) else [(p, q) for p in (a.low, a.high) for q in (b.low, b.high)]
     )
     if name in ("add", "sub", "mul"):
-        if pairs is None:
-            return None
-        ends = [_PYTHON[name](p, q) for p, q in pairs]
-        low, high = min(ends), max(ends)
         divisor = a.divisor * b.divisor if name == "mul" else gcd(a.divisor, b.divisor)
+        if pairs is not None:
+            ends = [_PYTHON[name](p, q) for p, q in pairs]
+            low, high = min(ends), max(ends)
     elif name == "mod" and y.is_static and y.value > 0:
         low, high = 0, int(y.value) - 1
         divisor = gcd(a.divisor, int(y.value))
@@ -435,8 +434,9 @@ def _facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
     else:
         return None
     least, greatest = least_greatest(type(x))
-    if (low is not None and low < least) or (high is not None and high > greatest):
-        return None
+    if name in ("add", "sub", "mul") and (low is None or high is None or low < least or high > greatest):
+        # It may wrap, which keeps divisors that are powers of two.
+        return Facts(None if type(x).signed else 0, None, min(divisor & -divisor, 1 << 30) or 1)
     return Facts(low, high, max(divisor, 1))
 
 
@@ -548,6 +548,9 @@ class NumberForm(Form):
 
     def make(self, leaves: Sequence[SSAValue]) -> object:
         return self.kind.of(leaves[0], self.facts)
+
+    def loosened(self) -> Form:
+        return NumberForm(self.kind)
 
     def join(self, other: Form) -> Form:
         if isinstance(other, NumberForm):

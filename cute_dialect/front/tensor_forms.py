@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.front.errors import MergeError
-from cute_dialect.front.tensors import Pointer, Tensor
+from cute_dialect.front.pointers import Pointer
+from cute_dialect.front.tensors import Tensor
 from cute_dialect.front.values import Form
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tensors and pointers: memory with a layout over it, and coordinates with one.
+"""Tensors: memory with a layout over it, and coordinates with one.
 
 A tensor is an iterator (a pointer, or an int tuple for a coordinate tensor) and a layout.  What of it is static stands
 in the type of its SSA value; ``t.shape`` and ``t.stride`` are trees of Python integers and ``Int32``.
@@ -7,10 +7,10 @@ in the type of its SSA value; ``t.shape`` and ``t.stride`` are trees of Python i
 from __future__ import annotations
 
 import builtins
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
+from cute_dialect.front.pointers import AddressSpace, Pointer, element_class, pointer_text
 from cute_dialect.front.values import Dynamic, Form
 
 if TYPE_CHECKING:
@@ -20,95 +20,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Numeric
     from cute_dialect.front.vectors import TensorSSA
 
-__all__ = ["AddressSpace", "Pointer", "Tensor", "clear", "element_class", "make_rmem_tensor", "make_rmem_tensor_like"]
-
-
-class AddressSpace(StrEnum):
-    """The spaces of memory."""
-
-    generic = "generic"
-    gmem = "gmem"
-    """Global memory."""
-    smem = "smem"
-    """Shared memory of a block."""
-    rmem = "rmem"
-    """Registers of a thread."""
-    tmem = "tmem"
-    """Tensor memory."""
-    dsmem = "dsmem"
-    """Shared memory of another block of the cluster."""
-
-    def __repr__(self) -> str:
-        return f"AddressSpace.{self.value}"
-
-
-def element_class(element: Attribute) -> type[Numeric]:
-    """Return the number type of an MLIR element type; integers without a sign are signed."""
-    from cute_dialect.front.dtypes import type_of_mlir
-
-    text = str(element)
-    if text.startswith("ui"):
-        return type_of_mlir(text[1:], signed=False)
-    return type_of_mlir(text.removeprefix("s") if text.startswith("si") else text.removeprefix("!cute."))
-
-
-class Pointer(Dynamic):
-    """An address in a space of memory, of elements of a type."""
-
-    __slots__ = ("dtype", "ssa")
-
-    ssa: SSAValue
-    dtype: type[Numeric]
-
-    def __class_getitem__(cls, element: object) -> object:
-        """Return the annotation of a pointer to elements of a type."""
-        from cute_dialect.front.annotations import subscripted
-
-        return subscripted(cls, element)
-
-    @classmethod
-    def of(cls, ssa: SSAValue, dtype: type[Numeric] | None = None) -> Pointer:
-        """Return the pointer that is this value of ``!cute.ptr``."""
-        made = object.__new__(cls)
-        made.ssa = ssa
-        made.dtype = element_class(made._type.element) if dtype is None else dtype
-        return made
-
-    @property
-    def _type(self) -> Any:
-        return self.ssa.type.data  # pyright: ignore[reportAttributeAccessIssue]
-
-    @property
-    def type(self) -> Attribute:
-        """Its MLIR type."""
-        return self.ssa.type
-
-    @property
-    def memspace(self) -> AddressSpace:
-        """The space it points into."""
-        return AddressSpace(self._type.space)
-
-    @property
-    def alignment(self) -> int:
-        """What it is known to be aligned to, in bytes."""
-        return self._type.alignment
-
-    def __repr__(self) -> str:
-        return f"ptr<{_ptr_text(self._type)}>"
-
-    def __cute_form__(self) -> Form:
-        from cute_dialect.front.tensor_forms import PointerForm
-
-        return PointerForm(self.ssa.type, self.dtype)
-
-
-def _ptr_text(p: Any) -> str:
-    parts = [str(p.element), p.space]
-    if p.align:
-        parts.append(f"align<{p.align}>")
-    if p.swizzle is not None:
-        parts.append(str(p.swizzle))
-    return ", ".join(parts)
+__all__ = ["AddressSpace", "Pointer", "Tensor", "clear", "make_rmem_tensor", "make_rmem_tensor_like"]
 
 
 class Tensor(Dynamic):
@@ -284,7 +196,7 @@ class Tensor(Dynamic):
 
     def __repr__(self) -> str:
         if self.is_memory:
-            return f"tensor<ptr<{_ptr_text(self._data.ptr)}> o {self._data.layout}>"
+            return f"tensor<ptr<{pointer_text(self._data.ptr)}> o {self._data.layout}>"
         return f"tensor<{_tuple_text(self._data.iter)} o {self._data.layout}>"
 
     def __cute_form__(self) -> Form:

@@ -115,6 +115,32 @@ class Tracer:
         (result,) = self.op(name, operands, types, properties, **more).results
         return result
 
+    def after(
+        self,
+        value: SSAValue,
+        name: str,
+        operands: Sequence[SSAValue] = (),
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> Operation:
+        """Insert an op where ``value`` is defined, right behind that: it serves all places that see the value."""
+        from xdsl.ir import Block
+
+        from cute_dialect.ir.editing import make_op
+
+        cls = op_class(name)
+        props = dict(properties) if properties else {}
+        op = make_op(cls, operands, self._inferred(cls, [v.type for v in operands], props), props, location())
+        owner = value.owner
+        if not isinstance(owner, Block):
+            block = owner.parent
+            assert block is not None, owner
+            block.insert_op_after(op, owner)
+        elif owner.first_op is not None:
+            owner.insert_op_before(op, owner.first_op)
+        else:
+            owner.add_op(op)
+        return op
+
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
         from cute_dialect.algebra.leaf import AlgebraError
         from cute_dialect.ops.inference import infer_types_memo
@@ -156,6 +182,11 @@ class Tracer:
             self.entry.add_op(op)
         self._last_constant = op
         return op.results[0]
+
+    @property
+    def last_constant(self) -> Operation | None:
+        """The last of the constants at the function's top."""
+        return self._last_constant
 
     @contextmanager
     def into(self, block: Block) -> Generator[Block]:

@@ -71,6 +71,10 @@ class Form:
         """Return the form in which static numbers are dynamic, for what changes from turn to turn of a loop."""
         return self
 
+    def loosened(self) -> Form:
+        """Return the form that says nothing of the values of numbers, for what changes from turn to turn of a loop."""
+        return self
+
 
 class ConstForm(Form):
     """The form of one static value."""

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cute_dialect.ir.diagnostics import callers, location_frames, location_position, marked_line, source_line
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xdsl.ir import Attribute, Operation
+
+    from cute_dialect.ir.diagnostics import Frame, Position
 
 
 class InterpError(Exception):
@@ -24,6 +28,7 @@ class InterpError(Exception):
       "promise" or "internal"
     - message: the bare sentence, without position
     - op, location: name of the op and `FILE:LINE:COL` (empty when the IR carries no locations)
+    - frames: the place of the op and the places of the calls that it was inlined through, innermost first
     - thread, block: coordinates (x, y, z) of the first offending thread, None where they make no sense
     - address: the offending address, None where it makes no sense
     """
@@ -35,7 +40,7 @@ class InterpError(Exception):
         *,
         op: str = "",
         op_text: str = "",
-        location: str = "",
+        frames: tuple[Frame, ...] = (),
         thread: tuple[int, int, int] | None = None,
         block: tuple[int, int, int] | None = None,
         address: int | None = None,
@@ -45,7 +50,8 @@ class InterpError(Exception):
         self.message = message
         self.op = op
         self.op_text = op_text
-        self.location = location
+        self.frames = frames
+        self.location = str(frames[0].position) if frames else ""
         self.thread = thread
         self.block = block
         self.address = address
@@ -59,7 +65,7 @@ class InterpError(Exception):
             self.message,
             op=self.op,
             op_text=self.op_text,
-            location=self.location,
+            frames=self.frames,
             thread=self.thread,
             block=self.block,
             address=self.address,
@@ -69,6 +75,9 @@ class InterpError(Exception):
     def render(self) -> str:
         """Return the whole diagnostic, several lines."""
         lines = [f"{self.location}: error: {self.message}" if self.location else f"error: {self.message}"]
+        lines += _source(self.frames[0].position) if self.frames else ()
+        for text, position in callers(self.frames):
+            lines += [f"{position}: note: {text}", *_source(position)]
         if self.op:
             lines.append(f"  op: {self.op_text or self.op}")
         if self.thread is not None:
@@ -116,6 +125,11 @@ class OpInfo:
         self.removable = False
 
     @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The places of the op, see :func:`cute_dialect.ir.diagnostics.location_frames`."""
+        return location_frames(self._op.location)
+
+    @property
     def location(self) -> str:
         """The `FILE:LINE:COL` of the op, empty when unknown."""
         return location_text(self._op)
@@ -161,20 +175,11 @@ def attr_of(op: Operation, name: str) -> Attribute | None:
 
 def location_text(op: Operation) -> str:
     """Return `FILE:LINE:COL` of an op, empty when unknown."""
-    return _loc(getattr(op, "location", None))
+    position = location_position(op.location)
+    return str(position) if position is not None else ""
 
 
-def _loc(loc: object) -> str:
-    filename = getattr(loc, "filename", None)
-    if filename is not None:
-        line, column = getattr(loc, "line", None), getattr(loc, "column", None)
-        return f"{filename.data}:{getattr(line, 'data', 0)}:{getattr(column, 'data', 0)}"
-    for field in ("location", "callee"):
-        inner = getattr(loc, field, None)
-        if inner is not None and (text := _loc(inner)):
-            return text
-    parts = getattr(loc, "locations", None)
-    for part in getattr(parts, "data", ()) or ():
-        if text := _loc(part):
-            return text
-    return ""
+def _source(position: Position) -> list[str]:
+    """Return the line of a source with its mark; nothing of a file of IR, of which the op is shown anyway."""
+    text = None if position.file.endswith(".mlir") else source_line(position.file, position.line)
+    return marked_line(text, position) if text is not None and text.strip() else []

@@ -259,7 +259,7 @@ class Group:
             fault.message,
             op=info.name,
             op_text=info.text,
-            location=info.location,
+            frames=info.frames,
             thread=self.thread_coord(lane) if known else None,
             block=self.block_coord(lane) if known else None,
             address=fault.address,

@@ -17,7 +17,6 @@ from cute_dialect.interp.errors import (
     InterpError,
     OpInfo,
     attr_of,
-    location_text,
     op_name,
     op_text,
 )
@@ -25,6 +24,7 @@ from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.pieces import Pieces, Segment, parameters
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
+from cute_dialect.ir.diagnostics import location_frames
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -396,7 +396,7 @@ class FnCompiler:
                 f"expected an op of a lowered kernel, got {name}, which the interpreter does not know",
                 op=name,
                 op_text=op_text(op),
-                location=location_text(op),
+                frames=location_frames(op.location),
             )
         try:
             builder(self, op)
@@ -404,7 +404,7 @@ class FnCompiler:
             if e.op:
                 raise
             raise InterpError(
-                e.kind, e.message, op=name, op_text=op_text(op), location=location_text(op), notes=e.notes
+                e.kind, e.message, op=name, op_text=op_text(op), frames=location_frames(op.location), notes=e.notes
             ) from None
         self.pieces.note(self, op)
         self._ins, self._outs = outer

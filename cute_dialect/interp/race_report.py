@@ -15,6 +15,7 @@ from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text
 from cute_dialect.interp.flags import Flags
 from cute_dialect.interp.shadow import Shadow
 from cute_dialect.interp.values import Array
+from cute_dialect.ir.diagnostics import location_frames
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -69,13 +70,13 @@ class Reporter:
     ) -> InterpError:
         """Return the error for an access of before, which a thread that runs now can no longer make."""
         op = self.sites[number][1] if number >= 0 else None
-        name, text, location = "", "", ""
+        name, text, frames = "", "", ()
         if isinstance(op, OpInfo):
-            name, text, location = op.name, op.text, op.location
+            name, text, frames = op.name, op.text, op.frames
         elif op is not None:
-            name, text, location = op_name(op), op_text(op), location_text(op)
+            name, text, frames = op_name(op), op_text(op), location_frames(op.location)
         return InterpError(
-            "race", message, op=name, op_text=text, location=location, thread=thread, block=block, notes=notes
+            "race", message, op=name, op_text=text, frames=frames, thread=thread, block=block, notes=notes
         )
 
     def _note(self, g: Group, actor: int, site: int, other: int = -1) -> str:

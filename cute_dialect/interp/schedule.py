@@ -272,6 +272,6 @@ def _deadlock(warps: list[_Warp], absent: int) -> InterpError:
         f"deadlock: {len(warps)} warps wait and none can go on",
         op=info.name if info else "",
         op_text=info.text if info else "",
-        location=info.location if info else "",
+        frames=info.frames if info else (),
         notes=tuple(notes),
     )

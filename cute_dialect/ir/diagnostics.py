@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
@@ -140,15 +141,52 @@ def location_position(location: Attribute) -> Position | None:
     return frames[0].position if frames else None
 
 
-def op_position(op: Operation) -> Position | None:
-    """Return where an op stands in the source; an op made without a location takes that of the nearest op around it."""
+def op_frames(op: Operation) -> tuple[Frame, ...]:
+    """Return the places of an op in the source, as :func:`location_frames` lists them; an op made without a location
+    takes those of the nearest op around it.
+    """
     here: Operation | None = op
     while here is not None:
-        found = location_position(here.location)
-        if found is not None:
+        found = location_frames(here.location)
+        if found:
             return found
         here = here.parent_op()
-    return None
+    return ()
+
+
+def op_position(op: Operation) -> Position | None:
+    """Return where an op stands in the source; an op made without a location takes that of the nearest op around it."""
+    frames = op_frames(op)
+    return frames[0].position if frames else None
+
+
+def callers(frames: Sequence[Frame]) -> list[tuple[str, Position]]:
+    """Return what to say of the places from which the innermost one was reached, and where they are."""
+    return [
+        (f"in '{inner.function}', called from here" if inner.function else "called from here", outer.position)
+        for inner, outer in pairwise(frames)
+    ]
+
+
+_LARGEST = 1 << 22
+"""Bytes of a file that is read for a line of it."""
+
+
+def source_line(file: str, number: int) -> str | None:
+    """Return a line of a file or of a cell of a notebook, without its end; None where it cannot be had.
+
+    Cells, and what else is no file, are those that :mod:`linecache` was told of.
+    """
+    import linecache
+    import os
+
+    if file not in linecache.cache:
+        try:
+            if not os.path.isfile(file) or os.path.getsize(file) > _LARGEST:
+                return None
+        except (OSError, ValueError):
+            return None
+    return linecache.getline(file, number).rstrip("\r\n") or None
 
 
 def block_position(block: Block) -> Position | None:
@@ -195,19 +233,26 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, Source] | None = None, 
         kind = f"{_COLORS[diagnostic.severity]}{kind}\33[0m"
     lines = [f"{position}: {kind}{diagnostic.message}"]
     source = (sources or {}).get(position.file)
-    text = source.line(position.line) if source is not None and position.line else None
+    if source is not None:
+        text = source.line(position.line) if position.line else None
+    else:
+        text = source_line(position.file, position.line) if position.line else None
     if text is not None and text.strip():
-        at = max(min(position.col - 1, len(text)), 0)
-        start = at - _AROUND if at > 2 * _AROUND else 0
-        text, at = text[start : at + 2 * _AROUND], at - start
-        lines.append(text)
-        word = _WORD.match(text, at)
-        end = position.end or (word.end() + 1 if word is not None else 0)
-        width = max(min(end - position.col, len(text) - at), 1)
-        margin = "".join(c if c == "\t" else " " for c in text[:at])
-        lines.append(margin + "^" + "~" * (width - 1))
+        lines += marked_line(text, position)
     out = "\n".join(lines) + "\n"
     return out + "".join(render(note, sources, color) for note in diagnostic.notes)
+
+
+def marked_line(text: str, position: Position) -> list[str]:
+    """Return a line of a source, or a part of a long one, and below it the mark of a position in it."""
+    at = max(min(position.col - 1, len(text)), 0)
+    start = at - _AROUND if at > 2 * _AROUND else 0
+    text, at = text[start : at + 2 * _AROUND], at - start
+    word = _WORD.match(text, at)
+    end = position.end or (word.end() + 1 if word is not None else 0)
+    width = max(min(end - position.col, len(text) - at), 1)
+    margin = "".join(c if c == "\t" else " " for c in text[:at])
+    return [text, margin + "^" + "~" * (width - 1)]
 
 
 Handler: TypeAlias = Callable[[Diagnostic], None]
@@ -237,8 +282,11 @@ class DiagnosticEngine:
         at: Operation | Position | None = None,
         notes: Iterable[Diagnostic] = (),
     ) -> None:
-        """Make a diagnostic at an op or a position, and take it."""
-        self.emit(Diagnostic(severity, message, self.position(at), tuple(notes)))
+        """Make a diagnostic at an op or a position, and take it; an op that was inlined has notes of the calls."""
+        frames = op_frames(at) if at is not None and not isinstance(at, Position) else ()
+        calls = [Diagnostic("note", text, where, (), True) for text, where in callers(frames)]
+        position = frames[0].position if frames else self.position(at if isinstance(at, Position) else None)
+        self.emit(Diagnostic(severity, message, position, (*calls, *notes)))
 
     def error(self, message: str, at: Operation | Position | None = None, notes: Iterable[Diagnostic] = ()) -> None:
         """Report an error."""

@@ -65,6 +65,10 @@ class GenericWriter:
         """Return the text of a type or attribute that was not written before."""
         return str(attribute)
 
+    def write_op_location(self, op: Operation) -> str:
+        """Return ``loc(…)`` of an op."""
+        return self._location(op.location)
+
     def write_location(self, location: Attribute) -> str:
         """Return ``loc("file":line:col)``."""
         if isinstance(location, FileLineColLoc) and _is_plain(location.filename.data):
@@ -155,7 +159,7 @@ class GenericWriter:
             types = f"({types})"
         head += f" : ({self._types(operands)}) -> {types}" if operands else f" : () -> {types}"
         if self._locations and (self._unknown_locations or type(op.location) is not UnknownLoc):
-            head += f" {self._location(op.location)}"
+            head += f" {self.write_op_location(op)}"
         self._parts.append(head)
 
     def _region(self, region: Region, line: str) -> None:

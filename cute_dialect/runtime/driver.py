@@ -40,8 +40,9 @@ _HINTS = {
     700: "a kernel accessed memory that is not allocated",
     701: "too many registers, threads or bytes of shared memory for this GPU",
     720: "more blocks than this GPU runs at once, which a cooperative launch needs",
+    710: "an assertion in a kernel failed; standard error says which one, and where",
     716: "a kernel accessed memory at a misaligned address",
-    719: "a kernel failed (a trap or an assertion in it)",
+    719: "a kernel failed (a trap in it, most likely)",
 }
 
 

@@ -23,6 +23,7 @@ driver is to be told; the launcher makes the 128 bytes.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
@@ -39,6 +40,8 @@ from cute_dialect.runtime.launch_shape import LaunchShape
 __all__ = [
     "BINARY",
     "CASTS",
+    "FLOATS",
+    "FLOAT_PREDICATES",
     "PREDICATES",
     "HostError",
     "HostOverflow",
@@ -133,6 +136,12 @@ BINARY = (
 """Instructions on two integers, by their names in ``arith``."""
 CASTS = ("extsi", "extui", "trunci", "index_cast", "index_castui")
 """Instructions that change the width of an integer."""
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"
+)  # fmt: skip
+"""Comparisons of floats, in the order of their numbers in ``arith``."""
+FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+"""Floats that can be compared, with their code in ``struct``."""
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
@@ -194,7 +203,7 @@ _UNSIGNED: Mapping[str, Callable[[int, int], int]] = {
     "minui": min,
     "shrui": lambda a, b: a >> _shift(b),
 }
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "lt": lambda a, b: a < b,
@@ -269,6 +278,11 @@ class _Evaluator:
             return self.tensor_map(given, cast(int, extra))
         if name == "im2col_map":
             return self.im2col_map(given, cast(int, extra))
+        if name == "cmpf":
+            predicate, type_ = cast("tuple[str, str]", extra)
+            # An argument is what the caller gave; what is compared is what the type holds.
+            a, b = (struct.unpack(FLOATS[type_], abi.pack_scalar(type_, cast(float, v)))[0] for v in given)
+            return int(_compare_floats(predicate, a, b))
         numbers = [self.number(v) for v in given]
         if name in _SIGNED:
             exact = _SIGNED[name](numbers[0], numbers[1])
@@ -361,6 +375,22 @@ class _Evaluator:
         raise HostOverflow(
             f"host function @{self.name}: {what} does not fit i{width}; declare the leaves it comes from as ?{{i64}}"
         )
+
+
+def _compare_floats(predicate: str, a: float, b: float) -> bool:
+    """Compare as ``arith.cmpf`` does.
+
+    >>> nan = float("nan")
+    >>> [_compare_floats(p, 1.0, nan) for p in ("olt", "ult", "ord", "uno", "one", "une")]
+    [False, True, False, True, False, True]
+    """
+    if predicate in ("false", "true"):
+        return predicate == "true"
+    if a != a or b != b:
+        return predicate[0] == "u"  # uno begins with it, ord does not
+    if predicate in ("ord", "uno"):
+        return predicate == "ord"
+    return _COMPARE[predicate[1:]](a, b)
 
 
 def map_sizes(name: str, rank: int) -> tuple[int, ...]:

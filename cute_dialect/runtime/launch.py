@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, TypeVar, cast
 
 from cute_dialect.runtime import driver as cuda
@@ -99,6 +100,7 @@ class CompiledModule:
         self._functions: dict[tuple[int, str], cuda.Handle] = {}
         self._modules: dict[tuple[int, str], cuda.Handle] = {}
         self._smem: dict[tuple[int, str], int] = {}
+        self._large: set[tuple[int, str]] = set()
         self._lock = threading.Lock()
 
     @property
@@ -157,7 +159,7 @@ class CompiledModule:
     def function(self, device: int, plan: Plan) -> cuda.Handle:
         """Return the planned kernel on ``device``, a ``CUfunction`` of cuda-python; loads the code at first.
 
-        It may use the shared memory that the plan gives it, and what earlier ones did.
+        It may use the shared memory and the clusters that the plan gives it, and what earlier ones did.
         """
         key = (device, plan.kernel)
         with self._lock:
@@ -165,11 +167,12 @@ class CompiledModule:
             function = self._functions.get(key)
             if function is None:
                 function = gpu.get_function(self._loaded(gpu, device, plan.module, plan.kernel), plan.kernel)
-                entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
-                cluster = entry["cluster"] or plan.shape.cluster
-                if cluster and cluster[0] * cluster[1] * cluster[2] > cuda.PORTABLE_CLUSTER:
-                    gpu.allow_large_cluster(function)
                 self._functions[key] = function
+            entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
+            cluster = entry["cluster"] or plan.shape.cluster
+            if cluster and prod(cluster) > cuda.PORTABLE_CLUSTER and key not in self._large:
+                gpu.allow_large_cluster(function)
+                self._large.add(key)
             smem = plan.shape.smem
             if smem > self._smem.get(key, cuda.SMEM_WITHOUT_OPT_IN):
                 limit = gpu.smem_limit(device)

@@ -115,6 +115,7 @@ _EXTRA: Mapping[str, Check] = {
     "tensor_map": integer(1, 5),
     "im2col_map": integer(3, 5),
     "cmpi": row(one_of(*host_program.PREDICATES), _WIDTH),
+    "cmpf": row(one_of(*host_program.FLOAT_PREDICATES), one_of(*host_program.FLOATS)),
     "absi": _WIDTH,
     "assert": text(),
     "if": row(_anything, _REGISTERS, _anything, _REGISTERS),
@@ -437,7 +438,7 @@ class _Program:
         name, result, given, extra = cast("tuple[str, object, list[int], object]", instruction)
         _EXTRA[name](extra, f"{where}[3]")
         counts = {"const": 0, "poison": 0, "zero": 0, "select": 3, "set": 2}
-        count = counts.get(name, 2 if name in host_program.BINARY or name == "cmpi" else 1)
+        count = counts.get(name, 2 if name in host_program.BINARY or name in ("cmpi", "cmpf") else 1)
         if name == "gep":
             count = 2 if cast("list[object]", extra)[1] is None else 1
         elif name in ("tensor_map", "im2col_map"):
@@ -475,7 +476,8 @@ class _Program:
         else:
             pointers = name in ("gep", "tensor_map", "im2col_map")
             for i, (register, place) in enumerate(zip(given, operands)):
-                self.holds(register, "pointer" if pointers and i == 0 else "integer", place)
+                wanted = "pointer" if pointers and i == 0 else "float" if name == "cmpf" else "integer"
+                self.holds(register, wanted, place)
             kind = "pointer" if name == "gep" else "map" if pointers else "integer"
         self._set(cast(int, result), kind, f"{where}[1]")
 

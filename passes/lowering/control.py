@@ -1,12 +1,13 @@
 """``cute-to-base`` of structured control flow: register tensors cross it as results and loop-carried values.
 
 A loop with static bounds whose body indexes a register tensor by a run-time value is unrolled: the induction variable
-is then a constant, and so is every index computed from it.
+is then a constant, and so is every index computed from it.  ``cute.unroll = n : i32`` on a loop asks for ``n`` copies
+of its body a turn (:mod:`.unrolling`); a loop of no more turns than that is unrolled in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -14,16 +15,22 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.ir.editing import all_ops, make_op
 from cute_dialect.memory_types import MemRefType, PtrType
+from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.carried import Carried, carried_parts, joined_parts
 from cute_dialect.passes.lowering.folding import constant_of
 from cute_dialect.passes.lowering.fragments import Registers
 from cute_dialect.passes.lowering.types import lowered
+from cute_dialect.passes.lowering.unrolling import (
+    MAX_UNROLL,
+    UNROLL,
+    Turns,
+    asked_copies,
+    next_index,
+    split,
+    static_turns,
+)
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.types import CoordType, IntTupleType
-
-MAX_UNROLL = 4096
-"""Loops are not unrolled to more copies of their body than this, the loops around them counted, even if a register
-tensor is indexed by them."""
 
 
 def _is_rmem(value: SSAValue) -> bool:
@@ -50,56 +57,102 @@ def indexes_registers(loop: Operation) -> bool:
 
 
 def _scf_for(low: Lowering, op: Operation) -> None:
-    lower, upper, step, *initial = op.operands
-    bounds = [constant_of(low.value(v)) for v in (lower, upper, step)]
-    if low.registers.cells and indexes_registers(op):
-        start, stop, by = bounds
-        if start is not None and stop is not None and by is not None and by > 0:
-            copies = low.copies * max(0, -(-(stop - start) // by))
-            if copies <= MAX_UNROLL:
-                around, low.copies = low.copies, max(1, copies)
-                _unroll(low, op, range(start, stop, by), [low.value(v) for v in initial])
-                low.copies = around
-                return
-    _rolled(low, op, initial)
+    bounds = [low.value(v) for v in op.operands[:3]]
+    carried = [low.value(v) for v in op.operands[3:]]
+    asked, turns, around = asked_copies(op), static_turns(op, bounds), low.copies
+    whole = turns is not None and 1 < asked >= turns.count
+    copies = around * (turns.count if whole and turns is not None else asked)
+    if copies > MAX_UNROLL:
+        raise PassError(
+            f"expected at most {MAX_UNROLL} copies of a loop's body, the loops around it counted, got {copies}: "
+            f"'{UNROLL}' is {asked} here",
+            op,
+        )
+    if (
+        turns is not None
+        and (whole or (low.registers.cells and indexes_registers(op)))
+        and around * turns.count <= MAX_UNROLL
+    ):
+        low.copies = around * max(1, turns.count)
+        carried = _unroll(low, op, turns, carried)
+    elif asked > 1:
+        low.copies = around * (asked + 1)
+        carried = _partly_unrolled(low, op, bounds, carried, turns, asked)
+    else:
+        carried = _rolled(low, op, bounds, carried)
+    low.copies = around
+    low.values.update(zip(op.results, carried))
 
 
-def _unroll(low: Lowering, op: Operation, trips: range, carried: list[SSAValue]) -> None:
-    body = op.regions[0].block
-    location = op.location
+def _turn(low: Lowering, op: Operation, index: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    """Lower a copy of a loop's body, but for its terminator; give what it yields."""
+    iv, *args = op.regions[0].block.args
+    low.values[iv] = index
+    low.values.update(zip(args, carried))
+    yielded: list[SSAValue] = []
+    for inner in op.regions[0].block.ops:
+        if inner.name == "scf.yield":
+            yielded = [low.value(v) for v in inner.operands]
+        else:
+            low.lower(inner)
+    low.build.location = op.location
+    return yielded
+
+
+def _unroll(low: Lowering, op: Operation, turns: Turns, carried: list[SSAValue]) -> list[SSAValue]:
     low.unrolling += 1
-    for i in trips:
-        low.build.location = location
-        iv, *args = body.args
-        low.values[iv] = low.build.constant(i, iv.type)
-        for a, v in zip(args, carried):
-            low.values[a] = v
-        for inner in body.ops:
-            if inner.name == "scf.yield":
-                carried = [low.value(v) for v in inner.operands]
-            else:
-                low.lower(inner)
+    for i in range(turns.count):
+        carried = _turn(low, op, low.build.constant(turns.index(i), op.operands[0].type), carried)
     low.unrolling -= 1
-    for r, v in zip(op.results, carried):
-        low.values[r] = v
+    return carried
 
 
-def _rolled(low: Lowering, op: Operation, initial: list[SSAValue]) -> None:
+def _partly_unrolled(
+    low: Lowering,
+    op: Operation,
+    bounds: list[SSAValue],
+    carried: list[SSAValue],
+    turns: Turns | None,
+    copies: int,
+) -> list[SSAValue]:
+    """Lower a loop to one with several copies of its body and one for the rest, if there may be one."""
+    halves = split(low.build, op, bounds, turns, copies)
+    if halves is None:
+        return _rolled(low, op, bounds, carried)
+    middle, step = halves
+    carried = _rolled(low, op, [bounds[0], middle, step], carried, copies)
+    if turns is not None and turns.count % copies == 0:
+        return carried
+    return _rolled(low, op, [middle, *bounds[1:]], carried)
+
+
+def _rolled(
+    low: Lowering, op: Operation, bounds: Sequence[SSAValue], carried: Sequence[SSAValue], copies: int = 1
+) -> list[SSAValue]:
+    """Lower a loop as a loop, with copies of its body one after another; give its results."""
     parts = carried_parts(low, op)
     extra = [c.read(low, low.registers) for c in parts]
     body = op.regions[0].block
     types = [lowered(t) for t in op.result_types]
     fresh = _arguments(low, body, extra)
     loop = type(op).create(
-        operands=[low.value(v) for v in (*op.operands[:3], *initial)] + extra,
+        operands=[*bounds, *carried, *extra],
         result_types=[*types, *[v.type for v in extra]],
-        attributes=dict(op.attributes),
+        attributes={name: a for name, a in op.attributes.items() if name != UNROLL},
         properties=dict(op.properties),
         regions=[Region(fresh)],
     )
     low.build.add(loop)
-    _branch(low, body, fresh, parts, fresh.args[len(body.args) :])
-    _results(low, op, loop, parts)
+
+    def all_but_the_last() -> None:
+        index, step = fresh.args[0], low.value(op.operands[2])
+        for k in range(1, copies):
+            yielded = _turn(low, op, low.values[body.args[0]], [low.values[a] for a in body.args[1:]])
+            index = next_index(low.build, op, fresh.args[0], index, step, k)
+            low.values.update(zip(body.args, (index, *yielded)))
+
+    _branch(low, body, fresh, parts, fresh.args[len(body.args) :], all_but_the_last)
+    return _results(low, op, loop, parts)
 
 
 def _arguments(low: Lowering, old: Block, extra: Sequence[SSAValue]) -> Block:
@@ -111,22 +164,29 @@ def _arguments(low: Lowering, old: Block, extra: Sequence[SSAValue]) -> Block:
     return fresh
 
 
-def _results(low: Lowering, op: Operation, new: Operation, parts: Sequence[Carried]) -> None:
-    """Take the results of ``new`` for those of ``op``; the rest are what parts of fragments hold now."""
+def _results(low: Lowering, op: Operation, new: Operation, parts: Sequence[Carried]) -> list[SSAValue]:
+    """Take the results of ``new`` for those of ``op``, and give these; the others are what parts hold now."""
     for r, v in zip(op.results, new.results):
         v.name_hint = r.name_hint
         low.values[r] = v
     for c, value in zip(parts, new.results[len(op.results) :]):
         c.write(low.registers, value)
+    return list(new.results[: len(op.results)])
 
 
 def _branch(
-    low: Lowering, old: Block, new: Block, parts: list[Carried] | None, held: Sequence[SSAValue] = ()
+    low: Lowering,
+    old: Block,
+    new: Block,
+    parts: list[Carried] | None,
+    held: Sequence[SSAValue] = (),
+    before: Callable[[], None] = lambda: None,
 ) -> Registers:
     """Lower a block under a snapshot of the registers; give the state at its end.
 
     ``parts``: what to pass on beside the operands of the block's own terminator; ``None`` leaves out the terminator.
-    ``held``: what the parts hold at its start, if they do not hold what they do here.
+    ``held``: what the parts hold at its start, if they do not hold what they do here.  ``before``: emits what comes
+    first.
     """
     saved = low.registers
     outer = set(saved.cells)
@@ -135,6 +195,7 @@ def _branch(
         c.write(state, value)
     terminator = old.last_op
     with low.build.inside(new):
+        before()
         for inner in old.ops:
             if inner is terminator and inner.name in _TERMINATORS:
                 break
@@ -220,6 +281,7 @@ def _inline(low: Lowering, op: Operation, region: Region) -> None:
 def _scf_while(low: Lowering, op: Operation) -> None:
     """Lower a loop whose first region may write fragments, too: both regions take them, and what the first one passes
     on is what is left in the end."""
+    asked_copies(op)
     parts = carried_parts(low, op)
     extra = [c.read(low, low.registers) for c in parts]
     before, after = (region.block for region in op.regions)

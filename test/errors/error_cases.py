@@ -297,8 +297,33 @@ _CHIPS = (
 )
 
 
+def _infer(op: str, types: str, **properties: str) -> Callable[[], object]:
+    """Return a call that infers the results of an op from the types of its operands."""
+
+    def call() -> object:
+        from xdsl.parser import Parser
+
+        from cute_dialect.ir.context import make_context
+        from cute_dialect.ops.inference import infer_types_memo
+
+        context = make_context("all")
+        found = context.get_op(op)
+        given = {name: Parser(context, text).parse_attribute() for name, text in properties.items()}
+        return infer_types_memo(found, [Parser(context, t).parse_type() for t in types.split()], given)
+
+    return call
+
+
 CALLS: Sequence[tuple[Callable[[], object], str]] = (
     (_algebra("size", None), "size: expected a layout, a tree of integers or a tile as argument 0, got None"),
+    (_infer("arith.addi", "i32"), "'arith.addi' op expected 2 operands, got 1"),
+    (
+        _infer("arith.addi", "i32 i64"),
+        "'arith.addi' op operand 'rhs': attribute i32 expected from variable 'T', but got i64",
+    ),
+    (_infer("arith.addi", "i32 i32", overflowFlags="1 : i32"), "'arith.addi' op"),
+    (_infer("arith.divsi", "i32"), "'arith.divsi' expects 2 operands, got 1"),
+    (_infer("arith.divsi", "i32 i64"), "'arith.divsi' op expected one type for lhs, rhs, result, got i32, i64"),
     (_algebra("size", 1, 2), "size: expected the arguments value, got (1, 2)"),
     (_algebra("Swizzle", 1, 2, "3"), "expected three integers for a swizzle, got 1, 2, '3'"),
     (

@@ -252,3 +252,57 @@ func.func @f(%s: !cute.memref<f32, gmem, "20000:2">, %d: !cute.memref<f32, gmem,
 //^
   return
 }
+
+// -----
+
+gpu.module @m {
+  gpu.func @k(%n: i32) kernel {
+    // expected-error @below {{expected 'cute.unroll' from 0 to 4096, got -1}}
+    scf.for %i = %n to %n step %n : i32 {
+//  ^
+    } {cute.unroll = -1 : i32}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @k(%n: i32) kernel {
+    // expected-error @below {{expected 'cute.unroll' to be an integer of type i32, got 4 : i64}}
+    scf.for %i = %n to %n step %n : i32 {
+//  ^
+    } {cute.unroll = 4}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @k(%n: i32) kernel {
+    // expected-error @below {{expected 'cute.unroll' on scf.for, got it on 'scf.while'}}
+    scf.while : () -> () {
+//  ^
+      %false = arith.constant false
+      scf.condition(%false)
+    } do {
+      scf.yield
+    } attributes {cute.unroll = 4 : i32}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @k(%n: i32) kernel {
+    scf.for %i = %n to %n step %n : i32 {
+      // expected-error @below {{expected at most 4096 copies of a loop's body, the loops around it counted, got 101000: 'cute.unroll' is 1000 here}}
+      scf.for %j = %n to %n step %n : i32 {
+//    ^
+      } {cute.unroll = 1000 : i32}
+    } {cute.unroll = 100 : i32}
+    gpu.return
+  }
+}

@@ -36,6 +36,17 @@ def test_launches_in_order(folder: Path, host: str) -> None:
     assert torch.equal(z, (sum(range(1, 40)) + 2) * x)
 
 
+def test_blocks_wait_for_each_other(folder: Path) -> None:
+    call = load(folder).kernel("meeting")
+    x, y = (torch.zeros(1000, dtype=torch.int32, device="cuda") for _ in range(2))
+    count = torch.zeros(1, dtype=torch.int32, device="cuda")
+    for _ in range(20):
+        count.zero_()
+        y.zero_()
+        call(x, y, count)
+        assert torch.equal(y.cpu(), (torch.arange(1000, dtype=torch.int32) + 1) % 1000)
+
+
 def test_a_cooperative_launch_of_too_many_blocks(folder: Path) -> None:
     call = load(folder).kernel("marked")
     x, y, z = (torch.zeros(1 << 22, dtype=torch.int32, device="cuda") for _ in range(3))

@@ -4,6 +4,7 @@
 variant @copy_16 for aligned arrays), all of i32.
 
 * @both: @scale, then @add on what it wrote.
+* @meeting: @meet, cooperative; each block waits for all others, then writes to ``y`` what the next one has in ``x``.
 * @marked: the same, @scale as a cooperative launch and @add_late as a dependent one.
 * @choose: @scale if k is more than 1, else @copy; then, if k is odd, @add, twice if it is also more than 4.
 """
@@ -93,6 +94,42 @@ CHOOSE = f"""\
 """
 
 
+_MEET = """\
+    gpu.func @meet(%x: !v, %y: !v, %count: !cute.ptr<i32, gmem>) kernel
+        attributes {known_block_size = array<i32: 1, 1, 1>} {
+      %one = arith.constant 1 : i32
+      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
+      %blocks = nvvm.read.ptx.sreg.nctaid.x : i32
+      %c = cute.make_coord(%bid) : (i32) -> !cute.coord<"?">
+      cute.memref.store(%x, %c, %bid) : (!v, !cute.coord<"?">, i32) -> ()
+      %before = cute_nvgpu.arch.atomic_add(%count, %one) {order = "acq_rel"} : (!cute.ptr<i32, gmem>, i32) -> i32
+      scf.while : () -> () {
+        %there = cute_nvgpu.arch.load_acquire(%count) : (!cute.ptr<i32, gmem>) -> i32
+        %more = arith.cmpi slt, %there, %blocks : i32
+        scf.condition(%more)
+      } do {
+        scf.yield
+      }
+      %after = arith.addi %bid, %one : i32
+      %next = arith.remsi %after, %blocks : i32
+      %d = cute.make_coord(%next) : (i32) -> !cute.coord<"?">
+      %a = cute.memref.load(%x, %d) : (!v, !cute.coord<"?">) -> i32
+      cute.memref.store(%y, %c, %a) : (!v, !cute.coord<"?">, i32) -> ()
+      gpu.return
+    }
+"""
+_MEETING = """\
+  func.func @meeting(%mX: !v, %mY: !v, %count: !cute.ptr<i32, gmem>) {
+    %one = arith.constant 1 : i32
+    %size = cute.size(%mX) : (!v) -> !cute.int_tuple<"?">
+    %n = cute.get_scalars(%size) : !cute.int_tuple<"?">
+    gpu.launch_func @kernels::@meet blocks in (%n, %one, %one) threads in (%one, %one, %one) : i32
+      args(%mX : !v, %mY : !v, %count : !cute.ptr<i32, gmem>) {cute.cooperative}
+    return
+  }
+"""
+
+
 def module(hosts: str) -> str:
     """The kernels, and these host functions."""
     kernels = (
@@ -102,6 +139,7 @@ def module(hosts: str) -> str:
         + _kernel("add", "%x: !v, %z: !v", _ADD)
         + _kernel("add_late", "%x: !v, %z: !v", _ADD, begin="      cute_nvgpu.arch.griddepcontrol_wait() : () -> ()\n")
         + _kernel("copy", "%x: !v, %y: !v", _STORE.format("y", "a", "!v"))
+        + _MEET
         + _kernel("copy_16", "%x: !v16, %y: !v16", _STORE.format("y", "a", "!v16"), "!v16")
     )
     return (
@@ -116,4 +154,4 @@ MARKED = host(
     f"    {launch('scale', '%mX, %mY, %k', ' {cute.cooperative}')}\n"
     f"    {launch('add_late', '%mY, %mZ', ' {cute.pdl}')}\n",
 )
-ALL = module(BOTH + host("choose", CHOOSE) + MARKED)
+ALL = module(BOTH + host("choose", CHOOSE) + MARKED + _MEETING)

@@ -229,6 +229,34 @@ def test_maps_are_made_when_an_address_changes(gpu: MapDriver) -> None:
     assert gpu.last == ((104, 130), (208,), (64, 128), (1, 1), 6, 0, 3, 2, 0)
 
 
+def two_copies() -> str:
+    """The example with a third matrix, to which a second launch moves what the first one moved."""
+    text = EXAMPLE.read_text()
+    text = text.replace("@launch(%mA: !matrix, %mB: !matrix)", "@launch(%mA: !matrix, %mB: !matrix, %mC: !matrix)")
+    begin, end = text.index("    %load, %cA = "), text.index("    return\n  }\n\n  // One block for 128")
+    body = text[begin:end]
+    again = body.replace("%mB", "%mC").replace("%mA", "%mB")
+    for name in ("load", "cA", "store", "cB", "gB", "tiles", "grid", "one", "block"):
+        again = again.replace(f"%{name}", f"%{name}2")
+    return (text[:end] + again + text[end:]).replace(" attributes {cute.fallback = @launch_any}", "")
+
+
+def test_each_of_several_launches_has_its_maps(gpu: MapDriver) -> None:
+    kernel = compile_cute(two_copies()).kernel("launch")
+    arrays_ = [FakeArray((130, 104), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(4)]
+    a, b, c, d = arrays_
+    for x, y, z in ((a, b, c), (d, b, c), (a, b, d), (a, b, c)):
+        kernel(x, y, z, stream=5)
+        assert [maps_of(r) for r in gpu.launches[-2:]] == [[x.pointer, y.pointer], [y.pointer, z.pointer]]
+    assert len(gpu.encoded) == 6  # four of a, b, b, c at first, then d in the place of a, and in that of c
+    first, second = kernel.bind(a, b, c).plans
+    assert [len(p.packed.maps) for p in (first, second)] == [2, 2]
+    rng = np.random.default_rng(0)
+    on_cpu = [rng.standard_normal((130, 104)).astype(np.float16) for _ in range(3)]
+    kernel(*on_cpu, device="cpu", checks=["race"])
+    assert all(np.array_equal(on_cpu[0], m) for m in on_cpu[1:])
+
+
 def test_maps_are_made_in_a_thread_without_a_context(gpu: MapDriver) -> None:
     kernel = compile_cute(EXAMPLE).kernel("launch")
     a, b, c = (FakeArray((8, 64), typestr="<f2", pointer=0x7F0000000000 + 0x10000 * i) for i in range(3))

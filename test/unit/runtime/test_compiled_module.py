@@ -14,6 +14,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+import several_launches
 from pipelines_support import HOST, PLAIN, FakeArray, FakeDriver, M, add_module, kernel, module, tensor_of
 
 from cute_dialect.pipelines import compile as compile_cute
@@ -552,6 +553,33 @@ def test_torch_tensors_take_the_quick_way_at_the_second_call(gpu: FakeDriver, mo
         k(*[FakeTensor((17, 128), (128, 1), ALIGNED, device=-1)] * 3)
     with pytest.raises(StrideError):
         k(*[FakeTensor((17, 128), (1, 17), ALIGNED)] * 3)
+
+
+def test_the_quick_way_makes_several_launches(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its own addresses, made anew each time; the number in a condition tells calls apart."""
+    seen: list[tuple[str, list[int]]] = []
+
+    def note(record: dict[str, object]) -> None:
+        first = [bytes((ctypes.c_uint8 * 8).from_address(p)) for p in record["parameters"][:2]]  # type: ignore[index]
+        seen.append((str(record["kernel"]), [int.from_bytes(b, "little") for b in first]))
+
+    gpu.kernels = dict.fromkeys(("scale", "add", "copy", "copy_16"), note)
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(compile_cute(several_launches.ALL, emit="ptx").artifact).kernel("choose")
+    plans: list[object] = []
+    make = k._make_ready
+    monkeypatch.setattr(k, "_make_ready", lambda *a: plans.append(a) or make(*a))
+    for i in range(4):
+        arrays = [FakeTensor((130,), (1,), ALIGNED + 4096 * (3 * i + j)) for j in range(3)]
+        x, y, z = (a.data_ptr() for a in arrays)
+        for a in arrays:
+            a.dtype = "torch.int32"
+        for number, names in ((5, ["scale", "add", "add"]), (3, ["scale", "add"]), (0, ["copy_16"])):
+            seen.clear()
+            k(*arrays, number)
+            assert seen == [(name, [y, z] if name == "add" else [x, y]) for name in names]
+            assert {r["stream"] for r in gpu.launches[-len(names) :]} == {55}
+    assert len(plans) == 3
 
 
 def test_the_quick_way_tells_calls_apart(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 
+import numpy as np
 import pytest
 from pipelines_support import M, add_module, kernel, module
 
@@ -128,6 +130,21 @@ def test_casts_shifts_and_compare() -> None:
     assert run(body, "%x: i32", [-3]).shape.grid == (0, 1, 1)
     with pytest.raises(HostOverflow, match="trunci of 2147483648 does not fit i32"):
         run(body, "%x: i32", [1 << 15])
+
+
+@pytest.mark.parametrize("predicate", ["oeq", "olt", "oge", "one", "ord", "ueq", "ult", "une", "uno", "ule"])
+def test_floats_are_compared_as_their_type_holds_them(predicate: str) -> None:
+    """Against numpy's comparisons of f32: 0.1 as given is no f32, and 1e-9 + 1 is 1."""
+    body = f"    %b = arith.cmpf {predicate}, %x, %y : f32\n    %g = arith.extui %b : i1 to i32\n"
+    compare = {"eq": np.equal, "lt": np.less, "ge": np.greater_equal, "ne": np.not_equal, "le": np.less_equal}
+    values = [0.0, -0.0, 0.1, float(np.float32(0.1)), 1.0, 1.0 + 1e-9, -3.5, float("inf"), float("nan")]
+    for a, b in itertools.product(values, values):
+        unordered = a != a or b != b
+        if predicate in ("ord", "uno"):
+            want = unordered == (predicate == "uno")
+        else:
+            want = predicate[0] == "u" if unordered else bool(compare[predicate[1:]](np.float32(a), np.float32(b)))
+        assert run(body, "%x: f32, %y: f32", [a, b]).shape.grid == (int(want), 1, 1), (a, b)
 
 
 def test_if_with_results() -> None:

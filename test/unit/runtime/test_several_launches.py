@@ -281,6 +281,21 @@ def test_more_shared_memory_is_never_taken_back(gpu: FakeDriver) -> None:
     assert [r["smem"] for r in gpu.launches] == [100_000, 60_000] and list(gpu.smem_allowed.values()) == [100_000]
 
 
+def test_a_large_cluster_after_a_small_one(gpu: FakeDriver) -> None:
+    """The driver is told at the first launch with more than eight blocks in a cluster, once."""
+    body = "    %wide = arith.muli %blocks, %c64 : i32\n" + "".join(
+        f"    %x{size}{i} = arith.constant {size} : i32\n    "
+        + launch("copy", "%mX, %mY", grid="%wide").replace(" blocks", f" clusters in (%x{size}{i}, %one, %one) blocks")
+        + "\n"
+        for i, size in enumerate((2, 16, 16))
+    )
+    call = CompiledModule(compiled(module(host("run", body)), "auto").artifact).kernel("run")
+    arguments = [FakeArray((130,), typestr="<i4", pointer=0x7F0000000000 + 4096 * i) for i in range(3)]
+    call(*arguments, 5)
+    assert [r["cluster"] for r in gpu.launches] == [(2, 1, 1), (16, 1, 1), (16, 1, 1)]
+    assert list(gpu.smem_allowed) == [-1]
+
+
 # ---------------------------------------------------------------------------------- how they are launched, and kept
 
 
@@ -291,6 +306,15 @@ def test_cooperative_and_dependent_launches() -> None:
     assert [(p.shape.cooperative, p.shape.pdl) for p in call.plans(x, y, z, 3)] == [(True, False), (False, True)]
     call(x, y, z, 3, device="cpu", checks=["race"])
     assert np.array_equal(z, expected[1])
+
+
+def test_blocks_of_a_cooperative_launch_wait_for_each_other() -> None:
+    x, y, _ = arrays(40)
+    call = compiled().kernel("meeting")
+    for schedule in ("round-robin", "reverse", "adversarial"):
+        y[:] = 0
+        call(x, y, np.zeros(1, np.int32), device="cpu", schedule=schedule, checks=["race"])
+        assert np.array_equal(y, (np.arange(40) + 1) % 40)
 
 
 def test_a_dependent_launch_must_wait() -> None:

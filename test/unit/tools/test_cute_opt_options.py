@@ -57,7 +57,7 @@ WRONG = [
     (["--cute-expand"], "unknown option or pass '--cute-expand'; did you mean 'cute-expand-ops'?"),
     (["--pipeline=ptx"], "unknown pipeline 'ptx'; did you mean 'nvptx'? (known: nvptx, host, base)"),
     (["--pipeline=nvptx=chips=sm_90a"], "pipeline 'nvptx' has no option 'chips'; did you mean 'chip'? "
-     "(its options: chip, features, O, arch-dialect, compilation-target, lineinfo)"),
+     "(its options: chip, features, O, arch-dialect, compilation-target, lineinfo, asserts)"),
     (["--pipeline=nvptx=chip"], "pipeline 'nvptx': expected key=value, got 'chip'"),
     (["--cse=fast"], "pass 'cse' has no option 'fast' (its options: none)"),
     (["--validate"], "--validate checks the passes that run here: give at least one"),

@@ -1,0 +1,231 @@
+"""What names a piece of a function sets and reads, and which of them are read later.
+
+Works on a function whose jumps are gone (:mod:`cute_dialect.front.jumps`), so control flow is that of the text.
+Liveness may say too much, never too little: a name that is not live after a branch is not merged there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cute_dialect.front.errors import Place
+
+__all__ = ["Names", "Site", "analyse", "names_in", "stored"]
+
+NO_NAMES: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Site:
+    """A branch or a loop of the source.
+
+    ``names``: what it assigns; ``roots``: what it reads or assigns; ``live``: what may be read after it; ``head``:
+    what may be read at the head of a turn.
+    """
+
+    kind: str
+    path: str
+    node: ast.AST
+    names: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    live: frozenset[str] = NO_NAMES
+    head: frozenset[str] = NO_NAMES
+    flags: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    """The names that a ``for`` sets to its element."""
+    text: str = ""
+    memory: dict[object, Any] = field(default_factory=dict[object, Any])
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return place_in(self.path, self.node)
+
+
+def place_in(path: str, node: Any) -> Place:
+    """Return the place of a node of a file."""
+    return Place(path, node.lineno, node.col_offset + 1, node.end_lineno or 0, (node.end_col_offset or 0) + 1)
+
+
+@dataclass(slots=True)
+class Names:
+    """The names that a node sets, deletes and reads in its function's scope; what inner functions read counts."""
+
+    stores: frozenset[str] = NO_NAMES
+    loads: frozenset[str] = NO_NAMES
+    captured: frozenset[str] = NO_NAMES
+
+
+_NOTHING = Names()
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def names_in(node: Any) -> Names:
+    """Return the names of a node; remembered on it."""
+    known = getattr(node, "_names", None)
+    if known is None:
+        known = node._names = _names_in(node)
+    return known
+
+
+def _names_in(node: ast.AST) -> Names:
+    if isinstance(node, ast.Name):
+        one = frozenset((node.id,))
+        return Names(NO_NAMES, one) if isinstance(node.ctx, ast.Load) else Names(one)
+    if isinstance(node, ast.Constant):
+        return _NOTHING
+    stores, loads, captured = set[str](), set[str](), set[str]()
+    for child in ast.iter_child_nodes(node):
+        found = names_in(child)
+        stores |= found.stores
+        loads |= found.loads
+        captured |= found.captured
+    if isinstance(node, _SCOPES):
+        own = stores
+        inner = loads | captured
+        stores = set[str]()
+        if isinstance(node, ast.ClassDef):
+            inner |= own
+        nonlocals = (child.names for child in ast.walk(node) if isinstance(child, ast.Nonlocal))
+        captured = set(inner).union(*nonlocals)
+        defaults = node.bases if isinstance(node, ast.ClassDef) else [node.args]
+        stores = {c.target.id for d in defaults for c in ast.walk(d) if isinstance(c, ast.NamedExpr)}
+        if not isinstance(node, ast.Lambda):
+            stores.add(node.name)
+        loads = set(captured)
+    elif isinstance(node, _COMPREHENSIONS):
+        targets = {n for g in node.generators for n in names_in(g.target).stores}
+        stores -= targets
+        # what a comprehension reads is read at once, a generator expression later
+        if isinstance(node, ast.GeneratorExp):
+            captured |= loads
+    elif isinstance(node, ast.ExceptHandler):
+        if node.name:
+            stores.add(node.name)
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        stores |= {a.asname or a.name.split(".")[0] for a in node.names}
+    elif isinstance(node, ast.MatchAs | ast.MatchStar):
+        if node.name:
+            stores.add(node.name)
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        stores.add(node.rest)
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        loads.add(node.target.id)
+    return Names(frozenset(stores), frozenset(loads), frozenset(captured))
+
+
+def stored(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names that statements set."""
+    return frozenset[str]().union(*(names_in(n).stores for n in nodes))
+
+
+_READS_ALL = frozenset(("locals", "eval", "exec", "vars", "dir"))
+
+
+class _Analysis:
+    """The sites of one function, made backwards."""
+
+    def __init__(self, function: Any, path: str, mangle: Any, always: frozenset[str], exclude: frozenset[str]):
+        self.path = path
+        self.mangle = mangle
+        self.always = always
+        self.exclude = exclude
+
+    def site(
+        self,
+        kind: str,
+        node: Any,
+        parts: Iterable[ast.AST],
+        out: frozenset[str],
+        head: frozenset[str] = NO_NAMES,
+        **more: Any,
+    ) -> None:
+        parts = list(parts)
+        stores = stored(parts) - self.exclude
+        loads = frozenset[str]().union(*(names_in(n).loads for n in parts))
+        mangle = self.mangle
+        node._site = Site(
+            kind, self.path, getattr(node, "_head", None) or getattr(node, "test", None) or getattr(node, "iter", node),
+            tuple(mangle(n) for n in sorted(stores)), tuple(mangle(n) for n in sorted(stores | loads)),
+            frozenset(mangle(n) for n in (out | self.always) & stores),
+            head=frozenset(mangle(n) for n in (head | self.always) & stores), **more,
+        )  # fmt: skip
+
+    def suite(self, body: list[ast.stmt], live: frozenset[str]) -> frozenset[str]:
+        for statement in reversed(body):
+            live = self.statement(statement, live)
+        return live
+
+    def statement(self, s: Any, out: frozenset[str]) -> frozenset[str]:
+        method = getattr(self, type(s).__name__, None)
+        if method is not None:
+            return method(s, out)
+        found = names_in(s)
+        return (out - (found.stores - found.loads)) | found.loads
+
+    def Delete(self, s: ast.Delete, out: frozenset[str]) -> frozenset[str]:
+        return out | names_in(s).loads | names_in(s).stores
+
+    def If(self, s: ast.If, out: frozenset[str]) -> frozenset[str]:
+        into = self.suite(s.body, out) | self.suite(s.orelse, out) | names_in(s.test).loads
+        self.site("if", s, [*s.body, *s.orelse], out, text=getattr(s, "_text", ""))
+        return into - (names_in(s.test).stores - names_in(s.test).loads)
+
+    def While(self, s: ast.While, out: frozenset[str]) -> frozenset[str]:
+        if hasattr(s, "_dead"):
+            return out
+        before: list[ast.stmt] = getattr(s, "_before", [])
+        test = names_in(s.test)
+        head = out | test.loads
+        for _ in range(2):
+            tested = (out | self.suite(s.body, head) | test.loads) - (test.stores - test.loads)
+            head = self.suite(before, tested)
+        self.site("while", s, [*before, s.test, *s.body], out, head=head, flags=getattr(s, "_flags", ()))
+        return head
+
+    def For(self, s: ast.For, out: frozenset[str]) -> frozenset[str]:
+        flags: tuple[str, ...] = getattr(s, "_flags", ())
+        head = out.union(flags)
+        for _ in range(2):
+            head = out.union(flags) | self.suite(s.body, head)
+        targets = tuple(self.mangle(n) for n in s._targets)  # pyright: ignore
+        self.site("for", s, s.body, out, head=head, flags=flags, targets=targets)
+        return head | names_in(s.iter).loads
+
+    def With(self, s: ast.With, out: frozenset[str]) -> frozenset[str]:
+        into = self.suite(s.body, out)
+        self.site("with", s, [*s.items, *s.body], out)
+        for item in s.items:
+            into |= names_in(item).loads
+        return into
+
+    def Try(self, s: Any, out: frozenset[str]) -> frozenset[str]:
+        final = self.suite(s.finalbody, out)
+        later = final | out
+        for handler in s.handlers:
+            later |= self.suite(handler.body, final | out) | names_in(handler).loads
+        orelse = self.suite(s.orelse, later)
+        return self.suite(s.body, orelse | later) | later
+
+    TryStar = Try
+
+    def Match(self, s: ast.Match, out: frozenset[str]) -> frozenset[str]:
+        into = out
+        for case in s.cases:
+            into |= self.suite(case.body, out) | names_in(case).loads
+        return into | names_in(s.subject).loads
+
+
+def analyse(function: Any, path: str, mangle: Any, never_local: frozenset[str] = NO_NAMES) -> None:
+    """Give every branch and loop of a function without jumps its :class:`Site` (the attribute ``_site``)."""
+    body: list[ast.stmt] = function.body
+    captured = frozenset[str]().union(*(names_in(s).captured for s in body))
+    loads = frozenset[str]().union(*(names_in(s).loads for s in body))
+    outer = {n for s in body for child in ast.walk(s) if isinstance(child, ast.Nonlocal) for n in child.names}
+    exclude = {n for s in body for child in ast.walk(s) if isinstance(child, ast.Global) for n in child.names}
+    every = stored(body) if loads & _READS_ALL else NO_NAMES
+    _Analysis(function, path, mangle, captured | outer | every | never_local, frozenset(exclude)).suite(body, NO_NAMES)

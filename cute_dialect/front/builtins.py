@@ -1,0 +1,163 @@
+"""Builtins for values of run time; static arguments go to Python's own."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cute_dialect.front.errors import StaticError
+from cute_dialect.front.loop_ranges import LoopRange
+from cute_dialect.front.truth import both, either, equal, truth_of
+from cute_dialect.front.values import Dynamic, is_dynamic
+
+__all__ = ["OVERLAYS", "contains"]
+
+
+def _range(*args: Any) -> Any:
+    if not any(isinstance(a, Dynamic) for a in args):
+        return range(*args)
+    if not any(is_dynamic(a) for a in args):
+        return range(*(int(a) for a in args))
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+    return LoopRange(start, stop, step)
+
+
+def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
+    def overlay(*args: Any, **more: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 else list(args)
+        if not any(is_dynamic(v) for v in values):
+            return python(values, **more)
+        if more.get("key") is not None:
+            raise StaticError("F157", f"'{name}' with a key needs values that are known while compiling")
+        from cute_dialect.front.hooks import Hooks
+
+        result = values[0]
+        for value in values[1:]:
+            a, b = result, value
+            less = (b < a) if name == "min" else (b > a)
+            result = Hooks.pick(less, lambda b=b: b, lambda a=a: a)
+        return result
+
+    return overlay
+
+
+def _fold(python: Callable[..., Any], joined: Callable[..., Any], ends: bool) -> Callable[..., Any]:
+    def overlay(values: Any) -> Any:
+        result: Any = not ends
+        for value in values:
+            truth = truth_of(value)
+            if truth is ends:
+                return ends
+            if truth is not (not ends):
+                result = truth if result is (not ends) else joined(result, lambda truth=truth: truth)
+        return result
+
+    overlay.__name__ = python.__name__
+    return overlay
+
+
+def _int(*args: Any, **more: Any) -> Any:
+    if not args or not is_dynamic(args[0]) or len(args) > 1:
+        return int(*args, **more)
+    from cute_dialect.front.dtypes import Int32, Int64
+
+    x = args[0]
+    return (Int64 if type(x).width == 64 else Int32)(x) if hasattr(type(x), "width") else int(x)
+
+
+def _float(*args: Any) -> Any:
+    if not args or not is_dynamic(args[0]):
+        return float(*args)
+    from cute_dialect.front.dtypes import Float32, Float64
+
+    x = args[0]
+    return (Float64 if type(x).width == 64 else Float32)(x) if hasattr(type(x), "width") else float(x)
+
+
+def _bool(*args: Any) -> Any:
+    return truth_of(args[0]) if args else False
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    return (a // b, a % b) if is_dynamic(a) or is_dynamic(b) else divmod(a, b)
+
+
+def _pow(a: Any, b: Any, *rest: Any) -> Any:
+    return a**b if not rest and (is_dynamic(a) or is_dynamic(b)) else pow(a, b, *rest)
+
+
+def _reversed(values: Any) -> Any:
+    return values.reversed() if isinstance(values, LoopRange) else reversed(values)
+
+
+def _sorted(values: Any, **more: Any) -> Any:
+    values = list(values)
+    if any(is_dynamic(v) for v in values) and more.get("key") is None:
+        raise StaticError("F157", "'sorted' needs values that are known while compiling")
+    return sorted(values, **more)
+
+
+def _next(iterator: Any, *default: Any) -> Any:
+    from cute_dialect.front.branches import check_iterator
+    from cute_dialect.front.trace import current
+
+    check_iterator(current(), iterator)
+    return next(iterator, *default)
+
+
+def contains(x: Any, values: Any) -> Any:
+    """Return ``x in values``, element by element where one of them is known at run time only."""
+    if isinstance(values, range) and is_dynamic(x):
+        if values.step < 0:
+            values = values[::-1]
+        if not values:
+            return False
+        inside = both(x >= values.start, lambda: x < values.stop)
+        return inside if values.step == 1 else both(inside, lambda: (x - values.start) % values.step == 0)
+    if not isinstance(values, tuple | list | set | frozenset | dict):
+        return x in values
+    if not is_dynamic(x) and not isinstance(x, tuple) and not any(is_dynamic(v) for v in values):
+        return x in values
+    result: Any = False
+    for value in values:
+        one = True if x is value else truth_of(equal(x, value))
+        if one is True:
+            return True
+        if one is not False:
+            result = one if result is False else either(result, lambda one=one: one)
+    return result
+
+
+def _math(name: str) -> Callable[..., Any]:
+    python = getattr(math, name)
+
+    def overlay(*args: Any) -> Any:
+        if not any(is_dynamic(a) for a in args):
+            return python(*args)
+        from cute_dialect.front.dtypes import Float32, Float64
+        from cute_dialect.front.numeric import emit
+
+        kind = Float64 if any(getattr(type(a), "width", 0) == 64 for a in args) else Float32
+        for a in args:
+            if is_dynamic(a) and type(a).is_float:
+                kind = type(a)
+        return kind.of(emit(_MATH[name], [kind(a).ssa for a in args]))
+
+    return overlay
+
+
+_MATH = {
+    "sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "log2": "math.log2", "sin": "math.sin",
+    "cos": "math.cos", "tanh": "math.tanh", "erf": "math.erf", "fabs": "math.absf",
+}  # fmt: skip
+
+OVERLAYS: dict[Any, Callable[..., Any]] = {
+    builtins.range: _range, builtins.min: _extreme("min", min), builtins.max: _extreme("max", max),
+    builtins.any: _fold(any, either, True), builtins.all: _fold(all, both, False), builtins.int: _int,
+    builtins.float: _float, builtins.bool: _bool, builtins.divmod: _divmod, builtins.pow: _pow,
+    builtins.reversed: _reversed, builtins.sorted: _sorted, builtins.next: _next,
+    **{getattr(math, name): _math(name) for name in _MATH},
+}  # fmt: skip
+"""What stands for a builtin in converted code, by the builtin."""

@@ -1,0 +1,68 @@
+"""Which function a call in converted code calls: the twin of the user's, an overlay of a builtin, or itself."""
+
+from __future__ import annotations
+
+import types
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from cute_dialect.front.convert import conversion_of, is_converted, is_users
+from cute_dialect.front.trace import active
+
+__all__ = ["callee"]
+
+
+def callee(f: Any) -> Any:
+    """Return what to call for ``f``."""
+    kind = type(f)
+    if kind is FunctionType:
+        return _function(f)
+    if kind is MethodType:
+        inner = f.__func__
+        made = callee(inner)
+        return f if made is inner else MethodType(made, f.__self__)
+    if kind is types.BuiltinFunctionType or kind is type:
+        if active() is None:
+            return f
+        from cute_dialect.front.builtins import OVERLAYS
+
+        overlay = OVERLAYS.get(f)
+        if overlay is not None:
+            return overlay
+        return f if kind is not type else _class(f)
+    if kind is partial:
+        made = callee(f.func)
+        return f if made is f.func else partial(made, *f.args, **f.keywords)
+    if isinstance(f, type):
+        return f
+    call = next((c.__dict__["__call__"] for c in kind.__mro__ if "__call__" in c.__dict__), None)
+    if type(call) is FunctionType:
+        made = _function(call)
+        return f if made is call else MethodType(made, f)
+    return f
+
+
+def _function(f: FunctionType) -> FunctionType:
+    code = f.__code__
+    if is_converted(code) or not is_users(code.co_filename, f.__module__) or "__cute_native__" in f.__dict__:
+        return f
+    conversion = conversion_of(code, f.__globals__)
+    return f if conversion is None else conversion.bind(f)
+
+
+def _class(cls: type) -> Any:
+    """Return a class, or what makes an instance of it by its converted ``__init__``."""
+    init = cls.__init__
+    if type(init) is not FunctionType or cls.__new__ is not object.__new__:
+        return cls
+    made = _function(init)
+    if made is init:
+        return cls
+
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        instance = object.__new__(cls)
+        made(instance, *args, **kwargs)
+        return instance
+
+    return construct

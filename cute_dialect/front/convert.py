@@ -1,0 +1,161 @@
+"""From a function to its converted twin: once a code object, kept as long as that lives.
+
+``converted(f)`` has the globals, closure, defaults and names of ``f``; its code asks the runtime object
+(:class:`cute_dialect.front.hooks.Hooks`) wherever a value could be known at run time only.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, TypeVar
+
+from cute_dialect.front.errors import CuteError, SyntaxErrorInKernel
+from cute_dialect.front.source import class_of, compiled_in, node_of
+
+__all__ = ["Conversion", "conversion_of", "convert_package", "converted", "is_converted", "is_users", "native"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
+_WRITTEN_IN_THE_LANGUAGE = ("lang", "kernels")
+_LIBRARIES = tuple(
+    str(Path(p)) + "/" for key in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(key))
+)
+_SITE = ("/site-packages/", "/dist-packages/")
+_ASKED_FOR: set[str] = set()
+_users: dict[tuple[str, str], bool] = {}
+_codes: dict[int, tuple[weakref.ref[CodeType], Conversion | None]] = {}
+_made: dict[int, CodeType] = {}
+
+
+def native(f: F) -> F:
+    """Mark a function that is never converted: it runs as Python does, and sees run-time values as they are.
+
+    >>> @native
+    ... def table(n):
+    ...     return [i * i for i in range(n)]
+    """
+    f.__cute_native__ = True  # pyright: ignore
+    return f
+
+
+def convert_package(name: str) -> None:
+    """Convert functions of a package (or module) of another's too, when kernels call them."""
+    _ASKED_FOR.add(name)
+    _users.clear()
+
+
+def is_users(path: str, module: str | None) -> bool:
+    """Tell whether functions of a file are converted: the user's own, and what is written in the language."""
+    key = (path, module or "")
+    known = _users.get(key)
+    if known is None:
+        known = _users[key] = _is_users(path, module or "")
+    return known
+
+
+def _is_users(path: str, module: str) -> bool:
+    parts = module.split(".")
+    if any(".".join(parts[: k + 1]) in _ASKED_FOR for k in range(len(parts))):
+        return True
+    if path.startswith("<"):
+        return not path.startswith(("<frozen", "<string>"))
+    if path.startswith(_PACKAGE):
+        return path[len(_PACKAGE) :].split("/")[0] in _WRITTEN_IN_THE_LANGUAGE
+    return not (path.startswith(_LIBRARIES) or any(s in path for s in _SITE))
+
+
+class Conversion:
+    """A code object's converted twin."""
+
+    __slots__ = ("cells", "code", "hooks", "last", "last_made", "runtime")
+
+    def __init__(self, code: CodeType, module_globals: Mapping[str, object]):
+        from cute_dialect.front.hooks import Hooks
+        from cute_dialect.front.rewrite_expr import RUNTIME
+        from cute_dialect.front.rewrite_flow import Rewriter
+
+        node = node_of(code, module_globals)
+        rewriter = Rewriter(code.co_filename, class_of(code.co_qualname))
+        rewriter.function(node)
+        try:
+            made = compiled_in(node, code, (RUNTIME,))
+        except SyntaxError as e:
+            if "nested blocks" not in str(e):
+                raise
+            raise SyntaxErrorInKernel(
+                "F150", f"'{code.co_name}' nests too many blocks", hint="put inner ones into functions of their own"
+            ) from None  # fmt: skip
+        self.code = made.replace(co_qualname=code.co_qualname)
+        self.hooks = Hooks(rewriter.sites)
+        self.runtime = CellType(self.hooks)
+        self.cells = tuple(-1 if name == RUNTIME else code.co_freevars.index(name) for name in self.code.co_freevars)
+        self.last: weakref.ref[FunctionType] | None = None
+        self.last_made: FunctionType | None = None
+        _remember(self.code)
+
+    def bind(self, f: FunctionType) -> FunctionType:
+        """Return the converted twin of one function with this code."""
+        if self.last is not None and self.last() is f and self.last_made is not None:
+            return self.last_made
+        closure = f.__closure__ or ()
+        cells = tuple(self.runtime if k < 0 else closure[k] for k in self.cells)
+        made = FunctionType(self.code, f.__globals__, f.__name__, f.__defaults__, cells)
+        made.__kwdefaults__ = f.__kwdefaults__
+        made.__qualname__ = f.__qualname__
+        if not closure:
+            self.last, self.last_made = weakref.ref(f), made
+        return made
+
+
+def _remember(code: CodeType) -> None:
+    _made[id(code)] = code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            _remember(inner)
+
+
+def is_converted(code: CodeType) -> bool:
+    """Tell whether code is what a conversion made, or inside of it."""
+    return id(code) in _made
+
+
+def conversion_of(code: CodeType, module_globals: Mapping[str, object]) -> Conversion | None:
+    """Return the conversion of a code object; None where it has no source."""
+    key = id(code)
+    known = _codes.get(key)
+    if known is not None and known[0]() is code:
+        return known[1]
+    try:
+        made = Conversion(code, module_globals)
+    except CuteError as e:
+        if e.code != "F102":
+            raise
+        made = None
+    _codes[key] = (weakref.ref(code, lambda _: _codes.pop(key, None)), made)
+    return made
+
+
+def converted(f: Any) -> Any:
+    """Return the function that does what ``f`` does and understands values known at run time only.
+
+    Raises F101 where the file changed since it was imported; a function without source is returned as it is.
+
+    >>> converted(len) is len
+    True
+    """
+    if isinstance(f, MethodType):
+        return MethodType(converted(f.__func__), f.__self__)
+    if not isinstance(f, FunctionType) or is_converted(f.__code__) or getattr(f, "__cute_native__", False):
+        return f
+    conversion = conversion_of(f.__code__, f.__globals__)
+    if conversion is None:
+        return f
+    made = conversion.bind(f)
+    made.__dict__.update(f.__dict__)
+    made.__doc__, made.__module__ = f.__doc__, f.__module__
+    made.__annotations__ = f.__annotations__
+    return made

@@ -1,0 +1,289 @@
+"""What generated code calls: the object ``.rt`` of a converted function."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cute_dialect.front.analysis import Site
+from cute_dialect.front.branches import Branch, pick
+from cute_dialect.front.calls import callee
+from cute_dialect.front.errors import LoopError, StaticError, SyntaxErrorInKernel
+from cute_dialect.front.loops import For, StaticFor, While, loop_over
+from cute_dialect.front.places import U
+from cute_dialect.front.trace import active
+from cute_dialect.front.truth import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
+from cute_dialect.front.values import Dynamic, is_dynamic
+
+__all__ = ["Hooks", "Text"]
+
+YES, NO = (1,), (0,)
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": equal, "!=": unequal, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "is": operator.is_, "is not": operator.is_not,
+}  # fmt: skip
+
+
+class Text(str):
+    """Text with values of run time in it, shown as ``?``; ``pieces`` are its texts, and values with their formats."""
+
+    __slots__ = ("pieces",)
+    pieces: tuple[str | tuple[Any, str], ...]
+
+
+class Hooks:
+    """The runtime object of one conversion; ``sites``: the branches and loops of its source, by number."""
+
+    def __init__(self, sites: list[Site]):
+        self.sites = sites
+
+    U = U
+    locals = staticmethod(builtins.locals)
+    callee = staticmethod(callee)
+
+    # ------------------------------------------------------------------------------------------ branches and loops
+
+    def If(self, condition: Any, n: int) -> Any:
+        """Return the sides of an ``if``."""
+        if condition is True:
+            return YES
+        if condition is False:
+            return NO
+        truth = truth_of(condition)
+        if truth is True:
+            return YES
+        if truth is False:
+            return NO
+        tracer = active()
+        assert tracer is not None
+        return Branch(tracer, truth.ssa, self.sites[n])
+
+    def With(self, manager: Any, n: int) -> Any:
+        """Return the sides of a ``with``: one, unless the manager is a condition."""
+        region = getattr(type(manager), "__cute_region__", None)
+        return YES if region is None else self.If(region(manager), n)
+
+    @staticmethod
+    def manager(manager: Any) -> Any:
+        """Return what Python's own ``with`` shall enter."""
+        if getattr(type(manager), "__cute_region__", None) is None:
+            return manager
+        from contextlib import nullcontext
+
+        return nullcontext(manager)
+
+    def While(self, n: int, values: Mapping[str, Any]) -> While:
+        """Return a ``while``."""
+        return While(active(), self.sites[n], values)
+
+    def For(self, iterable: Any, n: int, values: Mapping[str, Any]) -> For | StaticFor:
+        """Return a ``for``."""
+        return loop_over(active(), iterable, self.sites[n], values)
+
+    # -------------------------------------------------------------------------------------------------- expressions
+
+    @staticmethod
+    def and_(a: Any, b: Callable[[], Any]) -> Any:
+        """Return ``a and b()``."""
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return b() if truth else a
+        return both(truth, b) if is_dynamic_truth(a) else pick(_tracer(), truth, b, lambda: a)
+
+    @staticmethod
+    def or_(a: Any, b: Callable[[], Any]) -> Any:
+        """Return ``a or b()``."""
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return a if truth else b()
+        return either(truth, b) if is_dynamic_truth(a) else pick(_tracer(), truth, lambda: a, b)
+
+    @staticmethod
+    def all_(a: Any, b: Callable[[], Any]) -> Any:
+        """Return the truth of ``a and b()``."""
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return truth_of(b()) if truth else False
+        return both(truth, lambda: truth_of(b()))
+
+    @staticmethod
+    def any_(a: Any, b: Callable[[], Any]) -> Any:
+        """Return the truth of ``a or b()``."""
+        truth = truth_of(a)
+        if truth is True or truth is False:
+            return True if truth else truth_of(b())
+        return either(truth, lambda: truth_of(b()))
+
+    @staticmethod
+    def not_(a: Any) -> Any:
+        """Return ``not a``."""
+        if a is True or a is False:
+            return not a
+        truth = truth_of(a)
+        return not truth if truth is True or truth is False else inverted(truth)
+
+    @staticmethod
+    def pick(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+        """Return ``a() if condition else b()``."""
+        truth = truth_of(condition)
+        if truth is True or truth is False:
+            return a() if truth else b()
+        return pick(_tracer(), truth, a, b)
+
+    eq = staticmethod(equal)
+    ne = staticmethod(unequal)
+
+    @staticmethod
+    def compare(word: str, a: Any, b: Any) -> Any:
+        """Return ``a word b``."""
+        if word in ("in", "not in"):
+            return Hooks.contains(a, b) if word == "in" else Hooks.lacks(a, b)
+        return _COMPARISONS[word](a, b)
+
+    @staticmethod
+    def chain(words: Sequence[str], a: Any, b: Any, *later: Callable[[], Any]) -> Any:
+        """Return ``a word b word later()…``, each operand once."""
+        first = Hooks.compare(words[0], a, b)
+        if len(words) == 1:
+            return first
+        return Hooks.and_(first, lambda: Hooks.chain(words[1:], b, later[0](), *later[1:]))
+
+    @staticmethod
+    def contains(a: Any, b: Any) -> Any:
+        """Return ``a in b``."""
+        from cute_dialect.front.builtins import contains
+
+        return contains(a, b)
+
+    @staticmethod
+    def lacks(a: Any, b: Any) -> Any:
+        """Return ``a not in b``."""
+        return Hooks.not_(Hooks.contains(a, b))
+
+    @staticmethod
+    def sure(condition: Any) -> bool:
+        """Return the truth of what precedes an operand that sets a name.  Raises F153 where it is not static."""
+        truth = truth_of(condition)
+        if truth is True or truth is False:
+            return truth
+        raise SyntaxErrorInKernel(
+            "F153", "an operand with ':=' (or 'yield') stands behind a condition known only when the kernel runs",
+            hint="assign the name in a statement before",
+        )  # fmt: skip
+
+    @staticmethod
+    def clause(condition: Any) -> bool:
+        """Return the truth of a clause of a comprehension.  Raises F157 where it is not static."""
+        truth = truth_of(condition)
+        if truth is True or truth is False:
+            return truth
+        raise StaticError(
+            "F157", "the 'if' of a comprehension is known only when the kernel runs: the length would be",
+            hint="keep all elements, and select their values: [x if c else 0 for …]",
+        )  # fmt: skip
+
+    @staticmethod
+    def text(*parts: str | tuple[Any, int, str]) -> str:
+        """Return an f-string."""
+        pieces: list[str | tuple[Any, str]] = []
+        run_time = False
+        for part in parts:
+            if isinstance(part, str):
+                pieces.append(part)
+                continue
+            value, conversion, spec = part
+            if is_dynamic(value):
+                run_time = True
+                pieces.append((value, spec))
+                continue
+            if conversion != -1:
+                value = {"r": repr, "s": str, "a": ascii}[chr(conversion)](value)
+            pieces.append(format(value, spec))
+        plain = "".join(p if isinstance(p, str) else "?" for p in pieces)
+        if not run_time:
+            return plain
+        made = Text(plain)
+        made.pieces = tuple(pieces)
+        return made
+
+    # --------------------------------------------------------------------------------------------------- statements
+
+    @staticmethod
+    def let(name: str, value: Any) -> Any:
+        """Return a value that gets a name; its SSA value gets it too."""
+        if isinstance(value, Dynamic) and not getattr(value, "is_static", False):
+            ssa = getattr(value, "ssa", None)
+            if ssa is not None and ssa.name_hint is None and name.isascii():
+                ssa.name_hint = name
+        return value
+
+    @staticmethod
+    def declared(kind: Callable[[], Any], value: Any) -> Any:
+        """Return what ``x: kind = value`` sets: a number is converted to a number type."""
+        if active() is None:
+            return value
+        from cute_dialect.front.dtypes import NumericType
+        from cute_dialect.front.numeric import is_number
+
+        try:
+            wanted = kind()
+        except Exception:  # Python does not evaluate it either
+            return value
+        return wanted(value) if isinstance(wanted, NumericType) and is_number(value) else value
+
+    @staticmethod
+    def check(condition: Any, message: Callable[[], Any] | None = None) -> None:
+        """Do ``assert condition, message``; at run time in debug builds."""
+        truth = truth_of(condition)
+        if truth is True:
+            return
+        if truth is False:
+            raise AssertionError(*(() if message is None else (message(),)))
+        tracer = _tracer()
+        if tracer.state.get("asserts"):
+            from xdsl.dialects.builtin import StringAttr
+
+            text = "assertion failed" if message is None else str(message())
+            tracer.op("cf.assert", [truth.ssa], (), {"msg": StringAttr(text)})
+
+    @staticmethod
+    def stores_global(name: str) -> None:
+        """Refuse a store to a global in a trace."""
+        if active() is not None:
+            raise SyntaxErrorInKernel(
+                "F158", f"the global '{name}' is assigned in a kernel: it would be, once, while compiling",
+                hint="return the value, or keep it in an object that is passed",
+            )  # fmt: skip
+
+    @staticmethod
+    def mark() -> Any:
+        """Return where ops go before a ``try``."""
+        tracer = active()
+        return None if tracer is None else tracer.block
+
+    @staticmethod
+    def caught(mark: Any) -> None:
+        """Refuse an exception that was caught outside of the branch or loop of run time that it left."""
+        tracer = active()
+        if tracer is not None and tracer.block is not mark:
+            raise SyntaxErrorInKernel(
+                "F155", "an exception left a branch or loop of run time, and is caught outside of it",
+                hint="catch it inside, or decide while compiling",
+            )  # fmt: skip
+
+    @staticmethod
+    def yielded(value: Any, handles: Sequence[Any]) -> Any:
+        """Return what a generator yields.  Raises F160 in a branch or loop of run time."""
+        if any(getattr(h, "rolled", False) for h in handles):
+            raise LoopError("F160", "'yield' in a branch or loop that is decided when the kernel runs")
+        return value
+
+    yielded_from = yielded
+
+
+def _tracer() -> Any:
+    tracer = active()
+    assert tracer is not None, "a value of run time outside of a trace"
+    return tracer

@@ -1,0 +1,299 @@
+"""Jumps become flags: after this, the control flow of a function is that of its text.
+
+``break`` sets a local of its loop, ``continue`` another, a ``return`` that is not the last statement sets two of the
+function; what stands behind a jump is put under a test of the flags, or into the ``else`` of an ``if`` whose suite
+always jumps.  The flags are ordinary values: under static conditions they are Python's, and the tests fold.
+
+``while c: … break …`` has ``_flags`` naming what ends the loop early.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, NamedTuple
+
+from cute_dialect.front.analysis import names_in, place_in
+from cute_dialect.front.errors import SyntaxErrorInKernel
+
+__all__ = ["DEEPEST", "RETURNED", "VALUE", "Counter", "remove_jumps"]
+
+RETURNED = ".ret"
+VALUE = ".val"
+DEEPEST = 6
+"""Levels that tests of flags may add to a suite; further ones stand one behind another."""
+
+
+class Counter:
+    """Numbers for names that the rewriting makes."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def next(self) -> int:
+        """Return the next number."""
+        self.n += 1
+        return self.n
+
+
+class _Suite(NamedTuple):
+    body: list[ast.stmt]
+    may: frozenset[str]
+    """The flags that it may set, of loops and functions around it."""
+    must: bool
+    """Whether it always ends in a jump."""
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def at(node: Any) -> dict[str, Any]:
+    """Return the position of a node, for another one."""
+    return {
+        "lineno": node.lineno, "col_offset": node.col_offset, "end_lineno": node.end_lineno,
+        "end_col_offset": node.end_col_offset,
+    }  # fmt: skip
+
+
+def assign(name: str, value: Any, position: dict[str, Any]) -> ast.Assign:
+    """Return ``name = value``."""
+    if not isinstance(value, ast.expr):
+        value = ast.Constant(value, **position)
+    return ast.Assign(targets=[ast.Name(name, ast.Store(), **position)], value=value, **position)
+
+
+def any_of(flags: Any, position: dict[str, Any]) -> ast.expr:
+    """Return ``a or b or …``."""
+    names: list[ast.expr] = [ast.Name(f, ast.Load(), **position) for f in sorted(flags)]
+    return names[0] if len(names) == 1 else ast.BoolOp(ast.Or(), names, **position)
+
+
+def none_of(flags: Any, position: dict[str, Any]) -> ast.expr:
+    """Return ``not (a or b or …)``."""
+    return ast.UnaryOp(ast.Not(), any_of(flags, position), **position)
+
+
+class _Jumps:
+    def __init__(self, path: str, counter: Counter):
+        self.path = path
+        self.counter = counter
+        self.loops: list[tuple[str, str]] = []
+        self.finals = 0
+        self.final_loops: list[int] = []
+
+    def suite(self, body: list[ast.stmt], depth: int = 0) -> _Suite:
+        out: list[ast.stmt] = []
+        may, must, guard = _NONE, False, _NONE
+        for i, s in enumerate(body):
+            made = self.statement(s)
+            new = made.body
+            if guard:  # flat: under a test of its own
+                new = [self.guarded(guard, new, s)]
+            out += new
+            may |= made.may
+            rest = body[i + 1 :]
+            if made.must and not guard:
+                must = True
+                if rest:  # never reached, but its names are local
+                    out.append(_dead(rest))
+                break
+            if not made.may or not rest:
+                must = must or (made.must and not rest)
+                continue
+            if depth >= DEEPEST:
+                guard |= made.may
+                continue
+            last = out[-1]
+            later = self.suite(rest, depth + 1)
+            falls = getattr(last, "_falls", None) if not guard else None
+            if falls is not None:  # one suite always jumps, the other never
+                setattr(last, falls, [*getattr(last, falls), *later.body])
+            else:
+                out.append(self.guarded(made.may, later.body, rest[0]))
+            may |= later.may
+            must = later.must
+            break
+        return _Suite(out, may, must)
+
+    def guarded(self, flags: frozenset[str], body: list[ast.stmt], like: ast.stmt) -> ast.stmt:
+        position = at(like)
+        made: Any = ast.If(test=none_of(flags, position), body=body, orelse=[], **position)
+        made._head = like
+        made._text = " or ".join(_WORDS[f.lstrip(".")[:3]] for f in sorted(flags))
+        return made
+
+    def statement(self, s: ast.stmt) -> _Suite:
+        method = getattr(self, type(s).__name__, None)
+        return method(s) if method is not None else _Suite([s], _NONE, False)
+
+    def jump(self, name: str, s: ast.stmt) -> _Suite:
+        return _Suite([assign(name, True, at(s))], frozenset((name,)), True)
+
+    def Break(self, s: ast.Break) -> _Suite:
+        self.leaves_final(s, "break")
+        return self.jump(self.loops[-1][0], s)
+
+    def Continue(self, s: ast.Continue) -> _Suite:
+        self.leaves_final(s, "continue")
+        return self.jump(self.loops[-1][1], s)
+
+    def Return(self, s: ast.Return) -> _Suite:
+        if self.finals:
+            raise self.refused(s, "'return' in a 'finally' is not supported in a kernel")
+        value = s.value or ast.Constant(None, **at(s))
+        return _Suite([assign(VALUE, value, at(s)), assign(RETURNED, True, at(s))], frozenset((RETURNED,)), True)
+
+    def leaves_final(self, s: ast.stmt, word: str) -> None:
+        if self.finals and self.final_loops[-1] == len(self.loops):
+            raise self.refused(s, f"'{word}' out of a 'finally' is not supported in a kernel")
+
+    def refused(self, s: ast.stmt, text: str) -> SyntaxErrorInKernel:
+        return SyntaxErrorInKernel("F150", text, place=place_in(self.path, s))
+
+    def If(self, s: ast.If) -> _Suite:
+        body, orelse = self.suite(s.body), self.suite(s.orelse)
+        s.body, s.orelse = body.body, orelse.body
+        if body.must and not orelse.may:
+            s._falls = "orelse"  # pyright: ignore
+        elif orelse.must and not body.may:
+            s._falls = "body"  # pyright: ignore
+        return _Suite([s], body.may | orelse.may, body.must and orelse.must)
+
+    def With(self, s: ast.With) -> _Suite:
+        made = self.suite(s.body)
+        s.body = made.body
+        return _Suite([s], made.may, False)
+
+    def Try(self, s: Any) -> _Suite:
+        made = self.suite(s.body)
+        s.body = made.body
+        may = made.may
+        orelse = self.suite(s.orelse)
+        if s.orelse:
+            s.orelse = [self.guarded(made.may, orelse.body, s.orelse[0])] if made.may else orelse.body
+            may |= orelse.may
+        for handler in s.handlers:
+            inner = self.suite(handler.body)
+            handler.body = inner.body
+            may |= inner.may
+        self.finals += 1
+        self.final_loops.append(len(self.loops))
+        final = self.suite(s.finalbody)
+        self.final_loops.pop()
+        self.finals -= 1
+        s.finalbody = final.body
+        return _Suite([s], may, False)
+
+    TryStar = Try
+
+    def Match(self, s: ast.Match) -> _Suite:
+        may = _NONE
+        for case in s.cases:
+            made = self.suite(case.body)
+            case.body = made.body
+            may |= made.may
+        return _Suite([s], may, False)
+
+    def While(self, s: ast.While) -> _Suite:
+        return self.loop(s)
+
+    def For(self, s: ast.For) -> _Suite:
+        return self.loop(s)
+
+    def loop(self, s: Any) -> _Suite:
+        n = self.counter.next()
+        broken, next_turn = f".brk{n}", f".cnt{n}"
+        self.loops.append((broken, next_turn))
+        made = self.suite(s.body)
+        self.loops.pop()
+        first = s.body[0]
+        body = made.body
+        if next_turn in made.may:
+            body = [assign(next_turn, False, at(first)), *body]
+        flags = made.may & {broken, RETURNED}
+        if isinstance(s, ast.For):
+            item = f".i{n}"
+            where = at(s.target)
+            s._targets = tuple(sorted(names_in(s.target).stores))  # pyright: ignore
+            body = [ast.Assign([s.target], ast.Name(item, ast.Load(), **where), **where), *body]
+            s.target = ast.Name(item, ast.Store(), **where)
+        if flags:
+            body = [*(assign(f, False, at(first)) for f in sorted(flags)), *body]
+            if isinstance(s, ast.For):
+                body = [self.guarded(flags, body, first)]
+            else:
+                self.tested(s, flags, n)
+        s.body = body
+        s._flags = tuple(sorted(flags))
+        before: list[ast.stmt] = [assign(broken, False, at(s))] if broken in made.may else []
+        may = made.may & {RETURNED}
+        after: list[ast.stmt] = []
+        if s.orelse:
+            orelse = self.suite(s.orelse)
+            after = [self.guarded(flags, orelse.body, s.orelse[0])] if flags else orelse.body
+            may |= orelse.may
+            s.orelse = []
+        return _Suite([*before, s, *after], may, False)
+
+    def tested(self, s: ast.While, flags: frozenset[str], n: int) -> None:
+        """Let a ``while`` test its flags before its test; one that sets names is a statement of its own."""
+        where = at(s.test)
+        if any(isinstance(node, ast.NamedExpr) for node in ast.walk(s.test)):
+            name = f".c{n}"
+            first: Any = ast.If(
+                none_of(flags, where), [assign(name, s.test, where)], [assign(name, False, where)], **where
+            )
+            first._text = "the loop goes on"
+            s._before = [first]  # pyright: ignore
+            s.test = ast.Name(name, ast.Load(), **where)
+        elif isinstance(s.test, ast.Constant) and s.test.value:
+            s.test = none_of(flags, where)
+        else:
+            s.test = ast.BoolOp(ast.And(), [none_of(flags, where), s.test], **where)
+
+
+_WORDS = {"brk": "'break'", "cnt": "'continue'", "ret": "'return'"}
+
+
+def _dead(rest: list[ast.stmt]) -> ast.stmt:
+    """Return code that is not reached, kept for the names it makes local; a loop around it takes its jumps."""
+    position = at(rest[0])
+    made: Any = ast.While(test=ast.Constant(False, **position), body=rest, orelse=[], **position)
+    made._dead = True
+    return made
+
+
+def _has(body: list[ast.stmt]) -> bool:
+    """Tell whether a function has a return that is not its last statement."""
+    todo: list[ast.AST] = [*body]
+    last = body[-1]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Return) and node is not last:
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | ast.expr):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
+def remove_jumps(function: ast.FunctionDef, path: str, counter: Counter) -> None:
+    """Rewrite a function's body in place."""
+    jumps = _Jumps(path, counter)
+    body = function.body
+    last = body[-1]
+    if not _has(body):
+        ending: list[ast.stmt] = [last] if isinstance(last, ast.Return) else []
+        made = jumps.suite(body[:-1] if ending else body)
+        function.body = [*made.body, *ending]
+        return
+    if not isinstance(last, ast.Return):
+        position = at(last)
+        position["lineno"] = position["end_lineno"]
+        position["col_offset"] = max(0, (position["end_col_offset"] or 1) - 1)
+        body = [*body, ast.Return(None, **position)]
+    else:
+        position = at(last)
+    made = jumps.suite(body)
+    function.body = [
+        assign(RETURNED, False, at(body[0])), *made.body,
+        ast.Return(ast.Name(VALUE, ast.Load(), **position), **position),
+    ]  # fmt: skip

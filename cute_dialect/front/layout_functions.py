@@ -1,0 +1,283 @@
+"""Functions on layouts, which take tensors too: composition, divides, products, tiles and partitions.
+
+Each is the op of the dialect of the same name (``docs/dialect.md``); see :func:`cute_dialect.front.layouts.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cute_dialect.algebra.values import Swizzle
+from cute_dialect.front.errors import LayoutError
+from cute_dialect.front.layouts import (
+    AnyLayout,
+    ComposedLayout,
+    Layout,
+    apply,
+    as_layout,
+    layout_of,
+    make_composed_layout,
+    make_layout,
+    static_layout,
+)
+from cute_dialect.front.tuples import Tree
+
+__all__ = [
+    "blocked_product", "coalesce", "complement", "composition", "domain_offset", "filter", "filter_zeros",
+    "flat_divide", "flat_product", "left_inverse", "local_partition", "local_tile", "logical_divide", "logical_product",
+    "max_alignment", "max_common_layout", "max_common_vector", "nullspace", "outer_partition", "raked_product",
+    "recast_layout", "right_inverse", "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide",
+    "zipped_product",
+]  # fmt: skip
+
+
+def _tiler(x: Any) -> Any:
+    """Return the second operand of a divide: a layout as it is, a tree as a tile or a shape."""
+    return x if isinstance(x, AnyLayout) else as_layout(x) if isinstance(x, str) else Tree(x, "tiler")
+
+
+def composition(lhs: Any, rhs: Any) -> Any:
+    """Return ``c -> lhs(rhs(c))``: ``lhs`` a layout, a tensor or a swizzle; ``rhs`` a layout or a tiler.
+
+    >>> composition(make_layout((6, 10), (10, 1)), make_layout((3, 4), (2, 6)))
+    (3,4):(20,1)
+    """
+    if isinstance(lhs, Swizzle):
+        return make_composed_layout(lhs, 0, rhs)
+    return apply("cute.composition", as_layout(lhs), _tiler(rhs))
+
+
+def coalesce(x: Any, target_profile: Any = None) -> Any:
+    """Return the same function in as few modes as possible; with a profile mode by mode.
+
+    >>> coalesce(make_layout((2, (1, 6)), (1, (6, 2))))
+    12:1
+    """
+    if target_profile is None:
+        return apply("cute.coalesce", as_layout(x))
+    return apply("cute.coalesce", as_layout(x), Tree(target_profile, "coord"))
+
+
+def complement(x: Any, cotarget: Any = None) -> Layout:
+    """Return the layout that reaches what another leaves out, up to the size of ``cotarget``.
+
+    >>> complement(make_layout((2, 3), (4, 12)), 48)
+    (4,2):(1,36)
+    """
+    if cotarget is None:
+        return apply("cute.complement", as_layout(x))
+    target = cotarget if isinstance(cotarget, AnyLayout) else Tree(cotarget, "shape")
+    return apply("cute.complement", as_layout(x), target)
+
+
+def right_inverse(x: Any) -> Layout:
+    """Return the layout ``R`` with ``x(R(i)) == i``, as far as that goes.
+
+    >>> right_inverse(make_layout((5, 3), (3, 1)))
+    (3,5):(5,1)
+    """
+    return apply("cute.right_inverse", as_layout(x))
+
+
+def left_inverse(x: Any) -> Layout:
+    """Return the layout ``R`` with ``R(x(i)) == i``.
+
+    >>> left_inverse(make_layout((3, 4), (8, 2)))
+    (2,4,3):(0,3,1)
+    """
+    return apply("cute.left_inverse", as_layout(x))
+
+
+def recast_layout(new_type_bits: int, old_type_bits: int, x: Any) -> Any:
+    """Return the layout in elements of another width.
+
+    >>> recast_layout(16, 8, make_layout((10, 3)))
+    (5,3):(1,5)
+    """
+    return apply("cute.recast_layout", as_layout(x), new_type_bits=new_type_bits, old_type_bits=old_type_bits)
+
+
+def _divide(name: str, example: str, what: str) -> Callable[[Any, Any], Any]:
+    def divide(target: Any, tiler: Any) -> Any:
+        return apply(f"cute.{name}", as_layout(target), _tiler(tiler))
+
+    divide.__name__ = divide.__qualname__ = name
+    divide.__doc__ = f"Return {what}; ``tiler``: a shape, a layout, or a tuple of them and ``None``.\n\n    {example}"
+    return divide
+
+
+logical_divide = _divide("logical_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``((4,3),(5,2)):((10,40),(1,5))``.",
+                         "every mode split into ``(tile, rest)``")  # fmt: skip
+zipped_divide = _divide("zipped_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``((4,5),(3,2)):((10,1),(40,5))``.",
+                        "``((tiles), (rests))``")  # fmt: skip
+tiled_divide = _divide("tiled_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``((4,5),3,2):((10,1),40,5)``.",
+                       "``((tiles), rest, rest, …)``")  # fmt: skip
+flat_divide = _divide("flat_divide", "``(12,10):(10,1)`` by ``(4, 5)`` gives ``(4,5,3,2):(10,1,40,5)``.",
+                      "tiles and rests side by side")  # fmt: skip
+
+
+def _product(name: str, what: str) -> Callable[[Any, Any], Any]:
+    def product(block: Any, tiler: Any) -> Any:
+        return apply(f"cute.{name}", as_layout(block), as_layout(tiler))
+
+    product.__name__ = product.__qualname__ = name
+    product.__doc__ = f"Return {what}: ``block`` repeated in the order and number of the layout ``tiler``."
+    return product
+
+
+logical_product = _product("logical_product", "``(block, repetitions)``")
+zipped_product = _product("zipped_product", "``((block), (repetitions))``")
+tiled_product = _product("tiled_product", "``((block), repetition, repetition, …)``")
+flat_product = _product("flat_product", "the modes of block and repetitions side by side")
+blocked_product = _product("blocked_product", "``(block_i, repetitions_i)`` mode by mode")
+raked_product = _product("raked_product", "``(repetitions_i, block_i)`` mode by mode")
+
+
+def tile_to_shape(atom: Any, trg_shape: Any, order: Any = None) -> Any:
+    """Return a block repeated until it covers a shape, the blocks in an order of the modes.
+
+    >>> tile_to_shape(make_layout((2, 3), (3, 1)), (4, 6), (1, 0))
+    ((2,2),(3,2)):((3,12),(1,6))
+    """
+    operands = [as_layout(atom), Tree(trg_shape, "shape")]
+    if order is not None:
+        operands.append(Tree(order, "int_tuple"))
+    return apply("cute.tile_to_shape", *operands)
+
+
+# ------------------------------------------------------------------------------------------------- tiles of tensors
+
+
+def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
+    """Return the tile of a tensor at a coordinate among the tiles: ``(tile modes…, rest modes…)``.
+
+    Rest modes stay where the coordinate has ``None``.  ``proj`` has ``None`` where tiler and coordinate have an element
+    that the tensor lacks.
+    """
+    if isinstance(input, AnyLayout):
+        raise LayoutError(
+            "F240", f"local_tile: expected a tensor, got {input.describe()}",
+            hint="of a layout take zipped_divide, and slice that",
+        )  # fmt: skip
+    operands = [input, _tiler(tiler), Tree(coord, "coord")]
+    if proj is not None:
+        operands.append(Tree(proj, "coord"))
+    return apply("cute.local_tile", *operands)
+
+
+def local_partition(target: Any, tiler: Any, index: Any, proj: Any = None) -> Any:
+    """Return a thread's part of a tensor that is dealt out in tiles of the shape of a thread layout."""
+    if proj is not None:
+        from cute_dialect.front.tuple_functions import dice
+
+        tiler = dice(tiler, proj)
+    return apply("cute.local_partition", target, as_layout(tiler), Tree(index, "coord"))
+
+
+def outer_partition(target: Any, tiler: Any, coord: Any) -> Any:
+    """Return a part of a tensor that is divided into as many parts as the tiler says: every ``tiler``-th tile's rest.
+
+    The contrary of ``local_tile``: of ``zipped_divide(target, tiler)`` the first mode is sliced at the coordinate.
+    """
+    from cute_dialect.front.tuple_functions import slice_
+
+    divided = zipped_divide(target, tiler)
+    return slice_(divided, (coord, None))
+
+
+def domain_offset(coord: Any, tensor: Any) -> Any:
+    """Return a tensor whose coordinate ``c`` is coordinate ``c + coord`` of the given one."""
+    return apply("cute.domain_offset", tensor, Tree(coord, "coord"))
+
+
+# ------------------------------------------------------------------------------------------- of static layouts only
+
+
+def max_common_vector(a: Any, b: Any) -> int:
+    """Return how many elements are contiguous in both layouts, at least 1.
+
+    >>> max_common_vector(make_layout((4, 8), (1, 16)), make_layout((4, 8)))
+    4
+    """
+    from cute_dialect.algebra.vectors import max_common_vector as count
+
+    return count(_plain("max_common_vector", a), _plain("max_common_vector", b))
+
+
+def max_common_layout(a: Any, b: Any) -> Layout:
+    """Return the elements that are contiguous in both layouts, as a layout into their common domain.
+
+    >>> max_common_layout(make_layout((8, 4), (16, 1)), make_layout((8, 4), (4, 1)))
+    4:8
+    """
+    from cute_dialect.algebra.vectors import common_vector
+
+    found = common_vector(_plain("max_common_layout", a), _plain("max_common_layout", b))
+    return make_layout(1, 0) if found is None else Layout(found)
+
+
+def max_alignment(x: Any) -> int:
+    """Return the greatest number that is known to divide every offset of a layout.
+
+    >>> max_alignment(make_layout((4, 8), (16, 64)))
+    16
+    """
+    from math import gcd
+
+    from cute_dialect.algebra.leaf import divisibility
+    from cute_dialect.algebra.trees import leaves
+
+    payload = _plain("max_alignment", x)
+    found = 0
+    for extent, stride in zip(leaves(payload.shape), leaves(payload.stride)):
+        if extent != 1:
+            found = gcd(found, divisibility(stride))  # pyright: ignore
+    return found or 1
+
+
+def _plain(function: str, x: Any) -> Any:
+    """Return the payload of a plain layout, or of a tensor's."""
+    made = layout_of(x)
+    if not isinstance(made, Layout):
+        raise LayoutError("F240", f"{function}: expected a plain layout, got {made}")
+    return made.payload
+
+
+def nullspace(x: Any) -> Layout:
+    """Return the part of the domain along which a static layout stands still.
+
+    >>> nullspace(make_layout((2, (4, 3)), (1, (0, 2))))
+    4:2
+    """
+    from cute_dialect.algebra.vectors import nullspace as find
+
+    return Layout(find(static_layout("nullspace", x)))
+
+
+def filter_zeros(x: Any) -> Any:
+    """Return the layout with extent 1 where the stride is a static 0.
+
+    >>> filter_zeros(make_layout((4, 8), (0, 1)))
+    (1,8):(0,1)
+    """
+    from cute_dialect.front.tuples import map_tree
+
+    if isinstance(x, ComposedLayout):
+        return make_composed_layout(x.inner, x.offset, filter_zeros(x.outer))
+    made = layout_of(x)
+    if not isinstance(x, AnyLayout | str):
+        from cute_dialect.front.tensors import make_tensor  # pyright: ignore
+
+        return make_tensor(x.iterator, filter_zeros(made))
+    shape = map_tree(lambda d, s: 1 if type(d) is int and d == 0 else s, made.stride, made.shape)
+    return make_layout(shape, made.stride)
+
+
+def filter(x: Any) -> Any:
+    """Return the layout without the modes along which it stands still, coalesced.
+
+    >>> filter(make_layout((4, 8, 2), (0, 1, 8)))
+    16:1
+    """
+    return coalesce(filter_zeros(x))

@@ -1,0 +1,262 @@
+"""Pointers: typed addresses in a space of memory."""
+
+from __future__ import annotations
+
+import builtins
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.values import Dynamic, Form
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.front.dtypes import Numeric
+
+__all__ = ["AddressSpace", "Pointer", "element_class", "make_ptr", "pointer_text", "recast_ptr"]
+
+
+class AddressSpace(StrEnum):
+    """The spaces of memory."""
+
+    generic = "generic"
+    gmem = "gmem"
+    """Global memory."""
+    smem = "smem"
+    """Shared memory of a block."""
+    rmem = "rmem"
+    """Registers of a thread."""
+    tmem = "tmem"
+    """Tensor memory."""
+    dsmem = "dsmem"
+    """Shared memory of another block of the cluster."""
+
+    def __repr__(self) -> str:
+        return f"AddressSpace.{self.value}"
+
+
+def element_class(element: Attribute) -> type[Numeric]:
+    """Return the number type of an MLIR element type; integers without a sign are signed."""
+    from cute_dialect.front.dtypes import type_of_mlir
+
+    text = str(element)
+    if text.startswith("ui"):
+        return type_of_mlir(text[1:], signed=False)
+    return type_of_mlir(text.removeprefix("s") if text.startswith("si") else text.removeprefix("!cute."))
+
+
+class Pointer(Dynamic):
+    """An address in a space of memory, of elements of a type."""
+
+    __slots__ = ("dtype", "ssa")
+
+    ssa: SSAValue
+    dtype: builtins.type[Numeric]
+
+    def __class_getitem__(cls, element: object) -> object:
+        """Return the annotation of a pointer to elements of a type."""
+        from cute_dialect.front.annotations import subscripted
+
+        return subscripted(cls, element)
+
+    @classmethod
+    def of(cls, ssa: SSAValue, dtype: builtins.type[Numeric] | None = None) -> Pointer:
+        """Return the pointer that is this value of ``!cute.ptr``."""
+        made = object.__new__(cls)
+        made.ssa = ssa
+        made.dtype = element_class(made._type.element) if dtype is None else dtype
+        return made
+
+    @property
+    def _type(self) -> Any:
+        return self.ssa.type.data  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
+    def type(self) -> Attribute:
+        """Its MLIR type."""
+        return self.ssa.type
+
+    @property
+    def memspace(self) -> AddressSpace:
+        """The space it points into."""
+        return AddressSpace(self._type.space)
+
+    @property
+    def alignment(self) -> int:
+        """What it is known to be aligned to, in bytes."""
+        return self._type.alignment
+
+    @property
+    def swizzle(self) -> Any:
+        """The swizzle of its byte address, None if it has none."""
+        return self._type.swizzle
+
+    # ---------------------------------------------------------------------------------------------------- arithmetic
+
+    def __add__(self, offset: object) -> Pointer:
+        from cute_dialect.front.numeric import as_number, is_number
+        from cute_dialect.front.trace import current
+
+        if not is_number(offset):
+            return NotImplemented
+        number = as_number(offset)
+        if not type(number).is_integer:
+            raise KernelTypeError("F262", f"a pointer moves by a number of elements, got {number.describe()}")
+        if number.is_static and number.value == 0:
+            return self
+        from cute_dialect.front.indexing import coord_ssa
+
+        step = coord_ssa(int(number.value) if number.is_static else number, "int_tuple")
+        return Pointer.of(current().value("cute.add_offset", [self.ssa, step]), self.dtype)
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: object) -> Pointer:
+        from cute_dialect.front.numeric import as_number, is_number, negated
+
+        return self + negated(as_number(offset)) if is_number(offset) else NotImplemented
+
+    def align(self, min_align: int) -> Pointer:
+        """Return it with the promise that it is a multiple of so many bytes, a power of two."""
+        from cute_dialect.front.trace import current
+
+        if min_align < 1 or min_align & (min_align - 1):
+            raise KernelTypeError("F262", f"an alignment is a power of two in bytes, got {min_align}")
+        if min_align <= self.alignment:
+            return self
+        type = _pointer_type(self._type.element, self._type.space, min_align, self._type.swizzle)
+        return Pointer.of(current().value("cute.assume", [self.ssa], [type]), self.dtype)
+
+    def toint(self) -> Any:
+        """Return its address: an Int64; of shared memory an Int32, which counts from the start of the window."""
+        from cute_dialect.front.dtypes import Int32, Int64
+        from cute_dialect.front.trace import current
+
+        kind = Int32 if self.memspace in ("smem", "dsmem") else Int64
+        t = current()
+        address = t.value("builtin.unrealized_conversion_cast", [self.ssa], [_parse_llvm(self._type.space)])
+        return kind.of(t.value("llvm.ptrtoint", [address], [kind.attribute]))
+
+    # -------------------------------------------------------------------------------------------------------- access
+
+    def load(self) -> Any:
+        """Return the element it points at."""
+        return self._first()[0]
+
+    def store(self, value: object) -> None:
+        """Write the element it points at; converts as a store to a tensor does."""
+        self._first()[0] = value
+
+    def _first(self) -> Any:
+        from cute_dialect.front.tensors import Tensor
+        from cute_dialect.front.trace import current
+
+        return Tensor.of(current().value("cute.make_view", [self.ssa]), self.dtype)
+
+    def __getitem__(self, offset: Any) -> Any:
+        return (self + offset).load()
+
+    def __setitem__(self, offset: Any, value: object) -> None:
+        (self + offset).store(value)
+
+    def describe(self) -> str:
+        name = self.ssa.name_hint
+        return f"'{name}', a pointer" if name else "this pointer"
+
+    def __repr__(self) -> str:
+        return f"ptr<{pointer_text(self._type)}>"
+
+    def __cute_form__(self) -> Form:
+        from cute_dialect.front.tensor_forms import PointerForm
+
+        return PointerForm(self.ssa.type, self.dtype)
+
+
+def pointer_text(p: Any) -> str:
+    """Return what a pointer type says, without its name."""
+    parts = [str(p.element), p.space]
+    if p.align:
+        parts.append(f"align<{p.align}>")
+    if p.swizzle is not None:
+        parts.append(str(p.swizzle))
+    return ", ".join(parts)
+
+
+def _pointer_type(element: Attribute, space: str, align: int, swizzle: Any = None) -> Attribute:
+    from cute_dialect.memory_types import PtrType, ptr
+
+    return PtrType(ptr(element, space, align, swizzle))
+
+
+def _llvm_pointer(space: str) -> str:
+    from cute_dialect.memory_types import ADDRESS_SPACE
+
+    number = ADDRESS_SPACE[space]
+    return f"!llvm.ptr<{number}>" if number else "!llvm.ptr"
+
+
+def make_ptr(
+    dtype: builtins.type[Numeric], value: Any, mem_space: str = "gmem", *, assumed_align: int | None = None
+) -> Pointer:
+    """Return the pointer with an address that is known in the kernel; aligned as its element if not said otherwise.
+
+    ``value``: an integer, such as an element of an array of addresses.
+    """
+    from cute_dialect.front.dtypes import Int32, Int64
+    from cute_dialect.front.numeric import as_number
+    from cute_dialect.front.trace import current
+    from cute_dialect.memory_types import natural_alignment
+
+    space = AddressSpace(mem_space).value
+    kind = Int32 if space in ("smem", "dsmem") else Int64
+    number = as_number(value)
+    if not type(number).is_integer:
+        raise KernelTypeError("F262", f"an address is an integer, got {number.describe()}")
+    natural = natural_alignment(dtype.attribute)
+    align = natural if assumed_align is None else assumed_align
+    if align < natural or align & (align - 1):
+        raise KernelTypeError(
+            "F262", f"a pointer to {dtype!r} is aligned to a power of two of at least {natural} bytes, got {align}"
+        )
+    t = current()
+    address = t.value("llvm.inttoptr", [kind(number).ssa], [_parse_llvm(space)])
+    target = _pointer_type(dtype.attribute, space, align)
+    return Pointer.of(t.value("builtin.unrealized_conversion_cast", [address], [target]), dtype)
+
+
+def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] | None = None) -> Pointer:
+    """Return a pointer to the same bytes as elements of another type, or with a swizzle of the byte address.
+
+    The alignment stays as far as it is one of the new elements.
+    """
+    from cute_dialect.front.trace import current
+    from cute_dialect.memory_types import natural_alignment
+
+    kind = ptr.dtype if dtype is None else dtype
+    old: Any = ptr.type.data  # pyright: ignore
+    if swizzle is not None and old.swizzle is not None:
+        raise KernelTypeError("F262", f"{ptr!r} is swizzled by {old.swizzle} already")
+    natural = natural_alignment(kind.attribute)
+    if ptr.alignment < natural:
+        raise KernelTypeError(
+            "F262", f"{ptr!r} is aligned to {ptr.alignment} bytes, elements of {kind!r} to {natural}",
+            hint=f"promise it: p.align({natural})",
+        )  # fmt: skip
+    t = current()
+    if swizzle is not None:
+        if ptr.memspace != "smem":
+            raise KernelTypeError("F262", f"a swizzle acts on shared memory, {ptr!r} is not of it")
+        plain = t.value(
+            "builtin.unrealized_conversion_cast", [ptr.ssa], [_parse_llvm(old.space)]
+        )  # fmt: skip
+        target = _pointer_type(kind.attribute, old.space, ptr.alignment, swizzle)
+        return Pointer.of(t.value("builtin.unrealized_conversion_cast", [plain], [target]), kind)
+    target = _pointer_type(kind.attribute, old.space, ptr.alignment, old.swizzle)
+    return Pointer.of(t.value("cute.recast_iter", [ptr.ssa], [target]), kind)
+
+
+def _parse_llvm(space: str) -> Attribute:
+    from cute_dialect.front.trace import parse_type
+
+    return parse_type(_llvm_pointer(space))

@@ -1,0 +1,226 @@
+"""Expressions that can meet a run-time value ask the runtime object, which generated code calls ``.rt``.
+
+``a and b`` is ``.rt.and_(a, lambda: b)``, ``a < b < c`` is ``.rt.chain(("<", "<"), a, lambda: b, lambda: c)``, a
+ternary ``.rt.pick(c, lambda: a, lambda: b)``, a call ``f(x)`` is ``.rt.callee(f)(x)``.  An operand that sets a name
+stays in its frame: such an expression works where what precedes it is static (F153).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from cute_dialect.front.errors import SyntaxErrorInKernel
+from cute_dialect.front.jumps import Counter, at
+
+__all__ = ["RUNTIME", "Expressions", "deferred", "load", "method", "store"]
+
+RUNTIME = ".rt"
+_OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+_ASKED = {ast.Eq: "eq", ast.NotEq: "ne", ast.In: "contains", ast.NotIn: "lacks"}
+_OF_THE_FRAME = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
+"""Builtins that look at the frame they are called from."""
+
+
+def load(name: str, position: dict[str, Any]) -> ast.Name:
+    """Return a name that is read."""
+    return ast.Name(name, ast.Load(), **position)
+
+
+def store(name: str, position: dict[str, Any]) -> ast.Name:
+    """Return a name that is set."""
+    return ast.Name(name, ast.Store(), **position)
+
+
+def method(of: str, name: str, args: list[ast.expr], position: dict[str, Any]) -> ast.Call:
+    """Return ``of.name(*args)``."""
+    return ast.Call(ast.Attribute(load(of, position), name, ast.Load(), **position), args, [], **position)
+
+
+def deferred(body: ast.expr, position: dict[str, Any]) -> ast.Lambda:
+    """Return ``lambda: body``."""
+    return ast.Lambda(
+        ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]),
+        body, **position,
+    )  # fmt: skip
+
+
+def _stays(*nodes: ast.expr) -> bool:
+    """Tell whether expressions set names or suspend, so that they cannot move into a function of their own."""
+    todo: list[ast.AST] = [*nodes]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_THE_FRAME:
+            return True
+        if not isinstance(node, ast.Lambda):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
+class Expressions:
+    """The rewriting of expressions; changes nodes in place where it can."""
+
+    path: str
+    counter: Counter
+    handles: list[str]
+    """The branches and loops around what is being rewritten, outermost first."""
+
+    def expression(self, node: Any) -> Any:
+        """Return what stands for an expression."""
+        own = getattr(self, "_x" + type(node).__name__, None)
+        return own(node) if own is not None else self.parts(node)
+
+    def parts(self, node: Any) -> Any:
+        """Rewrite the parts of a node."""
+        for name in node._fields:
+            value = getattr(node, name)
+            if isinstance(value, ast.AST):
+                setattr(node, name, self.expression(value))
+            elif isinstance(value, list):
+                setattr(node, name, [self.expression(v) if isinstance(v, ast.AST) else v for v in value])  # pyright: ignore
+        return node
+
+    def _xName(self, node: ast.Name) -> ast.expr:
+        return node
+
+    def _xConstant(self, node: ast.Constant) -> ast.expr:
+        return node
+
+    def condition(self, node: Any) -> Any:
+        """Return what stands for an expression of which only the truth matters."""
+        if isinstance(node, ast.BoolOp):
+            return self._xBoolOp(node, truth=True)
+        return self.expression(node)
+
+    def _xBoolOp(self, node: ast.BoolOp, *, truth: bool = False) -> ast.expr:
+        conjunction = isinstance(node.op, ast.And)
+        name_of = ("all_" if truth else "and_") if conjunction else ("any_" if truth else "or_")
+        stays = [_stays(v) for v in node.values]
+        values = [self.condition(v) if truth else self.expression(v) for v in node.values]
+        made = values[-1]
+        for k in range(len(values) - 2, -1, -1):
+            first = values[k]
+            position = at(first)
+            if not any(stays[k + 1 :]):
+                made = method(RUNTIME, name_of, [first, deferred(made, position)], position)
+                continue
+            name = f".t{self.counter.next()}"
+            known = method(RUNTIME, "sure", [ast.NamedExpr(store(name, position), first, **position)], position)
+            yes, no = (made, load(name, position)) if conjunction else (load(name, position), made)
+            made = ast.IfExp(known, yes, no, **position)
+        return made
+
+    def _xUnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Not):
+            return method(RUNTIME, "not_", [self.condition(node.operand)], at(node))
+        return self.parts(node)
+
+    def _xIfExp(self, node: ast.IfExp) -> ast.expr:
+        stays = _stays(node.body, node.orelse)
+        position = at(node)
+        test, body, orelse = self.condition(node.test), self.expression(node.body), self.expression(node.orelse)
+        if stays:
+            return ast.IfExp(method(RUNTIME, "sure", [test], position), body, orelse, **position)
+        return method(RUNTIME, "pick", [test, deferred(body, at(body)), deferred(orelse, at(orelse))], position)
+
+    def _xCompare(self, node: ast.Compare) -> ast.expr:
+        position = at(node)
+        operands = [node.left, *node.comparators]
+        if len(node.ops) == 1:
+            asked = _ASKED.get(type(node.ops[0]))
+            constant = any(isinstance(x, ast.Constant) for x in operands)
+            if asked is None or (constant and asked in ("eq", "ne")):
+                return self.parts(node)
+            return method(RUNTIME, asked, [self.expression(x) for x in operands], position)
+        stays = _stays(*operands[2:])
+        rewritten = [self.expression(x) for x in operands]
+        if stays:
+            return self.static_chain(node, rewritten, position)
+        words = ast.Tuple([ast.Constant(_OPERATORS[type(op)], **position) for op in node.ops], ast.Load(), **position)
+        later: list[ast.expr] = [deferred(x, position) for x in rewritten[2:]]
+        return method(RUNTIME, "chain", [words, rewritten[0], rewritten[1], *later], position)
+
+    def static_chain(self, node: ast.Compare, operands: list[Any], position: dict[str, Any]) -> ast.expr:
+        """Return a chain whose later operands set names: each comparison but the last must be static."""
+        names = [f".t{self.counter.next()}" for _ in operands]
+        made: ast.expr | None = None
+        for k in range(len(node.ops) - 1, -1, -1):
+            left: ast.expr = load(names[k], position)
+            if k == 0:
+                left = operands[0]
+            right: ast.expr = operands[k + 1]
+            if k < len(node.ops) - 1:
+                right = ast.NamedExpr(store(names[k + 1], position), right, **position)
+            word = ast.Constant(_OPERATORS[type(node.ops[k])], **position)
+            here = method(RUNTIME, "compare", [word, left, right], position)
+            if made is None:
+                made = here
+            else:
+                result = f".t{self.counter.next()}"
+                known = method(RUNTIME, "sure", [ast.NamedExpr(store(result, position), here, **position)], position)
+                made = ast.IfExp(known, made, load(result, position), **position)
+        assert made is not None
+        return made
+
+    def _xCall(self, node: ast.Call) -> ast.expr:
+        func = node.func
+        if isinstance(func, ast.Name) and func.id in _OF_THE_FRAME:
+            return self.parts(node)
+        self.parts(node)
+        node.func = method(RUNTIME, "callee", [node.func], at(func))
+        return node
+
+    def _xJoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        if not any(isinstance(v, ast.FormattedValue) for v in node.values):
+            return node
+        position = at(node)
+        parts: list[ast.expr] = []
+        for value in node.values:
+            if not isinstance(value, ast.FormattedValue):
+                parts.append(value)
+                continue
+            spec = ast.Constant("", **position) if value.format_spec is None else self.expression(value.format_spec)
+            conversion = ast.Constant(value.conversion, **position)
+            parts.append(ast.Tuple([self.expression(value.value), conversion, spec], ast.Load(), **position))
+        return method(RUNTIME, "text", parts, position)
+
+    def _xLambda(self, node: ast.Lambda) -> ast.expr:
+        node.args = self.defaults(node.args)
+        handles, self.handles = self.handles, []
+        node.body = self.expression(node.body)
+        self.handles = handles
+        return node
+
+    def defaults(self, args: ast.arguments) -> ast.arguments:
+        """Rewrite the defaults of parameters, which belong to the scope around the function."""
+        args.defaults = [self.expression(d) for d in args.defaults]
+        args.kw_defaults = [None if d is None else self.expression(d) for d in args.kw_defaults]
+        return args
+
+    def _xcomprehension(self, node: ast.comprehension) -> ast.comprehension:
+        if node.is_async:
+            raise SyntaxErrorInKernel("F150", "'async' is not supported in a kernel")
+        node.iter = self.expression(node.iter)
+        node.ifs = [method(RUNTIME, "clause", [self.condition(c)], at(c)) for c in node.ifs]
+        return node
+
+    def _xYield(self, node: ast.Yield) -> ast.expr:
+        position = at(node)
+        value = ast.Constant(None, **position) if node.value is None else self.expression(node.value)
+        handles = ast.Tuple([load(h, position) for h in self.handles], ast.Load(), **position)
+        node.value = method(RUNTIME, "yielded", [value, handles], position)
+        return node
+
+    def _xYieldFrom(self, node: ast.YieldFrom) -> ast.expr:
+        position = at(node)
+        handles = ast.Tuple([load(h, position) for h in self.handles], ast.Load(), **position)
+        node.value = method(RUNTIME, "yielded_from", [self.expression(node.value), handles], position)
+        return node
+
+    def _xAwait(self, node: ast.Await) -> ast.expr:
+        raise SyntaxErrorInKernel("F150", "'await' is not supported in a kernel")

@@ -1,0 +1,314 @@
+"""Statements that can meet a run-time value ask the runtime object; see :class:`cute_dialect.front.convert.Runtime`.
+
+An ``if`` becomes::
+
+    .s1 = .rt.If(test, 0)                       # 0: the number of the site
+    for .k1 in .s1:                             # static: one side; decided at run time: both, one after the other
+        if .k1 > 1:                             # at run time: each side begins with the values from before
+            x, = .s1.enter(.rt.locals())
+            if x is .rt.U: del x                # what was unbound is unbound
+        if .k1 & 1: …
+        else: …
+        if .k1 > 1: .s1.leave(.rt.locals())
+    if .k1 > 1:
+        x, = .s1.results()
+        if x is .rt.U: del x
+
+Loops likewise.  Nothing is duplicated, locals stay locals of one frame, nodes have the positions of what they replace.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from cute_dialect.front.analysis import Site, analyse, names_in, place_in
+from cute_dialect.front.errors import SyntaxErrorInKernel
+from cute_dialect.front.jumps import Counter, at, remove_jumps
+from cute_dialect.front.rewrite_expr import RUNTIME, Expressions, deferred, load, method, store
+from cute_dialect.front.source import FunctionNode
+
+__all__ = ["Rewriter"]
+
+Position = dict[str, Any]
+_WITH_SUITES = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
+
+
+def _if(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], p: Position) -> ast.stmt:
+    return ast.If(test, body, orelse, **p) if body else ast.Pass(**p)
+
+
+def _run_time(flag: str, p: Position) -> ast.expr:
+    return ast.Compare(load(flag, p), [ast.Gt()], [ast.Constant(1, **p)], **p)
+
+
+def _rolled(handle: str, p: Position) -> ast.expr:
+    return ast.Attribute(load(handle, p), "rolled", ast.Load(), **p)
+
+
+def _enters(handle: str, p: Position) -> ast.expr:
+    return ast.Attribute(load(handle, p), "enters", ast.Load(), **p)
+
+
+def _locals(p: Position) -> ast.expr:
+    return method(RUNTIME, "locals", [], p)
+
+
+class Rewriter(Expressions):
+    """The rewriting of a function and of those inside it; ``sites`` are its branches and loops, by number."""
+
+    def __init__(self, path: str, owner: str | None):
+        self.path = path
+        self.owner = owner
+        self.counter = Counter()
+        self.sites: list[Site] = []
+        self.handles: list[str] = []
+        self.never: frozenset[str] = frozenset()
+
+    def function(self, node: FunctionNode) -> None:
+        """Rewrite a definition in place."""
+        if isinstance(node, ast.AsyncFunctionDef):
+            raise self.refused(node, "'async' functions are not supported in a kernel")
+        handles, self.handles = self.handles, []
+        if isinstance(node, ast.Lambda):
+            node.body = self.expression(node.body)
+        else:
+            never = self.never
+            remove_jumps(node, self.path, self.counter)
+            analyse(node, self.path, self.mangled)
+            self.never = frozenset(
+                n for s in node.body for child in ast.walk(s) if isinstance(child, ast.Global) for n in child.names
+            )
+            node.body = self.suite(node.body)
+            self.never = never
+        self.handles = handles
+
+    def mangled(self, name: str) -> str:
+        """Return a name as the class around it spells it."""
+        if self.owner is None or not name.startswith("__") or name.endswith("__"):
+            return name
+        owner = self.owner.lstrip("_")
+        return f"_{owner}{name}" if owner else name
+
+    def refused(self, node: ast.AST, text: str, code: str = "F150") -> SyntaxErrorInKernel:
+        """Return the error of a construct that is not supported."""
+        return SyntaxErrorInKernel(code, text, place=place_in(self.path, node))
+
+    def suite(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Rewrite statements."""
+        made: list[ast.stmt] = []
+        for s in body:
+            if self.never & names_in(s).stores and not isinstance(s, _WITH_SUITES):
+                p = at(s)
+                for name in sorted(names_in(s).stores & self.never):
+                    made.append(ast.Expr(method(RUNTIME, "stores_global", [ast.Constant(name, **p)], p), **p))
+            own = getattr(self, "_s" + type(s).__name__, None)
+            made += own(s) if own is not None else [self.parts(s)]
+        return made
+
+    def number(self, node: Any, p: Position) -> ast.expr:
+        """Return the number of a statement's site."""
+        self.sites.append(node._site)
+        return ast.Constant(len(self.sites) - 1, **p)
+
+    def restored(self, names: tuple[str, ...], value: ast.expr, p: Position) -> list[ast.stmt]:
+        """Return the statements that set names to what a call gives, and unbind what it gives no value."""
+        if not names:
+            return [ast.Expr(value, **p)]
+        targets: list[ast.expr] = [store(n, p) for n in names]
+        made: list[ast.stmt] = [ast.Assign([ast.Tuple(targets, ast.Store(), **p)], value, **p)]
+        for n in names:
+            unbound = ast.Attribute(load(RUNTIME, p), "U", ast.Load(), **p)
+            test = ast.Compare(load(n, p), [ast.Is()], [unbound], **p)
+            made.append(ast.If(test, [ast.Delete([ast.Name(n, ast.Del(), **p)], **p)], [], **p))
+        return made
+
+    # --------------------------------------------------------------------------------------------------- branches
+
+    def _sIf(self, s: ast.If) -> list[ast.stmt]:
+        p = at(s.test)
+        site: Site = s._site  # pyright: ignore
+        n = self.counter.next()
+        handle, side = f".s{n}", f".k{n}"
+        test = self.condition(s.test)
+        self.handles.append(handle)
+        body, orelse = self.suite(s.body), self.suite(s.orelse)
+        self.handles.pop()
+        odd = ast.BinOp(load(side, p), ast.BitAnd(), ast.Constant(1, **p), **p)
+        chosen = ast.If(odd, body, orelse, **p)
+        return self.branch(s, method(RUNTIME, "If", [test, self.number(s, p)], p), [chosen], site, handle, side, p)
+
+    def branch(
+        self, s: Any, made: ast.expr, inner: list[ast.stmt], site: Site, handle: str, side: str, p: Position
+    ) -> list[ast.stmt]:
+        """Return a branch: ``inner`` runs once a side."""
+        names = site.names
+        enter = self.restored(names, method(handle, "enter", [_locals(p)], p), p)
+        leave = ast.Expr(method(handle, "leave", [_locals(p)], p), **p)
+        results = self.restored(names, method(handle, "results", [], p), p)
+        body = [_if(_run_time(side, p), enter, [], p), *inner, _if(_run_time(side, p), [leave], [], p)]
+        return [
+            ast.Assign([store(handle, p)], made, **p),
+            ast.For(store(side, p), load(handle, p), body, [], **p),
+            _if(_run_time(side, p), results, [], p),
+        ]
+
+    def _sWith(self, s: ast.With) -> list[ast.stmt]:
+        if len(s.items) > 1:
+            inner = ast.With([*s.items[1:]], s.body, **at(s.items[1].context_expr))
+            inner._site = s._site  # pyright: ignore
+            s.items, s.body = s.items[:1], [inner]
+        (item,) = s.items
+        p = at(item.context_expr)
+        n = self.counter.next()
+        handle, side, manager = f".s{n}", f".k{n}", f".w{n}"
+        context = self.expression(item.context_expr)
+        self.handles.append(handle)
+        s.body = self.suite(s.body)
+        self.handles.pop()
+        item.context_expr = method(RUNTIME, "manager", [load(manager, p)], p)
+        if item.optional_vars is not None:
+            item.optional_vars = self.expression(item.optional_vars)
+        odd = ast.BinOp(load(side, p), ast.BitAnd(), ast.Constant(1, **p), **p)
+        inside: list[ast.stmt] = [ast.If(odd, [s], [], **p)]
+        made = method(RUNTIME, "With", [load(manager, p), self.number(s, p)], p)
+        site: Site = s._site  # pyright: ignore
+        return [
+            ast.Assign([store(manager, p)], context, **p),
+            *self.branch(s, made, inside, site, handle, side, p),
+        ]
+
+    def _sMatch(self, s: ast.Match) -> list[ast.stmt]:
+        s.subject = self.expression(s.subject)
+        for case in s.cases:
+            if case.guard is not None:
+                case.guard = method(RUNTIME, "sure", [self.expression(case.guard)], at(case.guard))
+            case.body = self.suite(case.body)
+        return [s]
+
+    # ------------------------------------------------------------------------------------------------------ loops
+
+    def _sWhile(self, s: ast.While) -> list[ast.stmt]:
+        if hasattr(s, "_dead"):
+            return [s]
+        p = at(s.test)
+        n = self.counter.next()
+        handle, side, error = f".s{n}", f".k{n}", f".e{n}"
+        names = s._site.names  # pyright: ignore
+        self.handles.append(handle)
+        before = self.suite(getattr(s, "_before", []))
+        test = method(handle, "test", [self.condition(s.test), _locals(p)], p)
+        body = self.suite(s.body)
+        self.handles.pop()
+        enter = self.restored(names, method(handle, "enter", [], p), p)
+        turn: list[ast.stmt] = [
+            _if(_enters(handle, p), enter, [], p), *before, ast.If(test, body, [], **p),
+            _if(_rolled(handle, p), [ast.Expr(method(handle, "leave", [_locals(p)], p), **p)], [], p),
+        ]  # fmt: skip
+        return self.loop(s, method(RUNTIME, "While", [self.number(s, p), _locals(p)], p), turn, handle, side, error, p)
+
+    def _sFor(self, s: ast.For) -> list[ast.stmt]:
+        p = at(s.iter)
+        n = self.counter.next()
+        handle, error = f".s{n}", f".e{n}"
+        assert isinstance(s.target, ast.Name)
+        names = s._site.names  # pyright: ignore
+        iterable = self.expression(s.iter)
+        self.handles.append(handle)
+        body = self.suite(s.body)
+        self.handles.pop()
+        enter = self.restored(names, method(handle, "enter", [], p), p)
+        leave: list[ast.stmt] = [ast.Expr(method(handle, "leave", [_locals(p)], p), **p)]
+        over: list[ast.stmt] = []
+        flags: tuple[str, ...] = s._flags  # pyright: ignore
+        if flags:
+            ended = method(handle, "over", [ast.Tuple([load(f, p) for f in flags], ast.Load(), **p)], p)
+            over = [ast.If(ended, [ast.Break(**p)], [], **p)]
+        turn: list[ast.stmt] = [
+            _if(_enters(handle, p), enter, [], p), *body, _if(_rolled(handle, p), leave, over, p),
+        ]  # fmt: skip
+        made = method(RUNTIME, "For", [iterable, self.number(s, p), _locals(p)], p)
+        return self.loop(s, made, turn, handle, s.target.id, error, p)
+
+    def loop(
+        self, s: Any, made: ast.expr, turn: list[ast.stmt], handle: str, target: str, error: str, p: Position
+    ) -> list[ast.stmt]:
+        """Return a loop: ``turn`` runs once a turn, or once a trace of the rolled loop's body."""
+        names: tuple[str, ...] = s._site.names
+        settled = ast.UnaryOp(ast.Not(), method(handle, "again", [load(error, p)], p), **p)
+        again = ast.If(settled, [ast.Raise(None, None, **p)], [], **p)
+        caught = ast.ExceptHandler(ast.Attribute(load(handle, p), "caught", ast.Load(), **p), error, [again], **p)
+        results = self.restored(names, method(handle, "results", [], p), p)
+        return [
+            ast.Assign([store(handle, p)], made, **p),
+            ast.For(store(target, p), load(handle, p), [ast.Try(turn, [caught], [], [], **p)], [], **p),
+            _if(_rolled(handle, p), results, [], p),
+        ]
+
+    # -------------------------------------------------------------------------------------------- other statements
+
+    def _sAssign(self, s: ast.Assign) -> list[ast.stmt]:
+        self.parts(s)
+        if len(s.targets) == 1 and isinstance(s.targets[0], ast.Name) and not isinstance(s.value, ast.Constant):
+            name = s.targets[0].id
+            if name[0] != ".":
+                p = at(s.value)
+                s.value = method(RUNTIME, "let", [ast.Constant(name, **p), s.value], p)
+        return [s]
+
+    def _sAnnAssign(self, s: ast.AnnAssign) -> list[ast.stmt]:
+        s.target = self.expression(s.target)
+        if s.value is not None:
+            p = at(s.annotation)
+            kind = deferred(s.annotation, p)
+            s.value = method(RUNTIME, "declared", [kind, self.expression(s.value)], at(s.value))
+        return [s]
+
+    def _sAssert(self, s: ast.Assert) -> list[ast.stmt]:
+        p = at(s)
+        message: list[ast.expr] = []
+        if s.msg is not None:
+            message = [deferred(self.expression(s.msg), at(s.msg))]
+        return [ast.Expr(method(RUNTIME, "check", [self.condition(s.test), *message], p), **p)]
+
+    def _sTry(self, s: Any) -> list[ast.stmt]:
+        p = at(s.body[0])
+        mark = f".b{self.counter.next()}"
+        s.body, s.orelse, s.finalbody = self.suite(s.body), self.suite(s.orelse), self.suite(s.finalbody)
+        for handler in s.handlers:
+            h = at(handler.type or handler)
+            if handler.type is not None:
+                handler.type = self.expression(handler.type)
+            check = ast.Expr(method(RUNTIME, "caught", [load(mark, h)], h), **h)
+            handler.body = [check, *self.suite(handler.body)]
+        return [ast.Assign([store(mark, p)], method(RUNTIME, "mark", [], p), **p), s]
+
+    _sTryStar = _sTry
+
+    def _sFunctionDef(self, s: ast.FunctionDef) -> list[ast.stmt]:
+        s.decorator_list = [self.expression(d) for d in s.decorator_list]
+        s.args = self.defaults(s.args)
+        self.function(s)
+        return [s]
+
+    def _sAsyncFunctionDef(self, s: ast.AsyncFunctionDef) -> list[ast.stmt]:
+        raise self.refused(s, "'async' functions are not supported in a kernel")
+
+    def _sAsyncFor(self, s: ast.AST) -> list[ast.stmt]:
+        raise self.refused(s, "'async for' is not supported in a kernel")
+
+    def _sAsyncWith(self, s: ast.AST) -> list[ast.stmt]:
+        raise self.refused(s, "'async with' is not supported in a kernel")
+
+    def _sClassDef(self, s: ast.ClassDef) -> list[ast.stmt]:
+        owner, self.owner = self.owner, s.name
+        for inner in s.body:
+            if isinstance(inner, ast.FunctionDef):
+                self.function(inner)
+        self.owner = owner
+        return [s]
+
+    def _keep(self, s: ast.stmt) -> list[ast.stmt]:
+        return [s]
+
+    _sGlobal = _sNonlocal = _sPass = _sImport = _sImportFrom = _sBreak = _sContinue = _keep

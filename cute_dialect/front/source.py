@@ -1,0 +1,190 @@
+"""The source of a function: its syntax tree, checked against the code that Python runs.
+
+The text is compiled unchanged and compared with the function's code object, so a file that changed since it was
+imported is an error (F101), never another program.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import linecache
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, reduce
+from operator import or_
+from types import CodeType
+from typing import Any, TypeAlias
+
+from cute_dialect.front.errors import Place, SyntaxErrorInKernel
+
+__all__ = ["FunctionNode", "class_of", "compiled_in", "node_of"]
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_FUTURE = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
+_NO_TYPES: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) else {}
+_LOOK_AHEAD = 200
+"""Lines after the last one with code that may belong to a function: closing brackets, ``pass``."""
+
+
+def class_of(qualname: str) -> str | None:
+    """Return the class whose private names (``__x``) a function of this qualified name sees.
+
+    >>> class_of("Outer.method.<locals>.helper"), class_of("f.<locals>.g")
+    ('Outer', None)
+    """
+    parts = qualname.split(".")
+    for at in range(len(parts) - 2, -1, -1):
+        if parts[at] != "<locals>" and parts[at + 1] != "<locals>":
+            return parts[at]
+    return None
+
+
+def node_of(code: CodeType, module_globals: Mapping[str, object]) -> FunctionNode:
+    """Return the definition of a function, without decorators, defaults and annotations of parameters.
+
+    Its positions are those of the file.  Raises F102 where there is no source, F101 where it is another.
+    """
+    path = code.co_filename
+    linecache.checkcache(path)
+    lines = linecache.getlines(path, dict(module_globals))
+    if not lines:
+        raise SyntaxErrorInKernel(
+            "F102", f"'{code.co_name}' cannot be converted: there is no source for {path}",
+            hint="put the function into a file or a notebook cell; without source, only code without run-time "
+            "conditions and loops works",
+        )  # fmt: skip
+    found = _lambda(code, lines) if code.co_name == "<lambda>" else _definition(code, lines)
+    if found is None:
+        raise _changed(code)
+    return found
+
+
+def _changed(code: CodeType) -> SyntaxErrorInKernel:
+    return SyntaxErrorInKernel(
+        "F101", f"the source of '{code.co_name}' is not what Python runs: {code.co_filename} changed since it was "
+        "imported", hint="start Python again, or reload the module",
+        place=Place(code.co_filename, code.co_firstlineno, 1),
+    )  # fmt: skip
+
+
+def _definition(code: CodeType, lines: list[str]) -> FunctionNode | None:
+    first = code.co_firstlineno
+    if first > len(lines):
+        return None
+    head = lines[first - 1]
+    indented = head[:1] in " \t\f"
+    before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
+    for last in range(_last_line(code), min(len(lines), _last_line(code) + _LOOK_AHEAD) + 1):
+        try:
+            tree = ast.parse(before + "".join(lines[first - 1 : last]))
+        except (SyntaxError, ValueError):
+            continue
+        body: list[ast.stmt] = tree.body
+        if indented:
+            assert isinstance(tree.body[0], ast.If)
+            body = tree.body[0].body
+        node = body[0] if body else None
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != code.co_name:
+            return None
+        _strip(node)
+        return node if _agrees(node, code) else None
+    return None
+
+
+def _lambda(code: CodeType, lines: list[str]) -> FunctionNode | None:
+    found: list[ast.Lambda] = []
+    for node in ast.walk(_tree("".join(lines))):
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
+            node = copy.deepcopy(node)
+            _strip(node)
+            if _agrees(node, code):
+                found.append(node)
+    if len(found) > 1:  # the same text twice in a line: by their columns
+        found = [n for n in found if list(compiled_in(n, code, ()).co_positions()) == list(code.co_positions())]
+    return found[0] if found else None
+
+
+@lru_cache(maxsize=16)
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def _last_line(code: CodeType) -> int:
+    return max((line for c in _codes(code) for _, line, _, _ in c.co_positions() if line), default=code.co_firstlineno)
+
+
+def _strip(node: FunctionNode) -> None:
+    args = node.args
+    args.defaults = []
+    args.kw_defaults = [None] * len(args.kwonlyargs)
+    for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+        if arg is not None:
+            arg.annotation = None
+    if not isinstance(node, ast.Lambda):
+        node.decorator_list = []
+        node.returns = None
+        if hasattr(node, "type_params"):
+            node.type_params = []  # pyright: ignore
+
+
+def compiled_in(node: FunctionNode, code: CodeType, more: tuple[str, ...]) -> CodeType:
+    """Compile a definition where the cells of ``code`` and those called ``more`` are free variables."""
+    p = {"lineno": node.lineno, "col_offset": 0, "end_lineno": node.lineno, "end_col_offset": 0}
+    inner: ast.stmt = ast.Return(node, **p) if isinstance(node, ast.Lambda) else node
+    owner = class_of(code.co_qualname)
+    outer: list[ast.stmt] = []
+    if owner is None and not isinstance(node, ast.Lambda) and node.name not in code.co_freevars:
+        outer = [ast.Global([node.name], **p)]  # inside, the name is that of the module
+    if owner is not None:
+        inner = ast.ClassDef(name=owner, bases=[], keywords=[], body=[inner], decorator_list=[], **p, **_NO_TYPES)
+        if isinstance(node, ast.Lambda):
+            inner.body = [ast.Expr(node, **p)]
+    parameters = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=name, **p) for name in (*more, *code.co_freevars)], vararg=None,
+        kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[],
+    )  # fmt: skip
+    factory = ast.FunctionDef(
+        name="factory", args=parameters, body=[*outer, inner], decorator_list=[], returns=None, **p, **_NO_TYPES
+    )
+    flags = code.co_flags & _FUTURE
+    made = compile(ast.Module([factory], []), code.co_filename, "exec", flags=flags, dont_inherit=True)
+    for inner_code in _codes(_first(made)):
+        if inner_code.co_name == code.co_name and inner_code is not _first(made):
+            return inner_code
+    raise AssertionError(f"no code of '{code.co_name}'")
+
+
+def _first(module: CodeType) -> CodeType:
+    return next(c for c in module.co_consts if isinstance(c, CodeType))
+
+
+def _agrees(node: FunctionNode, code: CodeType) -> bool:
+    if "@pytest_ar" in code.co_names:  # pytest compiled it with other asserts
+        return True
+    return _same_code(compiled_in(node, code, ()), code)
+
+
+def _same_code(a: CodeType, b: CodeType) -> bool:
+    if a.co_code != b.co_code or a.co_names != b.co_names or a.co_varnames != b.co_varnames:
+        return False
+    if len(a.co_consts) != len(b.co_consts):
+        return False
+    for x, y in zip(a.co_consts, b.co_consts):
+        if isinstance(x, CodeType) and isinstance(y, CodeType):
+            if not _same_code(x, y):
+                return False
+        elif type(x) is not type(y) or repr(x) != repr(y):
+            return False
+    return True

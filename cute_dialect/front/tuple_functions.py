@@ -1,0 +1,676 @@
+"""Functions on shapes, coordinates, layouts and tensors: sizes, modes, products, indices, comparisons.
+
+Of Python's tuples most is Python; what multiplies, divides or compares numbers that are known only when the kernel runs
+is an op of the dialect.
+
+>>> size((4, (2, 3))), product_each((4, (2, 3))), group_modes((2, 3, 4), 0, 2), ceil_div((7, 9), (2, 4))
+(24, (4, 6), ((2, 3), 4), (4, 3))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.values import UNDERSCORE
+from cute_dialect.front.dtypes import Numeric
+from cute_dialect.front.errors import LayoutError
+from cute_dialect.front.layouts import AnyLayout, apply, as_layout, layout_of, make_layout, refused
+from cute_dialect.front.numeric import Facts, as_number, facts_of
+from cute_dialect.front.tuples import ScaledBasis, Tree, is_tree, leaves, map_tree, tree_text
+
+__all__ = [
+    "append", "append_ones", "back", "ceil_div", "colex_less", "congruent", "cosize", "crd2idx", "depth", "dice",
+    "elem_add", "elem_less", "elem_sub", "equal", "flatten", "flatten_to_tuple", "front", "gcd", "get", "group_modes",
+    "has_underscore", "idx2crd", "increment_coord", "is_major", "is_static",
+    "lex_less", "min_dim", "prepend", "prepend_ones", "product", "product_each", "product_like", "rank", "repeat",
+    "repeat_as_tuple", "repeat_like", "round_up", "select", "shape", "shape_div", "size", "size_in_bytes", "slice_",
+    "transform_leaf", "tuple_cat", "tuple_max", "unflatten", "weakly_congruent",
+]  # fmt: skip
+
+
+def _modes(x: Any) -> Any:
+    """Return the tree whose profile counts: the shape of a layout or a tensor, a tree itself."""
+    return x if is_tree(x) else x.shape
+
+
+def _path(mode: Any) -> list[int] | None:
+    if mode is None:
+        return None
+    return [int(i) for i in mode] if isinstance(mode, tuple | list) else [int(mode)]
+
+
+# ----------------------------------------------------------------------------------------------- sizes, profiles
+
+
+def size(x: Any, mode: Any = None) -> Any:
+    """Return the number of elements of a shape, a layout, a tensor or a tiled operation, or of one of its modes.
+
+    >>> size((4, (2, 3))), size((4, (2, 3)), mode=[1]), size(make_layout((4, 8)), mode=[0])
+    (24, 6, 4)
+    """
+    path = _path(mode)
+    if is_tree(x):
+        return product(get(x, path) if path else x)
+    own = getattr(x, "__cute_size__", None)
+    if own is not None:
+        return own(path)
+    if isinstance(x, str):
+        x = as_layout(x)
+    if hasattr(type(x), "ssa"):
+        return _count(apply("cute.size", x, mode=path or None))
+    return product(get(x.size, path) if path else x.size)
+
+
+def _count(n: Any) -> Any:
+    """Return a number of elements, which is not negative."""
+    if isinstance(n, Numeric) and not n.is_static:
+        facts = n.facts or Facts()
+        n.facts = Facts(max(0, facts.low or 0), facts.high, facts.divisor)
+    return n
+
+
+def cosize(x: Any, mode: Any = None) -> Any:
+    """Return one more than the largest offset that a layout reaches.
+
+    >>> cosize(make_layout((5, 3), (1, 7)))
+    19
+    """
+    return _count(apply("cute.cosize", as_layout(x), mode=_path(mode)))
+
+
+def size_in_bytes(dtype: Any, x: Any) -> Any:
+    """Return the bytes that elements of a type in a layout take, from the first to the last.
+
+    >>> from cute_dialect.front.dtypes import Float16
+    >>> size_in_bytes(Float16, make_layout((4, 8)))
+    64
+    """
+    made = as_layout(x)
+    outer = made.outer if hasattr(made, "outer") else made
+    return ceil_div(cosize(outer) * dtype.width, 8)
+
+
+def rank(x: Any, mode: Any = None) -> int:
+    """Return the number of modes; 1 for an integer.
+
+    >>> rank((4, (2, 3))), rank(8)
+    (2, 1)
+    """
+    tree = _modes(x) if mode is None else get(_modes(x), _path(mode))
+    return len(tree) if isinstance(tree, tuple | list) else 1
+
+
+def depth(x: Any) -> int:
+    """Return the levels of nesting, 0 for an integer.
+
+    >>> depth((4, (2, 3)))
+    2
+    """
+    tree = _modes(x)
+    return 1 + max([depth(t) for t in tree], default=0) if isinstance(tree, tuple | list) else 0
+
+
+def is_static(x: Any) -> bool:
+    """Tell whether everything of a tree, a layout or a number is known while tracing."""
+    if isinstance(x, tuple | list):
+        return all(map(is_static, x))
+    if hasattr(x, "is_static"):
+        return bool(x.is_static)
+    return not hasattr(type(x), "ssa")
+
+
+def congruent(a: Any, b: Any) -> bool:
+    """Tell whether two trees have one profile.
+
+    >>> congruent((1, (2, 3)), (4, (5, 6))), congruent((1, 2), (4, (5, 6)))
+    (True, False)
+    """
+    a, b = _modes(a), _modes(b)
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(congruent, a, b))
+    return not isinstance(a, tuple | list) and not isinstance(b, tuple | list)
+
+
+def weakly_congruent(a: Any, b: Any) -> bool:
+    """Tell whether ``a`` is no deeper than ``b``.
+
+    >>> weakly_congruent((1, 2), (4, (5, 6)))
+    True
+    """
+    a, b = _modes(a), _modes(b)
+    if not isinstance(a, tuple | list):
+        return True
+    return isinstance(b, tuple | list) and len(a) == len(b) and all(map(weakly_congruent, a, b))
+
+
+def is_major(mode: int, stride: Any) -> bool:
+    """Tell whether the stride of a mode is a static 1.
+
+    >>> is_major(0, (1, 8)), is_major(1, (1, 8))
+    (True, False)
+    """
+    return any(type(d) is int and d == 1 for d in leaves(get(stride, [mode])))
+
+
+def has_underscore(x: Any) -> bool:
+    """Tell whether a coordinate leaves a mode open.
+
+    >>> has_underscore((1, (None, 2)))
+    True
+    """
+    return any(leaf is None or isinstance(leaf, slice) for leaf in leaves(x))
+
+
+def shape(x: Any, mode: Any = None) -> Any:
+    """Return the shape of a layout or a tensor, or of one of its modes; a shape is its own.
+
+    >>> shape(make_layout((4, (2, 3))), mode=[1])
+    (2, 3)
+    """
+    path = _path(mode)
+    return get(_modes(x), path) if path else _modes(x)
+
+
+# ----------------------------------------------------------------------------------------------------------- modes
+
+
+def get(x: Any, mode: Any) -> Any:
+    """Return the mode at a path of indices.
+
+    >>> get((4, (2, 3)), [1, 0]), get(make_layout((4, 8)), [1])
+    (2, 8:4)
+    """
+    path = _path(mode) or []
+    if not is_tree(x):
+        return apply("cute.get", as_layout(x), mode=path)
+    at = x
+    for i, which in enumerate(path):
+        modes: Sequence[Any] = at if isinstance(at, tuple | list) else (at,)
+        if not 0 <= which < len(modes):
+            raise LayoutError(
+                "F240", f"expected a mode in [0, {len(modes)}) at depth {i} of {tree_text(x)}, got {which}"
+            )
+        at = modes[which]
+    return at
+
+
+def select(x: Any, mode: Sequence[int]) -> Any:
+    """Return the chosen modes, in that order.
+
+    >>> select((4, 5, 6), [2, 0]), select(make_layout((4, 8, 2)), [1])
+    ((6, 4), (8):(4))
+    """
+    if is_tree(x):
+        return tuple(get(x, [i]) for i in mode)
+    return apply("cute.select", as_layout(x), mode=list(mode))
+
+
+def front(x: Any) -> Any:
+    """Return the first mode.
+
+    >>> front((4, 5))
+    4
+    """
+    return get(x, [0])
+
+
+def back(x: Any) -> Any:
+    """Return the last mode.
+
+    >>> back((4, 5))
+    5
+    """
+    return get(x, [rank(x) - 1])
+
+
+def _padded(name: str, x: Any, element: Any, up_to_rank: int | None) -> Any:
+    wanted = rank(x) + 1 if up_to_rank is None else up_to_rank
+    if is_tree(x):
+        modes = tuple(x) if isinstance(x, tuple | list) else (x,)
+        more = (element,) * max(0, wanted - len(modes))
+        return modes + more if name == "append" else more + modes
+    return apply(f"cute.{name}_to_rank", as_layout(x), as_layout(element), rank=wanted)
+
+
+def append(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
+    """Return a tree or a layout with a mode more behind, or with as many as make the rank.
+
+    >>> append((4, 5), 6), append(make_layout(6, 2), make_layout(1, 0), up_to_rank=3)
+    ((4, 5, 6), (6,1,1):(2,0,0))
+    """
+    return _padded("append", x, element, up_to_rank)
+
+
+def prepend(x: Any, element: Any, up_to_rank: int | None = None) -> Any:
+    """Return a tree or a layout with a mode more before, or with as many as make the rank.
+
+    >>> prepend((4, 5), 6)
+    (6, 4, 5)
+    """
+    return _padded("prepend", x, element, up_to_rank)
+
+
+def append_ones(x: Any, up_to_rank: int | None = None) -> Any:
+    """Return a shape or a layout with modes of extent 1 behind.
+
+    >>> append_ones((4, 5), up_to_rank=4)
+    (4, 5, 1, 1)
+    """
+    return append(x, 1 if is_tree(x) else make_layout(1, 0), up_to_rank)
+
+
+def prepend_ones(x: Any, up_to_rank: int | None = None) -> Any:
+    """Return a shape or a layout with modes of extent 1 before.
+
+    >>> prepend_ones((4, 5))
+    (1, 4, 5)
+    """
+    return prepend(x, 1 if is_tree(x) else make_layout(1, 0), up_to_rank)
+
+
+def group_modes(x: Any, begin: int, end: int | None = None) -> Any:
+    """Return a tree, a layout or a tensor with modes ``begin … end-1`` wrapped into one.
+
+    >>> group_modes((2, 3, 4), 0, 2), group_modes(make_layout((2, 3, 4)), 1, 3)
+    (((2, 3), 4), (2,(3,4)):(1,(2,6)))
+    """
+    last = rank(x) if end is None or end == -1 else end
+    if not is_tree(x):
+        return apply("cute.group_modes", as_layout(x), begin=begin, end=last)
+    modes = tuple(x) if isinstance(x, tuple | list) else (x,)
+    if not 0 <= begin < last <= len(modes):
+        raise LayoutError("F240", f"group_modes({tree_text(x)}): expected 0 <= begin < end <= {len(modes)}, got "
+                          f"{begin} and {last}")  # fmt: skip
+    return (*modes[:begin], modes[begin:last], *modes[last:])
+
+
+def flatten(x: Any) -> Any:
+    """Return the modes without nesting.
+
+    >>> flatten((4, (2, (3,)))), flatten(make_layout((4, (2, 3))))
+    ((4, 2, 3), (4,2,3):(1,4,8))
+    """
+    if is_tree(x):
+        return tuple(leaves(x)) if isinstance(x, tuple | list) else x
+    return apply("cute.flatten", as_layout(x))
+
+
+def flatten_to_tuple(x: Any) -> tuple[Any, ...]:
+    """Return the leaves of a tree as a tuple, also of one leaf.
+
+    >>> flatten_to_tuple(4), flatten_to_tuple((4, (2, 3)))
+    ((4,), (4, 2, 3))
+    """
+    return tuple(leaves(x))
+
+
+def unflatten(sequence: Any, profile: Any) -> Any:
+    """Return the elements of a sequence as a tree of a profile.
+
+    >>> unflatten((4, 2, 3), (0, (0, 0)))
+    (4, (2, 3))
+    """
+    given = list(leaves(sequence))
+    if len(given) != len(leaves(profile)):
+        raise LayoutError(
+            "F241", f"expected {len(leaves(profile))} elements for {tree_text(profile)}, got {len(given)}"
+        )
+    source = iter(given)
+    return map_tree(lambda _: next(source), profile)
+
+
+def slice_(x: Any, coord: Any) -> Any:
+    """Return the modes that a coordinate leaves open.
+
+    >>> slice_((4, (2, 3)), (1, (None, 0))), slice_(make_layout((4, 8)), (None, 2))
+    ((2,), (4):(1))
+    """
+    if is_tree(x):
+        from cute_dialect.algebra.layout import tree_slice
+
+        return _part(x, coord, tree_slice)
+    return apply("cute.slice", as_layout(x), Tree(coord, "coord"))
+
+
+def dice(x: Any, coord: Any) -> Any:
+    """Return the modes that a coordinate fixes; of a tree and of a tiler those at integers.
+
+    >>> dice((4, (2, 3)), (1, (None, 0))), dice(make_layout((4, 8)), (None, 2))
+    ((4, 3), (8):(4))
+    """
+    if is_tree(x):
+        from cute_dialect.algebra.layout import tree_dice
+
+        return _part(x, coord, tree_dice)
+    return apply("cute.dice", as_layout(x), Tree(map_tree(_open_or_zero, coord), "coord"))
+
+
+def _open_or_zero(leaf: Any) -> Any:
+    return UNDERSCORE if leaf is None or isinstance(leaf, slice) else 0
+
+
+def _part(x: Any, coord: Any, part: Callable[..., Any]) -> Any:
+    """Return what of a tree stands at the open (or the fixed) places of a coordinate."""
+    if not weakly_congruent(coord, x):
+        raise LayoutError("F241", f"expected a coordinate that fits {tree_text(x)}, got {tree_text(coord)}")
+    return part(map_tree(_open_or_zero, coord), map_tree(lambda leaf: leaf, x))
+
+
+def repeat(x: Any, n: int) -> Any:
+    """Return a tuple of ``n`` times the element; the element itself for 1.
+
+    >>> repeat(4, 3), repeat(4, 1)
+    ((4, 4, 4), 4)
+    """
+    return x if n == 1 else (x,) * n
+
+
+def repeat_as_tuple(x: Any, n: int) -> tuple[Any, ...]:
+    """Return a tuple of ``n`` times the element, also for 1.
+
+    >>> repeat_as_tuple(4, 1)
+    (4,)
+    """
+    return (x,) * n
+
+
+def repeat_like(x: Any, target: Any) -> Any:
+    """Return a tree of the profile of ``target`` with the element at each leaf.
+
+    >>> repeat_like(1, (4, (2, 3)))
+    (1, (1, 1))
+    """
+    return map_tree(lambda _: x, target)
+
+
+def transform_leaf(f: Callable[..., Any], *trees: Any) -> Any:
+    """Return the tree of what a function gives for the leaves of one or more trees of one profile.
+
+    >>> transform_leaf(lambda a, b: a * b, (2, (3, 4)), (5, (6, 7)))
+    (10, (18, 28))
+    """
+    return map_tree(f, *trees)
+
+
+def tuple_cat(*tuples: Any) -> tuple[Any, ...]:
+    """Return the modes of all trees, one behind the other.
+
+    >>> tuple_cat((1, 2), 3, (4,))
+    (1, 2, 3, 4)
+    """
+    return tuple(mode for x in tuples for mode in (x if isinstance(x, tuple | list) else (x,)))
+
+
+# --------------------------------------------------------------------------------------------------- arithmetic
+
+
+def _all_ints(*trees: Any) -> bool:
+    return all(type(leaf) is int for tree in trees for leaf in leaves(tree))
+
+
+def product(x: Any) -> Any:
+    """Return the product of all leaves.
+
+    >>> product((4, (2, 3)))
+    24
+    """
+    from math import prod
+
+    if _all_ints(x):
+        return prod(leaves(x))
+    return _count(apply("cute.tuple_product", Tree(x, "shape")))
+
+
+def product_each(x: Any) -> Any:
+    """Return the product of each mode.
+
+    >>> product_each((4, (2, 3))), product_each(8)
+    ((4, 6), (8,))
+    """
+    modes = x if isinstance(x, tuple | list) else (x,)
+    return tuple(product(mode) for mode in modes)
+
+
+def product_like(x: Any, target_profile: Any) -> Any:
+    """Return the products of the parts that stand at the leaves of a profile.
+
+    >>> product_like(((2, 3), (4, 5)), (0, (0, 0)))
+    (6, (4, 5))
+    """
+    if not isinstance(target_profile, tuple | list):
+        return product(x)
+    if not isinstance(x, tuple | list) or len(x) != len(target_profile):
+        raise LayoutError("F241", f"expected a tree of the profile {tree_text(target_profile)}, got {tree_text(x)}")
+    return tuple(map(product_like, x, target_profile))
+
+
+def tuple_max(x: Any) -> Any:
+    """Return the greatest leaf.
+
+    >>> tuple_max((4, (7, 3)))
+    7
+    """
+    from cute_dialect.front.numeric import binary
+
+    found, *rest = leaves(x)
+    for leaf in rest:
+        found = max(found, leaf) if type(found) is int and type(leaf) is int else binary("max", found, leaf)
+    return found
+
+
+def min_dim(x: Any) -> Any:
+    """Return the least leaf.
+
+    >>> min_dim((4, (7, 3)))
+    3
+    """
+    from cute_dialect.front.numeric import binary
+
+    found, *rest = leaves(x)
+    for leaf in rest:
+        found = min(found, leaf) if type(found) is int and type(leaf) is int else binary("min", found, leaf)
+    return found
+
+
+def elem_add(a: Any, b: Any) -> Any:
+    """Return the sum of two trees, leaf by leaf.
+
+    >>> elem_add((1, (2, 3)), (4, (5, 6)))
+    (5, (7, 9))
+    """
+    return map_tree(lambda x, y: x + y, a, b)
+
+
+def elem_sub(a: Any, b: Any) -> Any:
+    """Return the difference of two trees, leaf by leaf.
+
+    >>> elem_sub((7, (8, 9)), (4, (5, 6)))
+    (3, (3, 3))
+    """
+    return map_tree(lambda x, y: x - y, a, b)
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """Return the quotient rounded up: of numbers, or mode by mode, as many tiles as cover a shape.
+
+    >>> ceil_div(7, 2), ceil_div((7, 9, 4), (2, 4))
+    (4, (4, 3, 4))
+    """
+    if type(a) is int and type(b) is int and b != 0:
+        return -(-a // b)
+    if isinstance(b, AnyLayout | str):
+        b = as_layout(b).shape
+    made = apply("cute.ceil_div", Tree(a, "int_tuple"), Tree(b, "int_tuple" if not has_underscore(b) else "tiler"))
+    _not_negative(made, a)
+    return made
+
+
+def _not_negative(result: Any, dividend: Any) -> None:
+    """Note that quotients of what is not negative are not negative."""
+    for made, given in zip(leaves(result), leaves(dividend)):
+        low = facts_of(as_number(given)).low if isinstance(given, Numeric | int) else None
+        if low is not None and low >= 0:
+            _count(made)
+
+
+def round_up(a: Any, b: Any) -> Any:
+    """Return the least multiple of ``b`` that is at least ``a``; mode by mode for trees.
+
+    >>> round_up(7, 4), round_up((7, 9), (2, 4))
+    (8, (8, 12))
+    """
+    if isinstance(a, tuple | list):
+        divisors = b if isinstance(b, tuple | list) else (b,) * len(a)
+        return tuple(map(round_up, a, divisors))
+    return ceil_div(a, b) * b
+
+
+def shape_div(a: Any, b: Any) -> Any:
+    """Return a shape divided by a shape, where one of two extents divides the other.
+
+    >>> shape_div((6, 4), 12)
+    (1, 2)
+    """
+    return apply("cute.shape_div", Tree(a, "shape"), Tree(b, "shape"))
+
+
+def gcd(*numbers: Any) -> int:
+    """Return the greatest common divisor of static integers.
+
+    >>> gcd(12, 18)
+    6
+    """
+    from math import gcd as of_ints
+    from operator import index
+
+    return of_ints(*[index(n) for n in numbers])
+
+
+# -------------------------------------------------------------------------------------------------- comparisons
+
+
+def _condition(name: str, a: Any, b: Any) -> Any:
+    """Return what a comparison gives: a truth value of Python if the types decide it, else a Boolean."""
+    from cute_dialect.front.layouts import from_value, operand_type
+    from cute_dialect.front.trace import current, op_class
+    from cute_dialect.ops.typed_values import track, typed
+
+    try:
+        condition = op_class(name).infer_condition(track([typed(operand_type(x)) for x in (a, b)]))
+    except AlgebraError as e:
+        raise refused(name, (a, b), e) from None
+    if not isinstance(condition, Dyn):
+        return bool(condition)
+    return from_value(current().value(name, [a.ssa, b.ssa]))
+
+
+def elem_less(a: Any, b: Any) -> Any:
+    """Tell whether each leaf of ``a`` is less than that of ``b``.
+
+    >>> elem_less((3, (1, 2)), (4, (2, 3)))
+    True
+    """
+    return _condition("cute.elem_less", Tree(a, "int_tuple"), Tree(_modes(b), "int_tuple"))
+
+
+def equal(a: Any, b: Any) -> Any:
+    """Tell whether two trees, or two layouts, are the same.
+
+    >>> equal((4, (2, 3)), (4, (2, 3))), equal(make_layout(8), make_layout(8, 2))
+    (True, False)
+    """
+    if isinstance(a, AnyLayout) and isinstance(b, AnyLayout):
+        if a.is_static and b.is_static:
+            return a.payload == b.payload
+        if a.kind != b.kind:
+            return False
+        if a.kind == "composed_layout":
+            return _both(equal(a.outer, b.outer), equal(a.offset, b.offset), equal(a.inner, b.inner))
+        return _condition("cute.equal", a, b)
+    if is_tree(a) and is_tree(b):
+        kind = "stride" if any(isinstance(x, ScaledBasis) for x in (*leaves(a), *leaves(b))) else "coord"
+        return _condition("cute.equal", Tree(a, kind), Tree(b, kind))
+    return a == b
+
+
+def _both(*conditions: Any) -> Any:
+    made: Any = True
+    for c in conditions:
+        if c is False:
+            return False
+        made = c if made is True else made if c is True else made & c
+    return made
+
+
+def _either(a: Any, b: Any) -> Any:
+    if a is True or b is True:
+        return True
+    return b if a is False else a if b is False else a | b
+
+
+def _ordered(a: Any, b: Any, what: str) -> Any:
+    """Return the comparison of leaves that are given most significant first."""
+    if not congruent(a, b):
+        raise LayoutError("F241", f"{what}: expected trees of one profile, got {tree_text(a)} and {tree_text(b)}")
+    pairs = list(zip(leaves(a), leaves(b)))
+    if what == "colex_less":
+        pairs.reverse()
+    made: Any = False
+    for x, y in reversed(pairs):
+        same = _both(x == y, made)
+        less = x < y
+        made = (
+            less if same is False else same if less is False else True if less is True or same is True else less | same
+        )
+    return made
+
+
+def lex_less(a: Any, b: Any) -> Any:
+    """Tell whether ``a`` comes before ``b``, the first mode deciding first.
+
+    >>> lex_less((1, 5), (2, 0)), lex_less((2, 5), (2, 0))
+    (True, False)
+    """
+    return _ordered(a, b, "lex_less")
+
+
+def colex_less(a: Any, b: Any) -> Any:
+    """Tell whether ``a`` comes before ``b``, the last mode deciding first.
+
+    >>> colex_less((1, 5), (2, 0)), colex_less((1, 0), (2, 0))
+    (False, True)
+    """
+    return _ordered(a, b, "colex_less")
+
+
+# ------------------------------------------------------------------------------------------- indices, coordinates
+
+
+def crd2idx(coord: Any, x: Any) -> Any:
+    """Return the index of a coordinate: column-major in a shape, or what a layout maps it to.
+
+    >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 2), make_layout((4, 8), (8, 1)))
+    (15, 10)
+    """
+    target = Tree(x, "shape") if is_tree(x) else layout_of(x)
+    return apply("cute.crd2idx", Tree(coord, "coord"), target)
+
+
+def idx2crd(index: Any, x: Any) -> Any:
+    """Return the coordinate of a column-major index in a shape.
+
+    >>> idx2crd(20, (6, 4))
+    (2, 3)
+    """
+    return apply("cute.idx2crd", Tree(index, "int_tuple"), Tree(_modes(x), "shape"))
+
+
+def increment_coord(coord: Any, x: Any) -> Any:
+    """Return the next coordinate of a shape, the first leaf fastest.
+
+    >>> increment_coord((5, 1), (6, 3))
+    (0, 2)
+    """
+    return apply("cute.increment_coord", Tree(coord, "coord"), Tree(_modes(x), "shape"))

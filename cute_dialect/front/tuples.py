@@ -1,0 +1,360 @@
+"""Int tuples: shapes, coordinates, strides and tilers as users write them, and as operands of ops.
+
+What a user writes is plain Python: integers, numbers of the language, ``None`` or ``:`` for "all of this mode", tuples
+of them, layouts as parts of a tiler, ``E(0)`` for a basis element.  A :class:`Tree` is such a value with what it is
+meant as (``"shape"``, ``"coord"``, …): it knows its type, and makes an SSA value when an op asks for one.
+:func:`tree_of` is the way back.
+
+>>> Tree((4, (None, 8)), "coord").text
+'(4,(_,8))'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.algebra.text import to_text
+from cute_dialect.algebra.trees import is_static as is_static_payload
+from cute_dialect.algebra.trees import leaves as payload_leaves
+from cute_dialect.algebra.trees import shape_to_tile
+from cute_dialect.algebra.values import UNDERSCORE, Layout, Swizzle
+from cute_dialect.algebra.values import Basis as BasisPayload
+from cute_dialect.front.dtypes import Int32, Int64, Numeric, Uint32
+from cute_dialect.front.errors import LayoutError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+__all__ = [
+    "E", "ScaledBasis", "Tree", "cute_type", "dynamic_leaves_of", "dynamic_numbers", "filled", "from_ssa", "is_tree",
+    "leaves", "map_tree", "numbers_of", "to_ssa", "tree_of", "tree_text",
+]  # fmt: skip
+
+DIVISOR_CAP = 1 << 30
+"""Known divisors are written up to this one."""
+
+
+class ScaledBasis:
+    """A step of ``value`` along one mode of a coordinate: the strides of coordinate tensors.
+
+    >>> E(0), 4 * E(1, 0)
+    (1@0, 4@0@1)
+    """
+
+    __slots__ = ("path", "value")
+
+    def __init__(self, value: Any, path: tuple[int, ...]):
+        self.value = value
+        self.path = path
+
+    def __rmul__(self, n: Any) -> ScaledBasis:
+        return ScaledBasis(n * self.value, self.path)
+
+    __mul__ = __rmul__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScaledBasis) and self.path == other.path and bool(self.value == other.value)
+
+    __cute_same__ = __eq__
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.value))
+
+    def __repr__(self) -> str:
+        return "@".join([str(self.value), *map(str, reversed(self.path))])
+
+
+def E(*path: int) -> ScaledBasis:
+    """Return the basis element of a mode, outermost index first.
+
+    >>> E(1)
+    1@1
+    """
+    return ScaledBasis(1, path)
+
+
+# --------------------------------------------------------------------------------------------------- trees of users
+
+
+def is_tree(x: object) -> bool:
+    """Tell whether a value is an int tuple: an integer, ``None``, or a tuple of them."""
+    if isinstance(x, Numeric):
+        return type(x).is_integer
+    return x is None or isinstance(x, int | tuple | list | ScaledBasis) or (isinstance(x, slice) and x == slice(None))
+
+
+def leaves(tree: object) -> list[Any]:
+    """Return the leaves of an int tuple, depth first.
+
+    >>> leaves((1, (2, (3, None))))
+    [1, 2, 3, None]
+    """
+    if not isinstance(tree, tuple | list):
+        return [tree]
+    return [leaf for branch in tree for leaf in leaves(branch)]
+
+
+def map_tree(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Return the tree of what a function gives for each leaf (and for what stands there in other trees).
+
+    >>> map_tree(lambda n: n * 2, (1, (2, 3)))
+    (2, (4, 6))
+    """
+    if not isinstance(tree, tuple | list):
+        return f(tree, *others)
+    for other in others:
+        if not isinstance(other, tuple | list) or len(other) != len(tree):
+            raise LayoutError("F241", f"expected trees of one profile, got {tree_text(tree)} and {tree_text(other)}")
+    return tuple(map_tree(f, *branches) for branches in zip(tree, *others))
+
+
+def tree_text(tree: object) -> str:
+    """Return an int tuple as messages and ``print`` show it.
+
+    >>> tree_text((4, (None, 8)))
+    '(4,(_,8))'
+    """
+    if isinstance(tree, tuple | list):
+        return f"({','.join(map(tree_text, tree))})"
+    if tree is None or isinstance(tree, slice):
+        return "_"
+    return str(tree)
+
+
+def dynamic_numbers(x: object) -> list[Numeric]:
+    """Return the numbers in an int tuple or a layout that are known only when the kernel runs, in storage order."""
+    numbers: list[Numeric] = []
+    _split(x, numbers)
+    return numbers
+
+
+def _split(x: Any, numbers: list[Numeric]) -> Any:
+    """Return the payload of what a user wrote; dynamic numbers are appended."""
+    kind = type(x)
+    if kind is int:
+        return x
+    if kind is tuple or isinstance(x, tuple | list):
+        return tuple([_split(y, numbers) for y in x])
+    if x is None or (isinstance(x, slice) and x == slice(None)) or x is UNDERSCORE:
+        return UNDERSCORE
+    if isinstance(x, Numeric):
+        if not kind.is_integer:
+            raise LayoutError("F241", f"expected an integer, got {x.describe()}", hint="convert with cute.Int32(x)")
+        if x.is_static:
+            return int(x.value)
+        number = _as_index(x)
+        numbers.append(number)
+        return Dyn(type(number).width, _divisor(number))
+    if isinstance(x, ScaledBasis):
+        return BasisPayload(_split(x.value, numbers), x.path)
+    payload = getattr(x, "payload", None)
+    if payload is not None:
+        numbers.extend(x.numbers)
+        return payload
+    if isinstance(x, Layout | Swizzle):
+        return x
+    if hasattr(x, "__index__") and not isinstance(x, bool):
+        return index(x)
+    raise LayoutError("F241", f"expected an integer, None or a tuple of them, got {x!r}")
+
+
+def _as_index(x: Numeric) -> Numeric:
+    """Return an integer as one of the two types that leaves have."""
+    kind = type(x)
+    if kind is Int32 or kind is Int64:
+        return x
+    if kind is Uint32 and (x.facts is None or x.facts.high is None or x.facts.high >= 1 << 31):
+        return Int64(x)
+    return (Int32 if kind.width <= 32 else Int64)(x)
+
+
+def _divisor(number: Numeric) -> int:
+    from math import gcd
+
+    divisor = number.facts.divisor if number.facts is not None else 1
+    if divisor > DIVISOR_CAP:
+        divisor = gcd(divisor, DIVISOR_CAP)
+    return divisor if divisor > 1 else 0
+
+
+# ------------------------------------------------------------------------------------------------ operands of ops
+
+
+@lru_cache(maxsize=8192)
+def cute_type(kind: str, payload: Any) -> Attribute:
+    """Return the type of a kind of value.  Raises AlgebraError where the payload is none."""
+    from cute_dialect.ops.typed_values import Typed, wrap
+
+    return wrap(Typed(kind, payload))
+
+
+class Tree:
+    """An int tuple with what it is meant as: ``"int_tuple"``, ``"shape"``, ``"coord"``, ``"stride"``, ``"tiler"``.
+
+    A tiler that holds a layout or ``None`` is a tile, another one a shape.
+    """
+
+    __slots__ = ("kind", "numbers", "payload")
+
+    def __init__(self, tree: object, kind: str):
+        self.numbers: list[Numeric] = []
+        payload = _split(tree, self.numbers)
+        if kind == "tiler":
+            kind = "tile" if _is_tile(payload) else "shape"
+        if kind == "tile":
+            payload = _tile(payload)
+        self.kind = kind
+        self.payload = payload
+
+    @property
+    def type(self) -> Attribute:
+        """Its type."""
+        try:
+            return cute_type(self.kind, self.payload)
+        except AlgebraError as e:
+            raise LayoutError("F240", str(e)) from None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether everything of it is known while tracing."""
+        return not self.numbers
+
+    @property
+    def ssa(self) -> SSAValue:
+        """An SSA value of it; emits ``cute.make_coord`` and the like."""
+        return filled(self.kind, self.payload, self.numbers)
+
+    @property
+    def text(self) -> str:
+        """Its text, as the dialect writes it."""
+        return to_text(self.payload, self.kind)
+
+
+def _is_tile(payload: Any) -> bool:
+    if isinstance(payload, tuple):
+        return any(map(_is_tile, payload))
+    return payload is UNDERSCORE or isinstance(payload, Layout)
+
+
+def _tile(payload: Any) -> Any:
+    """Return a tile: extents in it become layouts."""
+    if isinstance(payload, tuple):
+        return tuple([_tile(x) for x in payload])
+    if isinstance(payload, int | Dyn):
+        return shape_to_tile(payload)
+    return payload
+
+
+def filled(kind: str, payload: Any, numbers: Sequence[Numeric]) -> SSAValue:
+    """Return the SSA value of a payload whose dynamic leaves are these numbers, in storage order."""
+    from cute_dialect.front.trace import current
+
+    tracer = current()
+    try:
+        type = cute_type(kind, payload)
+    except AlgebraError as e:
+        raise LayoutError("F240", str(e)) from None
+    if not numbers:
+        return tracer.static(type)
+    if kind == "layout":
+        n = len(dynamic_leaves_of(payload.shape))
+        shape = filled("shape", payload.shape, numbers[:n])
+        return tracer.value("cute.make_layout", [shape, filled("stride", payload.stride, numbers[n:])], [type])
+    if kind == "composed_layout":
+        n = len(dynamic_leaves_of(payload.outer))
+        m = n + len(dynamic_leaves_of(payload.offset))
+        inner_kind = "swizzle" if isinstance(payload.inner, Swizzle) else "layout"
+        outer = filled("layout", payload.outer, numbers[:n])
+        offset = filled("int_tuple", payload.offset, numbers[n:m])
+        inner = filled(inner_kind, payload.inner, numbers[m:])
+        return tracer.value("cute.make_composed_layout", [inner, offset, outer], [type])
+    scalars = [_scalar(n, leaf) for n, leaf in zip(numbers, dynamic_leaves_of(payload), strict=True)]
+    return tracer.value(f"cute.make_{kind}", scalars, [type])
+
+
+def dynamic_leaves_of(payload: Any) -> list[Dyn]:
+    """Return the dynamic leaves of a payload, in storage order."""
+    values = [leaf.value if isinstance(leaf, BasisPayload) else leaf for leaf in payload_leaves(payload)]
+    return [v for v in values if isinstance(v, Dyn)]
+
+
+def _scalar(number: Numeric, leaf: Dyn) -> SSAValue:
+    """Return the operand for a dynamic leaf, which knows the divisor that the leaf promises."""
+    from cute_dialect.front.trace import current
+
+    value = (Int32 if leaf.width == 32 else Int64)(number).ssa
+    if leaf.div <= 1:
+        return value
+    return current().value("cute.assume", [value], [_constrained(leaf.width, leaf.div)])
+
+
+@lru_cache(maxsize=1024)
+def _constrained(width: int, divisor: int) -> Attribute:
+    from cute_dialect.memory_types import constrained_int
+
+    return constrained_int(width, divisor)
+
+
+def to_ssa(tree: object, kind: str = "coord") -> SSAValue:
+    """Return an SSA value of an int tuple: ``kind`` is ``"coord"``, ``"shape"``, ``"stride"``, ``"int_tuple"``, …"""
+    return Tree(tree, kind).ssa
+
+
+# ------------------------------------------------------------------------------------------------------- the way back
+
+
+def scalars_of(ssa: SSAValue) -> Sequence[SSAValue]:
+    """Return the dynamic integers of an SSA value; one ``cute.get_scalars`` a value, beside its definition."""
+    from cute_dialect.front.trace import current
+
+    tracer = current()
+    known: dict[SSAValue, Sequence[SSAValue]] = tracer.state.setdefault("scalars", {})
+    found = known.get(ssa)
+    if found is None:
+        from xdsl.dialects.builtin import UnitAttr
+
+        properties = {"only_dynamic": UnitAttr()}
+        found = known[ssa] = tracer.after(ssa, "cute.get_scalars", [ssa], properties=properties).results
+    return found
+
+
+def numbers_of(ssa: SSAValue, payload: Any, *, shapes: int = 0) -> list[Numeric]:
+    """Return the dynamic integers of an SSA value as numbers; the first ``shapes`` are extents, which are positive."""
+    from cute_dialect.front.numeric import Facts
+
+    return [
+        (Int32 if leaf.width == 32 else Int64).of(value, Facts(0 if i < shapes else None, None, max(1, leaf.div)))
+        for i, (value, leaf) in enumerate(zip(scalars_of(ssa), dynamic_leaves_of(payload), strict=True))
+    ]
+
+
+def tree_of(payload: Any, numbers: Iterator[Numeric]) -> Any:
+    """Return the int tuple of a payload; dynamic leaves are taken from ``numbers``."""
+    if isinstance(payload, tuple):
+        return tuple([tree_of(x, numbers) for x in payload])
+    if isinstance(payload, Dyn):
+        return next(numbers)
+    if payload is UNDERSCORE:
+        return None
+    if isinstance(payload, BasisPayload):
+        return ScaledBasis(tree_of(payload.value, numbers), payload.path)
+    if isinstance(payload, Layout):
+        from cute_dialect.front import layouts
+
+        own = [next(numbers) for _ in dynamic_leaves_of(payload)]
+        return layouts.Layout(payload, numbers=own)
+    return payload
+
+
+def from_ssa(ssa: SSAValue) -> Any:
+    """Return the int tuple of an SSA value: static leaves as integers, dynamic ones as Int32 or Int64."""
+    type: Any = ssa.type
+    payload = type.data
+    if is_static_payload(payload):
+        return tree_of(payload, iter(()))
+    shapes = len(dynamic_leaves_of(payload)) if type.kind == "shape" else 0
+    return tree_of(payload, iter(numbers_of(ssa, payload, shapes=shapes)))

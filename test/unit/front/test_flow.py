@@ -1,0 +1,166 @@
+"""Branches and loops on values of run time do what Python does on numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from traced import Traced
+
+from cute_dialect.front.dtypes import Int32
+
+
+def merged(a: int, b: int) -> int:
+    if a > b:
+        x = a
+    elif a == 3:
+        x = 7
+    else:
+        x = b * 2
+    return x + 1
+
+
+def early_return(a: int, b: int) -> int:
+    if a > 3:
+        return a
+    if b > 3 and a < b < 5:
+        return b
+    return a + b
+
+
+def loop_with_break(a: int, b: int) -> int:
+    s = 0
+    for i in range(a):
+        if i > b:
+            break
+        s += i
+    return s
+
+
+def return_from_a_loop(a: int, b: int) -> int:
+    for i in range(a):
+        for j in range(b):
+            if i * j == 2:
+                return i * 10 + j
+    return -1
+
+
+def static_range(a: int, b: int) -> tuple[int, int]:
+    xs = [a, b, a]
+    s = 0
+    for i in range(3):
+        s += xs[i] * i
+    for i in range(5):
+        s += i * a
+    return s, i
+
+
+def while_with_return(a: int, b: int) -> int:
+    n = 0
+    while a > 0 and n < 10:
+        a = a - b
+        n += 1
+        if a == 2:
+            return n
+    return a
+
+
+def while_true(a: int, b: int) -> int:
+    n = 0
+    while True:
+        if n * n > a + b:
+            break
+        n += 1
+    else:
+        n = 100
+    return n
+
+
+class State:
+    def __init__(self, v: int):
+        self.v = v
+        self.w = 0
+
+    def add(self, x: int) -> None:
+        if x > 1:
+            self.v += x
+        else:
+            self.w -= 1
+
+
+def objects(a: int, b: int) -> tuple[int, int, list[int]]:
+    s = State(a)
+    xs = [1, b]
+    for i in range(b):
+        s.add(i)
+        if i == a:
+            xs[0] += s.v
+    return s.v, s.w, xs
+
+
+def downwards(a: int, b: int) -> int:
+    s = 0
+    for i in range(a, b - 5, -2):
+        s = s * 3 + i
+    return s
+
+
+def ternaries(a: int, b: int) -> int:
+    x = a if a > b else b
+    y = a and b
+    z = a or b or 5
+    return x * 100 + y * 10 + z + (1 if not a < b else 2) + (a in (1, b, 3)) * 3
+
+
+def continues(a: int, b: int) -> int:
+    s = 0
+    i = 0
+    while i < a:
+        i += 1
+        if i == b:
+            continue
+        for j in range(3):
+            if j == b:
+                continue
+            s += j + i
+    return s
+
+
+def walrus(a: int, b: int) -> int:
+    n = m = 0
+    while (m := a - n) > b:
+        n += 1
+        if n > 5:
+            break
+    return n * 10 + m
+
+
+def recursion(a: int, b: int, depth: int = 3) -> int:
+    if depth == 0:
+        return a
+    return recursion(a + b, b, depth - 1) if a < 10 else recursion(a, b + 1, depth - 1)
+
+
+CASES = (
+    merged, early_return, loop_with_break, return_from_a_loop, static_range, while_with_return, while_true, objects,
+    downwards, ternaries, continues, walrus, recursion,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
+def test_as_python(f: Callable[..., Any]) -> None:
+    traced = Traced(f, [Int32, Int32])
+    for a, b in itertools.product(range(-2, 7), range(-1, 5)):
+        assert traced.run(a, b) == f(a, b), (a, b)
+
+
+@pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
+def test_partly_static(f: Callable[..., Any]) -> None:
+    for b in (0, 3):
+        traced = Traced(f, [Int32, ("is", b)])
+        for a in range(-2, 7):
+            assert traced.run(a) == f(a, b), (a, b)
+    traced = Traced(f, [("is", 4), ("is", 2)])
+    assert traced.run() == f(4, 2)
