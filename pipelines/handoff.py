@@ -59,23 +59,38 @@ class _HandOff(GenericWriter):
         """Return where an op comes from; of an assertion in a kernel what CUDA prints when it fails.
 
         Upstream passes the file and the line of the place to ``__assertfail``, and the name around it for the function.
+        For line info a function must be somewhere, else upstream takes its ops to be in no file: it is where its first
+        op is.
         """
+        if self._call_sites is not None and op.regions and "sym_name" in op.properties:
+            inner = (location_frames(o.location) for o in op.walk())
+            return next((_place_text(frames[-1].position) for frames in inner if frames), str(UNKNOWN_LOC))
         kernel = _kernel_around(op) if op.name == "cf.assert" and not self._retold else None
         frames = location_frames(op.location) if kernel is not None else ()
         if kernel is None or not frames:
             return super().write_op_location(op)
         function = frames[0].function or kernel
         called = [f", called from {Position(f.position.file, f.position.line, f.position.col)}" for f in frames[1:]]
-        file, line, col, _ = frames[0].position
-        place = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(col))
-        return str(NameLoc(StringAttr(function + "".join(called)), place))
+        return str(NameLoc(StringAttr(function + "".join(called)), _place(frames[0].position)))
 
     def write_location(self, location: Attribute) -> str:
         if self._call_sites is not None:
             place = self._call_sites.place(location)
-            location = UNKNOWN_LOC if place is None else FileLineColLoc(StringAttr(place[0]), *map(IntAttr, place[1:]))
+            return str(UNKNOWN_LOC) if place is None else _place_text(Position(*place))
         found = self._retold.get(location) if self._retold else None
         return found or super().write_location(location)
+
+
+def _place(position: Position) -> FileLineColLoc:
+    return FileLineColLoc(StringAttr(position.file), IntAttr(position.line), IntAttr(position.col))
+
+
+def _place_text(position: Position) -> str:
+    """Return ``loc("file":line:col)``, which most are without a printer."""
+    file, line, col, _ = position
+    if file.isascii() and file.isprintable() and '"' not in file and "\\" not in file:
+        return f'loc("{file}":{line}:{col})'
+    return str(_place(position))
 
 
 def _kernel_around(op: Operation) -> str | None:

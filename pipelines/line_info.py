@@ -52,6 +52,7 @@ class CallSites:
         if not frames:
             return None
         (file, line, col, _), function = frames[0]
+        file = file.replace('"', "'")  # ptxas reads no \" in .file
         if len(frames) > 1:
             key = (Frame(frames[0].position._replace(line=0, col=0), function), *frames[1:])
             number = self._numbers.setdefault(key, len(self._chains))
@@ -75,7 +76,7 @@ class CallSites:
 
     def restore(self, ptx: str) -> str:
         """Return PTX in which the files have their names, and the chains of callers are ``inlined_at``."""
-        given = {int(number): name for number, name in _FILE.findall(ptx)}
+        given = {int(number): _unescaped(name) for number, name in _FILE.findall(ptx)}
         if not any(self._chain(name) for name in given.values()):
             return ptx
         table = _Table()
@@ -103,7 +104,7 @@ class _Table:
 
     def file(self, name: str) -> int:
         """Return the index of a file."""
-        return self._files.setdefault(name, len(self._files) + 1)
+        return self._files.setdefault(name.replace('"', "'"), len(self._files) + 1)
 
     def lines(self, frames: list[Frame]) -> str:
         """Return the ``.loc`` of each frame (innermost first), the outermost first, without the last end of line."""
@@ -131,4 +132,11 @@ class _Table:
 
 
 def _escaped(name: str) -> str:
-    return name.replace("\\", "\\\\").replace('"', '\\"')
+    """Return a name as LLVM writes it between quotes: what is not ASCII in octal."""
+    return "".join("\\\\" if b == 0x5C else chr(b) if 0x20 <= b < 0x7F else f"\\{b:03o}" for b in name.encode())
+
+
+def _unescaped(text: str) -> str:
+    """Return the name that LLVM wrote so."""
+    out = re.sub(rb"\\([0-7]{3}|.)", lambda m: m[1] if len(m[1]) == 1 else bytes([int(m[1], 8) & 255]), text.encode())
+    return out.decode(errors="replace")

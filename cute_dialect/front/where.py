@@ -78,11 +78,11 @@ def location() -> LocationAttr:
 
 @lru_cache(maxsize=65536)
 def _location(key: tuple[tuple[CodeType, int], ...]) -> LocationAttr:
-    from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
+    from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
 
     made: LocationAttr | None = None
     for code, index in reversed(key):
         place = place_at(code, index)
         here = FileLineColLoc(StringAttr(place.file), IntAttr(place.line), IntAttr(place.col))
-        made = here if made is None else CallSiteLoc(here, made)
+        made = here if made is None else CallSiteLoc(NameLoc(StringAttr(code.co_qualname), here), made)
     return made if made is not None else UNKNOWN_LOC

@@ -194,3 +194,17 @@ def test_cute_opt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 'filename: "h.py"' in out and "call site" not in out
     assert cute_opt([str(file), "--lineinfo", "--cse"]) == 1
     assert "option '--lineinfo' is for a named pipeline: add --pipeline" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("inlined", [False, True])
+def test_names_of_files_that_need_quoting(inlined: bool) -> None:
+    """Each place is its own, whatever its file is called."""
+    module = parse_module(KERNEL.replace("loc(", "// loc("))
+    ops = [op for op in module.walk() if op.name in ("arith.addi", "arith.muli", "arith.xori", "llvm.store")]
+    for number, op in enumerate(ops):
+        here = place(f'dir\\ "{number}"/ä.py', 10 + number, 1)
+        op.location = CallSiteLoc(here, place("k.py", 1 + number, 1)) if inlined or not number else here
+    (code,) = compile(module, lineinfo=True).artifact.code
+    files = dict(re.findall(r'^\t\.file\t(\d+) "(.*)"$', code.ptx, re.M))
+    found = [(files[index], line) for index, line in re.findall(r"\.loc\t(\d+) (\d\d) 1", code.ptx)]
+    assert found == [(f"dir\\\\ '{number}'/\\303\\244.py", str(10 + number)) for number in range(4)]
