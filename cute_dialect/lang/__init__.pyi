@@ -101,8 +101,6 @@ from cute_dialect.front.runtime_tensor import sym_int32 as sym_int32
 from cute_dialect.front.runtime_tensor import sym_int64 as sym_int64
 from cute_dialect.front.target import current_target as current_target
 from cute_dialect.front.target import target as target
-from cute_dialect.front.tensors import AddressSpace as AddressSpace
-from cute_dialect.front.tensors import Pointer as Pointer
 from cute_dialect.front.tensors import Tensor as Tensor
 from cute_dialect.front.tensors import clear as clear
 from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
