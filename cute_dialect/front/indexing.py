@@ -11,6 +11,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
+from cute_dialect.front.tuples import Tree, from_ssa
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Numeric
     from cute_dialect.front.tensors import Tensor
 
-__all__ = ["normalised", "read", "stored_value", "tree_of", "write"]
+__all__ = ["normalised", "read", "stored_value", "write"]
 
 
 # ---------------------------------------------------------------------------------------------------- coordinates
@@ -174,51 +175,9 @@ def is_static_coord(coord: Any) -> bool:
     return not any(isinstance(leaf, Numeric) for leaf in leaves(coord))
 
 
-def coord_ssa(coord: Any, kind: str = "coord") -> SSAValue:
-    """Return a normalised coordinate (or a shape) as a value of ``!cute.coord``."""
-    from cute_dialect.algebra.leaf import Dyn
-    from cute_dialect.algebra.trees import map_leaves
-    from cute_dialect.front.dtypes import Int32, Int64, Numeric
-    from cute_dialect.front.trace import current
-    from cute_dialect.types import TYPES
-
-    scalars: list[SSAValue] = []
-
-    def leaf(x: Any) -> Any:
-        if not isinstance(x, Numeric):
-            return x
-        wide = x.width > 32 or (x.width == 32 and not type(x).signed)
-        scalars.append((Int64(x) if wide else Int32(x)).ssa)
-        return Dyn(64 if wide else 32)
-
-    payload = map_leaves(leaf, coord)
-    t = current()
-    made = TYPES[kind](payload)
-    return t.value(f"cute.make_{kind}", scalars, [made]) if scalars else t.static(made)
-
-
-def tree_of(ssa: SSAValue) -> Any:
-    """Return the tree of integers that a value of ``!cute.shape``, ``!cute.int_tuple``, … is."""
-    from cute_dialect.algebra.leaf import Dyn
-    from cute_dialect.algebra.trees import is_static, map_leaves
-    from cute_dialect.front.dtypes import Int32, Int64
-    from cute_dialect.front.numeric import Facts
-    from cute_dialect.front.trace import current
-
-    payload = ssa.type.data  # pyright: ignore[reportAttributeAccessIssue]
-    if is_static(payload):
-        return payload
-    from xdsl.dialects.builtin import UnitAttr
-
-    results = iter(current().op("cute.get_scalars", [ssa], None, {"only_dynamic": UnitAttr()}).results)
-    low = 0 if ssa.type.kind == "shape" else None  # pyright: ignore[reportAttributeAccessIssue]
-
-    def leaf(x: Any) -> Any:
-        if not isinstance(x, Dyn):
-            return x
-        return (Int64 if x.width == 64 else Int32).of(next(results), Facts(low, None, max(x.div, 1)))
-
-    return map_leaves(leaf, payload)
+def coord_ssa(coord: Any) -> SSAValue:
+    """Return a normalised coordinate as a value of ``!cute.coord``."""
+    return Tree(coord, "coord").ssa
 
 
 # --------------------------------------------------------------------------------------------------- reading, writing
@@ -244,7 +203,7 @@ def read(tensor: Tensor, coord: object) -> Any:
 
         return tuple_add(tensor.iterator, evaluate(where, tensor.payload))
     element = current().value("cute.memref.load", [tensor.ssa, coord_ssa(where)])
-    return tensor.element_type.of(element) if tensor.element_type is not None else tree_of(element)
+    return tensor.element_type.of(element) if tensor.element_type is not None else from_ssa(element)
 
 
 def write(tensor: Tensor, coord: object, value: object) -> None:
@@ -344,7 +303,8 @@ def _narrowed(shape: Any, where: Any) -> Any:
 def _narrow(tensor: Tensor, where: Any) -> Tensor:
     """Return a tensor whose modes are the parts that ``a:b`` in a coordinate takes of them."""
     from cute_dialect.algebra.values import Layout
-    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.layouts import make_layout
+    from cute_dialect.front.tensors import Tensor, make_tensor
     from cute_dialect.front.trace import current
 
     if not isinstance(tensor.payload, Layout):
@@ -352,14 +312,9 @@ def _narrow(tensor: Tensor, where: Any) -> Tensor:
             "F240", f"'a:b' takes no part of a swizzled or composed layout, got {tensor.payload}",
             hint="cute.local_tile takes a tile of it",
         )  # fmt: skip
-    t = current()
     start = _map(lambda w: w.start if isinstance(w, slice) else 0, where)
-    moved = t.value("cute.domain_offset", [tensor.ssa, coord_ssa(start)])
-    layout = t.value("cute.get_layout", [moved])
-    shape = tree_of(t.value("cute.get_shape", [layout]))
-    narrow = coord_ssa(_narrowed(shape, where), "shape")
-    layout = t.value("cute.make_layout", [narrow, t.value("cute.get_stride", [layout])])
-    return Tensor.of(t.value("cute.make_view", [t.value("cute.get_iter", [moved]), layout]), tensor.element_type)
+    moved = Tensor.of(current().value("cute.domain_offset", [tensor.ssa, coord_ssa(start)]), tensor.element_type)
+    return make_tensor(moved.iterator, make_layout(_narrowed(moved.shape, where), moved.stride))
 
 
 # ------------------------------------------------------------------------------------------------------ stored values

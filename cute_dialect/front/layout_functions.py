@@ -232,7 +232,7 @@ def max_alignment(x: Any) -> int:
     found = 0
     for extent, stride in zip(leaves(payload.shape), leaves(payload.stride)):
         if extent != 1:
-            found = gcd(found, divisibility(stride))  # pyright: ignore
+            found = gcd(found, divisibility(stride))
     return found or 1
 
 
@@ -267,7 +267,7 @@ def filter_zeros(x: Any) -> Any:
         return make_composed_layout(x.inner, x.offset, filter_zeros(x.outer))
     made = layout_of(x)
     if not isinstance(x, AnyLayout | str):
-        from cute_dialect.front.tensors import make_tensor  # pyright: ignore
+        from cute_dialect.front.tensors import make_tensor
 
         return make_tensor(x.iterator, filter_zeros(made))
     shape = map_tree(lambda d, s: 1 if type(d) is int and d == 0 else s, made.stride, made.shape)

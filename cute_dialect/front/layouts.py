@@ -248,7 +248,7 @@ def is_layout(x: object) -> bool:
 
 def operand_type(x: Any) -> Attribute:
     """Return the type that an operand of an op has."""
-    return x.type if isinstance(x, AnyLayout | Tree) else x.ssa.type
+    return x.type if hasattr(x, "type") else x.ssa.type
 
 
 def apply(name: str, *operands: Any, **properties: Any) -> Any:
@@ -272,7 +272,8 @@ def apply(name: str, *operands: Any, **properties: Any) -> Any:
     if static is not None:
         return static[0]
     type = _untracked(type)
-    return from_value(current().value(name, [x.ssa for x in operands], [type], attributes))
+    elements = next((x.element_type for x in operands if hasattr(x, "element_type")), None)
+    return from_value(current().value(name, [x.ssa for x in operands], [type], attributes), elements)
 
 
 def refused(name: str, operands: Sequence[Any], error: AlgebraError) -> LayoutError:
@@ -294,8 +295,13 @@ def _attribute(x: Any) -> Attribute:
 
 def _of_static_type(type: Any) -> tuple[Any] | None:
     """Return the value that a type describes completely (in a tuple of one), None if it does not."""
+    from cute_dialect.memory_types import CoordTensorType
     from cute_dialect.types import CuteType
 
+    if isinstance(type, CoordTensorType) and type.is_static():
+        from cute_dialect.front.tensors import Tensor
+
+        return (Tensor.static(type),)
     if not isinstance(type, CuteType) or not type.is_static():
         return None
     return (of_payload(type.kind, type.data, ()),)
@@ -323,8 +329,11 @@ def of_payload(kind: str, payload: Any, numbers: Sequence[Numeric]) -> Any:
     return tree_of(payload, iter(numbers))
 
 
-def from_value(ssa: SSAValue) -> Any:
-    """Return the user's value of an SSA value: a layout, an int tuple, a tensor, a Boolean."""
+def from_value(ssa: SSAValue, element_type: Any = None) -> Any:
+    """Return the user's value of an SSA value: a layout, an int tuple, a tensor, a Boolean.
+
+    ``element_type``: of tensors whose elements' MLIR type does not say their sign.
+    """
     type: Any = ssa.type
     name = type.name
     if name == "cute.layout":
@@ -332,9 +341,9 @@ def from_value(ssa: SSAValue) -> Any:
     if name == "cute.composed_layout":
         return ComposedLayout(type.data, ssa)
     if name in ("cute.memref", "cute.coord_tensor"):
-        from cute_dialect.front.tensors import Tensor  # pyright: ignore
+        from cute_dialect.front.tensors import Tensor
 
-        return Tensor.of(ssa)
+        return Tensor.of(ssa, element_type)
     if name == "cute.swizzle":
         return type.data
     if name == "integer_type":

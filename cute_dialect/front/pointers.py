@@ -105,9 +105,9 @@ class Pointer(Dynamic):
             raise KernelTypeError("F262", f"a pointer moves by a number of elements, got {number.describe()}")
         if number.is_static and number.value == 0:
             return self
-        from cute_dialect.front.indexing import coord_ssa
+        from cute_dialect.front.tuples import to_ssa
 
-        step = coord_ssa(int(number.value) if number.is_static else number, "int_tuple")
+        step = to_ssa(number, "int_tuple")
         return Pointer.of(current().value("cute.add_offset", [self.ssa, step]), self.dtype)
 
     __radd__ = __add__

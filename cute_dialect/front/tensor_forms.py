@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.errors import MergeError
-from cute_dialect.front.pointers import Pointer
+from cute_dialect.front.layout_forms import LayoutForm, _DifferentProfile, _joined
+from cute_dialect.front.numeric import as_number
+from cute_dialect.front.pointers import Pointer, pointer_text
 from cute_dialect.front.tensors import Tensor
-from cute_dialect.front.values import Form
+from cute_dialect.front.trace import current
+from cute_dialect.front.tuples import filled
+from cute_dialect.front.values import ConstForm, Form
 
 if TYPE_CHECKING:
-    from xdsl.ir import Attribute, SSAValue
+    from xdsl.ir import SSAValue
 
     from cute_dialect.front.dtypes import Numeric
 
@@ -19,11 +23,11 @@ __all__ = ["PlaceForm", "PointerForm", "TensorForm"]
 
 
 class PointerForm(Form):
-    """The form of pointers of one type."""
+    """The form of pointers of one type; two of different alignment meet in what both promise."""
 
     __slots__ = ("dtype", "type", "types")
 
-    def __init__(self, type: Attribute, dtype: type[Numeric]):
+    def __init__(self, type: Any, dtype: type[Numeric]):
         self.type = type
         self.dtype = dtype
         self.types = (type,)
@@ -35,11 +39,13 @@ class PointerForm(Form):
         return hash((PointerForm, self.type))
 
     def __repr__(self) -> str:
-        return f"PointerForm({self.type})"
+        return f"ptr<{pointer_text(self.type.data)}>"
 
     def take(self, value: object) -> list[SSAValue]:
         assert isinstance(value, Pointer)
-        return [value.ssa]
+        if value.type == self.type:
+            return [value.ssa]
+        return [current().value("cute.recast_iter", [value.ssa], [self.type])]
 
     def make(self, leaves: Sequence[SSAValue]) -> Pointer:
         return Pointer.of(leaves[0], self.dtype)
@@ -47,42 +53,69 @@ class PointerForm(Form):
     def join(self, other: Form) -> Form:
         if self == other:
             return self
-        raise MergeError("F205", f"it is {self.type} or {getattr(other, 'type', 'something else')}")
+        if isinstance(other, PointerForm) and self.dtype is other.dtype:
+            from cute_dialect.memory_types import PtrType
+
+            weaker = _weaker_pointer(self.type.data, other.type.data)
+            if weaker is not None:
+                return PointerForm(PtrType(weaker), self.dtype)
+        raise _unlike(self, other)
+
+
+def _weaker_pointer(a: Any, b: Any) -> Any:
+    """Return what two pointer types both promise, None if they differ in more than alignment."""
+    from cute_dialect.memory_types import ptr
+
+    if (a.element, a.space, a.swizzle) != (b.element, b.space, b.swizzle):
+        return None
+    return ptr(a.element, a.space, min(a.alignment, b.alignment), a.swizzle)
+
+
+def _unlike(form: Form, other: Form) -> MergeError:
+    if isinstance(other, ConstForm):
+        return MergeError("F208" if other.value is None else "F209", f"it is {form!r} or {other.value!r}")
+    return MergeError("F205", f"it is {form!r} or {other!r}")
 
 
 class TensorForm(Form):
-    """The form of tensors of one type."""
+    """The form of tensors of one type; two meet in a type whose leaves are dynamic where theirs differ."""
 
     __slots__ = ("element_type", "type", "types")
 
-    def __init__(self, type: Attribute, element_type: type[Numeric] | None, *, is_static: bool):
+    def __init__(self, type: Any, element_type: type[Numeric] | None):
         self.type = type
         self.element_type = element_type
-        self.types = () if is_static else (type,)
+        self.types = () if Tensor.static(type).is_static else (type,)
 
     @staticmethod
     def of(tensor: Tensor) -> Form:
         """Return the form of a tensor: of one in registers that it is this very one."""
-        if tensor.memspace == "rmem":
-            return PlaceForm(tensor)
-        return TensorForm(tensor.type, tensor.element_type, is_static=tensor.is_static)
+        return PlaceForm(tensor) if tensor.memspace == "rmem" else TensorForm(tensor.type, tensor.element_type)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TensorForm)
-            and (self.type, self.types) == (other.type, other.types)
-            and self.element_type is other.element_type
-        )
+        return isinstance(other, TensorForm) and self.type == other.type and self.element_type is other.element_type
 
     def __hash__(self) -> int:
         return hash((TensorForm, self.type))
 
     def __repr__(self) -> str:
-        return f"TensorForm({self.type})"
+        return repr(Tensor.static(self.type))
 
     def take(self, value: object) -> list[SSAValue]:
         assert isinstance(value, Tensor)
-        return [value.ssa] if self.types else []
+        if not self.types:
+            return []
+        if value.type == self.type:
+            return [value.ssa]
+        layout_form = LayoutForm(type(value.layout), self.type.data.layout)
+        layout = layout_form.make(layout_form.take(value.layout))
+        if value.is_memory:
+            iterator = value.iterator.ssa
+        else:
+            payload = self.type.data.iter
+            numbers = _numbers(payload, value.iterator)
+            iterator = filled("int_tuple", payload, numbers)
+        return [current().value("cute.make_view", [iterator, layout.ssa], [self.type])]
 
     def make(self, leaves: Sequence[SSAValue]) -> Tensor:
         return Tensor.of(leaves[0], self.element_type) if leaves else Tensor.static(self.type)
@@ -90,7 +123,26 @@ class TensorForm(Form):
     def join(self, other: Form) -> Form:
         if self == other:
             return self
-        raise MergeError("F205", f"it is {self.type} or {getattr(other, 'type', 'something else')}")
+        if not isinstance(other, TensorForm) or self.element_type is not other.element_type:
+            raise _unlike(self, other)
+        a, b = self.type.data, other.type.data
+        try:
+            layout = _joined(a.layout, b.layout)
+            if self.element_type is not None:
+                pointer = _weaker_pointer(a.ptr, b.ptr)
+                if pointer is None:
+                    raise _unlike(self, other)
+                return TensorForm(type(self.type)(type(a)(pointer, layout)), self.element_type)
+            return TensorForm(type(self.type)(type(a)(_joined(a.iter, b.iter), layout)), None)
+        except _DifferentProfile:
+            raise _unlike(self, other) from None
+
+
+def _numbers(payload: Any, tree: Any) -> list[Numeric]:
+    """Return the numbers of a tree that stand at the dynamic leaves of a payload."""
+    if isinstance(payload, tuple):
+        return [n for p, t in zip(payload, tree) for n in _numbers(p, t)]
+    return [] if isinstance(payload, int) else [as_number(tree)]
 
 
 class PlaceForm(Form):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
 from cute_dialect.front.pointers import AddressSpace, Pointer, element_class, pointer_text
 from cute_dialect.front.values import Dynamic, Form
@@ -20,17 +21,22 @@ if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Numeric
     from cute_dialect.front.vectors import TensorSSA
 
-__all__ = ["AddressSpace", "Pointer", "Tensor", "clear", "make_rmem_tensor", "make_rmem_tensor_like"]
+__all__ = [
+    "AddressSpace", "Pointer", "Tensor", "clear", "make_identity_tensor", "make_rmem_tensor", "make_rmem_tensor_like",
+    "make_tensor", "recast_tensor",
+]  # fmt: skip
 
 
 class Tensor(Dynamic):
     """Memory, or coordinates, with a layout: ``t[c]`` reads, ``t[c] = x`` writes, ``t[None, i]`` slices."""
 
-    __slots__ = ("_ssa", "element_type", "type")
+    __slots__ = ("_layout", "_ssa", "element_type", "type")
 
     type: Attribute
     """Its MLIR type."""
-    element_type: type[Numeric] | None
+    _layout: Any
+    _ssa: SSAValue | None
+    element_type: builtins.type[Numeric] | None
     """The number type of its elements; None for a coordinate tensor."""
 
     def __class_getitem__(cls, what: object) -> object:
@@ -58,6 +64,7 @@ class Tensor(Dynamic):
     def _of_type(cls, type: Attribute, element_type: builtins.type[Numeric] | None = None) -> Tensor:
         made = object.__new__(cls)
         made._ssa = None
+        made._layout = None
         made.type = type
         if element_type is None and made.is_memory:
             element_type = element_class(made._data.ptr.element)
@@ -85,7 +92,7 @@ class Tensor(Dynamic):
     @property
     def is_static(self) -> bool:
         """Whether its type says all of it: a coordinate tensor without a dynamic leaf."""
-        return self._ssa is None
+        return not self.is_memory and is_static(self._data.iter) and is_static(self._data.layout)
 
     @property
     def payload(self) -> AnyLayout:
@@ -118,39 +125,49 @@ class Tensor(Dynamic):
     @property
     def shape(self) -> Any:
         """Its shape: a tree of integers."""
-        return self._part("shape")
+        return self.layout.shape
 
     @property
     def stride(self) -> Any:
         """Its strides, in elements: a tree of integers."""
-        return self._part("stride")
+        return self.layout.stride
 
-    def _part(self, name: str) -> Any:
-        from cute_dialect.algebra.trees import is_static
+    @property
+    def layout(self) -> Any:
+        """Its layout."""
+        from cute_dialect.front.layouts import ComposedLayout, Layout
 
-        layout: Any = self.payload
-        found = getattr(layout.outer if hasattr(layout, "outer") else layout, name)
-        if is_static(found):
-            return found
-        from cute_dialect.front.indexing import tree_of
-        from cute_dialect.front.trace import current
+        if self._layout is None:
+            payload = self.payload
+            kind = ComposedLayout if hasattr(payload, "outer") else Layout
+            self._layout = kind(payload, None if is_static(payload) else _behind("cute.get_layout", self.ssa))
+        return self._layout
 
-        t = current()
-        whole = t.value("cute.get_layout", [self.ssa])
-        if hasattr(layout, "outer"):
-            whole = t.value("cute.composed_get_outer", [whole])
-        return tree_of(t.value(f"cute.get_{name}", [whole]))
+    @property
+    def leading_dim(self) -> int | None:
+        """The mode of stride 1: one of more than one element if there is such a mode; None if no stride is 1."""
+        shape, stride = self.shape, self.stride
+        modes = list(zip(shape, stride)) if isinstance(shape, tuple) else [(shape, stride)]
+        units = [i for i, (_, d) in enumerate(modes) if type(d) is int and d == 1]
+        longer = [i for i in units if not (type(modes[i][0]) is int and modes[i][0] == 1)]
+        return (longer or units[-1:] or [None])[0]
+
+    @property
+    def size(self) -> Any:
+        """How many elements it has."""
+        from cute_dialect.front.tuple_functions import size
+
+        return size(self.shape)
 
     @property
     def iterator(self) -> Any:
         """Its pointer; the first coordinate of a coordinate tensor."""
-        from cute_dialect.front.indexing import tree_of
-        from cute_dialect.front.trace import current
-
         if self.is_static:
             return self._data.iter
-        found = current().value("cute.get_iter", [self.ssa])
-        return Pointer.of(found, self.element_type) if self.is_memory else tree_of(found)
+        from cute_dialect.front.tuples import from_ssa
+
+        found = _behind("cute.get_iter", self.ssa)
+        return Pointer.of(found, self.element_type) if self.is_memory else from_ssa(found)
 
     def __getitem__(self, coord: object) -> Any:
         from cute_dialect.front.indexing import read
@@ -205,10 +222,77 @@ class Tensor(Dynamic):
         return TensorForm.of(self)
 
 
+def _behind(name: str, value: SSAValue) -> SSAValue:
+    """Return a part of a value, taken where the value is defined, so that all who see the value may use the part."""
+    from cute_dialect.front.trace import current
+
+    return current().after(value, name, [value]).results[0]
+
+
 def _tuple_text(tree: object) -> str:
     from cute_dialect.algebra.text import to_text
 
     return to_text(tree)  # pyright: ignore[reportArgumentType]
+
+
+def make_tensor(iterator: Any, layout: Any) -> Tensor:
+    """Return a tensor: memory at a pointer, or coordinates from an int tuple on, with a layout (or a compact shape)."""
+    from xdsl.utils.exceptions import VerifyException
+
+    from cute_dialect.front.layouts import as_layout
+    from cute_dialect.front.trace import current
+    from cute_dialect.front.tuples import Tree, is_tree
+
+    over = as_layout(layout)
+    if isinstance(iterator, Pointer):
+        dtype = iterator.dtype
+    elif is_tree(iterator):
+        dtype = None
+        iterator = Tree(iterator, "int_tuple")
+    else:
+        raise KernelTypeError("F262", f"a tensor is made of a pointer or an int tuple, got {iterator!r}")
+    try:
+        if dtype is None and iterator.is_static and over.is_static:
+            from cute_dialect.memory_types import CoordTensor, CoordTensorType
+
+            return Tensor.static(CoordTensorType(CoordTensor(iterator.payload, over.payload)))
+        return Tensor.of(current().value("cute.make_view", [iterator.ssa, over.ssa]), dtype)
+    except VerifyException as e:
+        raise LayoutError("F240", f"make_tensor({_named(iterator)}, {over}): {e}") from None
+
+
+def _named(iterator: Any) -> str:
+    return repr(iterator) if isinstance(iterator, Pointer) else iterator.text
+
+
+def make_identity_tensor(shape: Any) -> Tensor:
+    """Return the coordinate tensor whose element at each coordinate of a shape is that coordinate.
+
+    >>> make_identity_tensor((4, 8))[1, 2]
+    (1, 2)
+    """
+    from cute_dialect.front.layouts import make_identity_layout
+    from cute_dialect.front.tuples import map_tree
+
+    return make_tensor(map_tree(lambda _: 0, shape), make_identity_layout(shape))
+
+
+def recast_tensor(tensor: Tensor, dtype: builtins.type[Numeric]) -> Tensor:
+    """Return a tensor of the same bytes as elements of another type; mode extents and strides follow.
+
+    Eight f16 side by side are four i32.
+    """
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.front.trace import current
+    from cute_dialect.ops.tensors import recast_type
+
+    if not tensor.is_memory:
+        raise KernelTypeError("F260", "a coordinate tensor holds no memory that could be recast")
+    try:
+        target = recast_type(tensor.type, dtype.attribute)
+    except AlgebraError as e:
+        raise LayoutError("F240", f"recast_tensor({tensor}, {dtype!r}): {e}") from None
+    return Tensor.of(current().value("cute.recast_tensor", [tensor.ssa], [target]), dtype)
 
 
 def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Tensor:
@@ -216,13 +300,11 @@ def make_rmem_tensor(layout_or_shape: Any, dtype: builtins.type[Numeric]) -> Ten
 
     A shape gives a compact layout, first mode fastest.
     """
-    from cute_dialect.algebra.values import Layout
+    from cute_dialect.front.layouts import static_layout
     from cute_dialect.front.trace import current
-    from cute_dialect.front.vectors import static_shape
     from cute_dialect.ops.memory import rmem_type
 
-    payload = getattr(layout_or_shape, "payload", layout_or_shape)
-    layout = payload if isinstance(payload, Layout) else Layout(static_shape(layout_or_shape))
+    layout = static_layout("make_rmem_tensor", layout_or_shape)
     found = current().value("cute.memref.alloca", (), [rmem_type(dtype.attribute, layout)])
     return Tensor.of(found, dtype)
 
@@ -249,8 +331,6 @@ def make_rmem_tensor_like(like: Any, dtype: builtins.type[Numeric] | None = None
 
 
 def _static_shape_of(tensor: Tensor, what: str) -> None:
-    from cute_dialect.algebra.trees import is_static
-
     if not is_static(tensor.shape_payload):
         raise LayoutError(
             "F240", f"{what} needs a static shape, {tensor.describe()} has {_tuple_text(tensor.shape_payload)}",
@@ -262,5 +342,7 @@ def clear(tensor: Tensor) -> None:
     """Write zero to all elements of a tensor of static shape."""
     from cute_dialect.front.trace import current
 
+    if not tensor.is_memory:
+        raise KernelTypeError("F260", "a coordinate tensor holds no memory: its elements cannot be written")
     _static_shape_of(tensor, "clearing")
     current().op("cute.clear", [tensor.ssa])

@@ -103,8 +103,11 @@ from cute_dialect.front.target import current_target as current_target
 from cute_dialect.front.target import target as target
 from cute_dialect.front.tensors import Tensor as Tensor
 from cute_dialect.front.tensors import clear as clear
+from cute_dialect.front.tensors import make_identity_tensor as make_identity_tensor
 from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
 from cute_dialect.front.tensors import make_rmem_tensor_like as make_rmem_tensor_like
+from cute_dialect.front.tensors import make_tensor as make_tensor
+from cute_dialect.front.tensors import recast_tensor as recast_tensor
 from cute_dialect.front.tuple_functions import append as append
 from cute_dialect.front.tuple_functions import append_ones as append_ones
 from cute_dialect.front.tuple_functions import back as back
