@@ -72,6 +72,7 @@ slow: $(VENV)/.test  ## millions of random cases against independent oracles, fu
 	$(BIN)/python test/oracle/memory_fuzz.py --count 20000
 	$(BIN)/python test/oracle/mutants.py
 	$(BIN)/python test/oracle/argument_fuzz.py --count 1000000
+	$(BIN)/python test/oracle/flow_fuzz.py --count 20000
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md
 	$(BIN)/python -m cute_dialect.tools.gen_docs

@@ -57,6 +57,10 @@ class Names:
     stores: frozenset[str] = NO_NAMES
     loads: frozenset[str] = NO_NAMES
     captured: frozenset[str] = NO_NAMES
+    outer: frozenset[str] = NO_NAMES
+    """Names declared ``nonlocal``, here or in inner functions."""
+    module: frozenset[str] = NO_NAMES
+    """Names declared ``global`` here."""
 
 
 _NOTHING = Names()
@@ -78,20 +82,29 @@ def _names_in(node: ast.AST) -> Names:
         return Names(NO_NAMES, one) if isinstance(node.ctx, ast.Load) else Names(one)
     if isinstance(node, ast.Constant):
         return _NOTHING
+    if isinstance(node, ast.Nonlocal):
+        return Names(outer=frozenset(node.names))
+    if isinstance(node, ast.Global):
+        return Names(module=frozenset(node.names))
     stores, loads, captured = set[str](), set[str](), set[str]()
+    outer, module = NO_NAMES, NO_NAMES
     for child in ast.iter_child_nodes(node):
         found = names_in(child)
+        if found is _NOTHING:
+            continue
         stores |= found.stores
         loads |= found.loads
         captured |= found.captured
+        outer |= found.outer
+        module |= found.module
     if isinstance(node, _SCOPES):
         own = stores
         inner = loads | captured
         stores = set[str]()
         if isinstance(node, ast.ClassDef):
             inner |= own
-        nonlocals = (child.names for child in ast.walk(node) if isinstance(child, ast.Nonlocal))
-        captured = set(inner).union(*nonlocals)
+        captured = set(inner) | outer
+        module = NO_NAMES
         defaults = node.bases if isinstance(node, ast.ClassDef) else [node.args]
         stores = {c.target.id for d in defaults for c in ast.walk(d) if isinstance(c, ast.NamedExpr)}
         if not isinstance(node, ast.Lambda):
@@ -115,7 +128,7 @@ def _names_in(node: ast.AST) -> Names:
         stores.add(node.rest)
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         loads.add(node.target.id)
-    return Names(frozenset(stores), frozenset(loads), frozenset(captured))
+    return Names(frozenset(stores), frozenset(loads), frozenset(captured), outer, module)
 
 
 def stored(nodes: Iterable[ast.AST]) -> frozenset[str]:
@@ -225,7 +238,7 @@ def analyse(function: Any, path: str, mangle: Any, never_local: frozenset[str] =
     body: list[ast.stmt] = function.body
     captured = frozenset[str]().union(*(names_in(s).captured for s in body))
     loads = frozenset[str]().union(*(names_in(s).loads for s in body))
-    outer = {n for s in body for child in ast.walk(s) if isinstance(child, ast.Nonlocal) for n in child.names}
-    exclude = {n for s in body for child in ast.walk(s) if isinstance(child, ast.Global) for n in child.names}
+    outer = frozenset[str]().union(*(names_in(s).outer for s in body))
+    exclude = frozenset[str]().union(*(names_in(s).module for s in body))
     every = stored(body) if loads & _READS_ALL else NO_NAMES
-    _Analysis(function, path, mangle, captured | outer | every | never_local, frozenset(exclude)).suite(body, NO_NAMES)
+    _Analysis(function, path, mangle, captured | outer | every | never_local, exclude).suite(body, NO_NAMES)

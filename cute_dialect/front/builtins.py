@@ -59,7 +59,7 @@ def _fold(python: Callable[..., Any], joined: Callable[..., Any], ends: bool) ->
 
 
 def _int(*args: Any, **more: Any) -> Any:
-    if not args or not is_dynamic(args[0]) or len(args) > 1:
+    if len(args) != 1 or not is_dynamic(args[0]):
         return int(*args, **more)
     from cute_dialect.front.dtypes import Int32, Int64
 
@@ -68,7 +68,7 @@ def _int(*args: Any, **more: Any) -> Any:
 
 
 def _float(*args: Any) -> Any:
-    if not args or not is_dynamic(args[0]):
+    if len(args) != 1 or not is_dynamic(args[0]):
         return float(*args)
     from cute_dialect.front.dtypes import Float32, Float64
 
@@ -81,11 +81,13 @@ def _bool(*args: Any) -> Any:
 
 
 def _divmod(a: Any, b: Any) -> Any:
-    return (a // b, a % b) if is_dynamic(a) or is_dynamic(b) else divmod(a, b)
+    ours = any(isinstance(x, Dynamic) for x in (a, b))
+    return (a // b, a % b) if ours else divmod(a, b)
 
 
 def _pow(a: Any, b: Any, *rest: Any) -> Any:
-    return a**b if not rest and (is_dynamic(a) or is_dynamic(b)) else pow(a, b, *rest)
+    ours = any(isinstance(x, Dynamic) for x in (a, b))
+    return a**b if ours and not rest else pow(a, b, *rest)
 
 
 def _reversed(values: Any) -> Any:

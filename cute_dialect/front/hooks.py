@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cute_dialect.front.analysis import Site
-from cute_dialect.front.branches import Branch, pick
+from cute_dialect.front.branches import Branch, pick, regions
 from cute_dialect.front.calls import callee
 from cute_dialect.front.errors import LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.loops import For, StaticFor, While, loop_over
@@ -239,9 +239,14 @@ class Hooks:
         truth = truth_of(condition)
         if truth is True:
             return
-        if truth is False:
+        tracer = active()
+        if truth is False and (tracer is None or not regions(tracer)):
             raise AssertionError(*(() if message is None else (message(),)))
-        tracer = _tracer()
+        assert tracer is not None
+        if truth is False:
+            from cute_dialect.front.dtypes import Boolean
+
+            truth = Boolean.exactly(False)
         if tracer.state.get("asserts"):
             from xdsl.dialects.builtin import StringAttr
 

@@ -88,6 +88,7 @@ class Rolled:
         self.heap: dict[tuple[int, Any], Form] = {}
         self.lost: dict[int, Lost] = {}
         self.dead: set[int] = set()
+        self.settled: set[int] = set()
         self.blocks: list[Block] = []
         self.rounds = 0
         self.ended = False
@@ -191,6 +192,7 @@ class Rolled:
     def lose(self, i: int, error: MergeError | str) -> None:
         """Give a name no value from turn to turn and after the loop."""
         self.lost[i] = Lost(self.site, error)
+        remember_lost(self.tracer, self.site.names[i], self.lost[i])
 
     def fits(self, i: int, form: Form, after: Any) -> bool:
         """Tell whether the form of a carried local must change."""
@@ -292,7 +294,8 @@ class Rolled:
 
     def settle(self) -> bool:
         """Take out of what is carried the numbers that came back as they went; tell whether there were any."""
-        out = [i for i in self.unchanged if i in self.locals]
+        out = [i for i in self.unchanged if i in self.locals and i not in self.settled and self.site.names[i] != VALUE]
+        self.settled.update(out)
         settled = self.site.memory.setdefault("settled", set())
         for i in out:
             del self.locals[i]

@@ -76,9 +76,7 @@ class Rewriter(Expressions):
             never = self.never
             remove_jumps(node, self.path, self.counter)
             analyse(node, self.path, self.mangled)
-            self.never = frozenset(
-                n for s in node.body for child in ast.walk(s) if isinstance(child, ast.Global) for n in child.names
-            )
+            self.never = frozenset[str]().union(*(names_in(s).module for s in node.body))
             node.body = self.suite(node.body)
             self.never = never
         self.handles = handles

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place
+from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError
 from cute_dialect.front.where import location, user_places
 
 if TYPE_CHECKING:
@@ -229,8 +229,21 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
     try:
         yield tracer
     except CuteError as e:
+        if isinstance(e, StaticError):
+            from cute_dialect.front.failures import explained
+
+            explained(e)
         locate(e)
         raise
+    except Exception as e:
+        from cute_dialect.front.failures import translated
+
+        meant = translated(e, tracer)
+        if meant is None:
+            raise
+        meant.__traceback__ = e.__traceback__
+        locate(meant)
+        raise meant from None
     finally:
         _current.reset(token)
 

@@ -106,11 +106,12 @@ def _named(value: Any) -> str:
 def equal(a: Any, b: Any) -> Any:
     """Return ``a == b``; tuples, lists and dataclasses leaf by leaf."""
     cls = type(a)
+    for base in (tuple, list):
+        if isinstance(a, base) and isinstance(b, base):
+            if not cls.__eq__ is type(b).__eq__ is base.__eq__:
+                return a == b
+            return _all_equal(a, b) if len(a) == len(b) else False
     if cls is type(b):
-        if issubclass(cls, tuple | list) and cls.__eq__ in (tuple.__eq__, list.__eq__):
-            if len(a) != len(b):
-                return False
-            return _all_equal(a, b)
         fields = getattr(cls, "__dataclass_fields__", None)
         if fields is not None and cls.__dataclass_params__.eq and _is_generated(cls.__eq__):
             names = [f.name for f in fields.values() if f.compare]

@@ -31,16 +31,22 @@ def _is_hidden(filename: str) -> bool:
     return parts[0] not in _WRITTEN_IN_THE_LANGUAGE
 
 
-@lru_cache(maxsize=65536)
+_positions: dict[int, tuple[CodeType, list[Place]]] = {}
+
+
 def place_at(code: CodeType, index: int) -> Place:
     """Return the place of an instruction, given by its offset in bytes."""
-    for at, (line, end_line, col, end_col) in enumerate(code.co_positions()):
-        if at * 2 >= index:
-            return Place(
-                code.co_filename, line or 0, (col or 0) + 1 if col is not None else 0, end_line or 0,
+    known = _positions.get(id(code))
+    if known is None or known[0] is not code:
+        file = code.co_filename
+        known = _positions[id(code)] = code, [
+            Place(
+                file, line or 0, (col or 0) + 1 if col is not None else 0, end_line or 0,
                 (end_col or 0) + 1 if end_col is not None else 0,
-            )  # fmt: skip
-    return Place(code.co_filename, code.co_firstlineno, 1)
+            ) for line, end_line, col, end_col in code.co_positions()
+        ]  # fmt: skip
+    places = known[1]
+    return places[index // 2] if 0 <= index < 2 * len(places) else Place(code.co_filename, code.co_firstlineno, 1)
 
 
 def is_user_code(code: CodeType) -> bool:

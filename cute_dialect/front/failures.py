@@ -1,0 +1,137 @@
+"""Python's own errors that mean something else in a trace: a name without a value, endless recursion, ``raise``.
+
+What a branch or a loop could not merge is an error only when it is read; Python then says that the name is unbound, and
+here that becomes the reason.
+"""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import re
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING
+
+from cute_dialect.front.branches import Lost, regions
+from cute_dialect.front.convert import is_converted, is_users
+from cute_dialect.front.errors import CompileError, CuteError, MergeError, Place, StaticError, UnboundError
+from cute_dialect.front.jumps import VALUE
+from cute_dialect.front.where import is_user_code, place_at
+
+if TYPE_CHECKING:
+    from cute_dialect.front.analysis import Site
+    from cute_dialect.front.trace import Tracer
+
+__all__ = ["explained", "translated"]
+
+_NAME = re.compile(r"'([^']+)'")
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def translated(error: BaseException, tracer: Tracer) -> CuteError | None:
+    """Return the error that says what a Python error in a trace means; None where it means itself."""
+    if isinstance(error, CuteError):
+        return None
+    frames = _frames(error.__traceback__)
+    if not frames:
+        return None
+    if isinstance(error, UnboundLocalError | NameError):
+        return _unbound(error, frames, tracer)
+    if isinstance(error, RecursionError):
+        return _recursion(frames)
+    code, index = frames[-1]
+    if regions(tracer) and is_converted(code) and code.co_code[index] == _RAISE:
+        return CompileError(
+            "F156", f"{type(error).__name__} would be raised while compiling, whatever the run-time condition: {error}",
+            hint="use 'assert' for what the kernel shall check when it runs", place=place_at(code, index),
+        )  # fmt: skip
+    return None
+
+
+def _frames(at: TracebackType | None) -> list[tuple[CodeType, int]]:
+    found: list[tuple[CodeType, int]] = []
+    while at is not None:
+        found.append((at.tb_frame.f_code, at.tb_lasti))
+        at = at.tb_next
+    return found
+
+
+def _unbound(error: NameError, frames: list[tuple[CodeType, int]], tracer: Tracer) -> CuteError | None:
+    match = _NAME.search(str(error))
+    code, index = frames[-1]
+    if match is None or not is_converted(code):
+        return None
+    name = match[1]
+    lost: Lost | None = tracer.state.get("lost", {}).get((name, code.co_filename))
+    if lost is None:
+        return None
+    made = _lost(name, lost)
+    made.place = place_at(code, index)
+    return made
+
+
+def _lost(name: str, lost: Lost) -> CuteError:
+    site, error = lost.site, lost.error
+    shown = "the returned value" if name == VALUE else f"'{name}'"
+    loop = site.kind in ("for", "while")
+    note = ("the loop" if loop else "the branch", site.place)
+    line = site.place.line
+    if isinstance(error, MergeError):
+        text = (
+            error.message if error.message.startswith(shown) else f"{shown} differs after this branch: {error.message}"
+        )
+        return MergeError(error.code, text, hint=error.hint, notes=error.notes or [note])
+    if error == "target":
+        return UnboundError(
+            "F222", f"{shown} is the variable of a loop of run time (line {line}): it has no value after it",
+            hint="copy it to another name inside the loop", notes=[note],
+        )  # fmt: skip
+    where = f"in a loop that may make no turn (line {line})" if loop else _side(site, error)
+    return UnboundError(
+        "F210", f"{shown} is set only {where}", hint=f"give {shown} a value before line {line}", notes=[note]
+    )
+
+
+def _side(site: Site, side: str) -> str:
+    line = site.place.line
+    if site.text:
+        return f"where no {site.text} came before (line {line})"
+    truth = "true" if side == "side" else "not true"
+    return f"where `{source_of(site.place)}` is {truth} (line {line})"
+
+
+def source_of(place: Place) -> str:
+    """Return the text of a place, of its first line only."""
+    text = linecache.getline(place.file, place.line).rstrip("\n")
+    if place.end_line == place.line:
+        return text[place.col - 1 : place.end_col - 1]
+    return text[place.col - 1 :] + " …"
+
+
+def _recursion(frames: list[tuple[CodeType, int]]) -> CuteError | None:
+    counts: dict[CodeType, int] = {}
+    for code, _ in frames:
+        if is_converted(code):
+            counts[code] = counts.get(code, 0) + 1
+    if not counts or max(counts.values()) < 20:
+        return None
+    code = max(counts, key=lambda c: counts[c])
+    first = next(i for c, i in frames if c is code)
+    return CompileError(
+        "F161", f"'{code.co_name}' calls itself without end while compiling: what ends it is known only when the "
+        "kernel runs", hint="write a loop", place=place_at(code, first),
+    )  # fmt: skip
+
+
+def explained(error: StaticError) -> None:
+    """Say which function was not converted, if an error of a test of run time came from one."""
+    for code, index in reversed(_frames(error.__traceback__)):
+        if not is_user_code(code):
+            continue
+        if is_converted(code) or error.code not in ("F143", "F145"):
+            return
+        why = "it was called by an operator, a property or a function written in C"
+        if not is_users(code.co_filename, None):
+            why = "it belongs to a library: see cute.convert_package"
+        error.notes.append((f"'{code.co_name}' was not converted: {why}", place_at(code, index)))
+        return

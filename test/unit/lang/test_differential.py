@@ -1,0 +1,20 @@
+"""Random functions, traced with some of their inputs of run time, do what Python does, or are refused."""
+
+from __future__ import annotations
+
+import pytest
+from random_functions import tally
+
+CHUNK = 30
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_random_functions(chunk: int) -> None:
+    kinds, codes = tally(chunk * CHUNK, CHUNK)
+    assert kinds["refused"] <= 0.3 * CHUNK, codes  # of 300: see the oracle for the share of many
+
+
+def test_most_are_accepted() -> None:
+    kinds, codes = tally(100_000, 60)
+    assert kinds["refused"] <= 0.15 * 60, codes
+    assert kinds["agrees"] >= 0.7 * 60
