@@ -170,10 +170,20 @@ class Tracer:
             known = self._constants[None, t] = self._at_top("cute.static", t, {})
         return known
 
-    def _at_top(self, name: str, type: Attribute, properties: Mapping[str, Attribute]) -> SSAValue:
+    def at_top(self, name: str, type: Attribute, operands: Sequence[SSAValue] = ()) -> SSAValue:
+        """Return the result of an op at the function's top, one of each: an atom, a tiled copy, a tiled MMA."""
+        key = (name, type, *operands)
+        known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = self._at_top(name, type, {}, operands)
+        return known
+
+    def _at_top(
+        self, name: str, type: Attribute, properties: Mapping[str, Attribute], operands: Sequence[SSAValue] = ()
+    ) -> SSAValue:
         from cute_dialect.ir.editing import make_op
 
-        op = make_op(op_class(name), (), [type], properties, location())
+        op = make_op(op_class(name), operands, [type], properties, location())
         if self._last_constant is not None:
             self.entry.insert_op_after(op, self._last_constant)
         elif self.entry.first_op is not None:

@@ -16,6 +16,30 @@ from cute_dialect.front.compiling import OptLevel as OptLevel
 from cute_dialect.front.compiling import compile as compile
 from cute_dialect.front.compiling import compile_async as compile_async
 from cute_dialect.front.compiling import precompile as precompile
+from cute_dialect.front.atoms import CopyAtom as CopyAtom
+from cute_dialect.front.atoms import MmaAtom as MmaAtom
+from cute_dialect.front.atoms import make_atom as make_atom
+from cute_dialect.front.atoms import make_copy_atom as make_copy_atom
+from cute_dialect.front.atoms import make_mma_atom as make_mma_atom
+from cute_dialect.front.copies import ThrCopy as ThrCopy
+from cute_dialect.front.copies import TiledCopy as TiledCopy
+from cute_dialect.front.copies import autovec_copy as autovec_copy
+from cute_dialect.front.copies import basic_copy as basic_copy
+from cute_dialect.front.copies import basic_copy_if as basic_copy_if
+from cute_dialect.front.copies import cooperative_copy as cooperative_copy
+from cute_dialect.front.copies import copy as copy
+from cute_dialect.front.copies import copy_atom_call as copy_atom_call
+from cute_dialect.front.copies import make_cotiled_copy as make_cotiled_copy
+from cute_dialect.front.copies import make_tiled_copy as make_tiled_copy
+from cute_dialect.front.copies import make_tiled_copy_A as make_tiled_copy_A
+from cute_dialect.front.copies import make_tiled_copy_B as make_tiled_copy_B
+from cute_dialect.front.copies import make_tiled_copy_C as make_tiled_copy_C
+from cute_dialect.front.copies import make_tiled_copy_C_atom as make_tiled_copy_C_atom
+from cute_dialect.front.copies import make_tiled_copy_D as make_tiled_copy_D
+from cute_dialect.front.copies import make_tiled_copy_S as make_tiled_copy_S
+from cute_dialect.front.copies import make_tiled_copy_tv as make_tiled_copy_tv
+from cute_dialect.front.copies import prefetch as prefetch
+from cute_dialect.front.descriptions import atoms as atoms
 from cute_dialect.front.dtypes import BFloat16 as BFloat16
 from cute_dialect.front.dtypes import Boolean as Boolean
 from cute_dialect.front.dtypes import Float4E2M1FN as Float4E2M1FN
@@ -108,6 +132,13 @@ from cute_dialect.front.tensors import make_rmem_tensor as make_rmem_tensor
 from cute_dialect.front.tensors import make_rmem_tensor_like as make_rmem_tensor_like
 from cute_dialect.front.tensors import make_tensor as make_tensor
 from cute_dialect.front.tensors import recast_tensor as recast_tensor
+from cute_dialect.front.tiled import ThrMma as ThrMma
+from cute_dialect.front.tiled import TiledMma as TiledMma
+from cute_dialect.front.tiled import gemm as gemm
+from cute_dialect.front.tiled import make_tiled_mma as make_tiled_mma
+from cute_dialect.front.tiled import mma_atom_call as mma_atom_call
+from cute_dialect.front.tiled import sparse_gemm as sparse_gemm
+from cute_dialect.front.tma import make_layout_image_mask as make_layout_image_mask
 from cute_dialect.front.tuple_functions import append as append
 from cute_dialect.front.tuple_functions import append_ones as append_ones
 from cute_dialect.front.tuple_functions import back as back
@@ -170,6 +201,7 @@ from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
 from cute_dialect.lang import arch as arch
 from cute_dialect.lang import runtime as runtime
+from cute_dialect.lang import nvgpu as nvgpu
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like

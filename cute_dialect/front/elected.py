@@ -1,0 +1,106 @@
+"""Who issues a copy that one thread issues: one of the warp, unless the code around it has chosen a thread already.
+
+Users write ``if warp == 0: cute.copy(tma_atom, …)``, where the whole warp comes, and ``if cute.arch.elect_one():`` or
+``if tid == 0:``, where one thread does.  Which it is stands in the conditions of the regions that the copy is in: one
+that is made of a thread's or a lane's number (not of a warp's) or of ``elect_one`` has chosen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block, Operation, SSAValue
+
+__all__ = ["one_of_the_warp", "varies_in_a_warp"]
+
+_OWN = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.laneid", "cute_nvgpu.arch.lane_id", "cute_nvgpu.arch.elect_one")
+"""Ops whose result may differ from thread to thread of a warp."""
+
+_SHARED = (
+    "cute_nvgpu.arch.vote_", "cute_nvgpu.arch.ballot", "cute_nvgpu.arch.redux_sync", "cute_nvgpu.arch.warp_id",
+    "cute_nvgpu.arch.mbarrier_try_wait", "cute.memref.load",
+)  # fmt: skip
+"""Ops whose result is one for the warp, or whose operands say nothing about that."""
+
+
+def one_of_the_warp() -> Any:
+    """Return a Boolean that is true for one thread of the warp, or None where the code around has chosen one."""
+    from cute_dialect.front.arch_ids import elect_one
+    from cute_dialect.front.trace import current
+
+    tracer = current()
+    if tracer.launch.block == (1, 1, 1) or has_chosen(tracer.block):
+        return None
+    return elect_one()
+
+
+def has_chosen(block: Block) -> bool:
+    """Tell whether a condition around a block may differ from thread to thread of a warp."""
+    known: dict[SSAValue, bool] = {}
+    at: Any = block
+    while at is not None:
+        op: Operation | None = at.parent_op()
+        if op is None or op.name in ("gpu.func", "func.func"):
+            return False
+        if op.name == "scf.if" and varies_in_a_warp(op.operands[0], known):
+            return True
+        at = op.parent
+    return False
+
+
+def varies_in_a_warp(value: SSAValue, known: dict[SSAValue, bool] | None = None) -> bool:
+    """Tell whether a value is made of a thread's number within its warp, as far as the ops before it show.
+
+    What comes out of memory or of a loop counts as one for the warp.
+    """
+    known = {} if known is None else known
+    found = known.get(value)
+    if found is None:
+        known[value] = False  # a cycle adds nothing
+        found = known[value] = _varies(value, known)
+    return found
+
+
+def _varies(value: SSAValue, known: dict[SSAValue, bool]) -> bool:
+    from xdsl.ir import Block
+
+    op = value.owner
+    if isinstance(op, Block):
+        return False
+    if op.name.startswith(_OWN):
+        return True
+    if op.name.startswith(_SHARED):
+        return False
+    if op.name == "cute_nvgpu.arch.shfl_sync":
+        mode = op.properties.get("mode")
+        return getattr(mode, "data", "bfly") != "idx" or varies_in_a_warp(op.operands[1], known)
+    divisor = _divisor(op)
+    if divisor % 32 == 0 and divisor and _is_thread_number(op.operands[0]):
+        return False
+    return any(varies_in_a_warp(x, known) for x in op.operands)
+
+
+def _divisor(op: Operation) -> int:
+    """Return what an op divides its first operand by, 0 if it does not."""
+    if op.name in ("arith.divui", "arith.floordivsi", "arith.divsi"):
+        return _constant(op.operands[1])
+    if op.name in ("arith.shrui", "arith.shrsi"):
+        return 1 << _constant(op.operands[1])
+    return 0
+
+
+def _constant(value: SSAValue) -> int:
+    op: Any = value.owner
+    attribute = getattr(op, "properties", {}).get("value") if getattr(op, "name", "") == "arith.constant" else None
+    return int(attribute.value.data) if attribute is not None else 0
+
+
+def _is_thread_number(value: SSAValue) -> bool:
+    """Tell whether a value counts the threads of the block, so that those of a warp follow each other."""
+    op: Any = value.owner
+    name = getattr(op, "name", "")
+    if name == "nvvm.read.ptx.sreg.tid.x":
+        return True
+    # x + nx * (y + ny * z), as warp_idx has it
+    return name == "arith.addi" and getattr(op.operands[0].owner, "name", "") == "nvvm.read.ptx.sreg.tid.x"

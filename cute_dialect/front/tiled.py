@@ -1,0 +1,465 @@
+"""Tiled products: an MMA atom dealt out over threads and values, its fragments, and ``gemm``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
+from cute_dialect.front.copies import static_payload, tensor_operand, thread_coord
+from cute_dialect.front.errors import KernelTypeError, LayoutError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.front.tensors import Tensor
+
+__all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "sparse_gemm"]
+
+
+class TiledMma(Record):
+    """A product of tiles by many threads: an atom, how many of it along M, N and K, and a permutation of each.
+
+    ``accumulate``: whether a product of ``wgmma`` adds to what its accumulators hold, None while nobody has said;
+    ``set(Field.ACCUMULATE, x)`` sets it.  ``get_slice(tid)`` gives one thread's part in it.
+    """
+
+    __slots__ = ("accumulate", "atom", "type")
+    __cute_places__ = ("accumulate",)
+
+    atom: MmaAtom
+    type: Attribute
+    accumulate: Any
+
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None):
+        self.type = type
+        self.atom = atom
+        self.accumulate = accumulate
+
+    is_static = True
+
+    def fixed(self) -> tuple[object, ...]:
+        return (self.type, self.atom.op)
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.accumulate,)
+
+    @classmethod
+    def remade(cls, fixed: tuple[Any, ...], parts: Sequence[Any]) -> TiledMma:
+        type, op = fixed
+        return cls(type, MmaAtom(type.data.atom, op), *parts)
+
+    @property
+    def ssa(self) -> SSAValue:
+        """Its SSA value, without state."""
+        from cute_dialect.front.trace import current
+
+        return current().at_top("cute.make_tiled_mma", self.type, [self.atom.ssa])
+
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        return f"a tiled MMA of {self.atom.type}"
+
+    def __repr__(self) -> str:
+        return str(self.type)
+
+    # --------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def op(self) -> Any:
+        """The descriptor that its atom was made of."""
+        return self.atom.op
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:
+        """The extents of one instruction."""
+        return self.atom.shape_mnk
+
+    @property
+    def _tiled(self) -> Any:
+        return self.type.tiled
+
+    @property
+    def tile_shape_mnk(self) -> tuple[int, int, int]:
+        """The extents that all threads cover at once."""
+        return self._tiled.tile_size
+
+    def get_tile_size(self, mode: int) -> int:
+        """Return the extent of mode 0 (M), 1 (N) or 2 (K) that all threads cover at once."""
+        return self.tile_shape_mnk[mode]
+
+    @property
+    def permutation_mnk(self) -> tuple[Any, ...]:
+        """The permutation of each of M, N and K, None where there is none."""
+        from cute_dialect.algebra.values import UNDERSCORE
+
+        return tuple(None if p is UNDERSCORE else _tile_value(p) for p in self.type.data.permutation)
+
+    @property
+    def thr_layout_vmnk(self) -> Any:
+        """(thread of the atom, M, N, K) -> thread."""
+        from cute_dialect.front.layouts import Layout
+
+        return Layout(self._tiled.threads)
+
+    @property
+    def thr_id(self) -> Any:
+        """The logical thread of the instruction -> the thread of the warp or warp group."""
+        return self.atom.thr_id
+
+    @property
+    def size(self) -> int:
+        """How many threads it is for."""
+        from cute_dialect.algebra.evaluation import size
+
+        return int(size(self._tiled.threads.shape))
+
+    def tv_layout(self, operand: str) -> Any:
+        """Return (thread, value) -> column-major index in the tile of operand A, B, C or E that all threads cover."""
+        from cute_dialect.front.layouts import Layout
+
+        if operand == "E" and not self.atom.type.SPARSE:
+            raise KernelTypeError("F251", f"{self.name} is dense: it has no operand E")
+        tiled = self.type.tiling(operand)
+        return Layout(tiled.layout_tv(operand, self.atom.type.row.layout(operand)))
+
+    @property
+    def tv_layout_A(self) -> Any:
+        """(thread, value) -> m + M * k; see :meth:`tv_layout`."""
+        return self.tv_layout("A")
+
+    @property
+    def tv_layout_B(self) -> Any:
+        """(thread, value) -> n + N * k; see :meth:`tv_layout`."""
+        return self.tv_layout("B")
+
+    @property
+    def tv_layout_C(self) -> Any:
+        """(thread, value) -> m + M * n; see :meth:`tv_layout`."""
+        return self.tv_layout("C")
+
+    tv_layout_A_tiled = tv_layout_A
+    tv_layout_B_tiled = tv_layout_B
+    tv_layout_C_tiled = tv_layout_C
+
+    # ------------------------------------------------------------------------------------------------------- state
+
+    def set(self, field: Any, value: Any) -> None:
+        """Set ``Field.ACCUMULATE``: a Python bool, or a Boolean that is known when the kernel runs."""
+        self._check_field(field)
+        from cute_dialect.front.dtypes import Boolean, Numeric
+
+        if isinstance(value, Numeric):
+            self.accumulate = Boolean(value)
+            if self.accumulate.is_static:
+                self.accumulate = bool(self.accumulate.value)
+        else:
+            self.accumulate = None if value is None else bool(value)
+
+    def get(self, field: Any) -> Any:
+        """Return a field of its state; None while nobody has set it."""
+        self._check_field(field)
+        return self.accumulate
+
+    def _check_field(self, field: Any) -> None:
+        if str(getattr(field, "value", field)) != "accumulate":
+            raise KernelTypeError("F254", f"{self.name} has no field {field!r}", hint="Field.ACCUMULATE")
+        if not self.atom.is_asynchronous:
+            raise KernelTypeError(
+                "F254", f"{self.name} has no field ACCUMULATE: only products of a warp group (wgmma) do",
+                hint="give gemm the tensor C, or clear the accumulators",
+            )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------------- partitioning
+
+    def get_slice(self, thr_idx: Any) -> ThrMma:
+        """Return one thread's part in it."""
+        return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
+
+    def _shape(self, operand: str, shape: Any) -> Any:
+        from cute_dialect.front.layouts import apply
+        from cute_dialect.front.tuples import Tree
+
+        try:
+            return apply(f"cute.tiled.mma.partition_shape_{operand}", self, Tree(_as_tuple(shape), "shape"))
+        except LayoutError as e:
+            refuse("F254", f"partition_shape_{operand} by {self.name}", e)
+
+    def partition_shape_A(self, shape_mk: Any) -> Any:
+        """Return the shape of a thread's part of A of the shape (M, K): ``(V, RestM, RestK)``."""
+        return self._shape("A", shape_mk)
+
+    def partition_shape_B(self, shape_nk: Any) -> Any:
+        """Return the shape of a thread's part of B of the shape (N, K): ``(V, RestN, RestK)``."""
+        return self._shape("B", shape_nk)
+
+    def partition_shape_C(self, shape_mn: Any) -> Any:
+        """Return the shape of a thread's part of C of the shape (M, N): ``(V, RestM, RestN)``."""
+        return self._shape("C", shape_mn)
+
+    def _fragment(self, operand: str, source: Any) -> Tensor:
+        from cute_dialect.front.machine import in_kernel
+        from cute_dialect.front.tensors import Tensor
+        from cute_dialect.front.tuples import to_ssa
+
+        what = f"make_fragment_{operand} of {self.name}"
+        tracer = in_kernel(what)
+        given = source.ssa if isinstance(source, Tensor) else to_ssa(_as_tuple(source), "shape")
+        try:
+            made = tracer.value(f"cute.tiled.mma.make_fragment_{operand}", [self.ssa, given])
+        except LayoutError as e:
+            refuse("F254", what, e, hint=f"the partition is {source!r}")
+        return Tensor.of(made)
+
+    def make_fragment_A(self, source: Any) -> Tensor:
+        """Return registers for a part of A, or its shape; the part itself where the atom reads A from shared memory."""
+        return self._fragment("A", source)
+
+    def make_fragment_B(self, source: Any) -> Tensor:
+        """Return registers for a part of B, or its shape; the part itself where the atom reads B from shared memory."""
+        return self._fragment("B", source)
+
+    def make_fragment_C(self, source: Any) -> Tensor:
+        """Return accumulators for a part of C, or its shape."""
+        return self._fragment("C", source)
+
+    def make_fragment_E(self, source: Any) -> Tensor:
+        """Return registers for a part of the metadata E of a sparse A, or its shape."""
+        return self._fragment("E", source)
+
+    # ------------------------------------------------------------------------------------------------------ describe
+
+    def describe(self) -> str:
+        """Return a text: the instruction, who holds what, and the descriptors of operands in shared memory."""
+        from cute_dialect.front.descriptions import tiled_mma_text
+
+        return tiled_mma_text(self)
+
+
+def _as_tuple(x: Any) -> Any:
+    return tuple(x) if isinstance(x, list) else x
+
+
+def _tile_value(p: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.algebra.layout import coalesce
+    from cute_dialect.algebra.values import Layout as Payload
+    from cute_dialect.front.layouts import Layout
+
+    if isinstance(p, Payload):
+        n = int(size(p))
+        return n if str(coalesce(p)) == f"{n}:1" else Layout(p)
+    return p
+
+
+class ThrMma(TiledMma):
+    """One thread's part in a tiled MMA."""
+
+    __slots__ = ("thr_idx",)
+
+    thr_idx: Any
+
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any, thr_idx: Any):
+        super().__init__(type, atom, accumulate)
+        self.thr_idx = thr_idx
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.accumulate, self.thr_idx)
+
+    def _partition(self, operand: str, tensor: Any) -> Tensor:
+        from cute_dialect.front.tensors import Tensor
+        from cute_dialect.front.trace import current
+
+        what = f"partition_{operand} by {self.name}"
+        t = tensor_operand(tensor, what, operand)
+        try:
+            made = current().value(f"cute.tiled.mma.partition_{operand}", [self.ssa, t.ssa, thread_coord(self.thr_idx)])
+        except LayoutError as e:
+            refuse("F254", what, e, hint=f"the tensor is {t!r}")
+        return Tensor.of(made, t.element_type)
+
+    def partition_A(self, tensor: Tensor) -> Tensor:
+        """Return the thread's part of A, a tensor (M, K, …): ``(V, RestM, RestK, …)``."""
+        return self._partition("A", tensor)
+
+    def partition_B(self, tensor: Tensor) -> Tensor:
+        """Return the thread's part of B, a tensor (N, K, …): ``(V, RestN, RestK, …)``."""
+        return self._partition("B", tensor)
+
+    def partition_C(self, tensor: Tensor) -> Tensor:
+        """Return the thread's part of C, a tensor (M, N, …) of any type or of coordinates: ``(V, RestM, RestN, …)``."""
+        return self._partition("C", tensor)
+
+    def partition_E(self, tensor: Tensor) -> Tensor:
+        """Return the thread's part of the metadata E of a sparse A, a tensor of words (M, K / columns, …)."""
+        return self._partition("E", tensor)
+
+
+# --------------------------------------------------------------------------------------------------------------- making
+
+
+def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutation_mnk: Any = None) -> TiledMma:
+    """Return the tiled MMA of an atom, or of a descriptor: ``atom_layout_mnk`` atoms along M, N, K.
+
+    ``permutation_mnk``: for each of M, N, K an extent or a layout, None for what the atoms cover.  Two warps along M
+    and two along N: ``cute.make_tiled_mma(op, (2, 2, 1))``.
+    """
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.algebra.trees import shape_to_tile
+    from cute_dialect.algebra.values import UNDERSCORE
+    from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
+
+    what = "cute.make_tiled_mma"
+    atom = make_mma_atom(op_or_atom)
+    layout = static_payload(_three(atom_layout_mnk), f"{what}, atom_layout_mnk")
+    given = (None, None, None) if permutation_mnk is None else tuple(permutation_mnk)
+    if len(given) != 3:
+        raise KernelTypeError("F251", f"{what}: expected a permutation of M, N and K, got {permutation_mnk!r}")
+    permutation: list[Any] = []
+    for p in given:
+        if p is None:
+            permutation.append(UNDERSCORE)
+        elif isinstance(p, int):
+            permutation.append(shape_to_tile(p))
+        else:
+            permutation.append(static_payload(p, f"{what}, permutation_mnk"))
+    try:
+        return TiledMma(TiledMmaType.of(atom.type, layout, tuple(permutation)), atom)  # pyright: ignore
+    except AlgebraError as e:
+        refuse("F251", what, e)
+
+
+def _three(x: Any) -> Any:
+    return tuple(x) if isinstance(x, list) else x
+
+
+# ------------------------------------------------------------------------------------------------------------- products
+
+
+def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
+    if isinstance(x, TiledMma):
+        return x.atom, x.ssa
+    if isinstance(x, MmaAtom):
+        return x, x.ssa
+    if isinstance(x, MmaOp):
+        raise KernelTypeError(
+            "F250", f"{what}: expected a tiled MMA or an MMA atom, got {x!r}", hint="cute.make_tiled_mma"
+        )
+    raise KernelTypeError("F250", f"{what}: expected a tiled MMA or an MMA atom, got {x!r}")
+
+
+def gemm(
+    mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor | None = None, *, accumulate: Any = None,
+    thread: Any = None,
+) -> None:  # fmt: skip
+    """Multiply: ``D = A * B + C``, without C ``D = A * B``; with ``accumulate`` true ``D = A * B + D``.
+
+    The parts are a thread's: ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``, or without K, or without M and N.
+    ``accumulate`` may be a Boolean that is known when the kernel runs, for products of a warp group (``wgmma``), which
+    take theirs from ``Field.ACCUMULATE`` where it is set and ``accumulate`` is not given.  ``thread``: ``a`` and ``b``
+    are whole tiles (M, K) and (N, K) in shared memory, which all threads of the tiled MMA multiply together.
+    """
+    what = "cute.gemm"
+    atom, value = _mma_of(mma, what)
+    if thread is not None:
+        _cooperative(mma, atom, d, a, b, accumulate if accumulate is not None else c is not None, thread)
+        return
+    operands = _operands(atom, what, d, a, b)
+    ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
+    _emit_product(
+        "cute.gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], [*operands, *([c] if ends else [])]
+    )
+
+
+def sparse_gemm(
+    mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, e: Tensor, c: Tensor | None = None, *,
+    accumulate: Any = None,
+) -> None:  # fmt: skip
+    """Multiply where A is sparse: A holds the kept elements, E the words that say which they are; see :func:`gemm`."""
+    what = "cute.sparse_gemm"
+    atom, value = _mma_of(mma, what)
+    operands = _operands(atom, what, d, a, b, e)
+    ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
+    _emit_product("cute.sparse_gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], operands)
+
+
+def _operands(atom: MmaAtom, what: str, *tensors: Any) -> list[Any]:
+    from cute_dialect.front.machine import in_kernel
+
+    in_kernel(what)
+    check_target(what, atom.type.row.arch)
+    return [tensor_operand(t, what, name) for t, name in zip(tensors, ("D", "A", "B", "E"))]
+
+
+def _accumulating(
+    mma: Any, atom: MmaAtom, value: SSAValue, d: Any, c: Any, accumulate: Any, what: str
+) -> tuple[SSAValue, list[SSAValue]]:
+    """Return the MMA with its state, and the operand C if there is one."""
+    from cute_dialect.front.dtypes import Boolean, Numeric
+
+    own = getattr(mma, "accumulate", None)
+    said = accumulate if accumulate is not None else own if atom.is_asynchronous else None
+    if isinstance(said, Numeric):
+        said = Boolean(said)
+        if said.is_static:
+            said = bool(said.value)
+    if c is not None:
+        tensor_operand(c, what, "C")
+    if said is None:
+        return value, [] if c is None else [c.ssa]
+    if c is not None and c.ssa is not d.ssa:
+        raise KernelTypeError("F254", f"{what}: with 'accumulate' C is D itself, another tensor was given")
+    if not isinstance(said, Numeric):
+        return value, [d.ssa] if said else []
+    if not atom.is_asynchronous:
+        raise KernelTypeError(
+            "F254", f"{what}: whether {atom.type} accumulates is known while compiling, or not at all: only products "
+            "of a warp group (wgmma) take it when the kernel runs",
+            hint="clear the accumulators (acc.fill(0)) and accumulate always",
+        )  # fmt: skip
+    from xdsl.dialects.builtin import StringAttr
+
+    from cute_dialect.front.trace import current
+
+    field = {"field": StringAttr("accumulate")}
+    return current().value("cute.atom.set_value", [value, said.ssa], [value.type], field), []
+
+
+def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue], tensors: Sequence[Any]) -> None:
+    from cute_dialect.front.descriptions import atoms_for
+    from cute_dialect.front.trace import current
+
+    tracer = current()
+    try:
+        tracer.op(name, operands)
+    except LayoutError as e:
+        shown = ", ".join(f"{n} {t!r}" for n, t in zip(("D", "A", "B"), tensors))
+        others = atoms_for(tensors, tracer.chip)
+        hint = f"the operands are {shown}" + (f"\nfor such elements {tracer.chip} has {others}" if others else "")
+        refuse("F254", f"{what} by {atom.type}", e, hint=hint)
+
+
+def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: Any, thread: Any) -> None:
+    from xdsl.dialects.builtin import BoolAttr
+
+    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.trace import current
+
+    what = "cute.gemm of whole tiles"
+    if not isinstance(mma, TiledMma):
+        raise KernelTypeError("F254", f"{what}: expected a tiled MMA, got {mma!r}")
+    operands = _operands(atom, what, d, a, b)
+    if isinstance(accumulate, Numeric) and not accumulate.is_static:
+        raise KernelTypeError("F254", f"{what}: 'accumulate' must be known while compiling")
+    properties = {} if accumulate else {"accumulate": BoolAttr.from_bool(False)}
+    ssa = [mma.ssa, *(t.ssa for t in operands), thread_coord(thread)]
+    try:
+        current().op("cute.cooperative_gemm", ssa, None, properties)
+    except LayoutError as e:
+        refuse("F254", what, e)
+
+
+def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor) -> None:
+    """Multiply what one instruction does; see :func:`gemm`."""
+    gemm(atom, d, a, b, c)

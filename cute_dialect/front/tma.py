@@ -1,0 +1,306 @@
+"""TMA: tensor maps, which the host makes, and what a kernel does with their atoms and coordinates.
+
+On the host ``atom, coords = cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, tile)``; both go to a kernel.
+There tiles of ``coords`` are copied to or from shared memory by ``cute.copy(atom, …)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cute_dialect.front.atoms import AtomOp, CopyAtom, CopyOp, check_target, refuse
+from cute_dialect.front.errors import KernelTypeError, LayoutError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.tensors import Tensor
+
+__all__ = [
+    "TmaOp",
+    "create_tma_multicast_mask",
+    "make_layout_image_mask",
+    "make_tiled_tma_atom",
+    "make_tiled_tma_atom_A",
+    "make_tiled_tma_atom_B",
+    "prefetch_descriptor",
+    "tma_partition",
+]
+
+
+class TmaOp(CopyOp):
+    """The base of the descriptors of TMA copies.
+
+    ``direction``: load, store or reduce.  ``multicast``: whether a load writes to several blocks of the cluster, None
+    for what is no load.
+    """
+
+    chip: ClassVar[str] = "sm_90"
+    direction: ClassVar[str] = ""
+    multicast: ClassVar[bool | None] = None
+    needs_barrier: ClassVar[bool] = False
+
+    def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
+        raise KernelTypeError(
+            "F250", f"cute.make_copy_atom: a TMA atom is a tensor map, which the host makes; got {self.name}",
+            hint="cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host",
+        )  # fmt: skip
+
+
+def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAValue, int]:
+    """Return the layout of a tile in shared memory, and the bytes of the swizzle that the pointer has, 0 for none.
+
+    A composed layout may have its swizzle on elements, or on bytes (``S<b,4,3>``), as pointers have it.
+    """
+    from cute_dialect.algebra.values import Swizzle
+    from cute_dialect.arch.gmma import SWIZZLES
+    from cute_dialect.front.layouts import ComposedLayout, Layout, as_layout
+
+    found = as_layout(layout)
+    if isinstance(found, ComposedLayout):
+        inner = found.inner
+        if isinstance(inner, Swizzle) and (inner.base, inner.shift) == (4, 3) and 0 < inner.bits <= 3:
+            return found.outer.ssa, SWIZZLES[inner.bits]
+        return found.ssa, 0
+    if not isinstance(found, Layout):
+        raise KernelTypeError("F254", f"{what}: expected a layout of a tile in shared memory, got {layout!r}")
+    return found.ssa, 0
+
+
+def make_tiled_tma_atom(
+    op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, cta_tiler: Any, num_multicast: int = 1, *,
+    internal_type: Any = None, oob: str = "zero", l2_promotion: int = 128,
+) -> tuple[CopyAtom, Tensor]:  # fmt: skip
+    """Return the TMA atom of a global tensor and the tensor of its coordinates; on the host.
+
+    ``smem_layout``: of one tile in shared memory, plain or swizzled; ``cta_tiler``: the tile's extents.  With
+    ``num_multicast`` blocks each loads its part of a tile, for all of them.  ``oob``: what loads give outside of the
+    tensor, zero or nan.
+    """
+    from cute_dialect.front.copies import tensor_operand
+    from cute_dialect.front.layouts import is_layout
+    from cute_dialect.front.machine import as_attribute
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.trace import current
+    from cute_dialect.front.tuples import Tree
+
+    if not isinstance(op, TmaOp):
+        raise KernelTypeError("F250", f"cute.nvgpu.cpasync.make_tiled_tma_atom: expected a TMA copy, got {op!r}")
+    what = f"make_tiled_tma_atom({op.name})"
+    tracer = current()
+    if tracer.kind != "host":
+        raise KernelTypeError(
+            "F260", f"{what}: a tensor map is made on the host, not in a kernel",
+            hint="make it in the function under @cute.jit that launches, and pass atom and coordinates",
+        )  # fmt: skip
+    check_target(op.name, op.chip)
+    source = tensor_operand(gmem_tensor, what, "global tensor")
+    if source.element_type is None:
+        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
+    if internal_type is not None and internal_type is not source.element_type:
+        raise KernelTypeError(
+            "F254", f"{what}: the elements are {source.element_type!r}, as {internal_type!r} they cannot be copied",
+            hint="cute.recast_tensor",
+        )  # fmt: skip
+    if num_multicast != 1 and not op.multicast:
+        raise KernelTypeError(
+            "F254", f"{what}: num_multicast = {num_multicast} is for multicast loads",
+            hint="cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+        )  # fmt: skip
+    layout, swizzle = _shared_layout(smem_layout, source.element_type, what)
+    tiler = cta_tiler.ssa if is_layout(cta_tiler) else Tree(_tuple(cta_tiler), "tiler").ssa
+    properties: dict[str, Attribute] = {}
+    given: dict[str, Any] = {
+        "swizzle": swizzle or None, "l2": l2_promotion if l2_promotion != 128 else None,
+        "multicast": num_multicast if num_multicast != 1 else None,
+        "oob": oob if oob != "zero" else None, "reduction": getattr(op, "reduction_kind", None),
+    }  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            properties[name] = as_attribute(value)
+    try:
+        made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}", [source.ssa, layout, tiler], None, properties)
+    except LayoutError as e:
+        refuse("F254", what, e, hint=f"the tensor is {source!r}, the layout in shared memory {smem_layout}")
+    atom, coords = made.results
+    return CopyAtom(atom.type, op, atom), Tensor.of(coords)
+
+
+def _tuple(x: Any) -> Any:
+    return tuple(map(_tuple, x)) if isinstance(x, list | tuple) else x
+
+
+def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: Any, tiler: Any, cluster: Any) -> Any:
+    count = 1
+    if cluster is not None and getattr(op, "multicast", None):
+        shape = getattr(cluster, "shape", cluster)
+        count = int(shape[mcast])
+    return make_tiled_tma_atom(op, gmem, smem, tuple(tiler[m] for m in modes), count)
+
+
+def make_tiled_tma_atom_A(
+    op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: Any, cluster_shape_vmnk: Any = None
+) -> tuple[CopyAtom, Tensor]:
+    """Return the TMA atom and coordinates of operand A (M, K) of a product; multicast goes along N of the cluster."""
+    del tiled_mma
+    return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
+
+
+def make_tiled_tma_atom_B(
+    op: TmaOp, gmem_tensor: Tensor, smem_layout: Any, mma_tiler_mnk: Any, tiled_mma: Any, cluster_shape_vmnk: Any = None
+) -> tuple[CopyAtom, Tensor]:
+    """Return the TMA atom and coordinates of operand B (N, K) of a product; multicast goes along M of the cluster."""
+    del tiled_mma
+    return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
+
+
+# --------------------------------------------------------------------------------------------------------- in a kernel
+
+
+def _tma_atom(atom: Any, what: str) -> CopyAtom:
+    if not isinstance(atom, CopyAtom) or not isinstance(atom.op, TmaOp):
+        raise KernelTypeError("F254", f"{what}: expected a TMA atom, got {atom!r}")
+    return atom
+
+
+def prefetch_descriptor(atom: CopyAtom) -> None:
+    """Fetch the tensor map of a TMA atom, before it is first used."""
+    from cute_dialect.front.machine import in_kernel
+
+    what = "cute.nvgpu.cpasync.prefetch_descriptor"
+    in_kernel(what).op("cute_nvgpu.arch.prefetch_tensormap", [_tma_atom(atom, what).ssa])
+
+
+def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
+    """Fetch a box of a TMA load into the L2 cache."""
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.front.dtypes import Int32
+    from cute_dialect.front.machine import in_kernel
+
+    if coords.is_memory or not hasattr(atom.type, "LOADS") or not atom.type.LOADS:
+        raise KernelTypeError("F254", f"{what}: expected a TMA load and a tensor of its coordinates, got {coords!r}")
+    if size(coords.shape_payload) != atom.type.values():
+        raise KernelTypeError(
+            "F254", f"{what}: expected coordinates of one box ({atom.type.values()} elements), got {coords!r}"
+        )
+    where = [Int32(x).ssa for x in coords.iterator]
+    in_kernel(what).op("cute_nvgpu.arch.tma_prefetch", [atom.ssa, *where])
+
+
+def tma_partition(
+    atom: CopyAtom, cta_coord: Any, cta_layout: Any, smem_tensor: Tensor, gmem_tensor: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return shared memory and coordinates as a TMA atom copies them: ``(tile, rest…)``, mode 0 what one copy moves.
+
+    Mode 0 of both tensors is the tile.  With multicast it is this block's part of the tile: ``cta_layout`` counts the
+    blocks that share the tile, ``cta_coord`` is this block's place among them.
+    """
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.front.copies import static_payload, tensor_operand
+
+    what = "cute.nvgpu.cpasync.tma_partition"
+    found = _tma_atom(atom, what)
+    smem = tensor_operand(smem_tensor, what, "shared tensor")
+    gmem = tensor_operand(gmem_tensor, what, "tensor of coordinates")
+    if gmem.is_memory or not smem.is_memory:
+        raise KernelTypeError(
+            "F254", f"{what}: expected a tensor in shared memory and one of TMA coordinates, got {smem!r} and {gmem!r}"
+        )
+    here, there = _first_size(smem), _first_size(gmem)
+    if here != there:
+        raise KernelTypeError(
+            "F254", f"{what}: mode 0 of both tensors is the tile, its sizes are {here} and {there}",
+            hint=f"cute.group_modes(t, 0, 2) makes one mode of two\nthe tensors are {smem!r} and {gmem!r}",
+        )  # fmt: skip
+    blocks = int(size(static_payload(cta_layout, f"{what}, cta_layout")))
+    if blocks == 1:
+        return smem, gmem
+    if not isinstance(found.op, TmaOp) or not found.op.multicast:
+        raise KernelTypeError(
+            "F254", f"{what}: {found.op.name} loads a tile for one block, cta_layout has {blocks}",
+            hint="cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
+        )  # fmt: skip
+    place = cta_layout(cta_coord) if callable(cta_layout) else cta_coord
+    return _slice(smem, smem, blocks, place, what), _slice(gmem, smem, blocks, place, what)
+
+
+def _first_size(tensor: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+
+    shape = tensor.shape_payload
+    return size(shape[0]) if isinstance(shape, tuple) else size(shape)
+
+
+def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
+    """Return block ``place``'s part of mode 0 of a tensor: parts follow each other in shared memory."""
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.algebra.inverses import right_inverse
+    from cute_dialect.algebra.tiling import logical_divide
+    from cute_dialect.algebra.values import Layout as Payload
+    from cute_dialect.algebra.values import layout_modes, raw_layout
+    from cute_dialect.front.layout_functions import composition
+    from cute_dialect.front.layouts import Layout
+
+    layout = smem.payload
+    plain = layout.outer if not isinstance(layout, Payload) else layout
+    tile = layout_modes(plain)[0] if isinstance(plain.shape, tuple) else plain
+    order = right_inverse(tile)
+    n = int(size(tile))
+    if int(size(order)) != n or n % blocks:
+        raise KernelTypeError("F254", f"{what}: expected a tile that {blocks} blocks can share, got {tile}")
+    parts = Layout(logical_divide(order, raw_layout(n // blocks, 1)))
+    rank = len(plain.shape) if isinstance(plain.shape, tuple) else 1
+    of = len(tensor.shape_payload) if isinstance(tensor.shape_payload, tuple) else 1
+    del rank
+    divided = composition(tensor, (parts, *(None,) * (of - 1)))
+    return divided[((None, place), *(None,) * (of - 1))]
+
+
+# -------------------------------------------------------------------------------------------------------------- masks
+
+
+def make_layout_image_mask(layout: Any, coord: Any, mode: int) -> Any:
+    """Return the Int16 with a bit for each block that a layout reaches from ``coord`` along one mode.
+
+    Of ``(2,4):(1,2)`` along mode 1 from (1, 0): blocks 1, 3, 5 and 7, ``0b10101010``.
+    """
+    from cute_dialect.algebra.evaluation import evaluate, size
+    from cute_dialect.algebra.values import layout_modes
+    from cute_dialect.front.copies import static_payload
+    from cute_dialect.front.dtypes import Int16, Int32
+
+    what = "cute.make_layout_image_mask"
+    payload = static_payload(layout, f"{what}, layout")
+    modes = layout_modes(payload)
+    if not isinstance(coord, tuple | list) or len(coord) != len(modes):
+        raise KernelTypeError("F254", f"{what}: expected a coordinate of {len(modes)} modes, got {coord!r}")
+    if int(size(payload)) > 16:
+        raise KernelTypeError("F254", f"{what}: expected a cluster of at most 16 blocks, got {payload}")
+    along = modes[mode]
+    pattern = 0
+    for i in range(int(size(along))):
+        pattern |= 1 << int(evaluate(i, along))  # pyright: ignore[reportArgumentType]
+    start: Any = 0
+    for i, (c, m) in enumerate(zip(coord, modes)):
+        if i != mode:
+            start = start + _offset(c, m)
+    mask: Any = Int32(pattern)
+    return Int16(mask << Int32(start))
+
+
+def _offset(coord: Any, mode: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.front.layouts import Layout
+
+    return 0 if int(size(mode)) == 1 else Layout(mode)(coord)
+
+
+def create_tma_multicast_mask(cta_layout_vmnk: Any, cta_coord_vmnk: Any, mcast_mode: int) -> Any:
+    """Return the mask of the blocks of the cluster that share a tile along one mode; see ``make_layout_image_mask``."""
+    return make_layout_image_mask(cta_layout_vmnk, cta_coord_vmnk, mcast_mode)
+
+
+def is_tma(op: AtomOp) -> bool:
+    """Tell whether a descriptor is one of TMA."""
+    return isinstance(op, TmaOp)

@@ -1,0 +1,75 @@
+"""Around products of a warp group: fence, groups, waits, and the layouts of their operands in shared memory."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from cute_dialect.front.errors import KernelTypeError, StaticError
+
+__all__ = ["SmemLayoutAtomKind", "commit_group", "fence", "make_smem_layout_atom", "wait_group"]
+
+
+class SmemLayoutAtomKind(StrEnum):
+    """The layouts that ``wgmma`` reads shared memory in: the contiguous index, and the width of the swizzle."""
+
+    MN_INTER = "mn_0"
+    MN_SW32 = "mn_32"
+    MN_SW64 = "mn_64"
+    MN_SW128 = "mn_128"
+    K_INTER = "k_0"
+    K_SW32 = "k_32"
+    K_SW64 = "k_64"
+    K_SW128 = "k_128"
+
+
+def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
+    """Return a layout atom of shared memory: a swizzle over the smallest tile that it leaves in place.
+
+    The swizzle is on bytes, as a pointer has it: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``, of which a
+    tensor is made with the swizzle on the pointer and the outer part as its layout.
+    """
+    from cute_dialect.algebra.values import ComposedLayout
+    from cute_dialect.arch.gmma import plain_atom, pointer_swizzle
+    from cute_dialect.front.layouts import as_layout
+
+    major, _, width = SmemLayoutAtomKind(kind).value.partition("_")
+    if element_type.width not in (8, 16, 32):
+        raise KernelTypeError("F250", f"expected elements of 8, 16 or 32 bits, got {element_type!r}")
+    return as_layout(ComposedLayout(pointer_swizzle(int(width)), 0, plain_atom(major, int(width), element_type.width)))
+
+
+def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) -> None:
+    from cute_dialect.front.copies import tensor_operand
+    from cute_dialect.front.machine import as_attribute, in_kernel, require_chip
+
+    tracer = in_kernel(what)
+    require_chip(what, "sm_90a")
+    tensors = [tensor_operand(x, what, "accumulators").ssa for x in operands]
+    tracer.op(f"cute_nvgpu.arch.{name}", tensors, (), {k: as_attribute(v) for k, v in properties.items()})
+
+
+def fence(*acc: Any) -> None:
+    """Order what instructions did to registers before products of the warp group read or add to them.
+
+    It stands before the first product, and wherever other instructions have written the accumulators.
+    """
+    _emit("wgmma_fence", acc, "cute.nvgpu.warpgroup.fence")
+
+
+def commit_group() -> None:
+    """Make a group of the products since the last one."""
+    _emit("wgmma_commit_group", (), "cute.nvgpu.warpgroup.commit_group")
+
+
+def wait_group(group: int, *acc: Any) -> None:
+    """Wait until at most ``group`` of the latest groups are under way.
+
+    Accumulators that are read afterwards may be given: then nothing that reads them moves before the wait.
+    """
+    from cute_dialect.front.values import is_dynamic
+
+    what = "cute.nvgpu.warpgroup.wait_group"
+    if is_dynamic(group):
+        raise StaticError("F144", f"the 'group' of {what} must be known when the kernel is compiled")
+    _emit("wgmma_wait_group", acc, what, n=int(group))

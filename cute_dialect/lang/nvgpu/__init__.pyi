@@ -1,0 +1,12 @@
+from cute_dialect.front.tma import make_tiled_tma_atom_A as make_tiled_tma_atom_A
+from cute_dialect.front.tma import make_tiled_tma_atom_B as make_tiled_tma_atom_B
+from cute_dialect.lang.nvgpu import cpasync as cpasync
+from cute_dialect.lang.nvgpu import warp as warp
+from cute_dialect.lang.nvgpu import warpgroup as warpgroup
+from cute_dialect.lang.nvgpu.common import BulkCopyOp as BulkCopyOp
+from cute_dialect.lang.nvgpu.common import BulkReduceOp as BulkReduceOp
+from cute_dialect.lang.nvgpu.common import CopyUniversalOp as CopyUniversalOp
+from cute_dialect.lang.nvgpu.common import DotProductOp as DotProductOp
+from cute_dialect.lang.nvgpu.common import LoadCacheMode as LoadCacheMode
+from cute_dialect.lang.nvgpu.common import MmaUniversalOp as MmaUniversalOp
+from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode

@@ -1,0 +1,86 @@
+"""``cute.nvgpu.cpasync``: copies that wait for nothing: ``cp.async`` and TMA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cute_dialect.front.atoms import CopyOp
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.tma import TmaOp as TmaOp
+from cute_dialect.front.tma import create_tma_multicast_mask as create_tma_multicast_mask
+from cute_dialect.front.tma import make_tiled_tma_atom as make_tiled_tma_atom
+from cute_dialect.front.tma import prefetch_descriptor as prefetch_descriptor
+from cute_dialect.front.tma import tma_partition as tma_partition
+from cute_dialect.lang.nvgpu.common import LoadCacheMode as LoadCacheMode
+
+__all__ = [
+    "G2S",
+    "S2G",
+    "CopyBulkTensorTileG2SMulticastOp",
+    "CopyBulkTensorTileG2SOp",
+    "CopyBulkTensorTileS2GOp",
+    "CopyG2SOp",
+    "CopyReduceBulkTensorTileS2GOp",
+    "G2SMulticast",
+    "LoadCacheMode",
+    "create_tma_multicast_mask",
+    "make_tiled_tma_atom",
+    "prefetch_descriptor",
+    "tma_partition",
+]
+
+
+@dataclass(frozen=True)
+class CopyG2SOp(CopyOp):
+    """``cp.async``: global to shared memory, 32, 64 or 128 bits a thread; with a flag that is false it writes zeros."""
+
+    cache_mode: LoadCacheMode = LoadCacheMode.ALWAYS
+    chip: ClassVar[str] = "sm_80"
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        if bits is None:
+            raise KernelTypeError(
+                "F250", "cute.make_copy_atom(CopyG2SOp, …): expected num_bits_per_copy = 32, 64 or 128",
+                hint=f"num_bits_per_copy={128 if self.cache_mode == LoadCacheMode.GLOBAL else max(32, dtype.width)}",
+            )  # fmt: skip
+        mode = LoadCacheMode(self.cache_mode).value
+        return f"!cute_nvgpu.atom.simt_async_copy<{dtype.mlir_type}, cache = {mode}, {bits} b>"
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileG2SOp(TmaOp):
+    """TMA: a tile of a global tensor to shared memory; an mbarrier counts its bytes."""
+
+    direction: ClassVar[str] = "load"
+    multicast: ClassVar[bool | None] = False
+    needs_barrier: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileG2SMulticastOp(TmaOp):
+    """TMA: a tile of a global tensor to the shared memory of several blocks of the cluster."""
+
+    direction: ClassVar[str] = "load"
+    multicast: ClassVar[bool | None] = True
+    needs_barrier: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileS2GOp(TmaOp):
+    """TMA: a tile from shared memory to a global tensor, in a bulk group."""
+
+    direction: ClassVar[str] = "store"
+
+
+@dataclass(frozen=True)
+class CopyReduceBulkTensorTileS2GOp(TmaOp):
+    """TMA: a tile of shared memory combined with a global tensor: add, min, max, inc, dec, and, or, xor."""
+
+    reduction_kind: str = "add"
+    direction: ClassVar[str] = "reduce"
+
+
+G2S = CopyBulkTensorTileG2SOp
+G2SMulticast = CopyBulkTensorTileG2SMulticastOp
+S2G = CopyBulkTensorTileS2GOp

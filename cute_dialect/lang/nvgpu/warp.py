@@ -1,0 +1,173 @@
+"""``cute.nvgpu.warp``: instructions that the threads of a warp execute together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from cute_dialect.front.atoms import CopyOp, MmaOp, element_text
+from cute_dialect.front.dtypes import Boolean, Float16, Float32, Float64, Int32, TFloat32
+from cute_dialect.lang.nvgpu.common import check_kind, triple
+
+__all__ = [
+    "LdMatrix8x8x16bOp",
+    "LdMatrix8x16x8bOp",
+    "MmaB1Op",
+    "MmaF16BF16Op",
+    "MmaF64Op",
+    "MmaFP8Op",
+    "MmaI8Op",
+    "MmaSparseOp",
+    "MmaTF32Op",
+    "MovMatrixOp",
+    "StMatrix8x8x16bOp",
+]
+
+
+@dataclass(frozen=True)
+class _MatrixCopyOp(CopyOp):
+    transpose: bool = False
+    num_matrices: int = 1
+    mnemonic: ClassVar[str] = ""
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        order = "t" if self.transpose else "n"
+        count = self.num_matrices
+        return f"!cute_nvgpu.atom.{self.mnemonic}<val_type = {dtype.mlir_type}, num_matrices = {count}, {order}>"
+
+
+class LdMatrix8x8x16bOp(_MatrixCopyOp):
+    """``ldmatrix``: 1, 2 or 4 matrices of 8 rows of 16 bytes from shared memory to registers; transposed or not."""
+
+    mnemonic: ClassVar[str] = "ldsm"
+    chip: ClassVar[str] = "sm_75"
+
+
+class LdMatrix8x16x8bOp(_MatrixCopyOp):
+    """``ldmatrix`` of 8-bit elements: 1, 2 or 4 matrices of 8 rows of 16 elements."""
+
+    mnemonic: ClassVar[str] = "ldsm"
+    chip: ClassVar[str] = "sm_75"
+
+
+class StMatrix8x8x16bOp(_MatrixCopyOp):
+    """``stmatrix``: 1, 2 or 4 matrices of 8 rows of 16 bytes from registers to shared memory; transposed or not."""
+
+    mnemonic: ClassVar[str] = "stsm"
+    chip: ClassVar[str] = "sm_90"
+
+
+@dataclass(frozen=True)
+class MovMatrixOp(CopyOp):
+    """``movmatrix``: the 8x8 matrix of 16-bit elements of a warp transposed, registers to registers."""
+
+    chip: ClassVar[str] = "sm_75"
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        return f"!cute_nvgpu.atom.movm<val_type = {dtype.mlir_type}>"
+
+
+def mma_text(kind: str, shape: Any, types: tuple[Any, Any, Any], what: str, *more: str) -> str:
+    """Return the text of a warp's product of a shape, with the types of D, A and B."""
+    d, a, b = (element_text(t, what, signed=True) for t in types)
+    names = ["i1" if x == "ui1" else x for x in (d, a, b, d)]
+    options = "".join(f", {m}" for m in more if m)
+    return f"!cute_nvgpu.atom.{kind}<{'x'.join(map(str, triple(shape, what)))}, ({','.join(names)}){options}>"
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(MmaOp):
+    """``mma.sync`` of Float16 or BFloat16: 16x8x8 or 16x8x16, into Float32 (Float16 into Float16, too)."""
+
+    ab_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any = (16, 8, 16)
+
+    def atom_text(self) -> str:
+        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"warp.{self.name}, ab_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}, acc_dtype")
+        types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
+        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}")
+
+
+@dataclass(frozen=True)
+class MmaTF32Op(MmaOp):
+    """``mma.sync`` of TFloat32 into Float32: 16x8x4 or 16x8x8."""
+
+    shape_mnk: Any = (16, 8, 8)
+
+    def atom_text(self) -> str:
+        return mma_text("mma_sync", self.shape_mnk, (Float32, TFloat32, TFloat32), f"warp.{self.name}")
+
+
+@dataclass(frozen=True)
+class MmaF64Op(MmaOp):
+    """``mma.sync`` of Float64: 8x8x4; 16x8x4, 16x8x8 and 16x8x16 on sm_90."""
+
+    shape_mnk: Any = (8, 8, 4)
+
+    def atom_text(self) -> str:
+        return mma_text("mma_sync", self.shape_mnk, (Float64, Float64, Float64), f"warp.{self.name}")
+
+
+@dataclass(frozen=True)
+class MmaI8Op(MmaOp):
+    """``mma.sync`` of 8-bit integers into Int32: 8x8x16, 16x8x16, 16x8x32; sums that would overflow wrap or stick."""
+
+    a_dtype: Any
+    b_dtype: Any
+    shape_mnk: Any = (16, 8, 32)
+    saturate: bool = False
+
+    def atom_text(self) -> str:
+        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
+            check_kind(t, ("Int8", "Uint8", "Int4", "Uint4"), f"warp.{self.name}, {n}")
+        types = (Int32, self.a_dtype, self.b_dtype)
+        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", "saturate" if self.saturate else "")
+
+
+_FP8 = ("Float8E4M3FN", "Float8E5M2")
+
+
+@dataclass(frozen=True)
+class MmaFP8Op(MmaOp):
+    """``mma.sync`` of 8-bit floats into Float32 or Float16: 16x8x16, 16x8x32 (sm_89)."""
+
+    ab_dtype: Any
+    acc_dtype: Any
+    shape_mnk: Any = (16, 8, 32)
+    b_dtype: Any = field(default=None, kw_only=True)
+
+    def atom_text(self) -> str:
+        b = self.b_dtype or self.ab_dtype
+        check_kind(self.ab_dtype, _FP8, f"warp.{self.name}, ab_dtype")
+        check_kind(b, _FP8, f"warp.{self.name}, b_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}, acc_dtype")
+        return mma_text("mma_sync", self.shape_mnk, (self.acc_dtype, self.ab_dtype, b), f"warp.{self.name}")
+
+
+@dataclass(frozen=True)
+class MmaB1Op(MmaOp):
+    """``mma.sync`` of single bits, combined by xor or and, counted into Int32."""
+
+    bit_op: str = "xor"
+    shape_mnk: Any = (16, 8, 256)
+
+    def atom_text(self) -> str:
+        types = (Int32, Boolean, Boolean)
+        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", self.bit_op)
+
+
+@dataclass(frozen=True)
+class MmaSparseOp(MmaOp):
+    """``mma.sp``: a product whose A is sparse, of which the kept half is given."""
+
+    ab_dtype: Any = Float16
+    acc_dtype: Any = Float32
+    shape_mnk: Any = (16, 8, 32)
+    selector: int = 0
+
+    def atom_text(self) -> str:
+        more = f"selector = {self.selector}" if self.selector else ""
+        types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
+        return mma_text("mma_sp", self.shape_mnk, types, f"warp.{self.name}", more)

@@ -1,0 +1,151 @@
+"""``cute.nvgpu.warpgroup``: products of the four warps of a group, ``wgmma`` (sm_90a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from cute_dialect.front.atoms import MmaOp, element_text
+from cute_dialect.front.dtypes import Float32, TFloat32
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.wgmma import SmemLayoutAtomKind as SmemLayoutAtomKind
+from cute_dialect.front.wgmma import commit_group as commit_group
+from cute_dialect.front.wgmma import fence as fence
+from cute_dialect.front.wgmma import make_smem_layout_atom as make_smem_layout_atom
+from cute_dialect.front.wgmma import wait_group as wait_group
+from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
+from cute_dialect.lang.nvgpu.common import check_kind, triple
+
+__all__ = [
+    "Field",
+    "MmaF8Op",
+    "MmaF16BF16Op",
+    "MmaI8Op",
+    "MmaTF32Op",
+    "OperandMajorMode",
+    "OperandSource",
+    "SmemLayoutAtomKind",
+    "commit_group",
+    "fence",
+    "make_smem_layout_atom",
+    "wait_group",
+]
+
+
+class OperandSource(StrEnum):
+    """Where a product reads A: from shared memory or from registers."""
+
+    SMEM = "smem"
+    RMEM = "rmem"
+
+
+class Field(StrEnum):
+    """What of a product may be set when the kernel runs."""
+
+    ACCUMULATE = "accumulate"
+
+
+def _mode(major: Any) -> str:
+    found = str(getattr(major, "value", major)).lower()
+    if found not in ("k", "mn"):
+        raise KernelTypeError("F250", f"expected OperandMajorMode.K or OperandMajorMode.MN, got {major!r}")
+    return found
+
+
+def _source(source: Any) -> str:
+    found = str(getattr(source, "value", source)).lower()
+    if found not in ("smem", "rmem"):
+        raise KernelTypeError("F250", f"expected OperandSource.SMEM or OperandSource.RMEM, got {source!r}")
+    return found
+
+
+def _text(shape: Any, types: tuple[Any, Any, Any], source: Any, majors: tuple[Any, Any], what: str) -> str:
+    d, a, b = (element_text(t, what, signed=True) for t in types)
+    m, n, k = triple(shape, what)
+    return (
+        f"!cute_nvgpu.atom.wgmma<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {_source(source)}, "
+        f"major = ({_mode(majors[0])}, {_mode(majors[1])})>"
+    )
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(MmaOp):
+    """``wgmma`` 64xNx16 of Float16 or BFloat16; A and B may be K-major or MN-major in shared memory."""
+
+    ab_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: Any = OperandSource.SMEM
+    a_major_mode: Any = OperandMajorMode.K
+    b_major_mode: Any = OperandMajorMode.K
+    chip: ClassVar[str] = "sm_90a"
+
+    def atom_text(self) -> str:
+        what = f"warpgroup.{self.name}"
+        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"{what}, ab_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}, acc_dtype")
+        types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
+        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+
+
+@dataclass(frozen=True)
+class MmaF8Op(MmaOp):
+    """``wgmma`` 64xNx32 of 8-bit floats, K-major."""
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: Any = OperandSource.SMEM
+    a_major_mode: Any = OperandMajorMode.K
+    b_major_mode: Any = OperandMajorMode.K
+    chip: ClassVar[str] = "sm_90a"
+
+    def atom_text(self) -> str:
+        what = f"warpgroup.{self.name}"
+        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
+            check_kind(t, ("Float8E4M3FN", "Float8E5M2"), f"{what}, {n}")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}, acc_dtype")
+        types = (self.acc_dtype, self.a_dtype, self.b_dtype)
+        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+
+
+@dataclass(frozen=True)
+class MmaI8Op(MmaOp):
+    """``wgmma`` 64xNx32 of 8-bit integers into Int32, K-major."""
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: Any = OperandSource.SMEM
+    a_major_mode: Any = OperandMajorMode.K
+    b_major_mode: Any = OperandMajorMode.K
+    chip: ClassVar[str] = "sm_90a"
+
+    def atom_text(self) -> str:
+        what = f"warpgroup.{self.name}"
+        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
+            check_kind(t, ("Int8", "Uint8"), f"{what}, {n}")
+        check_kind(self.acc_dtype, ("Int32",), f"{what}, acc_dtype")
+        types = (self.acc_dtype, self.a_dtype, self.b_dtype)
+        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+
+
+@dataclass(frozen=True)
+class MmaTF32Op(MmaOp):
+    """``wgmma`` 64xNx8 of TFloat32 into Float32, K-major."""
+
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: Any = OperandSource.SMEM
+    a_major_mode: Any = OperandMajorMode.K
+    b_major_mode: Any = OperandMajorMode.K
+    chip: ClassVar[str] = "sm_90a"
+
+    def atom_text(self) -> str:
+        what = f"warpgroup.{self.name}"
+        check_kind(self.acc_dtype, ("Float32",), f"{what}, acc_dtype")
+        types = (Float32, TFloat32, TFloat32)
+        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
