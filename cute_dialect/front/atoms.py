@@ -193,7 +193,7 @@ def check_target(what: str, needed: str) -> None:
     from cute_dialect.front.trace import active
 
     if needed and active() is not None:
-        require_chip(what, needed if needed[-1].isalpha() else needed.removeprefix("sm_"))
+        require_chip(what, needed if needed[-1].isalpha() else int(needed.removeprefix("sm_")))
 
 
 def parsed_atom(text: str, what: str, hint: str = "") -> Attribute:
@@ -205,8 +205,7 @@ def parsed_atom(text: str, what: str, hint: str = "") -> Attribute:
     try:
         return parse_type(text)
     except ParseError as e:
-        message = str(e.message).removeprefix("error: ")
-        raise KernelTypeError("F250", f"{what}: {message}", hint=hint) from None
+        raise KernelTypeError("F250", f"{what}: {e.msg}", hint=hint) from None
 
 
 # ------------------------------------------------------------------------------------------------------------ atoms
@@ -360,7 +359,7 @@ def make_copy_atom(op: CopyOp, dtype: Any, *, num_bits_per_copy: int | None = No
     if not isinstance(op, CopyOp):
         raise KernelTypeError(
             "F250", f"cute.make_copy_atom: expected the descriptor of a copy, got {_shown(op)}",
-            hint="one of " + ", ".join(sorted(f"{c.__name__}()" for c in _descriptors(CopyOp))),
+            hint="one of " + ", ".join(f"{n}()" for n in _descriptors(CopyOp)),
         )  # fmt: skip
     what = f"cute.make_copy_atom({op.name}, …)"
     element_text(dtype, what)
@@ -379,7 +378,7 @@ def make_mma_atom(op: MmaOp) -> MmaAtom:
     if not isinstance(op, MmaOp):
         raise KernelTypeError(
             "F250", f"cute.make_mma_atom: expected the descriptor of a product, got {_shown(op)}",
-            hint="one of " + ", ".join(sorted(f"{c.__name__}(…)" for c in _descriptors(MmaOp))),
+            hint="one of " + ", ".join(f"{n}(…)" for n in _descriptors(MmaOp)),
         )  # fmt: skip
     check_target(op.name, op.chip)
     made = MmaAtom(parsed_atom(op.atom_text(), op.name), op)
@@ -396,8 +395,10 @@ def _shown(x: object) -> str:
     return f"the class {x.__name__}: call it" if isinstance(x, type) else repr(x)
 
 
-def _descriptors(base: type[AtomOp]) -> list[type[AtomOp]]:
-    found: list[type[AtomOp]] = []
+def _descriptors(base: type[AtomOp]) -> list[str]:
+    """Return the names of the descriptors that an atom is made of; those of TMA make theirs on the host."""
+    found: set[str] = set()
     for cls in base.__subclasses__():
-        found += [cls, *_descriptors(cls)] if not cls.__name__.startswith("_") else _descriptors(cls)
-    return found
+        if not hasattr(cls, "direction"):
+            found |= {*_descriptors(cls)} | ({cls.__name__} if not cls.__name__.startswith("_") else set())
+    return sorted(found)

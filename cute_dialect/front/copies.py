@@ -481,7 +481,8 @@ def copy(
         operands = [_with_state(atom, value), *operands[1:], thread_coord(thread)]
         name = "cute.tiled_copy"
     if pred is not None:
-        operands.append(_predicate(tensor_operand(pred, what, "predicate"), source).ssa)
+        flags = tensor_operand(pred, what, "predicate")
+        operands.append((flags if hasattr(found.type, "row") else _spread(flags, source)).ssa)
     attributes = {"partial": UnitAttr()} if partial else None
     try:
         tracer.op(name, operands, None, None, attributes=attributes)
@@ -497,8 +498,8 @@ def _with_state(tiled: TiledCopy, atom: SSAValue) -> SSAValue:
     return current().value("cute.make_tiled_copy", [atom], [tiled.type])
 
 
-def _predicate(pred: Any, source: Any) -> Any:
-    """Return a predicate as the op takes it: one flag an access where its mode 0 counts a thread's accesses.
+def _spread(pred: Any, source: Any) -> Any:
+    """Return a predicate of one flag an element, where mode 0 of the given one counts a thread's accesses.
 
     Mode 0 of a partition is ``(v, rest_v)``; flags ``(rest_v, M, K)`` become ``((v, rest_v), M, K)`` with stride 0
     along ``v``.
@@ -559,7 +560,7 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
     atom = tracer.at_top("cute.atom", parse_type(f"!cute_nvgpu.atom.universal_copy<{source.type.data.ptr.element}>"))
     operands = [atom, source.ssa, destination.ssa]
     if pred is not None:
-        operands.append(_predicate(tensor_operand(pred, what, "predicate"), source).ssa)
+        operands.append(_spread(tensor_operand(pred, what, "predicate"), source).ssa)
     try:
         tracer.op("cute.copy", operands)
     except LayoutError as e:

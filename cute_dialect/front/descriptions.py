@@ -56,7 +56,7 @@ def atoms(chip: str = "", a: Any = None) -> tuple[str, ...]:
 
     >>> from cute_dialect.front.dtypes import BFloat16
     >>> atoms("sm_80", BFloat16)
-    ('mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)',)
+    ('fma 1x1x1 (bf16,bf16,bf16,bf16)', 'mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)')
     """
     from cute_dialect.arch.targets import DEFAULT_CHIP
     from cute_dialect.front.dtypes import NUMBER_TYPES

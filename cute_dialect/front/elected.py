@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
 
-__all__ = ["one_of_the_warp", "varies_in_a_warp"]
+__all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_in_a_warp"]
 
 _OWN = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.laneid", "cute_nvgpu.arch.lane_id", "cute_nvgpu.arch.elect_one")
 """Ops whose result may differ from thread to thread of a warp."""
@@ -33,6 +33,18 @@ def one_of_the_warp() -> Any:
     if tracer.launch.block == (1, 1, 1) or has_chosen(tracer.block):
         return None
     return elect_one()
+
+
+def issues() -> Any:
+    """Return whether this thread issues what one thread of the warp shall: true where the code around has chosen one.
+
+    ``if cute.arch.issues(): cute.arch.mbarrier_arrive_and_expect_tx(bar, n)`` is right for a whole warp that comes,
+    and for one thread.
+    """
+    from cute_dialect.front.dtypes import Boolean
+
+    found = one_of_the_warp()
+    return Boolean.exactly(True) if found is None else found
 
 
 def has_chosen(block: Block) -> bool:

@@ -178,13 +178,21 @@ class TiledMma(Record):
         return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
 
     def _shape(self, operand: str, shape: Any) -> Any:
-        from cute_dialect.front.layouts import apply
+        from cute_dialect.algebra.leaf import AlgebraError
+        from cute_dialect.front.layouts import from_value, of_payload
+        from cute_dialect.front.trace import current, op_class
         from cute_dialect.front.tuples import Tree
+        from cute_dialect.ops.inference import infer_types_memo
 
+        name = f"cute.tiled.mma.partition_shape_{operand}"
+        given = Tree(_as_tuple(shape), "shape")
         try:
-            return apply(f"cute.tiled.mma.partition_shape_{operand}", self, Tree(_as_tuple(shape), "shape"))
-        except LayoutError as e:
+            (made,) = infer_types_memo(op_class(name), [self.type, given.type], {})
+        except AlgebraError as e:
             refuse("F254", f"partition_shape_{operand} by {self.name}", e)
+        if given.is_static:
+            return of_payload("shape", made.data, ())  # pyright: ignore[reportAttributeAccessIssue]
+        return from_value(current().value(name, [self.ssa, given.ssa], [made]))
 
     def partition_shape_A(self, shape_mk: Any) -> Any:
         """Return the shape of a thread's part of A of the shape (M, K): ``(V, RestM, RestK)``."""
@@ -429,8 +437,11 @@ def _accumulating(
 def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue], tensors: Sequence[Any]) -> None:
     from cute_dialect.front.descriptions import atoms_for
     from cute_dialect.front.trace import current
+    from cute_dialect.front.wgmma import note_product
 
     tracer = current()
+    if atom.is_asynchronous:
+        note_product(tracer, tensors[0])
     try:
         tracer.op(name, operands)
     except LayoutError as e:

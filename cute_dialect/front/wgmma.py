@@ -60,16 +60,78 @@ def fence(*acc: Any) -> None:
 def commit_group() -> None:
     """Make a group of the products since the last one."""
     _emit("wgmma_commit_group", (), "cute.nvgpu.warpgroup.commit_group")
+    from cute_dialect.front.trace import current
+
+    _groups(current()).append({})
+
+
+def _groups(tracer: Any) -> list[dict[Any, Any]]:
+    """Return the accumulators of each group of products of this function, the open group last."""
+    return tracer.state.setdefault("wgmma groups", [{}])
+
+
+def note_product(tracer: Any, accumulators: Any) -> None:
+    """Take note that a product of the open group writes a tensor."""
+    _groups(tracer)[-1][_allocated(accumulators.ssa)] = None
+
+
+def _allocated(value: Any) -> Any:
+    """Return the register tensor that a view was made of."""
+    from xdsl.ir import Block
+
+    from cute_dialect.memory_types import MemRefType, PtrType
+
+    at = whole = value
+    while not isinstance(at.owner, Block) and not at.owner.name.startswith(("cute.make_fragment", "cute.memref.")):
+        at = next((v for v in at.owner.operands[:1] if isinstance(v.type, MemRefType | PtrType)), None)
+        if at is None:
+            break
+        whole = at if isinstance(at.type, MemRefType) else whole
+    return whole
+
+
+def _written(tracer: Any, n: int) -> list[Any]:
+    """Return the accumulators of groups that a wait for ``n`` groups ends, and of none after them.
+
+    Groups are those of the trace: what a loop has under way from its last turn stands at its end.
+    """
+    groups = _groups(tracer)
+    committed, open_group = groups[:-1], groups[-1]
+    later = {**open_group, **{v: None for group in committed[len(committed) - n :] if n for v in group}}
+    done: dict[Any, None] = {}
+    for group in committed[: len(committed) - n]:
+        done |= {v: None for v in group if v not in later and _is_visible(v, tracer.block)}
+    return list(done)
+
+
+def _is_visible(value: Any, block: Any) -> bool:
+    """Tell whether a value is defined in a block or around it."""
+    from xdsl.ir import Block
+
+    home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    at = block
+    while at is not None:
+        if at is home:
+            return True
+        op = at.parent_op()
+        at = op.parent if op is not None else None
+    return False
 
 
 def wait_group(group: int, *acc: Any) -> None:
     """Wait until at most ``group`` of the latest groups are under way.
 
-    Accumulators that are read afterwards may be given: then nothing that reads them moves before the wait.
+    Nothing that reads the accumulators of the groups before moves before the wait; ``acc`` names others for which that
+    shall hold.
     """
     from cute_dialect.front.values import is_dynamic
 
     what = "cute.nvgpu.warpgroup.wait_group"
     if is_dynamic(group):
         raise StaticError("F144", f"the 'group' of {what} must be known when the kernel is compiled")
-    _emit("wgmma_wait_group", acc, what, n=int(group))
+    from cute_dialect.front.machine import in_kernel
+    from cute_dialect.front.tensors import Tensor
+
+    given = [x.ssa for x in acc if isinstance(x, Tensor)]
+    more = [Tensor.of(v) for v in _written(in_kernel(what), int(group)) if v not in given]
+    _emit("wgmma_wait_group", (*acc, *more), what, n=int(group))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cells import Cells, shared
+from front_tensors import when
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
 
 import cute_dialect.lang as cute
@@ -195,7 +196,7 @@ def test_mbarriers() -> None:
         bars, s = shared("i64", 1), shared("i32", 64)
         s[tid] = tid
         arch.sync_threads()
-        with current_if(tid == 0):
+        with when(tid == 0):
             arch.mbarrier_init(bars.at(), 64)
             arch.mbarrier_init_fence()
         arch.sync_threads()
@@ -207,25 +208,6 @@ def test_mbarriers() -> None:
         out[tid] = x + 100 * cute.Int32(done) + 1000 * cute.Int32(more)
 
     assert (run(body) == 1100 + 63 - LANES).all()
-
-
-def current_if(condition: Any) -> Any:
-    """Open an ``scf.if`` without results: control flow is not this test's matter."""
-    from contextlib import contextmanager
-
-    from xdsl.ir import Block, Region
-
-    from cute_dialect.front.trace import current
-
-    @contextmanager
-    def opened() -> Any:
-        t, then = current(), Block()
-        with t.into(then):
-            yield
-            t.op("scf.yield")
-        t.op("scf.if", [condition.ssa], [], regions=[Region(then), Region()])
-
-    return opened()
 
 
 ATOMICS = {
@@ -266,7 +248,7 @@ def test_exchange_and_compare() -> None:
     def body(out: Cells) -> None:
         tid = arch.thread_idx().x
         old = arch.atomic_cas(out.at(1), cmp=0, val=tid + 1)
-        with current_if(old == 0):
+        with when(old == 0):
             out[2] = tid + 1
         last = arch.atomic_exch(out.at(0), tid)
         arch.atomic_add(out.at(3), last)
@@ -322,7 +304,7 @@ def test_elect_and_registers() -> None:
         arch.cp_async_wait_group(0)
         arch.cp_async_bulk_commit_group()
         arch.cp_async_bulk_wait_group(0, read=True)
-        with current_if(arch.elect_one()):
+        with when(arch.elect_one()):
             out[tid // 32] = tid // 32 + 1
 
     assert run(body, threads=128, size=4).tolist() == [1, 2, 3, 4]

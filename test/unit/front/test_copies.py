@@ -6,54 +6,286 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tracing import run_kernel_on_cpu, text_of, trace_kernel
+from front_tensors import identity_tensor, run_on_arrays, shared_tensor, view, when
+from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
+from cute_dialect.front.errors import CuteError
 from cute_dialect.front.tensors import Tensor
-from cute_dialect.front.trace import current, parse_type
 
 nvgpu = cute.nvgpu
+cpasync = nvgpu.cpasync
+warp = nvgpu.warp
 arch = cute.arch
 
-
-def smem(text: str) -> Tensor:
-    """Allocate a tensor in shared memory: ``f16, smem, align<1024>, "(8,8):(8,1)"``."""
-    return Tensor.of(current().value("cute.memref.alloc_smem", (), [parse_type(f"!cute.memref<{text}>")]))
+F32 = 'f32, gmem, align<16>, "(16,64):(64,1)"'
 
 
-def rmem(text: str) -> Tensor:
-    """Allocate a register tensor."""
-    return Tensor.of(current().value("cute.memref.alloca", (), [parse_type(f"!cute.memref<{text}>")]))
+def numbers(m: int = 16, n: int = 64, dtype: Any = np.float32) -> Any:
+    return np.arange(m * n).astype(dtype).reshape(m, n)
 
 
-def like(t: Tensor) -> Tensor:
-    """Allocate registers like a tensor."""
-    return Tensor.of(current().value("cute.make_fragment_like", [t.ssa]))
-
-
-def run(body: Any, arrays: dict[str, tuple[str, Any]], threads: int = 32) -> None:
-    """Trace ``body`` of tensors and run it on arrays."""
-    parameters = {name: f"!cute.memref<{text}>" for name, (text, _) in arrays.items()}
-    module = trace_kernel(body, parameters, Tensor.of, threads=threads)
-    run_kernel_on_cpu(module, [array for _, array in arrays.values()], threads=threads)
+def threads_and_values() -> tuple[Any, Any]:
+    return cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((2, 4), stride=(4, 1))
 
 
 @pytest.mark.parametrize("bits", [None, 32, 128])
 def test_universal(bits: int | None) -> None:
     def body(x: Tensor, y: Tensor) -> None:
         atom = cute.make_copy_atom(nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=bits)
-        tiled = cute.make_tiled_copy_tv(
-            atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((2, 4), stride=(4, 1))
-        )
+        tiled = cute.make_tiled_copy_tv(atom, *threads_and_values())
         assert tiled.size == 32 and tiled.tiler_mn == (8, 32)
+        assert str(tiled.layout_tv_tiled) == "((8,4),(4,2)):((32,2),(8,1))"
         thr = tiled.get_slice(arch.thread_idx().x)
         source, destination = thr.partition_S(x), thr.partition_D(y)
-        held = like(source)
+        held = cute.make_fragment_like(source)
         cute.copy(tiled, source, held)
         cute.copy(atom, held, destination)
 
-    x = np.arange(16 * 64, dtype=np.float32).reshape(16, 64)
-    y = np.zeros_like(x)
-    layout = 'f32, gmem, align<16>, "(16,64):(64,1)"'
-    run(body, {"x": (layout, x), "y": (layout, y)})
+    x, y = numbers(), numbers() * 0
+    run_on_arrays(body, {"x": (F32, x), "y": (F32, y)})
     assert (x == y).all()
+
+
+def test_the_same_by_a_layout_and_by_a_thread() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        atom = cute.make_copy_atom(nvgpu.CopyUniversalOp(), x.element_type)
+        tiled = cute.make_tiled_copy(atom, cute.make_layout(((8, 4), (4, 2)), stride=((32, 2), (8, 1))), (8, 32))
+        cute.copy(tiled, x, y, thread=arch.thread_idx().x)
+
+    x, y = numbers(), numbers() * 0
+    run_on_arrays(body, {"x": (F32, x), "y": (F32, y)})
+    assert (x == y).all()
+
+
+def test_predicates() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        atom = cute.make_copy_atom(nvgpu.CopyUniversalOp(), x.element_type)
+        thr = cute.make_tiled_copy_tv(atom, *threads_and_values()).get_slice(arch.thread_idx().x)
+        source, destination = thr.partition_S(x), thr.partition_D(y)
+        coords = thr.partition_S(identity_tensor())
+        held = cute.make_fragment_like(source)
+        flags = cute.make_rmem_tensor(coords.shape, cute.Boolean)
+        for i in range(cute.size(flags)):
+            flags[i] = cute.elem_less(coords[i], (13, 50))
+        held.fill(-1.0)
+        cute.copy(atom, source, held, pred=flags)
+        cute.copy(atom, held, destination, pred=flags)
+
+    x, y = numbers(), numbers() * 0
+    run_on_arrays(body, {"x": (F32, x), "y": (F32, y)})
+    expected = x.copy()
+    expected[13:] = 0
+    expected[:, 50:] = 0
+    assert (y == expected).all()
+
+
+@pytest.mark.parametrize("mode", [nvgpu.LoadCacheMode.ALWAYS, nvgpu.LoadCacheMode.GLOBAL])
+def test_cp_async(mode: Any) -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(cache_mode=mode), cute.Float32, num_bits_per_copy=128)
+        thr = cute.make_tiled_copy_tv(
+            atom, cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((1, 4))
+        ).get_slice(tid)
+        s = shared_tensor('f32, smem, align<16>, "(16,64):(64,1)"')
+        cute.copy(thr, thr.partition_S(x), thr.partition_D(s))
+        arch.cp_async_commit_group()
+        arch.cp_async_wait_group(0)
+        arch.sync_threads()
+        cute.cooperative_copy(s, y, tid, 32)
+
+    x, y = numbers(), numbers() * 0
+    module = run_on_arrays(body, {"x": (F32, x), "y": (F32, y)})
+    assert f"cache = {mode}, 128 b" in text_of(module)
+    assert (x == y).all()
+
+
+def test_a_flag_an_access_fills_with_zeros() -> None:
+    """A predicate (accesses, M, N) with stride 0 along N, as GEMMs have for their rows."""
+
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=128)
+        threads, values = cute.make_layout((8, 4), stride=(4, 1)), cute.make_layout((1, 8))
+        thr = cute.make_tiled_copy_tv(atom, threads, values).get_slice(tid)
+        source, s = thr.partition_S(x), shared_tensor('f32, smem, align<16>, "(16,64):(64,1)"')
+        rows = thr.partition_S(identity_tensor())
+        assert source.shape == ((4, 2), 2, 2)
+        flags = cute.make_rmem_tensor(cute.make_layout((2, 2, 2), stride=(2, 1, 0)), cute.Boolean)
+        for v in range(2):
+            for m in range(2):
+                flags[v, m, 0] = cute.elem_less(rows[(0, v), m, 0][0], 11)
+        cute.copy(thr, source, thr.partition_D(s), pred=flags)
+        arch.cp_async_commit_group()
+        arch.cp_async_wait_group(0)
+        arch.sync_threads()
+        cute.cooperative_copy(s, y, tid, 32)
+
+    x, y = numbers() + 1, numbers() * 0 - 1
+    run_on_arrays(body, {"x": (F32, x), "y": (F32, y)})
+    assert (y[:11] == x[:11]).all() and (y[11:] == 0).all()
+
+
+def test_a_flag_an_access_of_plain_copies() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        copy_atom = cute.make_copy_atom(nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+        threads, values = cute.make_layout((8, 4), stride=(4, 1)), cute.make_layout((1, 8))
+        thr = cute.make_tiled_copy_tv(copy_atom, threads, values).get_slice(tid)
+        source, columns = thr.partition_S(x), thr.partition_S(identity_tensor())
+        flags = cute.make_rmem_tensor(cute.make_layout((2, 2, 2), stride=(1, 0, 2)), cute.Boolean)
+        for v in range(2):
+            for n in range(2):
+                flags[v, 0, n] = cute.elem_less(columns[(0, v), 0, n][1], 20)
+        cute.copy(thr, source, thr.partition_D(y), pred=flags)
+
+    x, y = numbers() + 1, numbers() * 0 - 1
+    run_on_arrays(body, {"x": (F32, x), "y": (F32, y)})
+    assert (y[:, :20] == x[:, :20]).all() and (y[:, 20:] == -1).all()
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("matrices", [1, 2, 4])
+def test_matrices(matrices: int, transpose: bool) -> None:
+    """Load matrices as the PTX ISA says: thread t has elements 2(t%4), 2(t%4)+1 of row t/4, transposed of column."""
+
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = shared_tensor(f'f16, smem, align<16>, "(8,(8,{matrices})):(8,(1,64))"')
+        cute.autovec_copy(x[tid, None], view(s.iterator + tid * 2 * matrices, cute.make_layout(2 * matrices)))
+        arch.sync_threads()
+        atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(transpose, matrices), cute.Float16)
+        rows = view((s.iterator + (tid % (8 * matrices)) * 8).align(16), cute.make_layout(8))
+        held = cute.make_rmem_tensor(2 * matrices, cute.Float16)
+        cute.copy(atom, rows, held)
+        cute.autovec_copy(held, y[tid, None])
+
+    layout = f'f16, gmem, align<4>, "(32,{2 * matrices}):({2 * matrices},1)"'
+    x, y = numbers(32, 2 * matrices, np.float16), numbers(32, 2 * matrices, np.float16) * 0
+    run_on_arrays(body, {"x": (layout, x), "y": (layout, y)})
+    blocks = x.reshape(matrices, 8, 8)
+    t = np.arange(32)
+    for i in range(matrices):
+        block = blocks[i].T if transpose else blocks[i]
+        for v in range(2):
+            assert (y[:, 2 * i + v] == block[t // 4, 2 * (t % 4) + v]).all()
+
+
+def test_stmatrix_undoes_ldmatrix() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        loads = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cute.Float16)
+        stores = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), cute.Float16)
+        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)))
+        tiled = cute.make_tiled_copy_A(loads, mma)
+        s, r = (shared_tensor('f16, smem, align<16>, "(16,16):(16,1)"') for _ in range(2))
+        cute.cooperative_copy(x, s, tid, 32)
+        arch.sync_threads()
+        thr = tiled.get_slice(tid)
+        held = mma.make_fragment_A(mma.get_slice(tid).partition_A(s))
+        cute.copy(tiled, thr.partition_S(s), thr.retile(held))
+        back = cute.make_tiled_copy_D(stores, tiled)
+        cute.copy(back, back.retile(held), back.get_slice(tid).partition_D(r))
+        arch.sync_threads()
+        cute.cooperative_copy(r, y, tid, 32)
+
+    layout = 'f16, gmem, align<16>, "(16,16):(16,1)"'
+    x, y = numbers(16, 16, np.float16), numbers(16, 16, np.float16) * 0
+    run_on_arrays(body, {"x": (layout, x), "y": (layout, y)})
+    assert (x == y).all()
+
+
+def test_bulk_copies() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = shared_tensor('f32, smem, align<16>, "1024:1"')
+        bar = shared_tensor('i64, smem, align<8>, "1:0"').iterator
+        atom = cute.make_copy_atom(nvgpu.BulkCopyOp(), cute.Float32)
+        with when(tid == 0):
+            arch.mbarrier_init(bar, 1)
+            arch.mbarrier_init_fence()
+        arch.sync_threads()
+        with when(tid == 0):
+            arch.mbarrier_arrive_and_expect_tx(bar, 4096)
+        cute.copy(atom, cute.coalesce(x), s, tma_bar_ptr=bar)
+        arch.mbarrier_wait(bar, 0)
+        cute.copy(atom, s, cute.coalesce(y))
+        arch.cp_async_bulk_commit_group()
+        arch.cp_async_bulk_wait_group(0)
+
+    x, y = numbers(), numbers() * 0
+    flat = 'f32, gmem, align<16>, "1024:1"'
+    module = run_on_arrays(body, {"x": (flat, x.reshape(-1)), "y": (flat, y.reshape(-1))})
+    assert text_of(module).count("elect_one") == 2
+    assert (x == y).all()
+
+
+def atom() -> Any:
+    return cute.make_copy_atom(nvgpu.CopyUniversalOp(), cute.Float32)
+
+
+def a_kernel(call: Any) -> Any:
+    def body(x: Tensor, y: Tensor) -> None:
+        call(x, y)
+
+    return trace_kernel(
+        body, {"x": f"!cute.memref<{F32}>", "y": '!cute.memref<f16, gmem, "(16,32):(32,1)">'}, Tensor.of
+    )
+
+
+ERRORS = {
+    "F250: cute.make_copy_atom: expected the descriptor of a copy, got the class CopyUniversalOp: call it\n"
+    "hint: one of BulkCopyOp(), BulkReduceOp(), CopyG2SOp(), CopyUniversalOp(), LdMatrix8x16x8bOp(), "
+    "LdMatrix8x8x16bOp(), MovMatrixOp(), StMatrix8x8x16bOp()": (
+        lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp, cute.Float32)
+    ),
+    "F250: cute.make_copy_atom(CopyG2SOp, …): expected num_bits_per_copy = 32, 64 or 128\nhint: num_bits_per_copy=32": (
+        lambda x, y: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32)
+    ),
+    "F250: cute.make_copy_atom(CopyG2SOp, …): expected 32, 64 or 128 bits with cache = always, a multiple of the "
+    "element's 32, got 16": lambda x, y: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=16),
+    "F250: cute.make_copy_atom(LdMatrix8x8x16bOp, …): expected 1, 2 or 4 matrices, got 3": (
+        lambda x, y: cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 3), cute.Float16)
+    ),
+    "F250: cute.make_copy_atom(CopyUniversalOp, …): expected a number type such as cute.Float16, got 'f32'": (
+        lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp(), "f32")
+    ),
+    "F254: cute.copy by CopyUniversalOp: expected a tensor as the source, got 3": lambda x, y: cute.copy(atom(), 3, y),
+    "F254: cute.copy by CopyUniversalOp: operand #2 must have elements as wide as the atom's f32, got f16\n"
+    "hint: the source is tensor<ptr<f32, gmem, align<16>> o (16,64):(64,1)>, the destination "
+    "tensor<ptr<f16, gmem> o (16,32):(32,1)>": lambda x, y: cute.copy(atom(), x, y),
+    "F254: cute.copy by CopyUniversalOp: CopyUniversalOp takes no tma_bar_ptr (it has no run-time state)": (
+        lambda x, y: cute.copy(atom(), x, x, tma_bar_ptr=shared_tensor('i64, smem, "1:0"').iterator)
+    ),
+    "F251: cute.make_tiled_copy: expected a tiler of whole ranges, got 4:2": (
+        lambda x, y: cute.make_tiled_copy(atom(), "(4,1):(1,0)", (cute.make_layout(4, stride=2),))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_errors(message: str) -> None:
+    with pytest.raises(CuteError) as caught:
+        a_kernel(ERRORS[message])
+    caught.value.place = None
+    caught.value.calls = []
+    assert str(caught.value) == f"error {message}"
+
+
+def test_a_target_without_cp_async() -> None:
+    with pytest.raises(CuteError, match="F280: CopyG2SOp needs sm_80 or later, the target is sm_75"):
+        trace_kernel(
+            lambda: cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=32), {}, chip="sm_75"
+        )
+
+
+def test_what_a_tiled_copy_is() -> None:
+    tiled = cute.make_tiled_copy_tv(atom(), *threads_and_values())
+    assert tiled.describe() == (
+        "atom      !cute_nvgpu.atom.universal_copy<f32>\nthreads   32, values of Float32\n"
+        "tile      (8, 32)\nlayout_tv ((8,4),(4,2)):((32,2),(8,1))"
+    )
+    ldsm = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cute.Float16)
+    assert (str(ldsm.layout_src_tv), str(ldsm.layout_dst_tv)) == ("(32,8):(8,1)", "(32,(2,4)):(2,(1,64))")
+    assert str(ldsm.thr_id) == "32:1" and ldsm.value_type is cute.Float16
