@@ -6,6 +6,11 @@ from cute_dialect.front.annotations import Shape as Shape
 from cute_dialect.front.annotations import Stream as Stream
 from cute_dialect.front.annotations import Stride as Stride
 from cute_dialect.front.annotations import Tile as Tile
+from cute_dialect.front.atoms import CopyAtom as CopyAtom
+from cute_dialect.front.atoms import MmaAtom as MmaAtom
+from cute_dialect.front.atoms import make_atom as make_atom
+from cute_dialect.front.atoms import make_copy_atom as make_copy_atom
+from cute_dialect.front.atoms import make_mma_atom as make_mma_atom
 from cute_dialect.front.compiled import Compiled as Compiled
 from cute_dialect.front.compiled import load as load
 from cute_dialect.front.compiling import EnableAssertions as EnableAssertions
@@ -16,11 +21,6 @@ from cute_dialect.front.compiling import OptLevel as OptLevel
 from cute_dialect.front.compiling import compile as compile
 from cute_dialect.front.compiling import compile_async as compile_async
 from cute_dialect.front.compiling import precompile as precompile
-from cute_dialect.front.atoms import CopyAtom as CopyAtom
-from cute_dialect.front.atoms import MmaAtom as MmaAtom
-from cute_dialect.front.atoms import make_atom as make_atom
-from cute_dialect.front.atoms import make_copy_atom as make_copy_atom
-from cute_dialect.front.atoms import make_mma_atom as make_mma_atom
 from cute_dialect.front.copies import ThrCopy as ThrCopy
 from cute_dialect.front.copies import TiledCopy as TiledCopy
 from cute_dialect.front.copies import autovec_copy as autovec_copy
@@ -200,8 +200,8 @@ from cute_dialect.front.vector_functions import where as where
 from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
 from cute_dialect.lang import arch as arch
-from cute_dialect.lang import runtime as runtime
 from cute_dialect.lang import nvgpu as nvgpu
+from cute_dialect.lang import runtime as runtime
 
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
