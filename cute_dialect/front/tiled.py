@@ -361,7 +361,7 @@ def gemm(
     mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor | None = None, *, accumulate: Any = None,
     thread: Any = None,
 ) -> None:  # fmt: skip
-    """Multiply parts of matrices: ``D = A * B + C``, without C ``D = A * B``; with ``accumulate`` true ``D = A * B + D``.
+    """Multiply parts of matrices: ``D = A * B + C``, without C ``D = A * B``; with ``accumulate`` ``D = A * B + D``.
 
     The parts are a thread's: ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``, or without K, or without M and N.
     ``accumulate`` may be a Boolean that is known when the kernel runs, for products of a warp group (``wgmma``), which
