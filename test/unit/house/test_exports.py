@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
     "cute_dialect.algebra": "Layout", "cute_dialect.arch": "ATOMS", "cute_dialect.interp": "run_kernel",
-    "cute_dialect.lang": "Int32",
+    "cute_dialect.lang": "Int32", "cute_dialect.lang.nvgpu": "CopyUniversalOp",
 }  # fmt: skip
 """Package -> one of its names."""
 
