@@ -11,7 +11,7 @@ import ast
 import copy
 import linecache
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from types import CodeType
@@ -139,8 +139,11 @@ def _strip(node: FunctionNode) -> None:
             node.type_params = []  # pyright: ignore
 
 
-def compiled_in(node: FunctionNode, code: CodeType, more: tuple[str, ...]) -> CodeType:
-    """Compile a definition where the cells of ``code`` and those called ``more`` are free variables."""
+def compiled_in(node: FunctionNode, code: CodeType, more: tuple[str, ...], imported: Sequence[str] = ()) -> CodeType:
+    """Compile a definition where the cells of ``code`` and those called ``more`` are free variables.
+
+    ``imported``: names that its module imports; calls of their attributes are compiled in another way.
+    """
     p = {"lineno": node.lineno, "col_offset": 0, "end_lineno": node.lineno, "end_col_offset": 0}
     inner: ast.stmt = ast.Return(node, **p) if isinstance(node, ast.Lambda) else node
     owner = class_of(code.co_qualname)
@@ -159,7 +162,8 @@ def compiled_in(node: FunctionNode, code: CodeType, more: tuple[str, ...]) -> Co
         name="factory", args=parameters, body=[*outer, inner], decorator_list=[], returns=None, **p, **_NO_TYPES
     )
     flags = code.co_flags & _FUTURE
-    made = compile(ast.Module([factory], []), code.co_filename, "exec", flags=flags, dont_inherit=True)
+    top: list[ast.stmt] = [ast.Import([ast.alias(name=name, **p)], **p) for name in imported]
+    made = compile(ast.Module([*top, factory], []), code.co_filename, "exec", flags=flags, dont_inherit=True)
     for inner_code in _codes(_first(made)):
         if inner_code.co_name == code.co_name and inner_code is not _first(made):
             return inner_code
@@ -173,7 +177,24 @@ def _first(module: CodeType) -> CodeType:
 def _agrees(node: FunctionNode, code: CodeType) -> bool:
     if "@pytest_ar" in code.co_names:  # pytest compiled it with other asserts
         return True
-    return _same_code(compiled_in(node, code, ()), code)
+    if _same_code(compiled_in(node, code, ()), code):
+        return True
+    names = _imported("".join(linecache.getlines(code.co_filename)))
+    return bool(names) and _same_code(compiled_in(node, code, (), names), code)
+
+
+@lru_cache(maxsize=64)
+def _imported(text: str) -> tuple[str, ...]:
+    """Return the names that a module imports outside of functions and classes."""
+    found: dict[str, None] = {}
+    todo: list[ast.AST] = list(_tree(text).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {a.asname or a.name.split(".")[0]: None for a in node.names if a.name != "*"}
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+            todo += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
 def _same_code(a: CodeType, b: CodeType) -> bool:

@@ -21,6 +21,8 @@ from cute_dialect.front.compiling import OptLevel as OptLevel
 from cute_dialect.front.compiling import compile as compile
 from cute_dialect.front.compiling import compile_async as compile_async
 from cute_dialect.front.compiling import precompile as precompile
+from cute_dialect.front.convert import convert_package as convert_package
+from cute_dialect.front.convert import native as native
 from cute_dialect.front.copies import ThrCopy as ThrCopy
 from cute_dialect.front.copies import TiledCopy as TiledCopy
 from cute_dialect.front.copies import autovec_copy as autovec_copy
@@ -114,6 +116,8 @@ from cute_dialect.front.layouts import make_layout_like as make_layout_like
 from cute_dialect.front.layouts import make_layout_tv as make_layout_tv
 from cute_dialect.front.layouts import make_ordered_layout as make_ordered_layout
 from cute_dialect.front.layouts import make_swizzle as make_swizzle
+from cute_dialect.front.loop_ranges import loop_range as loop_range
+from cute_dialect.front.loop_ranges import range_constexpr as range_constexpr
 from cute_dialect.front.pointers import AddressSpace as AddressSpace
 from cute_dialect.front.pointers import Pointer as Pointer
 from cute_dialect.front.pointers import recast_ptr as recast_ptr
@@ -200,10 +204,14 @@ from cute_dialect.front.vector_functions import where as where
 from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
 from cute_dialect.lang import arch as arch
+from cute_dialect.lang import hopper as hopper
 from cute_dialect.lang import nvgpu as nvgpu
+from cute_dialect.lang import pipeline as pipeline
 from cute_dialect.lang import runtime as runtime
+from cute_dialect.lang import utils as utils
 
-make_fragment = make_rmem_tensor
-make_fragment_like = make_rmem_tensor_like
 is_congruent = congruent
 is_weakly_congruent = weakly_congruent
+make_fragment = make_rmem_tensor
+make_fragment_like = make_rmem_tensor_like
+range = loop_range

@@ -1,0 +1,101 @@
+"""Helpers of Hopper GEMMs: instructions for operand types, layouts of operands in shared memory (names: CuTe DSL's)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.utils import LayoutEnum
+
+__all__ = [
+    "compute_tile_shape_or_override", "get_smem_layout_atom", "get_smem_store_op", "major", "make_smem_layout_a",
+    "make_smem_layout_b", "make_smem_layout_epi", "make_trivial_tiled_mma", "sm90_get_smem_store_op",
+]  # fmt: skip
+
+
+def major(tensor: Any) -> Any:
+    """Return the major mode of an operand (rows, K)."""
+    return LayoutEnum.from_tensor(tensor).sm90_mma_major_mode()
+
+
+def make_trivial_tiled_mma(
+    a_dtype: Any, b_dtype: Any, a_leading_mode: Any, b_leading_mode: Any, acc_dtype: Any, atom_layout_mnk: Any,
+    tiler_mn: Any, a_source: Any = None,
+) -> Any:  # fmt: skip
+    """Return the tiled MMA of the wgmma for these types, ``tiler_mn`` (64, N) an instruction.
+
+    Raises TypeError where there is no such instruction.
+    """
+    warpgroup = cute.nvgpu.warpgroup
+    source = warpgroup.OperandSource.SMEM if a_source is None else a_source
+    if a_dtype in (cute.Float16, cute.BFloat16):
+        if a_dtype is not b_dtype:
+            raise TypeError(f"expected A and B of one 16-bit type, got {a_dtype!r} and {b_dtype!r}")
+        op = warpgroup.MmaF16BF16Op(
+            a_dtype, acc_dtype, (*tiler_mn, 16), source, a_leading_mode, b_leading_mode
+        )  # fmt: skip
+    elif a_dtype in (cute.Float8E4M3FN, cute.Float8E5M2):
+        op = warpgroup.MmaF8Op(a_dtype, b_dtype, acc_dtype, (*tiler_mn, 32), source, a_leading_mode, b_leading_mode)
+    elif a_dtype in (cute.Int8, cute.Uint8):
+        op = warpgroup.MmaI8Op(a_dtype, b_dtype, acc_dtype, (*tiler_mn, 32), source, a_leading_mode, b_leading_mode)
+    elif a_dtype in (cute.TFloat32, cute.Float32):
+        op = warpgroup.MmaTF32Op(acc_dtype, (*tiler_mn, 8), source, a_leading_mode, b_leading_mode)
+    else:
+        raise TypeError(f"expected A of f16, bf16, tf32, 8-bit floats or 8-bit integers, got {a_dtype!r}")
+    return cute.make_tiled_mma(cute.make_mma_atom(op), atom_layout_mnk)
+
+
+def get_smem_layout_atom(layout: LayoutEnum, element_type: Any, major_mode_size: int) -> Any:
+    """Return the kind of layout in shared memory, of the widest swizzle whose rows divide the contiguous extent."""
+    kinds = cute.nvgpu.warpgroup.SmemLayoutAtomKind
+    row = layout is LayoutEnum.ROW_MAJOR
+    bits = major_mode_size * element_type.width
+    for swizzle, of_k, of_mn in (
+        (1024, kinds.K_SW128, kinds.MN_SW128), (512, kinds.K_SW64, kinds.MN_SW64), (256, kinds.K_SW32, kinds.MN_SW32)
+    ):  # fmt: skip
+        if bits % swizzle == 0:
+            return of_k if row else of_mn
+    return kinds.K_INTER if row else kinds.MN_INTER
+
+
+def make_smem_layout_a(a_layout: LayoutEnum, tile_shape_mnk: Any, a_dtype: Any, num_stages: int) -> Any:
+    """Return the layout of A's stages: swizzled, (M, K, stages)."""
+    return _staged(a_layout, (tile_shape_mnk[0], tile_shape_mnk[2]), a_dtype, num_stages)
+
+
+def make_smem_layout_b(b_layout: LayoutEnum, tile_shape_mnk: Any, b_dtype: Any, num_stages: int) -> Any:
+    """Return the layout of B's stages: swizzled, (N, K, stages)."""
+    return _staged(b_layout, (tile_shape_mnk[1], tile_shape_mnk[2]), b_dtype, num_stages)
+
+
+def make_smem_layout_epi(epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int) -> Any:
+    """Return the layout of the staging buffers of C: swizzled, (M, N, stages)."""
+    return _staged(epi_layout, tuple(epi_tile), epi_dtype, epi_stage)
+
+
+def _staged(layout: LayoutEnum, tile: Any, dtype: Any, stages: int) -> Any:
+    row = layout is LayoutEnum.ROW_MAJOR
+    kind = get_smem_layout_atom(layout, dtype, tile[1] if row else tile[0])
+    atom = cute.nvgpu.warpgroup.make_smem_layout_atom(kind, dtype)
+    return cute.tile_to_shape(atom, (*tile, stages), order=(0, 1, 2) if row else (1, 0, 2))
+
+
+def sm90_get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, *others: Any) -> Any:
+    """Return the copy atom that stores accumulators to shared memory: stmatrix where elements have 16 bits."""
+    if elem_ty_d.width == 16 and elem_ty_acc.width == 32:
+        return cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(layout_d.is_m_major_c(), 4), elem_ty_d)
+    return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), elem_ty_d)
+
+
+get_smem_store_op = sm90_get_smem_store_op
+
+
+def compute_tile_shape_or_override(
+    tile_shape_mnk: Any, element_type: Any, *, is_cooperative: bool = False, epi_tile_override: Any = None
+) -> Any:
+    """Return the tile of C that is staged at once: 64 rows a warp group, 32 columns (64 of 8-bit elements)."""
+    if epi_tile_override is not None:
+        return epi_tile_override
+    rows = min(128 if is_cooperative else 64, cute.size(tile_shape_mnk, mode=[0]))
+    columns = min(64 if element_type.width == 8 and not is_cooperative else 32, cute.size(tile_shape_mnk, mode=[1]))
+    return rows, columns

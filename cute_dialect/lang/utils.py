@@ -1,0 +1,214 @@
+"""Helpers of kernels: how a matrix lies, what a chip has, which tiles a block takes.
+
+The names are CuTe DSL's, :class:`GroupedRaster` apart.  The schedulers are written in the language: their methods run
+on the host to find the grid, and in kernels to find tiles.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.arch.targets import TARGETS
+
+__all__ = [
+    "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "StaticPersistentTileScheduler",
+    "WorkTileInfo", "get_smem_capacity_in_bytes",
+]  # fmt: skip
+
+
+class LayoutEnum(Enum):
+    """Which mode of a matrix is contiguous."""
+
+    ROW_MAJOR = "row_major"
+    COL_MAJOR = "col_major"
+
+    @staticmethod
+    def from_tensor(tensor: Any) -> LayoutEnum:
+        """Return how the first two modes of a tensor lie.
+
+        Raises ValueError if neither has stride 1.
+        """
+        leading = tensor.leading_dim
+        if leading == 1:
+            return LayoutEnum.ROW_MAJOR
+        if leading == 0:
+            return LayoutEnum.COL_MAJOR
+        raise ValueError(f"expected a tensor whose first or second mode has stride 1, got {tensor}")
+
+    def is_k_major_a(self) -> bool:
+        """Tell whether A (M, K) is contiguous along K."""
+        return self is LayoutEnum.ROW_MAJOR
+
+    def is_m_major_a(self) -> bool:
+        """Tell whether A (M, K) is contiguous along M."""
+        return self is LayoutEnum.COL_MAJOR
+
+    def is_k_major_b(self) -> bool:
+        """Tell whether B (N, K) is contiguous along K."""
+        return self is LayoutEnum.ROW_MAJOR
+
+    def is_n_major_b(self) -> bool:
+        """Tell whether B (N, K) is contiguous along N."""
+        return self is LayoutEnum.COL_MAJOR
+
+    def is_n_major_c(self) -> bool:
+        """Tell whether C (M, N) is contiguous along N."""
+        return self is LayoutEnum.ROW_MAJOR
+
+    def is_m_major_c(self) -> bool:
+        """Tell whether C (M, N) is contiguous along M."""
+        return self is LayoutEnum.COL_MAJOR
+
+    def sm90_mma_major_mode(self) -> Any:
+        """Return the major mode of an operand of wgmma that lies so."""
+        modes = cute.nvgpu.warpgroup.OperandMajorMode
+        return modes.K if self is LayoutEnum.ROW_MAJOR else modes.MN
+
+
+def get_smem_capacity_in_bytes(chip: str = "sm_90") -> int:
+    """Return the shared memory that a block may have, in bytes.
+
+    >>> get_smem_capacity_in_bytes("sm_90")
+    232448
+    """
+    if chip not in TARGETS:
+        raise ValueError(f"expected one of {', '.join(TARGETS)}, got {chip!r}")
+    return TARGETS[chip].shared
+
+
+class HardwareInfo:
+    """What the GPU at hand has."""
+
+    def __init__(self, device_id: int = 0):
+        self.device_id = device_id
+
+    def get_device_multiprocessor_count(self) -> int:
+        """Return its SMs; without a GPU those of an H100 or H200 SXM."""
+        return _multiprocessors(self.device_id)
+
+    def get_max_active_clusters(self, cluster_size: int) -> int:
+        """Return how many clusters of so many blocks run at once, one block an SM."""
+        if cluster_size < 1:
+            raise ValueError(f"expected a cluster of at least one block, got {cluster_size}")
+        return _multiprocessors(self.device_id) // cluster_size
+
+
+@cute.native
+def _multiprocessors(device_id: int) -> int:
+    from cute_dialect.runtime.driver import CudaError, driver
+
+    try:
+        return driver().multiprocessors(device_id)
+    except CudaError:
+        return 132
+
+
+class WorkTileInfo:
+    """A tile of work: ``tile_idx`` its coordinates (M, N, L), and whether there is one."""
+
+    def __init__(self, tile_idx: Any, is_valid_tile: Any):
+        self.tile_idx = tile_idx
+        self.is_valid_tile = is_valid_tile
+
+
+class PersistentTileSchedulerParams:
+    """The tiles of a problem: ``problem_shape_ntile_mnl`` tiles, in clusters of ``cluster_shape_mnk`` blocks."""
+
+    def __init__(self, problem_shape_ntile_mnl: Any, cluster_shape_mnk: Any):
+        if cluster_shape_mnk[2] != 1:
+            raise ValueError(f"expected a cluster of one block along K, got {cluster_shape_mnk}")
+        self.problem_shape_ntile_mnl = problem_shape_ntile_mnl
+        self.cluster_shape_mn = tuple(cluster_shape_mnk[:2])
+        m, n, matrices = problem_shape_ntile_mnl
+        self.clusters_mnl = (
+            cute.ceil_div(m, self.cluster_shape_mn[0]), cute.ceil_div(n, self.cluster_shape_mn[1]), matrices
+        )  # fmt: skip
+
+    def get_grid_shape(self, max_active_clusters: Any) -> Any:
+        """Return the grid: clusters along z, as many as run at once or fewer if there is less work."""
+        clusters = cute.size(self.clusters_mnl)
+        return (*self.cluster_shape_mn, cute.min(clusters, max_active_clusters))
+
+
+class StaticPersistentTileScheduler:
+    """Each cluster takes every n-th tile, n the number of clusters; tiles go along M first."""
+
+    def __init__(self, params: PersistentTileSchedulerParams, step: Any, current: Any, in_cluster: Any):
+        self.params = params
+        self.step = step
+        self.current = current
+        self.in_cluster = in_cluster
+        self.executed = cute.Int32(0)
+
+    @staticmethod
+    def create(params: PersistentTileSchedulerParams, block_idx: Any, grid_dim: Any) -> StaticPersistentTileScheduler:
+        """Return the scheduler of this block."""
+        m, n = params.cluster_shape_mn
+        return StaticPersistentTileScheduler(params, grid_dim[2], block_idx[2], (block_idx[0] % m, block_idx[1] % n))
+
+    @staticmethod
+    def get_grid_shape(params: PersistentTileSchedulerParams, max_active_clusters: Any) -> Any:
+        """Return the grid; see :meth:`PersistentTileSchedulerParams.get_grid_shape`."""
+        return params.get_grid_shape(max_active_clusters)
+
+    def get_current_work(self) -> WorkTileInfo:
+        """Return the tile at hand."""
+        clusters_m, clusters_n, _ = self.params.clusters_mnl
+        m = self.current % clusters_m
+        rest = self.current // clusters_m
+        n = rest % clusters_n
+        matrix = rest // clusters_n
+        cluster_m, cluster_n = self.params.cluster_shape_mn
+        where = (m * cluster_m + self.in_cluster[0], n * cluster_n + self.in_cluster[1], matrix)
+        return WorkTileInfo(where, self.current < cute.size(self.params.clusters_mnl))
+
+    def initial_work_tile_info(self) -> WorkTileInfo:
+        """Return the first tile."""
+        return self.get_current_work()
+
+    def advance_to_next_work(self, *, advance_count: int = 1) -> None:
+        """Go to the next tile."""
+        self.current = self.current + self.step * advance_count
+        self.executed = self.executed + 1
+
+    @property
+    def num_tiles_executed(self) -> Any:
+        """The tiles that were taken so far."""
+        return self.executed
+
+
+class GroupedRaster:
+    """Tiles in groups of rows, column by column in a group, so that blocks that run at once share what they read.
+
+    ``tiles``: (M, N) cluster tiles; ``group``: rows in a group; ``serpentine``: odd groups walk N backwards;
+    ``cluster``: blocks along M in a cluster.  A block takes every n-th cluster tile, n the number of clusters.
+    """
+
+    def __init__(self, tiles: Any, group: int = 8, *, serpentine: bool = False, cluster: int = 1, sms: int = 132):
+        self.tiles_mn = tiles
+        self.group = group
+        self.serpentine = serpentine
+        self.cluster = cluster
+        self.sms = sms
+
+    def persistent_grid(self) -> Any:
+        """Return the least number of blocks that needs as few waves as the chip's SMs allow."""
+        tiles = self.tiles_mn[0] * self.tiles_mn[1]
+        waves = cute.ceil_div(tiles, self.sms // self.cluster)
+        return cute.ceil_div(tiles, waves) * self.cluster
+
+    def place(self, tile: Any) -> Any:
+        """Return row and column of a cluster tile, in cluster tiles."""
+        tiles_m, tiles_n = self.tiles_mn
+        per_group = tiles_n * self.group
+        group = tile // per_group
+        inside = tile - group * per_group
+        first = group * self.group
+        rows = cute.min(tiles_m - first, self.group)
+        column = inside // rows
+        row = first + (inside - column * rows)
+        if self.serpentine:
+            column = tiles_n - 1 - column if (group & 1) != 0 else column
+        return row, column

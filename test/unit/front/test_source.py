@@ -1,0 +1,20 @@
+"""The source of a function is found, and is what Python runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cute_dialect.front.source import node_of
+
+
+def test_a_method_of_an_imported_module_is_called(tmp_path: Path) -> None:
+    """CPython compiles ``module.name()`` in one way where the module is imported at the top, in another elsewhere."""
+    text = (
+        "try:\n    import math as m\nexcept ImportError:\n    m = None\n\n\ndef f(x):\n    return m.floor(m.sqrt(x))\n"
+    )
+    path = tmp_path / "imports.py"
+    path.write_text(text)
+    found: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), found)
+    assert node_of(found["f"].__code__, found).name == "f"
