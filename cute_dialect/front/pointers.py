@@ -88,6 +88,15 @@ class Pointer(Dynamic):
         return self._type.alignment
 
     @property
+    def ptr(self) -> Pointer:
+        """Itself, as for other fields of a structure."""
+        return self
+
+    def data_ptr(self) -> Pointer:
+        """Return itself, as for other fields of a structure."""
+        return self
+
+    @property
     def swizzle(self) -> Any:
         """The swizzle of its byte address, None if it has none."""
         return self._type.swizzle

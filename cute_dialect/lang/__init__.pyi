@@ -127,6 +127,9 @@ from cute_dialect.front.runtime_tensor import from_dlpack as from_dlpack
 from cute_dialect.front.runtime_tensor import sym_int as sym_int
 from cute_dialect.front.runtime_tensor import sym_int32 as sym_int32
 from cute_dialect.front.runtime_tensor import sym_int64 as sym_int64
+from cute_dialect.front.shared import smem_tensor as smem_tensor
+from cute_dialect.front.shared import union_smem as union_smem
+from cute_dialect.front.structs import struct as struct
 from cute_dialect.front.target import current_target as current_target
 from cute_dialect.front.target import target as target
 from cute_dialect.front.tensors import Tensor as Tensor

@@ -81,6 +81,8 @@ from cute_dialect.front.inline import inline_ptx as inline_ptx
 from cute_dialect.front.inline import nanosleep as nanosleep
 from cute_dialect.front.inline import prmt as prmt
 from cute_dialect.front.inline import smid as smid
+from cute_dialect.front.shared import alloc_smem as alloc_smem
+from cute_dialect.front.shared import get_dyn_smem as get_dyn_smem
 from cute_dialect.front.warps import FULL_MASK as FULL_MASK
 from cute_dialect.front.warps import make_warp_uniform as make_warp_uniform
 from cute_dialect.front.warps import shuffle_sync as shuffle_sync
