@@ -121,6 +121,11 @@ from cute_dialect.front.loop_ranges import range_constexpr as range_constexpr
 from cute_dialect.front.pointers import AddressSpace as AddressSpace
 from cute_dialect.front.pointers import Pointer as Pointer
 from cute_dialect.front.pointers import recast_ptr as recast_ptr
+from cute_dialect.front.printing import assert_ as assert_
+from cute_dialect.front.printing import pretty_str as pretty_str
+from cute_dialect.front.printing import print_tensor as print_tensor
+from cute_dialect.front.printing import printf as printf
+from cute_dialect.front.printing import trap as trap
 from cute_dialect.front.reductions import ReductionOp as ReductionOp
 from cute_dialect.front.runtime_tensor import SymInt as SymInt
 from cute_dialect.front.runtime_tensor import from_dlpack as from_dlpack

@@ -1,0 +1,354 @@
+"""Printing while a kernel runs: formatted text, tensors, and assertions.
+
+``cute.printf("x = {}, at {}", x, (i, j))`` prints values; so do C's ``"%d"`` and an f-string, ``cute.printf(f"{x=}")``.
+What is static is in the text already; numbers known only at run time become arguments of ``gpu.printf``.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.front.dtypes import Boolean, Float64, Int32, Numeric, Uint32
+from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError
+from cute_dialect.front.tuples import tree_text
+
+__all__ = ["assert_", "pretty_str", "print_tensor", "printf", "trap"]
+
+MAX_ARGUMENTS = 32
+"""The arguments that printf of a GPU takes (CUDA C++ Programming Guide, "Formatted Output")."""
+
+_LEAF = re.compile(r"\?(\{[^}]*\})?")
+_C_SPEC = re.compile(r"%([-+ #0]*)(\d+)?(?:\.(\d+))?(?:hh|h|ll|l)?([diouxXeEfFgGcs%])")
+_FORMAT_SPEC = re.compile(r"(0?)(\d+)?(?:\.(\d+))?([dxXobeEfFgG]?)$")
+
+
+class _Line:
+    """A format string of C with its arguments, as it is put together."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.arguments: list[Numeric] = []
+
+    def static(self, text: str) -> None:
+        """Add text as it is."""
+        self.text += text.replace("%", "%%")
+
+    def number(self, x: Numeric, spec: str = "", flags: str = "") -> None:
+        """Add a number: ``spec`` is C's conversion (``d``, ``x``, ``f``, …), that of its type if empty."""
+        kind = type(x)
+        if kind.is_float:
+            if spec and spec not in "eEfFgG":
+                raise KernelTypeError(
+                    "F239", f"'%{spec}' prints integers, {x.describe()} is none", hint="cute.Int32(x)"
+                )
+            self.text += f"%{flags}{spec or 'f'}"
+            self.arguments.append(Float64(x))
+            return
+        if spec and spec in "eEfFgG":
+            raise KernelTypeError("F239", f"'%{spec}' prints floats, {x.describe()} is none", hint="cute.Float32(x)")
+        wide = kind.width == 64
+        spec = spec or ("d" if kind.signed or kind is Boolean else "u")
+        self.text += f"%{flags}{'ll' if wide else ''}{spec}"
+        signed = kind.signed or kind is Boolean
+        self.arguments.append(x if kind.width in (32, 64) else (Int32 if signed else Uint32)(x))
+
+    def value(self, x: Any, spec: str = "") -> None:
+        """Add any value as ``{}`` shows it."""
+        from cute_dialect.front.layouts import AnyLayout
+        from cute_dialect.front.tensors import Tensor
+        from cute_dialect.front.vectors import TensorSSA
+
+        pieces = getattr(x, "pieces", None)
+        if isinstance(x, str) and pieces is not None:
+            self.pieces(pieces)
+        elif isinstance(x, Numeric) and not x.is_static:
+            self._formatted(x, spec)
+        elif isinstance(x, tuple | list):
+            self.static("(")
+            for i, part in enumerate(x):
+                self.static("," if i else "")
+                self.value(part, spec)
+            self.static(")")
+        elif isinstance(x, AnyLayout):
+            self.layout(x)
+        elif isinstance(x, Tensor):
+            head, _, _ = repr(x).rpartition(str(x.payload))
+            self.static(head)
+            self.layout(x.layout)
+            self.static(">")
+        elif isinstance(x, TensorSSA):
+            self.static("[")
+            for i, part in enumerate(x):
+                self.static(", " if i else "")
+                self.value(part, spec)
+            self.static("]")
+        elif x is None:
+            self.static("_")
+        else:
+            self.static(format(x, spec))
+
+    def _formatted(self, x: Numeric, spec: str) -> None:
+        found = _FORMAT_SPEC.match(spec)
+        if found is None:
+            raise KernelTypeError(
+                "F239", f"the format '{spec}' is none that printf of a GPU knows", hint="{:8.3f}, {:04d}"
+            )
+        zero, width, digits, kind = found.groups()
+        flags = f"{zero}{width or ''}" + (f".{digits}" if digits is not None else "")
+        if kind == "b":
+            raise KernelTypeError(
+                "F239", "printf of a GPU does not print binary numbers", hint="{:x} prints hexadecimal ones"
+            )
+        self.number(x, kind, flags)
+
+    def layout(self, x: Any) -> None:
+        """Add a layout with its numbers."""
+        numbers = list(x.numbers)
+        if isinstance(x.payload, ComposedLayout):  # the text has the inner part first
+            from cute_dialect.front.tuples import dynamic_leaves_of
+
+            outer = len(dynamic_leaves_of(x.payload.outer))
+            offset = len(dynamic_leaves_of(x.payload.offset))
+            numbers = numbers[outer + offset :] + numbers[outer : outer + offset] + numbers[:outer]
+        at = 0
+        text = str(x)
+        for found, number in zip(_LEAF.finditer(text), numbers, strict=True):
+            self.static(text[at : found.start()])
+            self.number(number)
+            at = found.end()
+        self.static(text[at:])
+
+    def pieces(self, pieces: Sequence[Any]) -> None:
+        """Add the pieces of an f-string."""
+        for piece in pieces:
+            if isinstance(piece, str):
+                self.static(piece)
+            else:
+                self.value(*piece)
+
+    def emit(self, end: str) -> None:
+        """Append the op.  Raises F172 for more arguments than printf takes."""
+        from xdsl.dialects.builtin import StringAttr
+
+        from cute_dialect.front.trace import current
+
+        t = current()
+        if t.kind != "kernel":
+            raise KernelTypeError(
+                "F260", "printf prints when a kernel runs, and this is a host function",
+                hint="print(…) prints while tracing; call printf in the kernel",
+            )  # fmt: skip
+        if len(self.arguments) > MAX_ARGUMENTS:
+            raise LimitError(
+                "F172", f"one printf has at most {MAX_ARGUMENTS} numbers, this one {len(self.arguments)}",
+                hint="cute.print_tensor prints tensors and vectors of any size",
+            )  # fmt: skip
+        text = self.text + end
+        t.op("gpu.printf", [x.ssa for x in self.arguments], (), {"format": StringAttr(text)})
+
+
+def printf(fmt: Any, *args: Any, end: str | None = None) -> None:
+    r"""Print when the kernel runs: ``{}`` (or C's ``%d``, ``%f``, …) stand for the arguments.
+
+    ``fmt`` may be an f-string, or a value alone.  A new line follows unless the text ends with one or ``end`` is given.
+    """
+    line = _Line()
+    pieces = getattr(fmt, "pieces", None)
+    if pieces is not None and isinstance(fmt, str) and not args:
+        line.pieces(pieces)
+    elif not isinstance(fmt, str):
+        for i, x in enumerate((fmt, *args)):
+            line.static(" " if i else "")
+            line.value(x)
+    elif args and "{" not in fmt and _C_SPEC.search(fmt):
+        _c_format(line, fmt, args)
+    else:
+        _brace_format(line, fmt, args)
+    line.emit(end if end is not None else "" if line.text.endswith("\n") else "\n")
+
+
+def _brace_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
+    taken = 0
+    try:
+        parts = list(string.Formatter().parse(fmt)) if args else [(fmt, None, None, None)]
+    except ValueError as e:
+        raise KernelTypeError("F239", f"'{fmt}' is no format: {e}") from None
+    for text, field, spec, _ in parts:
+        line.static(text)
+        if field is None:
+            continue
+        if field and not field.isdigit():
+            raise KernelTypeError(
+                "F239", f"the fields of printf are counted: '{{{field}}}' is a name", hint="an f-string"
+            )
+        index = int(field) if field else taken
+        if index >= len(args):
+            raise KernelTypeError("F239", f"'{fmt}' takes more arguments than {len(args)}")
+        taken = index + 1
+        line.value(args[index], spec or "")
+    if taken < len(args) and not any(field for _, field, _, _ in parts):
+        raise KernelTypeError("F239", f"'{fmt}' takes {taken} arguments, got {len(args)}")
+
+
+def _c_format(line: _Line, fmt: str, args: Sequence[Any]) -> None:
+    from cute_dialect.front.numeric import as_number, is_number
+
+    given = iter(args)
+    wanted = sum(m[4] != "%" for m in _C_SPEC.finditer(fmt))
+    if wanted != len(args):
+        raise KernelTypeError("F239", f"'{fmt}' takes {wanted} arguments, got {len(args)}")
+    at = 0
+    for found in _C_SPEC.finditer(fmt):
+        line.text += fmt[at : found.start()].replace("%", "%%")
+        at = found.end()
+        flags, width, digits, kind = found.groups()
+        if kind == "%":
+            line.text += "%%"
+            continue
+        x = next(given)
+        if kind == "s" or not is_number(x):
+            line.value(x)
+            continue
+        number = as_number(x)
+        both = (flags or "") + (width or "") + (f".{digits}" if digits is not None else "")
+        line.number(number, "d" if kind == "i" else kind, both)
+    line.text += fmt[at:].replace("%", "%%")
+
+
+# -------------------------------------------------------------------------------------------------------------- tensors
+
+
+def print_tensor(tensor: Any, verbose: bool = False) -> None:
+    """Print a tensor or vector of static shape when the kernel runs: its type, then its elements, a row a mode-0 index.
+
+    ``verbose``: an element a line, with its coordinate.  One in registers names the thread.
+    """
+    from cute_dialect.front.vectors import TensorSSA
+
+    shape = _printable_shape(tensor)
+    head = _Line()
+    if isinstance(tensor, TensorSSA):
+        head.static(repr(tensor))
+    else:
+        head.value(tensor)
+    if isinstance(tensor, TensorSSA) or tensor.memspace == "rmem":
+        head.static(" of thread ")
+        head.value(_ids("tid"))
+        head.static(" in block ")
+        head.value(_ids("ctaid"))
+    head.static(":")
+    head.emit("\n")
+    if verbose:
+        _print_each(tensor, shape)
+    else:
+        _print_rows(tensor, shape)
+
+
+def _printable_shape(tensor: Any) -> Any:
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.algebra.trees import is_static
+    from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.vectors import MAX_ELEMENTS, TensorSSA
+
+    if not isinstance(tensor, Tensor | TensorSSA):
+        raise KernelTypeError(
+            "F239", f"print_tensor prints a tensor or a vector, got {tensor!r}", hint="cute.printf(x)"
+        )
+    shape = tensor.shape_payload if isinstance(tensor, Tensor) else tensor.shape
+    if not is_static(shape):
+        raise LayoutError(
+            "F240", f"print_tensor needs a static shape, {tensor.describe()} has {tree_text(tensor.shape)}",
+            hint="print a tile or a slice of it",
+        )  # fmt: skip
+    count = size(shape)
+    if isinstance(count, int) and count > MAX_ELEMENTS:
+        raise LimitError("F171", f"print_tensor prints at most {MAX_ELEMENTS} elements, {tree_text(shape)} has {count}")
+    return shape
+
+
+def _ids(register: str) -> tuple[Any, ...]:
+    from cute_dialect.front.trace import current
+
+    t = current()
+    return tuple(Int32.of(t.value(f"nvvm.read.ptx.sreg.{register}.{axis}", (), [Int32.attribute])) for axis in "xyz")
+
+
+def _print_rows(tensor: Any, shape: Any) -> None:
+    """Print ``[[…],\\n […]]``: mode 0 downwards, all other modes to the right."""
+    from cute_dialect.algebra.evaluation import size
+
+    modes = shape if isinstance(shape, tuple) else (shape,)
+    rows: Any = size(modes[0]) if len(modes) > 1 else 1
+    total: Any = size(shape)
+    columns = total // rows
+    for row in range(rows):
+        line = _Line()
+        line.static(("[[" if row == 0 else " [") if len(modes) > 1 else "[")
+        for column in range(columns):
+            if len(line.arguments) + _width(tensor) > MAX_ARGUMENTS:
+                line.emit("")
+                line = _Line()
+            line.value(tensor[row + column * rows])
+            line.static(", " if column < columns - 1 else "]")
+        if len(modes) > 1:
+            line.static("]" if row == rows - 1 else ",")
+        line.emit("\n")
+
+
+def _width(tensor: Any) -> int:
+    """Return the most numbers that an element prints."""
+    from cute_dialect.front.tuples import leaves
+
+    return 1 if tensor.element_type is not None else len(leaves(tensor.iterator))
+
+
+def _print_each(tensor: Any, shape: Any) -> None:
+    from cute_dialect.algebra.evaluation import idx2crd, size
+
+    total: Any = size(shape)
+    for i in range(total):
+        line = _Line()
+        line.static(f"{tree_text(idx2crd(i, shape))}: ")
+        line.value(tensor[i])
+        line.emit("\n")
+
+
+def pretty_str(x: Any) -> str:
+    """Return what ``print`` shows of a value while tracing, ``?`` for what is known at run time only.
+
+    >>> pretty_str((4, (None, 8)))
+    '(4,(_,8))'
+    """
+    return tree_text(x) if isinstance(x, tuple | list) or x is None else str(x)
+
+
+# ----------------------------------------------------------------------------------------------------------- assertions
+
+
+def assert_(condition: Any, message: str = "") -> None:
+    """Stop the kernel with a message where a condition does not hold, in every build; a static one is decided at once.
+
+    The statement ``assert`` does so in debug builds and on the interpreter only.
+    """
+    from xdsl.dialects.builtin import StringAttr
+
+    from cute_dialect.front.trace import current
+
+    if isinstance(condition, bool) or (isinstance(condition, Numeric) and condition.is_static):
+        if not condition:
+            raise AssertionError(message)
+        return
+    if not isinstance(condition, Numeric) or type(condition) is not Boolean:
+        raise KernelTypeError("F151", f"a condition is Boolean, got {condition!r}", hint="compare it: x != 0")
+    current().op("cf.assert", [condition.ssa], (), {"msg": StringAttr(str(message) or "assertion failed")})
+
+
+def trap() -> None:
+    """Stop the kernel with an error."""
+    from cute_dialect.front.trace import current
+
+    current().op("llvm.intr.trap")
