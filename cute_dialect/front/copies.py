@@ -115,6 +115,9 @@ class TiledCopy(Record):
 
         return int(size(layout_modes(self.type.data.layout_tv)[0]))
 
+    def __cute_size__(self, path: Any) -> int:
+        return sized(self, path)
+
     def set(self, field: str, value: Any) -> None:
         """Set a field of its atom's run-time state; see :class:`CopyAtom`."""
         self.atom.set(field, value)
@@ -136,6 +139,13 @@ class TiledCopy(Record):
             f"layout_tv {self.layout_tv_tiled}",
         ]
         return "\n".join(lines)
+
+
+def sized(tiled: Any, path: Any) -> int:
+    """Return what ``cute.size`` says of a tiled copy or product: its threads."""
+    if path:
+        raise KernelTypeError("F251", f"{tiled.name} has no modes: cute.size counts its threads")
+    return tiled.size
 
 
 class ThrCopy(TiledCopy):

@@ -330,6 +330,7 @@ NUMBER_TYPES: dict[str, type[Numeric]] = {
 """All of them by name."""
 globals().update(NUMBER_TYPES)
 _ABSTRACT = (Numeric, Integer, Float)
+setattr(NUMBER_TYPES["Boolean"], "__cute_region__", lambda self: self)  # noqa: B010  (``with cute.arch.elect_one():``)
 
 
 def type_of_mlir(text: str, *, signed: bool = True) -> type[Numeric]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xdsl.ir import Block, Operation, SSAValue
+    from xdsl.ir import Operation, SSAValue
+
+    from cute_dialect.front.trace import Tracer
 
 __all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_in_a_warp"]
 
@@ -30,7 +32,7 @@ def one_of_the_warp() -> Any:
     from cute_dialect.front.trace import current
 
     tracer = current()
-    if tracer.launch.block == (1, 1, 1) or has_chosen(tracer.block):
+    if tracer.launch.block == (1, 1, 1) or has_chosen(tracer):
         return None
     return elect_one()
 
@@ -47,18 +49,13 @@ def issues() -> Any:
     return Boolean.exactly(True) if found is None else found
 
 
-def has_chosen(block: Block) -> bool:
-    """Tell whether a condition around a block may differ from thread to thread of a warp."""
+def has_chosen(tracer: Tracer) -> bool:
+    """Tell whether a condition around what is being traced may differ from thread to thread of a warp."""
+    from cute_dialect.front.branches import regions
+
     known: dict[SSAValue, bool] = {}
-    at: Any = block
-    while at is not None:
-        op: Operation | None = at.parent_op()
-        if op is None or op.name in ("gpu.func", "func.func"):
-            return False
-        if op.name == "scf.if" and varies_in_a_warp(op.operands[0], known):
-            return True
-        at = op.parent
-    return False
+    conditions = [getattr(region, "condition", None) for region in regions(tracer)]
+    return any(varies_in_a_warp(c, known) for c in conditions if c is not None)
 
 
 def varies_in_a_warp(value: SSAValue, known: dict[SSAValue, bool] | None = None) -> bool:

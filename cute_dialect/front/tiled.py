@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
-from cute_dialect.front.copies import static_payload, tensor_operand, thread_coord
+from cute_dialect.front.copies import sized, static_payload, tensor_operand, thread_coord
 from cute_dialect.front.errors import KernelTypeError, LayoutError
 
 if TYPE_CHECKING:
@@ -114,6 +114,9 @@ class TiledMma(Record):
         from cute_dialect.algebra.evaluation import size
 
         return int(size(self._tiled.threads.shape))
+
+    def __cute_size__(self, path: Any) -> int:
+        return sized(self, path)
 
     def tv_layout(self, operand: str) -> Any:
         """Return (thread, value) -> column-major index in the tile of operand A, B, C or E that all threads cover."""

@@ -100,22 +100,21 @@ def _written(tracer: Any, n: int) -> list[Any]:
     later = {**open_group, **{v: None for group in committed[len(committed) - n :] if n for v in group}}
     done: dict[Any, None] = {}
     for group in committed[: len(committed) - n]:
-        done |= {v: None for v in group if v not in later and _is_visible(v, tracer.block)}
+        done |= {v: None for v in group if v not in later and _is_visible(v, tracer)}
     return list(done)
 
 
-def _is_visible(value: Any, block: Any) -> bool:
-    """Tell whether a value is defined in a block or around it."""
+def _is_visible(value: Any, tracer: Any) -> bool:
+    """Tell whether a value is defined in the block that is traced into or around it."""
     from xdsl.ir import Block
 
+    from cute_dialect.front.branches import regions
+
     home = value.owner if isinstance(value.owner, Block) else value.owner.parent
-    at = block
-    while at is not None:
-        if at is home:
-            return True
-        op = at.parent_op()
-        at = op.parent if op is not None else None
-    return False
+    opened = [tracer.entry, tracer.block]
+    for region in regions(tracer):
+        opened += [getattr(region, "saved", None), *getattr(region, "blocks", [])[-1:], getattr(region, "body", None)]
+    return any(block is home for block in opened)
 
 
 def wait_group(group: int, *acc: Any) -> None:
