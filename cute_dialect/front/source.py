@@ -151,6 +151,8 @@ def compiled_in(node: FunctionNode, code: CodeType, more: tuple[str, ...], impor
     if owner is None and not isinstance(node, ast.Lambda) and node.name not in code.co_freevars:
         outer = [ast.Global([node.name], **p)]  # inside, the name is that of the module
     if owner is not None:
+        if owner not in code.co_freevars:
+            outer = [ast.Global([owner], **p)]
         inner = ast.ClassDef(name=owner, bases=[], keywords=[], body=[inner], decorator_list=[], **p, **_NO_TYPES)
         if isinstance(node, ast.Lambda):
             inner.body = [ast.Expr(node, **p)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cute_dialect.front.source import node_of
+from cute_dialect.front.source import compiled_in, node_of
 
 
 def test_a_method_of_an_imported_module_is_called(tmp_path: Path) -> None:
@@ -18,3 +18,14 @@ def test_a_method_of_an_imported_module_is_called(tmp_path: Path) -> None:
     found: dict[str, Any] = {}
     exec(compile(text, str(path), "exec"), found)
     assert node_of(found["f"].__code__, found).name == "f"
+
+
+class Made:
+    def other(self) -> Made:
+        return Made()
+
+
+def test_a_method_names_its_class() -> None:
+    code = Made.other.__code__
+    assert node_of(code, Made.other.__globals__).name == "other"
+    assert compiled_in(node_of(code, {}), code, ()).co_names == code.co_names
