@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import threading
@@ -57,6 +58,8 @@ class Compiled:
         self.specs = dict(specs)
         self.program = program
         self.options = options
+        self.device: str | int | None = None
+        """Where its calls run; None for the process's default."""
         self.watched: list[tuple[dict[str, Any], str, object]] = []
         self._kernels: dict[bool, Kernel] = {}
         self._lock = threading.Lock()
@@ -66,6 +69,12 @@ class Compiled:
     def __repr__(self) -> str:
         takes = ", ".join(f"{n}: {s!r}" for n, s in self.specs.items())
         return f"<compiled {self.name}({takes}) for {self.options.chip}>"
+
+    def on(self, device: str | int) -> Compiled:
+        """Return the same, whose calls run on ``device`` unless they say otherwise."""
+        found = copy.copy(self)
+        found.device = device
+        return found
 
     # ------------------------------------------------------------------------------------------------------ calling
 
@@ -93,7 +102,7 @@ class Compiled:
 
     def run(self, values: Mapping[str, Any], options: dict[str, Any]) -> Any:
         """Launch with arguments by name; ``options`` are those of a call."""
-        device = options.pop("device", None) or default_device()
+        device = options.pop("device", None) or self.device or default_device()
         stream = options.get("stream")
         for name, spec in self.specs.items():
             if isinstance(spec, StreamSpec) and stream is None:

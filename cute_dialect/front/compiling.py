@@ -69,11 +69,12 @@ class _Compile:
 
     def __call__(
         self, function: Any, *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
-        grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, **kwargs: Any,
+        grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, device: Any = None, **kwargs: Any,
     ) -> Compiled:  # fmt: skip
         """Compile a function for these arguments: arrays, tensors without memory, numbers, element types.
 
-        ``chip``: what to compile for; by default the GPU here.  ``grid`` and ``block`` belong to a kernel.  A function
+        ``chip``: what to compile for; by default the GPU here.  ``device``: where calls of what is returned run, unless
+        they say; for ``"cpu"`` no machine code is made.  ``grid`` and ``block`` belong to a kernel.  A function
         with parameters of these names gets them itself.
         """
         from cute_dialect.front.kinds import head_of, read_call
@@ -82,6 +83,8 @@ class _Compile:
         traced, receiver = _traced(function)
         own = head_of(traced).signature.parameters
         sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
+        if device is not None and "device" in own:
+            kwargs["device"], device = device, None
         if isinstance(traced, JitFunction):
             kwargs.update({k: v for k, v in sizes.items() if v is not None})
         else:
@@ -100,7 +103,9 @@ class _Compile:
         else:
             call = read_call(traced, (*receiver, *args), kwargs, partial=True, receiver=bool(receiver))
             found = traced.table.find(call, made)
-        found.kernel(cpu=_on_cpu())
+        if device is not None:
+            found = found.on(device)
+        found.kernel(cpu=_on_cpu() if device is None else device == "cpu")
         return found
 
 

@@ -300,3 +300,20 @@ def test_a_kernel_has_the_types_of_its_annotations() -> None:
     assert x[0] == 5
     assert type(seen[0]) is cute.Float32 and type(seen[1]) is cute.Int32 and seen[1].is_static
     assert isinstance(k, KernelFunction)
+
+
+def test_compiled_for_the_cpu() -> None:
+    """``device=`` of ``cute.compile`` is where calls run."""
+
+    @cute.kernel
+    def twice(x: cute.Tensor):
+        i = cute.arch.thread_idx().x
+        x[i] = x[i] * 2
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        twice(x).launch(grid=1, block=8)
+
+    x = np.arange(8, dtype=np.float32)
+    cute.compile(run, x, device="cpu")(x)
+    assert x.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
