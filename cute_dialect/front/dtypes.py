@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cute_dialect.front.errors import StaticError
+from cute_dialect.front.errors import KernelTypeError, StaticError
 from cute_dialect.front.values import Dynamic, Form
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.front.numeric import Facts
+    from cute_dialect.front.facts import Facts
 
 __all__ = [
     "NUMBER_TYPES",
@@ -83,6 +83,53 @@ class NumericType(type):
         """Its zero."""
         return cls(0)
 
+    @property
+    def max(cls) -> Any:
+        """Its greatest finite number, a Python number.
+
+        >>> Int8.max, Float16.max
+        (127, 65504.0)
+        """
+        if cls.is_integer:
+            return (1 << cls.width - (cls.signed and cls.width > 1)) - 1
+        return _FLOAT_LIMITS[cls.__name__][0]
+
+    @property
+    def min(cls) -> Any:
+        """Its least finite number, a Python number.
+
+        >>> Int8.min, Uint8.min, Float16.min
+        (-128, 0, -65504.0)
+        """
+        if cls.is_integer:
+            return -(1 << cls.width - 1) if cls.signed else 0
+        return 2.0**-127 if cls.__name__ == "Float8E8M0FNU" else -cls.max
+
+    @property
+    def epsilon(cls) -> float:
+        """The distance from 1 to the next number of a float type."""
+        return _FLOAT_LIMITS[cls._a_float("distance between its numbers")][1]
+
+    @property
+    def inf(cls) -> Any:
+        """Its infinity.  Raises F236 where the type has none."""
+        return cls._special("infinity", float("inf"), _FLOAT_LIMITS[cls._a_float("infinity")][2])
+
+    @property
+    def nan(cls) -> Any:
+        """What is not a number in it.  Raises F236 where the type has none."""
+        return cls._special("NaN", float("nan"), _FLOAT_LIMITS[cls._a_float("NaN")][3])
+
+    def _a_float(cls, what: str) -> str:
+        if not cls.is_float:
+            raise KernelTypeError("F236", f"{cls!r} has no {what}: it is a type of integers")
+        return cls.__name__
+
+    def _special(cls, what: str, value: float, has: bool) -> Any:
+        if not has:
+            raise KernelTypeError("F236", f"{cls!r} has no {what}")
+        return cls.exactly(value)
+
 
 class Numeric(Dynamic, metaclass=NumericType):
     """A number: ``value`` is a Python number (``is_static``) or an SSA value.
@@ -148,12 +195,22 @@ class Numeric(Dynamic, metaclass=NumericType):
         """Return it converted to another type."""
         return dtype(self)
 
+    def bitcast(self, dtype: NumericType) -> Any:
+        """Return its bits as a number of another type of as many bits.
+
+        >>> Float32(1.0).bitcast(Uint32)
+        Uint32(1065353216)
+        """
+        from cute_dialect.front.casts import bits_as
+
+        return bits_as(self, dtype)  # pyright: ignore
+
     def describe(self) -> str:
         name = "" if self.is_static else self.value.name_hint
         return f"'{name}', {_a(type(self).__name__)}" if name else f"this {type(self).__name__}"
 
     def __cute_form__(self) -> Form:
-        from cute_dialect.front.numeric import number_form
+        from cute_dialect.front.number_forms import number_form
 
         return number_form(self)
 
@@ -264,6 +321,18 @@ _FLOATS = {
     "Float6E2M3FN": _Row(6, "f6E2M3FN", "float6_e2m3fn"), "Float6E3M2FN": _Row(6, "f6E3M2FN", "float6_e3m2fn"),
     "Float4E2M1FN": _Row(4, "f4E2M1FN", "float4_e2m1fn"),
 }  # fmt: skip
+
+
+_FLOAT_LIMITS = {
+    "Float16": (65504.0, 2.0**-10, True, True), "BFloat16": ((2 - 2.0**-7) * 2.0**127, 2.0**-7, True, True),
+    "Float32": ((2 - 2.0**-23) * 2.0**127, 2.0**-23, True, True),
+    "Float64": ((2 - 2.0**-52) * 2.0**1023, 2.0**-52, True, True),
+    "TFloat32": ((2 - 2.0**-10) * 2.0**127, 2.0**-10, True, True), "Float8E4M3FN": (448.0, 2.0**-3, False, True),
+    "Float8E5M2": (57344.0, 2.0**-2, True, True), "Float8E8M0FNU": (2.0**127, 1.0, False, True),
+    "Float6E2M3FN": (7.5, 2.0**-3, False, False), "Float6E3M2FN": (28.0, 2.0**-2, False, False),
+    "Float4E2M1FN": (6.0, 2.0**-1, False, False),
+}  # fmt: skip
+"""Of each float type: the greatest number, the distance from 1 to the next, whether it has an infinity and a NaN."""
 
 
 def _make(name: str, base: type[Numeric], row: _Row) -> type[Numeric]:

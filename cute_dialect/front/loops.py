@@ -432,7 +432,7 @@ class While(Rolled):
     def guess(self) -> None:
         super().guess()
         from cute_dialect.front.dtypes import Boolean
-        from cute_dialect.front.numeric import NumberForm
+        from cute_dialect.front.number_forms import NumberForm
 
         for i, name in enumerate(self.site.names):
             if name in self.site.flags and name not in self.site.memory.get("settled", ()):
@@ -440,7 +440,7 @@ class While(Rolled):
 
     def carry_flag(self, i: int, after: Any) -> bool:
         from cute_dialect.front.dtypes import Boolean
-        from cute_dialect.front.numeric import NumberForm
+        from cute_dialect.front.number_forms import NumberForm
 
         self.locals[i] = NumberForm(Boolean)
         return True

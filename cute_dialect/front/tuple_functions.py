@@ -621,9 +621,7 @@ def _ordered(a: Any, b: Any, what: str) -> Any:
     for x, y in reversed(pairs):
         same = _both(x == y, made)
         less = x < y
-        made = (
-            less if same is False else same if less is False else True if less is True or same is True else less | same
-        )
+        made = _either(less, same)
     return made
 
 

@@ -105,7 +105,7 @@ class ConstForm(Form):
             return self
         if not isinstance(other, ConstForm):
             return other.join(self)
-        from cute_dialect.front.numeric import join_static
+        from cute_dialect.front.number_forms import join_static
 
         joined = join_static(self.value, other.value)
         if joined is None:
@@ -114,7 +114,7 @@ class ConstForm(Form):
         return joined
 
     def widened(self) -> Form:
-        from cute_dialect.front.numeric import widen_static
+        from cute_dialect.front.number_forms import widen_static
 
         return widen_static(self.value) or self
 

@@ -44,6 +44,7 @@ from cute_dialect.front.copies import prefetch as prefetch
 from cute_dialect.front.descriptions import atoms as atoms
 from cute_dialect.front.dtypes import BFloat16 as BFloat16
 from cute_dialect.front.dtypes import Boolean as Boolean
+from cute_dialect.front.dtypes import Float as Float
 from cute_dialect.front.dtypes import Float4E2M1FN as Float4E2M1FN
 from cute_dialect.front.dtypes import Float6E2M3FN as Float6E2M3FN
 from cute_dialect.front.dtypes import Float6E3M2FN as Float6E3M2FN
@@ -58,6 +59,7 @@ from cute_dialect.front.dtypes import Int8 as Int8
 from cute_dialect.front.dtypes import Int16 as Int16
 from cute_dialect.front.dtypes import Int32 as Int32
 from cute_dialect.front.dtypes import Int64 as Int64
+from cute_dialect.front.dtypes import Integer as Integer
 from cute_dialect.front.dtypes import Numeric as Numeric
 from cute_dialect.front.dtypes import TFloat32 as TFloat32
 from cute_dialect.front.dtypes import Uint4 as Uint4
@@ -65,6 +67,7 @@ from cute_dialect.front.dtypes import Uint8 as Uint8
 from cute_dialect.front.dtypes import Uint16 as Uint16
 from cute_dialect.front.dtypes import Uint32 as Uint32
 from cute_dialect.front.dtypes import Uint64 as Uint64
+from cute_dialect.front.emission import fastmath as fastmath
 from cute_dialect.front.errors import CompileError as CompileError
 from cute_dialect.front.errors import CuteError as CuteError
 from cute_dialect.front.errors import KernelTypeError as KernelTypeError
@@ -118,6 +121,9 @@ from cute_dialect.front.layouts import make_ordered_layout as make_ordered_layou
 from cute_dialect.front.layouts import make_swizzle as make_swizzle
 from cute_dialect.front.loop_ranges import loop_range as loop_range
 from cute_dialect.front.loop_ranges import range_constexpr as range_constexpr
+from cute_dialect.front.math_ops import clamp as clamp
+from cute_dialect.front.math_ops import max as max
+from cute_dialect.front.math_ops import min as min
 from cute_dialect.front.pointers import AddressSpace as AddressSpace
 from cute_dialect.front.pointers import Pointer as Pointer
 from cute_dialect.front.pointers import recast_ptr as recast_ptr
@@ -213,6 +219,7 @@ from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
 from cute_dialect.lang import arch as arch
 from cute_dialect.lang import hopper as hopper
+from cute_dialect.lang import math as math
 from cute_dialect.lang import nvgpu as nvgpu
 from cute_dialect.lang import pipeline as pipeline
 from cute_dialect.lang import runtime as runtime

@@ -118,6 +118,8 @@ class Lowering:
                 return None
         types = [lowered(r.type) for r in op.results]
         properties = {k: lowered_attribute(v) for k, v in op.properties.items()}
+        if op.name.startswith("nvvm.convert."):
+            properties = dict(op.properties)  # the types in them say which format is meant, not what holds it
         if op.attributes or op.successors or op.regions:
             new = type(op).create(
                 operands=operands,

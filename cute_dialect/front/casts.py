@@ -1,0 +1,185 @@
+"""Conversions of numbers between types, and their bits seen as another type.
+
+Integers to integers: cut off or extended, as C does it.  Floats are rounded to nearest even.  8-bit floats come and go
+by the machine's packed conversions, through ``Float32`` and ``Float16``; they saturate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_dialect.front.dtypes import Boolean, Float8E4M3FN, Float8E5M2, Float16, Float32, Numeric, TFloat32
+from cute_dialect.front.emission import alike, emit, float_flags, no_wrap_flags, shaped
+from cute_dialect.front.errors import KernelTypeError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, SSAValue
+
+__all__ = ["bits_as", "cast_ssa"]
+
+NumberClass = type[Numeric]
+
+EIGHT_BITS = (Float8E4M3FN, Float8E5M2)
+"""The narrow floats that the machine converts (PTX ISA, ``cvt``; sm_89)."""
+
+
+def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
+    """Return an SSA value of one number type as another's.  Raises F236 where the machine has no conversion."""
+    from cute_dialect.front.trace import current
+
+    if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
+        return value
+    if of.is_float and of.width < 16:
+        return cast_ssa(_from_eight_bits(value, of, to), Float16, to)
+    if to.is_float and to.width < 16:
+        return _to_eight_bits(cast_ssa(value, of, Float32), of, to)
+    if of is TFloat32:
+        return cast_ssa(_tf32_as_f32(value), Float32, to)
+    if to is TFloat32:
+        return _to_tf32(cast_ssa(value, of, Float32))
+    t = shaped(to.attribute, value)
+    if to is Boolean:
+        from cute_dialect.front.numeric import compare_ssa
+
+        zero = current().constant(0 if of.is_integer else 0.0, of.attribute)
+        return compare_ssa("ne", *alike(value, zero), of)
+    if of.is_integer and to.is_integer:
+        if to.width < of.width:
+            return emit("arith.trunci", [value], t, **no_wrap_flags())
+        return emit("arith.extsi" if of.signed else "arith.extui", [value], t)
+    if of.is_integer:
+        return emit("arith.sitofp" if of.signed else "arith.uitofp", [value], t)
+    if to.is_integer:
+        return emit("arith.fptosi" if to.signed else "arith.fptoui", [value], t)
+    if to.width > of.width:
+        return emit("arith.extf", [value], t, **float_flags("none"))
+    if to.width < of.width:
+        return emit("arith.truncf", [value], t)
+    return cast_ssa(cast_ssa(value, of, Float32), Float32, to)
+
+
+def _refuse(of: NumberClass, to: NumberClass) -> KernelTypeError:
+    return KernelTypeError(
+        "F236", f"{of!r} cannot become {to!r} in a kernel: the machine has no conversion",
+        hint="8-bit floats that convert are Float8E4M3FN and Float8E5M2; x.bitcast(cute.Uint8) gives the bits",
+    )  # fmt: skip
+
+
+def _elements(value: SSAValue) -> list[SSAValue]:
+    """Return the elements of a vector, or the number itself."""
+    if value.type.name != "vector":
+        return [value]
+    from cute_dialect.front.vectors import extract
+
+    (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
+    return [extract(value, i) for i in range(n)]
+
+
+def _vector(elements: list[SSAValue]) -> SSAValue:
+    from xdsl.dialects.builtin import VectorType
+
+    return emit("vector.from_elements", elements, VectorType(elements[0].type, [len(elements)]))
+
+
+def _type(text: str) -> Attribute:
+    from cute_dialect.front.trace import parse_type
+
+    return parse_type(text)
+
+
+def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
+    """Return an ``f32`` value as 8-bit floats: two a conversion."""
+    if to not in EIGHT_BITS:
+        raise _refuse(of, to)
+    from cute_dialect.front.trace import current
+
+    numbers = _elements(value)
+    n = len(numbers)
+    numbers += [current().constant(0.0, Float32.attribute)] * (n % 2)
+    properties = {
+        "rnd": _type("#nvvm.fp_rnd_mode<rn>"), "sat": _type("#nvvm.sat_mode<satfinite>"), "relu": _type("false"),
+        "dstTy": to.attribute,
+    }  # fmt: skip
+    pairs = [  # the first operand goes to the upper byte
+        emit("nvvm.convert.f32x2.to.f8x2", [high, low], _type("i16"), **properties)
+        for low, high in zip(numbers[::2], numbers[1::2])
+    ]
+    if value.type.name != "vector":
+        return emit("arith.bitcast", [emit("arith.trunci", pairs, _type("i8"), **no_wrap_flags())], to.attribute)
+    held = emit("vector.bitcast", [_vector(pairs)], _type(f"vector<{2 * len(pairs)}xi8>"))
+    if n % 2:
+        held = _vector(_elements(held)[:n])
+    return emit("arith.bitcast", [held], shaped(to.attribute, value))
+
+
+def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
+    """Return 8-bit floats as an ``f16`` value, which holds each of them."""
+    if of not in EIGHT_BITS:
+        raise _refuse(of, to)
+    properties = {"relu": _type("false"), "srcType": of.attribute}
+    held = emit("arith.bitcast", [value], shaped(_type("i8"), value))
+    numbers = _elements(held)
+    numbers += [numbers[0]] * (len(numbers) % 2)
+    halves: list[SSAValue] = []
+    for low, high in zip(numbers[::2], numbers[1::2]):
+        pair = emit("nvvm.convert.f8x2.to.f16x2", [_vector([low, high])], _type("vector<2xf16>"), **properties)
+        halves += _elements(pair)
+    if value.type.name != "vector":
+        return halves[0]
+    (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
+    return _vector(halves[:n])
+
+
+def _to_tf32(value: SSAValue) -> SSAValue:
+    rounded = [
+        emit("nvvm.convert.float.to.tf32", [x], _type("i32"), rnd=_type("#nvvm.fp_rnd_mode<rna>"),
+             sat=_type("#nvvm.sat_mode<none>"), relu=_type("false"))
+        for x in _elements(value)
+    ]  # fmt: skip
+    held = rounded[0] if value.type.name != "vector" else _vector(rounded)
+    return emit("arith.bitcast", [held], shaped(TFloat32.attribute, value))
+
+
+def _tf32_as_f32(value: SSAValue) -> SSAValue:
+    return emit("arith.bitcast", [value], shaped(Float32.attribute, value))
+
+
+def bits_as(x: Numeric, to: NumberClass) -> Numeric:
+    """Return the bits of a number as a number of another type of as many.  Raises F236."""
+    of = type(x)
+    if Boolean in (of, to) or of.width != to.width:
+        raise KernelTypeError("F236", f"the {of.width} bits of {of!r} are no {to!r}, which has {to.width}")
+    if of is to:
+        return x
+    if x.is_static:
+        return to.exactly(_value_of_bits(_bits(of, x.value), to))
+    if of.mlir_type == to.mlir_type:
+        return to.of(x.value)
+    return to.of(emit("arith.bitcast", [x.value], shaped(to.attribute, x.value)))
+
+
+def _dtype(kind: NumberClass) -> object:
+    import ml_dtypes
+    import numpy as np
+
+    return np.dtype(getattr(ml_dtypes, kind.numpy, None) or kind.numpy)
+
+
+def _bits(kind: NumberClass, value: int | float) -> int:
+    if kind.is_integer:
+        return int(value) & ((1 << kind.width) - 1)
+    import numpy as np
+
+    held = np.array([value]).astype(_dtype(kind))  # pyright: ignore
+    return int.from_bytes(held.tobytes(), "little") & ((1 << kind.width) - 1)
+
+
+def _value_of_bits(bits: int, kind: NumberClass) -> int | float:
+    from cute_dialect.front.folding import fitted
+
+    if kind.is_integer:
+        return fitted(kind, bits)
+    import numpy as np
+
+    raw = bits.to_bytes(max(1, kind.width // 8), "little")
+    return float(np.frombuffer(raw, _dtype(kind))[0])  # pyright: ignore

@@ -1,0 +1,115 @@
+"""What is known of integers that the kernel computes: their least and greatest value, and a divisor.
+
+A fact is never a guess: where a result may leave the range of its type (and wraps) its range is unknown, and of its
+divisor the power of two is left.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.front.folding import PYTHON, least_greatest
+
+if TYPE_CHECKING:
+    from cute_dialect.front.dtypes import Numeric
+
+__all__ = ["Facts", "binary_facts", "facts_of", "is_natural", "joined_facts", "known_facts"]
+
+CAP = 1 << 30
+"""Divisors that are powers of two are known up to this one."""
+
+
+class Facts(NamedTuple):
+    """What is known of a dynamic integer: least and greatest value (None: that of its type), and a divisor."""
+
+    low: int | None = None
+    high: int | None = None
+    divisor: int = 1
+
+
+def facts_of(x: Numeric) -> Facts:
+    """Return what is known of an integer."""
+    if x.is_static:
+        return Facts(int(x.value), int(x.value), abs(int(x.value)))
+    known = x.facts or Facts()
+    low = 0 if known.low is None and not type(x).signed else known.low
+    return known if low is known.low else Facts(low, known.high, known.divisor)
+
+
+def is_natural(x: Numeric) -> bool:
+    """Tell whether an integer is known not to be negative."""
+    low = facts_of(x).low
+    return low is not None and low >= 0
+
+
+def _range(x: Numeric) -> tuple[int, int]:
+    """Return the least and greatest value that a number can have."""
+    facts = facts_of(x)
+    low, high = least_greatest(type(x))
+    return low if facts.low is None else facts.low, high if facts.high is None else facts.high
+
+
+def known_facts(kind: type[Numeric], low: int, high: int, divisor: int) -> Facts | None:
+    """Return the facts of a result of a type: of one that may have wrapped only what wrapping keeps."""
+    least, greatest = least_greatest(kind)
+    if least <= low and high <= greatest:
+        return _told(Facts(low if low > least else None, high if high < greatest else None, max(divisor, 1)))
+    return _told(Facts(None, None, min(divisor & -divisor, CAP) or 1))
+
+
+def _told(facts: Facts) -> Facts | None:
+    return None if facts == Facts() else facts
+
+
+def converted_facts(x: Numeric, kind: type[Numeric]) -> Facts | None:
+    """Return the facts of an integer converted to another integer type."""
+    return known_facts(kind, *_range(x), facts_of(x).divisor)
+
+
+def binary_facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
+    """Return what is known of the result of an operation on two integers of one type."""
+    kind = type(x)
+    a, b = facts_of(x), facts_of(y)
+    (a_low, a_high), (b_low, b_high) = _range(x), _range(y)
+    if name in ("add", "sub", "mul"):
+        ends = [PYTHON[name](p, q) for p in (a_low, a_high) for q in (b_low, b_high)]
+        divisor = a.divisor * b.divisor if name == "mul" else gcd(a.divisor, b.divisor)
+        return known_facts(kind, min(ends), max(ends), divisor)
+    if name in ("min", "max"):
+        pick = PYTHON[name]
+        return known_facts(kind, pick(a_low, b_low), pick(a_high, b_high), gcd(a.divisor, b.divisor))
+    if name == "and":
+        tops = [high for low, high in ((a_low, a_high), (b_low, b_high)) if low >= 0]
+        divisor = max(a.divisor & -a.divisor, b.divisor & -b.divisor)
+        return known_facts(kind, 0, min(tops), divisor) if tops else _told(Facts(None, None, divisor or 1))
+    if name in ("or", "xor"):
+        divisor = gcd(a.divisor & -a.divisor, b.divisor & -b.divisor)
+        if a_low >= 0 and b_low >= 0:
+            return known_facts(kind, 0, (1 << max(a_high.bit_length(), b_high.bit_length())) - 1, divisor)
+        return _told(Facts(None, None, max(divisor, 1)))
+    if y.is_static and y.value > 0 and name in ("floordiv", "mod"):
+        n = int(y.value)
+        if name == "mod":
+            return known_facts(kind, 0, n - 1, gcd(a.divisor, n))
+        return known_facts(kind, a_low // n, a_high // n, a.divisor // n if a.divisor % n == 0 else 1)
+    if y.is_static and name in ("shl", "shr"):
+        n = int(y.value)
+        if name == "shl":
+            return known_facts(kind, a_low << n, a_high << n, a.divisor << n)
+        return known_facts(kind, a_low >> n, a_high >> n, a.divisor >> n if a.divisor % (1 << n) == 0 else 1)
+    if a_low >= 0 and b_low >= 0 and name in ("floordiv", "mod", "shr"):
+        return known_facts(kind, 0, min(a_high, b_high) if name == "mod" else a_high, 1)
+    return None
+
+
+def joined_facts(a: Facts | None, b: Facts | None) -> Facts | None:
+    """Return what is known of a number that is one of two."""
+    if a is None or b is None:
+        return None
+    return _told(
+        Facts(
+            None if a.low is None or b.low is None else min(a.low, b.low),
+            None if a.high is None or b.high is None else max(a.high, b.high), gcd(a.divisor, b.divisor) or 1,
+        )
+    )  # fmt: skip

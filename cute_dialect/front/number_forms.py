@@ -1,0 +1,122 @@
+"""Forms of numbers: what of them crosses a branch, a loop or a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cute_dialect.front.dtypes import Boolean, Numeric
+from cute_dialect.front.errors import MergeError
+from cute_dialect.front.facts import Facts, joined_facts
+from cute_dialect.front.folding import fitted, least_greatest, literal
+from cute_dialect.front.values import ConstForm, Form
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+__all__ = ["NumberForm", "join_static", "number_form", "widen_static"]
+
+NumberClass = type[Numeric]
+
+
+class NumberForm(Form):
+    """The form of a dynamic number of one type."""
+
+    __slots__ = ("facts", "kind", "types")
+
+    def __init__(self, kind: NumberClass, facts: Facts | None = None):
+        self.kind = kind
+        self.types = (kind.attribute,)
+        self.facts = facts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NumberForm) and self.kind is other.kind and self.facts == other.facts
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __repr__(self) -> str:
+        return f"NumberForm({self.kind!r})"
+
+    def take(self, value: object) -> list[SSAValue]:
+        if isinstance(value, int | float):
+            value = literal(self.kind, value)
+        assert isinstance(value, Numeric), value
+        return [value.ssa if type(value) is self.kind else self.kind(value).ssa]
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        return self.kind.of(leaves[0], self.facts)
+
+    def loosened(self) -> Form:
+        return NumberForm(self.kind)
+
+    def join(self, other: Form) -> Form:
+        if isinstance(other, NumberForm):
+            if self.kind is not other.kind:
+                raise MergeError(
+                    "F203", f"it is {self.kind!r} or {other.kind!r}",
+                    hint=f"convert one side, e.g. with cute.{self.kind!r}(…)",
+                )  # fmt: skip
+            return NumberForm(self.kind, joined_facts(self.facts, other.facts))
+        if isinstance(other, ConstForm):
+            return NumberForm(self.kind, self._with_static(other.value))
+        raise MergeError("F208", f"it is a number ({self.kind!r}) or something else")
+
+    def _with_static(self, value: object) -> Facts | None:
+        kind = self.kind
+        if isinstance(value, Numeric):
+            if type(value) is not kind:
+                raise MergeError("F203", f"it is {kind!r} or {type(value)!r}")
+            value = value.value
+        if not isinstance(value, int | float):
+            raise MergeError("F208", f"it is {kind!r} or {value!r}")
+        if kind is Boolean and not isinstance(value, bool):
+            raise MergeError("F202", f"it is Boolean or the number {value!r}")
+        if isinstance(value, bool) and kind is not Boolean:
+            raise MergeError("F202", f"it is {kind!r} or {value!r}")
+        if kind.is_integer and (
+            isinstance(value, float) or not least_greatest(kind)[0] <= value <= least_greatest(kind)[1]
+        ):
+            raise MergeError("F201", f"it is {kind!r} or {value!r}, which is none")
+        if kind.is_float and isinstance(value, int) and fitted(kind, value) != value:
+            raise MergeError("F201", f"it is {kind!r} or {value!r}, which is none exactly")
+        if not kind.is_integer:
+            return None
+        return joined_facts(self.facts, Facts(int(value), int(value), abs(int(value))))
+
+
+def number_form(x: Numeric) -> Form:
+    """Return the form of a number."""
+    return ConstForm(x) if x.is_static else NumberForm(type(x), x.facts)
+
+
+def _type_of_static(value: object) -> NumberClass | None:
+    if isinstance(value, Numeric):
+        return type(value)
+    from cute_dialect.front.numeric import as_number
+
+    return type(as_number(value)) if isinstance(value, int | float) else None
+
+
+def join_static(a: object, b: object) -> Form | None:
+    """Return the form that two different static values have together, None where there is none."""
+    x, y = _type_of_static(a), _type_of_static(b)
+    if x is None or y is None:
+        return None
+    if x is not y:
+        plain = not isinstance(a, Numeric) and not isinstance(b, Numeric)
+        if plain and x.is_integer and y.is_integer and Boolean not in (x, y):
+            return NumberForm(x if x.width > y.width else y)
+        if isinstance(a, Numeric) and not isinstance(b, Numeric):
+            return NumberForm(x).join(ConstForm(b))
+        if isinstance(b, Numeric) and not isinstance(a, Numeric):
+            return NumberForm(y).join(ConstForm(a))
+        code = "F202" if plain else "F203"
+        raise MergeError(code, f"it is {a!r} or {b!r}: {x!r} or {y!r}", hint="write both as one type")
+    return NumberForm(x)
+
+
+def widen_static(value: object) -> Form | None:
+    """Return the form of a dynamic number like this static one, None for what is no number."""
+    kind = _type_of_static(value)
+    return NumberForm(kind) if kind is not None else None
