@@ -291,9 +291,11 @@ def random_tree(rng: random.Random, depth: int = 2) -> Any:
 
 def test_static_layouts_map_what_brute_force_maps() -> None:
     rng = random.Random(5)
-    for _ in range(60):
+    for _ in range(40):
         shape = (random_tree(rng), random_tree(rng))
         flat = leaves(shape)
+        if np.prod(flat) > 200:
+            continue
         strides = iter(rng.choice([0, 1, 3, 16]) for _ in flat)
         layout = cute.make_layout(shape, stride=cute.transform_leaf(lambda _: next(strides), shape))  # noqa: B023
         ds = leaves(layout.stride)
