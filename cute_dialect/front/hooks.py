@@ -33,6 +33,18 @@ class Text(str):
     pieces: tuple[str | tuple[Any, str], ...]
 
 
+def _holds_run_time(value: Any) -> bool:
+    """Tell whether a value, or an element of a tuple of values, is known only when the kernel runs."""
+    if isinstance(value, tuple | list):
+        return any(map(_holds_run_time, value))
+    return is_dynamic(value)
+
+
+def _shown(value: Any) -> str:
+    """Return a value of run time as text: ``?`` stands for numbers, tensors and layouts show what is static."""
+    return f"({','.join(map(_shown, value))})" if isinstance(value, tuple | list) else str(value)
+
+
 class Hooks:
     """The runtime object of one conversion; ``sites``: the branches and loops of its source, by number."""
 
@@ -194,14 +206,14 @@ class Hooks:
                 pieces.append(part)
                 continue
             value, conversion, spec = part
-            if is_dynamic(value):
+            if _holds_run_time(value):
                 run_time = True
                 pieces.append((value, spec))
                 continue
             if conversion != -1:
                 value = {"r": repr, "s": str, "a": ascii}[chr(conversion)](value)
             pieces.append(format(value, spec))
-        plain = "".join(p if isinstance(p, str) else "?" for p in pieces)
+        plain = "".join(p if isinstance(p, str) else _shown(p[0]) for p in pieces)
         if not run_time:
             return plain
         made = Text(plain)

@@ -381,9 +381,9 @@ def layout(text: Any, *numbers: Any) -> Any:
     from cute_dialect.algebra.text import TextError, parse_composed_layout
     from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
 
-    pieces = getattr(text, "__cute_pieces__", None)
+    pieces = getattr(text, "pieces", None)  # of an f-string, with values of run time
     if pieces is not None and not numbers:
-        numbers = tuple(p for p in pieces if not isinstance(p, str))
+        numbers = tuple(p[0] for p in pieces if not isinstance(p, str))
     try:
         payload = parse_composed_layout(str(text))
         (verify_composed_layout if isinstance(payload, ComposedPayload) else verify_layout)(payload)  # pyright: ignore

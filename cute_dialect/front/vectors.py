@@ -490,7 +490,7 @@ class VectorForm(Form):
     __slots__ = ("dtype", "shape", "types")
 
     def __init__(self, shape: Any, dtype: NumberClass):
-        self.shape = shape
+        self.shape = (shape,) if isinstance(shape, int) else shape  # an extent is a shape of one mode
         self.dtype = dtype
         self.types = (vector_type(dtype, shape),)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
+from cute_dialect.front.shared import SmemAllocator
 
 __all__ = [
-    "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "StaticPersistentTileScheduler",
+    "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator", "StaticPersistentTileScheduler",
     "WorkTileInfo", "get_smem_capacity_in_bytes",
 ]  # fmt: skip
 

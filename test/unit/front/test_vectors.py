@@ -372,7 +372,7 @@ def test_forms_of_vectors() -> None:
         with pytest.raises(MergeError) as caught:
             form.join(form_of(v.to(Float16).reshape(24)))
         assert str(caught.value) == (
-            "error F205: it is a vector of Float32, shape (4,6), or of Float16, shape 24\n"
+            "error F205: it is a vector of Float32, shape (4,6), or of Float16, shape (24)\n"
             "hint: v.to(…) converts, v.reshape(…) and v.broadcast_to(…) change the shape"
         )
 
