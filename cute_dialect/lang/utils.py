@@ -14,8 +14,8 @@ from cute_dialect.arch.targets import TARGETS
 from cute_dialect.front.shared import SmemAllocator
 
 __all__ = [
-    "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator", "StaticPersistentTileScheduler",
-    "WorkTileInfo", "get_smem_capacity_in_bytes",
+    "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator",
+    "StaticPersistentTileScheduler", "WorkTileInfo", "get_smem_capacity_in_bytes",
 ]  # fmt: skip
 
 
