@@ -459,8 +459,6 @@ def _operators() -> None:
         ("rpow", "power_of"),
     ):
         setattr(Numeric, f"__{name}__", one(ours))
-    # ``with cute.arch.elect_one():`` is an if
-    setattr(NUMBER_TYPES["Boolean"], "__cute_region__", lambda self: self)  # noqa: B010
     setattr(Numeric, "__pos__", lambda self: self)  # noqa: B010  (as the others)
 
 

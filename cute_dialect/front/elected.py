@@ -84,10 +84,21 @@ def _varies(value: SSAValue, known: dict[SSAValue, bool]) -> bool:
     if op.name == "cute_nvgpu.arch.shfl_sync":
         mode = op.properties.get("mode")
         return getattr(mode, "data", "bfly") != "idx" or varies_in_a_warp(op.operands[1], known)
+    if op.name == "arith.cmpi" and _is_thread_number(op.operands[0]) and _parts_warps(op):
+        return False
     divisor = _divisor(op)
     if divisor % 32 == 0 and divisor and _is_thread_number(op.operands[0]):
         return False
     return any(varies_in_a_warp(x, known) for x in op.operands)
+
+
+def _parts_warps(op: Operation) -> bool:
+    """Tell whether a comparison of a thread's number parts the threads between warps: ``tid < 32``, ``tid > 63``."""
+    if getattr(op.operands[1].owner, "name", "") != "arith.constant":
+        return False
+    predicate = int(op.properties["predicate"].value.data)  # pyright: ignore
+    end = {2: 0, 5: 0, 6: 0, 9: 0, 3: 31, 4: 31, 7: 31, 8: 31}.get(predicate)  # slt sge ult uge, sle sgt ule ugt
+    return end is not None and _constant(op.operands[1]) % 32 == end
 
 
 def _divisor(op: Operation) -> int:

@@ -21,6 +21,7 @@ from enum import Enum
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.front.elected import issues
 
 __all__ = [
     "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
@@ -341,7 +342,9 @@ class PipelineCpAsync(PipelineAsync):
 
 
 class PipelineTmaAsync(PipelineAsync):
-    """Slots are filled by TMA, which counts ``tx_count`` bytes on the full barrier; one thread a block produces.
+    """Slots are filled by TMA, which counts ``tx_count`` bytes on the full barrier.
+
+    One warp of a block produces, or one thread of it: what one thread shall do, one does.
 
     ``consumer_group.size``: the arrivals that free a slot, from all blocks: each consuming warp arrives once at every
     block that shares its operands (those of its row and of its column of ``cta_layout_vmnk``), so a cluster of m x n
@@ -383,7 +386,8 @@ class PipelineTmaAsync(PipelineAsync):
     def producer_acquire(self, state: PipelineState, try_token: Any = None) -> None:
         """Wait until the slot is free, and announce its bytes."""
         super().producer_acquire(state, try_token)
-        cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), self.tx_count)
+        if issues():
+            cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), self.tx_count)
 
     def producer_commit(self, state: PipelineState) -> None:
         """Do nothing: the copies say when they are done."""
