@@ -42,6 +42,9 @@ from cute_dialect.front.copies import make_tiled_copy_S as make_tiled_copy_S
 from cute_dialect.front.copies import make_tiled_copy_tv as make_tiled_copy_tv
 from cute_dialect.front.copies import prefetch as prefetch
 from cute_dialect.front.descriptions import atoms as atoms
+from cute_dialect.front.division import FastDivmodDivisor as FastDivmodDivisor
+from cute_dialect.front.division import assume as assume
+from cute_dialect.front.division import fast_divmod_create_divisor as fast_divmod_create_divisor
 from cute_dialect.front.dtypes import BFloat16 as BFloat16
 from cute_dialect.front.dtypes import Boolean as Boolean
 from cute_dialect.front.dtypes import Float as Float

@@ -1,0 +1,150 @@
+"""Promises about integers, and division by a number that is used many times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_dialect.front.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.facts import Facts, facts_of
+from cute_dialect.front.numeric import as_number
+
+__all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
+
+
+def assume(x: Any, divby: int | None = None, *, align: int | None = None, range: Any = None) -> Any:
+    """Return the same integer, of which the kernel may take for granted that ``divby`` divides it.
+
+    ``range``: its least value and the end of the values, either may be None.  Where asserts are compiled (on the
+    interpreter, and by ``debug=True``) promises are checked; elsewhere a broken one makes what is computed meaningless.
+    ``align``: of a pointer, in bytes.
+
+        n = cute.assume(n, divby=8)          # n % 8 is 0, and (n, 4):(1, n) has aligned rows
+    """
+    if align is not None:
+        if not hasattr(x, "align"):
+            raise KernelTypeError("F239", f"'align' is for pointers, not for {_name(x)}")
+        x = x.align(align)
+        if divby is None and range is None:
+            return x
+    number = as_number(x)
+    kind = type(number)
+    if not kind.is_integer or kind is Boolean:
+        raise KernelTypeError("F239", f"a promise is about integers, not about {_name(x)}")
+    low, high = (None, None) if range is None else _ends(range)
+    if divby is not None and (type(divby) is not int or divby < 1):
+        raise KernelTypeError("F239", f"expected a divisor of 1 or more, got {divby!r}")
+    if number.is_static:
+        _check(number, divby, low, high)
+        return x
+    return _promised(number, divby or 1, low, high)
+
+
+def _name(x: Any) -> str:
+    return x.describe() if hasattr(x, "describe") else repr(x)
+
+
+def _ends(ends: Any) -> tuple[int | None, int | None]:
+    """Return the least and greatest value of a range's ends."""
+    low, end = (ends.start, ends.stop) if hasattr(ends, "stop") else tuple(ends)
+    return low, None if end is None else end - 1
+
+
+def _check(number: Numeric, divby: int | None, low: int | None, high: int | None) -> None:
+    value = number.value
+    if divby is not None and value % divby:
+        raise KernelTypeError("F239", f"{value} is no multiple of {divby}, as is promised")
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise KernelTypeError("F239", f"{value} is not in the promised range")
+
+
+def _promised(number: Numeric, divby: int, low: int | None, high: int | None) -> Numeric:
+    from math import lcm
+
+    from cute_dialect.front.trace import active
+
+    known = facts_of(number)
+    least = max((n for n in (known.low, low) if n is not None), default=None)
+    greatest = min((n for n in (known.high, high) if n is not None), default=None)
+    tracer = active()
+    if tracer is not None and tracer.state.get("asserts"):
+        from cute_dialect.front.hooks import Hooks
+
+        Hooks.check(number % divby == 0, lambda: f"a multiple of {divby} was promised")
+        Hooks.check(True if low is None else number >= low, lambda: f"{low} or more was promised")
+        Hooks.check(True if high is None else number <= high, lambda: f"{high} or less was promised")
+    return type(number).of(number.value, Facts(least, greatest, lcm(known.divisor, divby)))
+
+
+# ------------------------------------------------------------------------------------------------------ divisors
+
+
+class FastDivmodDivisor:
+    """A divisor that is known only when the kernel runs, prepared so that dividing by it takes a product and a shift.
+
+    Of Int32 and Uint32 numbers that are not negative, by divisors from 1 to 2^31 - 1 (T. Granlund, P. Montgomery,
+    "Division by invariant integers using multiplication", 1994).  ``divmod(x, d)``, ``x // d`` and ``x % d`` use it.
+
+        d = cute.fast_divmod_create_divisor(n)      # once
+        row, col = divmod(i, d)                     # many times
+    """
+
+    def __init__(self, divisor: Any):
+        self.divisor = as_number(divisor)
+        if type(self.divisor) not in (Int32, Uint32):
+            raise KernelTypeError("F239", f"expected a divisor of 32 bits, got {_name(divisor)}")
+        if self.divisor.is_static:
+            if self.divisor.value < 1:
+                raise KernelTypeError("F232", f"a divisor is 1 or more, got {self.divisor.value}")
+            self.multiplier: Any = None
+            self.shift: Any = None
+            return
+        # 2^s is the least power of two that is not below d; m = floor(2^32 (2^s - d) / d) + 1.
+        from cute_dialect.front.math_ops import clz
+
+        d = Uint32(self.divisor)
+        self.shift = 32 - clz(d - 1)
+        power = Uint64(1) << Uint64(self.shift)
+        self.multiplier = Uint32(((power - Uint64(d)) << 32) // Uint64(d) + 1)
+
+    def divide(self, x: Any) -> tuple[Any, Any]:
+        """Return the quotient and the remainder of a number that is not negative."""
+        number = as_number(x)
+        kind = type(number)
+        if kind not in (Int32, Uint32):
+            raise KernelTypeError("F239", f"expected an integer of 32 bits to divide, got {_name(x)}")
+        if self.multiplier is None:
+            d = kind(self.divisor)
+            return number // d, number % d
+        if number.is_static and number.value < 0:
+            raise KernelTypeError("F239", f"expected a number that is not negative to divide, got {number.value}")
+        n = Uint32(number)
+        high = Uint32((Uint64(n) * Uint64(self.multiplier)) >> 32)
+        quotient = Uint32((Uint64(high) + Uint64(n)) >> Uint64(self.shift))
+        remainder = n - quotient * Uint32(self.divisor)
+        top = facts_of(number).high
+        return (
+            kind.of(quotient.ssa, Facts(0, top, 1)),
+            kind.of(remainder.ssa, Facts(0, None if kind is Int32 else top, 1)),
+        )
+
+    def __rdivmod__(self, x: Any) -> tuple[Any, Any]:
+        return self.divide(x)
+
+    def __rfloordiv__(self, x: Any) -> Any:
+        return self.divide(x)[0]
+
+    def __rmod__(self, x: Any) -> Any:
+        return self.divide(x)[1]
+
+    def __repr__(self) -> str:
+        return f"FastDivmodDivisor({self.divisor})"
+
+
+def fast_divmod_create_divisor(divisor: Any) -> FastDivmodDivisor:
+    """Return a divisor that is used many times, prepared.
+
+    >>> divmod(17, fast_divmod_create_divisor(5))
+    (Int32(3), Int32(2))
+    """
+    return FastDivmodDivisor(divisor)
