@@ -138,22 +138,22 @@ def _math(name: str) -> Callable[..., Any]:
     def overlay(*args: Any) -> Any:
         if not any(is_dynamic(a) for a in args):
             return python(*args)
-        from cute_dialect.front.dtypes import Float32, Float64
-        from cute_dialect.front.numeric import emit
+        from cute_dialect.front import math_ops
 
-        kind = Float64 if any(getattr(type(a), "width", 0) == 64 for a in args) else Float32
-        for a in args:
-            if is_dynamic(a) and type(a).is_float:
-                kind = type(a)
-        return kind.of(emit(_MATH[name], [kind(a).ssa for a in args]))
+        found = getattr(math_ops, _MATH[name])(*args)
+        return _int(found) if name in ("floor", "ceil", "trunc") else found
 
     return overlay
 
 
 _MATH = {
-    "sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "log2": "math.log2", "sin": "math.sin",
-    "cos": "math.cos", "tanh": "math.tanh", "erf": "math.erf", "fabs": "math.absf",
+    **{name: name for name in (
+        "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+        "atan2", "tanh", "erf", "floor", "ceil", "trunc", "copysign", "fma",
+    ) if hasattr(math, name)},
+    "fabs": "absf",
 }  # fmt: skip
+"""Function of Python's ``math`` -> that of ``cute.math``; as Python's, ``floor`` and the like give integers."""
 
 OVERLAYS: dict[Any, Callable[..., Any]] = {
     builtins.range: _range, builtins.min: _extreme("min", min), builtins.max: _extreme("max", max),
