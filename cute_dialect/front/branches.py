@@ -72,9 +72,9 @@ class Lost:
         self.error = error
 
 
-def remember_lost(tracer: Tracer, name: str, lost: Lost) -> None:
-    """Keep why a name has no value, for the error if it is read."""
-    tracer.state.setdefault("lost", {})[name, lost.site.path] = lost
+def remember_lost(tracer: Tracer, name: str, lost: Lost, path: str | None = None) -> None:
+    """Keep why a name of a file has no value, for the error if it is read."""
+    tracer.state.setdefault("lost", {})[name, path or lost.site.path] = lost
 
 
 def blank(form: Form, tracer: Tracer) -> list[SSAValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from cute_dialect.front.analysis import Site
 from cute_dialect.front.branches import Branch, pick, regions
 from cute_dialect.front.calls import callee
 from cute_dialect.front.errors import LoopError, StaticError, SyntaxErrorInKernel
-from cute_dialect.front.loops import For, StaticFor, While, loop_over
+from cute_dialect.front.generators import GeneratorFor, consumers
+from cute_dialect.front.loops import For, StaticFor, loop_over
 from cute_dialect.front.places import U
 from cute_dialect.front.trace import active
 from cute_dialect.front.truth import both, either, equal, inverted, is_dynamic_truth, truth_of, unequal
 from cute_dialect.front.values import Dynamic, is_dynamic
+from cute_dialect.front.whiles import While
 
 __all__ = ["Hooks", "Text"]
 
@@ -90,7 +93,7 @@ class Hooks:
         """Return a ``while``."""
         return While(active(), self.sites[n], values)
 
-    def For(self, iterable: Any, n: int, values: Mapping[str, Any]) -> For | StaticFor:
+    def For(self, iterable: Any, n: int, values: Mapping[str, Any]) -> For | StaticFor | GeneratorFor:
         """Return a ``for``."""
         return loop_over(active(), iterable, self.sites[n], values)
 
@@ -292,12 +295,29 @@ class Hooks:
 
     @staticmethod
     def yielded(value: Any, handles: Sequence[Any]) -> Any:
-        """Return what a generator yields.  Raises F160 in a branch or loop of run time."""
-        if any(getattr(h, "rolled", False) for h in handles):
-            raise LoopError("F160", "'yield' in a branch or loop that is decided when the kernel runs")
+        """Return what a generator yields.  Raises F160 where no ``for`` can take it from a loop of run time."""
+        tracer = active()
+        if tracer is None:
+            return value
+        for handle in handles:
+            if isinstance(handle, While):
+                handle.yielded = True
+        if not any(getattr(h, "rolled", False) for h in handles):
+            return value
+        waiting = consumers(tracer)
+        if not waiting or waiting[-1] is not sys._getframe(1):  # pyright: ignore[reportPrivateUsage]
+            raise LoopError(
+                "F160", "a generator yields in a branch or loop of run time, and no 'for' statement takes it",
+                hint="loop over it by a 'for' statement of a converted function",
+            )  # fmt: skip
         return value
 
-    yielded_from = yielded
+    @staticmethod
+    def yielded_from(values: Any, handles: Sequence[Any]) -> Any:
+        """Return what ``yield from`` walks.  Raises F160 in a branch or loop of run time."""
+        if any(getattr(h, "rolled", False) for h in handles):
+            raise LoopError("F160", "'yield from' in a branch or loop that is decided when the kernel runs")
+        return values
 
 
 def _tracer() -> Any:

@@ -104,9 +104,10 @@ class _Jumps:
                 continue
             last = out[-1]
             later = self.suite(rest, depth + 1)
-            falls = getattr(last, "_falls", None) if not guard else None
+            falls = getattr(last, "_falls", None) if not guard and len(new) == 1 else None
             if falls is not None:  # one suite always jumps, the other never
                 setattr(last, falls, [*getattr(last, falls), *later.body])
+                last._falls = None  # pyright: ignore
             else:
                 out.append(self.guarded(made.may, later.body, rest[0]))
             may |= later.may

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.front.dominance import check_dominance
 from cute_dialect.front.trace import LaunchFacts, Tracer, op_class, tracing
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def kernel_function(
     with tracing(tracer):
         yield tracer, _named(function, parameters)
         tracer.op("gpu.return")
+        check_dominance(function)
 
 
 @contextmanager
@@ -67,6 +69,7 @@ def host_function(
     with tracing(tracer):
         yield tracer, _named(function, parameters)
         tracer.op("func.return")
+        check_dominance(function)
 
 
 def _function(

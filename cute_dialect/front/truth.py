@@ -10,7 +10,7 @@ from cute_dialect.front.errors import StaticError
 from cute_dialect.front.places import Snapshot
 from cute_dialect.front.values import Dynamic
 
-__all__ = ["both", "either", "equal", "inverted", "is_dynamic_truth", "truth_of", "unequal"]
+__all__ = ["both", "either", "equal", "inverted", "is_dynamic_truth", "select", "truth_of", "unequal"]
 
 
 def truth_of(x: Any) -> Any:
@@ -93,6 +93,16 @@ def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
         tracer.op("scf.yield", [tracer.constant(not conjunction, t)], ())
     sides = [Region(block), Region(other)] if conjunction else [Region(other), Region(block)]
     return Boolean.of(tracer.value("scf.if", [a.ssa], [t], regions=sides))
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """Return ``a if condition else b`` of two values that are known already."""
+    truth = truth_of(condition)
+    if truth is True or truth is False:
+        return a if truth else b
+    from cute_dialect.front.trace import current
+
+    return pick(current(), truth, lambda: a, lambda: b)
 
 
 def _values(kept: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -143,7 +143,53 @@ def recursion(a: int, b: int, depth: int = 3) -> int:
     return recursion(a + b, b, depth - 1) if a < 10 else recursion(a, b + 1, depth - 1)
 
 
-CASES = (
+class Tiles:
+    """A scheduler: its generator has a loop of run time."""
+
+    def __init__(self, first: int, total: int):
+        self.first = first
+        self.total = total
+        self.given = 0
+
+    def tiles(self) -> Iterator[tuple[int, int]]:
+        tile = self.first
+        while tile < self.total:
+            self.given += 1
+            yield tile // 3, tile % 3
+            tile += 2
+
+    def columns(self) -> Iterator[int]:
+        yield 0
+        for k in range(4):
+            yield k * self.total
+
+
+def generator(a: int, b: int) -> tuple[int, ...]:
+    scheduler = Tiles(a, b)
+    count = Tiles(0, 0)
+    last = s = 0
+    for m, n in scheduler.tiles():
+        s += m * 7 + n
+        for k in range(b):
+            if k > 1:
+                count.given += n
+            s += k
+        last = m
+    return s, last, count.given, scheduler.given
+
+
+def generator_unrolled(a: int, b: int) -> tuple[int, ...]:
+    s = t = 0
+    xs = [a, b, 3, 4, 5]
+    i = 0
+    for k in Tiles(a, b).columns():
+        s += k
+        t += xs[i]
+        i += 1
+    return s, t, i
+
+
+CASES = (generator, generator_unrolled,
     merged, early_return, loop_with_break, return_from_a_loop, static_range, while_with_return, while_true, objects,
     downwards, ternaries, continues, walrus, recursion,
 )  # fmt: skip

@@ -1,0 +1,223 @@
+"""``while``: Python's own until a test is one of run time, then ``scf.while``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.branches import regions, slots_of
+from cute_dialect.front.errors import LoopError, StaticError
+from cute_dialect.front.places import U, put, same
+from cute_dialect.front.rolled import Retrace, Rolled
+from cute_dialect.front.truth import truth_of
+from cute_dialect.front.values import Form, form_of
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block, SSAValue
+
+    from cute_dialect.front.analysis import Site
+    from cute_dialect.front.trace import Tracer
+
+__all__ = ["While"]
+
+MOST_STATIC_TESTS = 1 << 16
+
+
+class While(Rolled):
+    """A ``while``: Python's until its test is one of run time; then ``scf.while``, from the first turn on."""
+
+    rolled = enters = False
+
+    def __init__(self, tracer: Tracer | None, site: Site, values: Mapping[str, Any]):
+        self.turns = 0
+        self.done = False
+        self.yielded = False
+        self.caught = ()
+        if tracer is not None:
+            self.caught = (Retrace,)
+            self.begin(tracer, site, values)
+
+    def __iter__(self) -> While:
+        return self
+
+    def __next__(self) -> int:
+        from xdsl.ir import Block
+
+        if not self.rolled:
+            if self.done:
+                raise StopIteration
+            self.turns += 1
+            if self.turns > MOST_STATIC_TESTS and self.caught:
+                raise StaticError(
+                    "F141", f"this loop has made {MOST_STATIC_TESTS} turns while compiling", notes=self.note()
+                )
+            return 1
+        if self.ended:
+            raise StopIteration
+        self.before = Block()
+        self.open_round(self.before)
+        self.tracer.block = self.before
+        return 3
+
+    def test(self, condition: Any, values: Mapping[str, Any]) -> bool:
+        """Tell whether the body is run (or, of a loop of run time, traced)."""
+        truth = truth_of(condition)
+        if not self.rolled:
+            if truth is True or truth is False:
+                self.done = not truth
+                return truth
+            raise Retrace(self)
+        from xdsl.ir import Block
+
+        from cute_dialect.front.dtypes import Boolean
+
+        if truth is True or truth is False:
+            truth = Boolean.exactly(truth)
+        self.condition = truth.ssa
+        own = [values.get(n, U) for n in self.site.names]
+        self.tested = own + list(self.entry[len(own) :])
+        self.tested_heap = self.snap.state()
+        self.after = Block()
+        self.blocks.append(self.after)
+        self.tracer.block = self.after
+        return True
+
+    def again(self, error: BaseException) -> bool:
+        """Begin anew, rolled, if that is what was raised."""
+        if not isinstance(error, Retrace) or error.loop is not self:
+            return False
+        if self.yielded:
+            raise LoopError(
+                "F160", "whether this loop goes on becomes known only when the kernel runs, after it has yielded",
+                notes=self.note(),
+            )  # fmt: skip
+        self.dropped()
+        self.rolled = self.enters = True
+        self.caught = ()
+        self.guess()
+        return True
+
+    def guess(self) -> None:
+        super().guess()
+        from cute_dialect.front.dtypes import Boolean
+        from cute_dialect.front.number_forms import NumberForm
+
+        for i, name in enumerate(self.names):
+            if name in self.site.flags and name not in self.site.memory.get("settled", ()):
+                self.locals[i] = NumberForm(Boolean)
+
+    def joined(self, first: int, heap: Mapping[int, Any]) -> None:
+        self.tested += self.entry[first:]
+        self.tested_heap = {**heap, **self.tested_heap}
+
+    def carry_flag(self, i: int, after: Any) -> bool:
+        from cute_dialect.front.dtypes import Boolean
+        from cute_dialect.front.number_forms import NumberForm
+
+        if self.owners[i] is self.site:
+            self.locals[i] = NumberForm(Boolean)
+        return self.owners[i] is self.site
+
+    def open_round(self, block: Block) -> None:
+        super().open_round(block)
+        at = 0
+        for i, form in self.locals.items():  # here the test reads the flags itself
+            if self.owners[i] is self.site and self.names[i] in self.site.flags:
+                self.entry[i] = form.make(self.args[at : at + 1])
+            at += len(form.types)
+
+    def leave(self, values: Mapping[str, Any]) -> None:
+        """End a turn: compare, and make the loop if all that changes is carried."""
+        tracer = self.tracer
+        del regions(tracer)[self.depth + 1 :]
+        out = self.ending(values)
+        heap = self.snap.state()
+        if self.compare(out, heap) or self.settle():
+            return
+        tracer.op("scf.yield", self.outgoing(out, heap), ())
+        tracer.block = self.before
+        exits = self.exits()
+        forwarded = self.forwarded(exits)
+        tracer.op("scf.condition", [self.condition, *forwarded], ())
+        self.make(forwarded, exits)
+
+    def exits(self) -> list[tuple[Any, Form, list[SSAValue]]]:
+        """Return what places hold where the loop ends: after a test that fails."""
+        found: list[tuple[Any, Form, list[SSAValue]]] = []
+        for i, (site, name) in enumerate(zip(self.owners, self.names)):
+            value = self.tested[i]
+            if i in self.lost or value is U or (name not in site.live and name not in site.flags):
+                continue
+            if i not in self.locals and same(value, self.values[i]):
+                continue
+            form = form_of(value)
+            found.append((i, form, form.take(value)))
+        for key, (_, kept) in self.snap.objects.items():
+            now = self.tested_heap[key]
+            if isinstance(now, set):
+                continue
+            for slot in slots_of(now):
+                if (key, slot) in self.heap or now[slot] is not kept[slot]:
+                    form = form_of(now[slot])
+                    found.append(((key, slot), form, form.take(now[slot])))
+        return found
+
+    def forwarded(self, exits: Sequence[tuple[Any, Form, list[SSAValue]]]) -> list[SSAValue]:
+        """Return the values of the first region that the second one or what follows reads; rewire the second one."""
+        made = [*self.before.args, *(r for op in self.before.ops for r in op.results)]
+        inside = set(made)
+        needed: dict[SSAValue, None] = {}
+        for _, _, leaves in exits:
+            for leaf in leaves:
+                if leaf in inside:
+                    needed[leaf] = None
+        for value in made:
+            uses = [use for use in value.uses if _within(use.operation, self.after)]
+            if uses:
+                needed[value] = None
+            if value in needed:
+                argument = self.after.insert_arg(value.type, len(self.after.args))
+                argument.name_hint = value.name_hint
+                for use in uses:
+                    use.operation.operands[use.index] = argument
+        return [value for value in made if value in needed]
+
+    def make(self, forwarded: list[SSAValue], exits: Sequence[tuple[Any, Form, list[SSAValue]]]) -> None:
+        """Make the ``scf.while``."""
+        from xdsl.ir import Region
+
+        tracer = self.tracer
+        tracer.block = self.saved
+        del regions(tracer)[self.depth :]
+        op = tracer.op(
+            "scf.while", self.initial(), [v.type for v in forwarded], regions=[Region(self.before), Region(self.after)]
+        )
+        results = dict(zip(forwarded, op.results))
+        self.snap.restore()
+        final: list[Any] = list(self.values)
+        exited: set[int] = set()
+        for place, form, leaves in exits:
+            value = form.make([results.get(leaf, leaf) for leaf in leaves])
+            if isinstance(place, int):
+                final[place] = value
+                exited.add(place)
+            else:
+                put(self.snap.objects[place[0]][0], place[1], value)
+        for i in range(len(final)):
+            if i in exited:
+                continue
+            if i in self.locals or i in self.dead or self.names[i] in self.owners[i].targets:
+                final[i] = U
+            self.left_without(final, i)
+        self.conclude(final)
+
+
+def _within(op: Any, block: Block) -> bool:
+    """Tell whether an op is in a block or in a region of one of its ops."""
+    at = op.parent_block()
+    while at is not None:
+        if at is block:
+            return True
+        owner = at.parent_op()
+        at = None if owner is None else owner.parent_block()
+    return False
