@@ -202,6 +202,7 @@ def read(tensor: Tensor, coord: object) -> Any:
         from cute_dialect.algebra.evaluation import evaluate
 
         return tuple_add(tensor.iterator, evaluate(where, tensor.payload))
+    _whole_bytes(tensor, "read")
     element = current().value("cute.memref.load", [tensor.ssa, coord_ssa(where)])
     return tensor.element_type.of(element) if tensor.element_type is not None else from_ssa(element)
 
@@ -215,7 +216,18 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
         return
     from cute_dialect.front.trace import current
 
+    _whole_bytes(tensor, "written")
     current().op("cute.memref.store", [tensor.ssa, coord_ssa(where), stored_value(value, element).ssa])
+
+
+def _whole_bytes(tensor: Tensor, what: str) -> None:
+    """Refuse to access one element of less than a byte: a store would overwrite its neighbour."""
+    element = tensor.element_type
+    if element is not None and 1 < element.width < 8 and tensor.memspace != "rmem":
+        raise KernelTypeError(
+            "F264", f"one element of {element!r} is a part of a byte: it cannot be {what} alone",
+            hint="t.load() and t.store(v) move whole vectors, cute.recast_tensor(t, cute.Uint8) sees the bytes",
+        )  # fmt: skip
 
 
 def _writable(tensor: Tensor) -> type[Numeric]:

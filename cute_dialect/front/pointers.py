@@ -208,10 +208,18 @@ def _llvm_pointer(space: str) -> str:
 def make_ptr(
     dtype: builtins.type[Numeric], value: Any, mem_space: str = "gmem", *, assumed_align: int | None = None
 ) -> Pointer:
-    """Return the pointer with an address that is known in the kernel; aligned as its element if not said otherwise.
+    """Return the pointer with an address, aligned as its element if not said otherwise.
 
-    ``value``: an integer, such as an element of an array of addresses.
+    ``value``: an integer, in a kernel one of run time, such as an element of an array of addresses.  Outside of a trace
+    it is an argument for one (``cute.runtime.make_ptr``).
     """
+    from cute_dialect.front.trace import active
+
+    if active() is None:
+        from cute_dialect.front import runtime_tensor
+
+        made: Any = runtime_tensor.make_ptr(dtype, value, mem_space, assumed_align=assumed_align)
+        return made
     from cute_dialect.front.dtypes import Int32, Int64
     from cute_dialect.front.numeric import as_number
     from cute_dialect.front.trace import current

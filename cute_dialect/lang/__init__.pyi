@@ -129,6 +129,7 @@ from cute_dialect.front.math_ops import max as max
 from cute_dialect.front.math_ops import min as min
 from cute_dialect.front.pointers import AddressSpace as AddressSpace
 from cute_dialect.front.pointers import Pointer as Pointer
+from cute_dialect.front.pointers import make_ptr as make_ptr
 from cute_dialect.front.pointers import recast_ptr as recast_ptr
 from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.printing import pretty_str as pretty_str

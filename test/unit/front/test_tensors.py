@@ -9,7 +9,7 @@ import pytest
 from tracing import run_kernel_on_cpu, trace_kernel
 
 from cute_dialect import lang as cute
-from cute_dialect.front.dtypes import Float32, Int32, Uint8
+from cute_dialect.front.dtypes import Float32, Int4, Int32, Uint8
 from cute_dialect.front.errors import CuteError
 from cute_dialect.front.tensors import Tensor
 from cute_dialect.front.trace import current
@@ -239,3 +239,39 @@ def test_static_parts_need_no_op() -> None:
         assert len(x[None, 0]) == 4 and len(list(current().block.ops)) == before + 2
 
     trace_kernel(body, {"x": '!cute.memref<f32, gmem, "(4,8):(8,1)">'}, wrap)
+
+
+def test_elements_of_less_than_a_byte() -> None:
+    """Two nibbles a byte, the lower first: vectors move them; one alone would take its neighbour along."""
+
+    def body(x: Any, out: Any) -> None:
+        nibbles = cute.recast_tensor(x, Int4)
+        assert nibbles.shape == (8,) and nibbles.element_type is Int4
+        out.store(nibbles.load().to(Int32).reshape(8))
+        held = cute.make_rmem_tensor(8, Int4)
+        held.store(nibbles.load())
+        held[1] = held[0]
+        nibbles.store(held.load())
+        for access in (lambda: nibbles[2], lambda: nibbles.__setitem__(2, 1), lambda: nibbles.iterator.load()):
+            with pytest.raises(CuteError, match="F264: one element of Int4 is a part of a byte"):
+                access()
+
+    x = np.array([0x21, 0x83, 0x54, 0xF7], np.uint8).view(np.int8)
+    out = np.zeros(8, np.int32)
+    run(body, {"x": '!cute.memref<i8, gmem, align<4>, "(4):(1)">', "out": '!cute.memref<i32, gmem, "8:1">'}, x, out)
+    assert out.tolist() == [1, 2, 3, -8, 4, 5, 7, -1]
+    assert x.view(np.uint8).tolist() == [0x11, 0x83, 0x54, 0xF7]
+
+
+def test_elements_of_eight_bit_floats() -> None:
+    import ml_dtypes
+
+    def body(x: Any, out: Any) -> None:
+        assert x.element_type is cute.Float8E4M3FN
+        out.store(x.load().to(Float32) * 2)
+        x[3] = out[0]
+
+    x = np.array([1, 1.125, -448, 0.5], np.float32).astype(ml_dtypes.float8_e4m3fn)
+    out = np.zeros(4, np.float32)
+    run(body, {"x": '!cute.memref<f8E4M3FN, gmem, "4:1">', "out": '!cute.memref<f32, gmem, "4:1">'}, x, out)
+    assert out.tolist() == [2, 2.25, -896, 1] and x.astype(np.float32).tolist() == [1, 1.125, -448, 2]
