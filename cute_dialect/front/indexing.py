@@ -345,6 +345,8 @@ def stored_value(value: object, element: type[Numeric]) -> Numeric:
         raise KernelTypeError("F234", f"an element of {element!r} is written with a number, not with {_named(value)}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         number = as_number(value)
+    elif element.width == 1 and value in (0, 1):
+        return element(value)
     elif (isinstance(value, int) and element.width > 1) or (isinstance(value, float) and element.is_float):
         return literal(element, value)
     else:

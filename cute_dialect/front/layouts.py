@@ -140,6 +140,13 @@ class AnyLayout(Dynamic):
 
         return depth(self.payload)
 
+    @property
+    def max_alignment(self) -> int:
+        """The greatest number that is known to divide every offset."""
+        from cute_dialect.front.layout_functions import max_alignment
+
+        return max_alignment(self)
+
     def __call__(self, *coord: Any) -> Any:
         return apply("cute.layout_eval", Tree(coord[0] if len(coord) == 1 else coord, "coord"), self)
 

@@ -183,6 +183,10 @@ class Struct(Field):
         """Return the structure at a pointer to its first byte."""
         return StructView(self, start)
 
+    def __call__(self, start: Pointer) -> StructView:
+        """Return the structure that lies at a pointer: ``Storage(smem.allocate(Storage.size_in_bytes(), 16))``."""
+        return self.at(start)
+
     def __repr__(self) -> str:
         return self.name
 
