@@ -153,13 +153,18 @@ def local_tile(input: Any, tiler: Any, coord: Any, proj: Any = None) -> Any:
     """Return the tile of a tensor at a coordinate among the tiles: ``(tile modes…, rest modes…)``.
 
     Rest modes stay where the coordinate has ``None``.  ``proj`` has ``None`` where tiler and coordinate have an element
-    that the tensor lacks.
+    that the tensor lacks; what the coordinate has beyond it counts modes of the tensor that are not tiled.
     """
     if isinstance(input, AnyLayout):
         raise LayoutError(
             "F240", f"local_tile: expected a tensor, got {input.describe()}",
             hint="of a layout take zipped_divide, and slice that",
         )  # fmt: skip
+    if isinstance(proj, tuple) and isinstance(coord, tuple) and isinstance(tiler, tuple) and len(coord) > len(proj):
+        kept = [i for i, p in enumerate(proj) if p is not None]
+        tiler = tuple(tiler[i] for i in kept)
+        coord = (*(coord[i] for i in kept), *coord[len(proj) :])
+        proj = None
     operands = [input, _tiler(tiler), Tree(coord, "coord")]
     if proj is not None:
         operands.append(Tree(proj, "coord"))

@@ -30,6 +30,7 @@ from cute_dialect.front.tuples import (
     filled,
     from_ssa,
     is_tree,
+    map_tree,
     numbers_of,
     tree_of,
 )
@@ -163,25 +164,45 @@ class AnyLayout(Dynamic):
     def __len__(self) -> int:
         return self.rank
 
-    def get_hier_coord(self, i: Any) -> Any:
-        """Return the coordinate of a linear index in the layout's shape.
+    def get_hier_coord(self, idx: Any) -> Any:
+        """Return the coordinate, as nested as the shape, whose offset is ``idx``; the layout's image has no gaps.
 
-        >>> make_layout((4, (2, 3))).get_hier_coord(7)
-        (3, (1, 0))
+        >>> make_layout((4, (2, 3))).get_hier_coord(7), make_layout((4, 2), stride=(2, 1)).get_hier_coord(7)
+        ((3, (1, 0)), (3, 1))
         """
-        from cute_dialect.front.tuple_functions import idx2crd
+        return map_tree(lambda s, d: _along(idx, s, d), self.shape, self.stride)  # pyright: ignore
 
-        return idx2crd(i, self.shape)  # pyright: ignore
+    def get_flat_coord(self, idx: Any) -> Any:
+        """Return the coordinate whose offset is ``idx``, one number a mode; see :meth:`get_hier_coord`.
 
-    def get_flat_coord(self, i: Any) -> Any:
-        """Return the coordinate of a linear index, one number a leaf of the shape.
-
-        >>> make_layout((4, (2, 3))).get_flat_coord(7)
-        (3, 1, 0)
+        >>> make_layout((4, (2, 3))).get_flat_coord(15)
+        (3, 3)
         """
-        from cute_dialect.front.tuples import leaves
+        from cute_dialect.front.tuple_functions import crd2idx
 
-        return tuple(leaves(self.get_hier_coord(i)))
+        coord, shape = self.get_hier_coord(idx), self.shape  # pyright: ignore
+        if not isinstance(shape, tuple):
+            return coord
+        return tuple([crd2idx(c, s) if isinstance(s, tuple) else c for c, s in zip(coord, shape)])
+
+    def get_1d_coord(self, idx: Any) -> Any:
+        """Return the number of the element whose offset is ``idx``; see :meth:`get_hier_coord`.
+
+        >>> make_layout((4, 2), stride=(2, 1)).get_1d_coord(3)
+        5
+        """
+        from cute_dialect.front.tuple_functions import crd2idx
+
+        return crd2idx(self.get_hier_coord(idx), self.shape)  # pyright: ignore
+
+
+def _along(idx: Any, extent: Any, stride: Any) -> Any:
+    """Return the coordinate along one mode of the element with this offset."""
+    if isinstance(extent, int) and extent == 1:
+        return 0
+    if isinstance(stride, int) and stride == 0:
+        return 0
+    return (idx // stride) % extent
 
 
 class Layout(AnyLayout):

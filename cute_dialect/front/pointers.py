@@ -245,6 +245,7 @@ def make_ptr(
 def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] | None = None) -> Pointer:
     """Return a pointer to the same bytes as elements of another type, or with a swizzle of the byte address.
 
+    A swizzle takes the place of one that the pointer had: the memory is then read and written in another order.
     The alignment stays as far as it is one of the new elements.
     """
     from cute_dialect.front.trace import current
@@ -252,8 +253,6 @@ def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] 
 
     kind = ptr.dtype if dtype is None else dtype
     old: Any = ptr.type.data  # pyright: ignore
-    if swizzle is not None and old.swizzle is not None:
-        raise KernelTypeError("F262", f"{ptr!r} is swizzled by {old.swizzle} already")
     natural = natural_alignment(kind.attribute)
     if ptr.alignment < natural:
         raise KernelTypeError(
