@@ -174,17 +174,17 @@ def annotations_of(function: Callable[..., Any], names: Mapping[str, object]) ->
     given = dict(getattr(function, "__annotations__", {}))
     for name, annotation in given.items():
         if isinstance(annotation, str):
-            annotation = _evaluated(annotation, function, names)
+            annotation = _evaluated(name, annotation, function, names)
         if annotation is not None:
             found[name] = annotation
     return found
 
 
-def _evaluated(text: str, function: Any, names: Mapping[str, object]) -> object:
+def _evaluated(name: str, text: str, function: Any, names: Mapping[str, object]) -> object:
     space = dict(function.__globals__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+    for free, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
-            space[name] = cell.cell_contents
+            space[free] = cell.cell_contents
         except ValueError:  # not set yet
             continue
     space.update(names)
@@ -192,7 +192,9 @@ def _evaluated(text: str, function: Any, names: Mapping[str, object]) -> object:
         return eval(text, space)
     except KernelTypeError:
         raise
-    except Exception:  # whatever the user's own classes say: such an annotation says nothing to us
+    except Exception as e:  # whatever the user's own classes say: such an annotation says nothing to us
+        if any(word in text for word in ("Tensor[", "Pointer[", "Constexpr")):
+            raise KernelTypeError("F124", f"the annotation of '{name}', {text}, cannot be read: {e}") from None
         return None
 
 

@@ -47,7 +47,9 @@ class Compiled:
     Made by ``cute.compile(f, a, b, c)`` and by calls of ``f``.
     """
 
-    __slots__ = ("__dict__", "__weakref__")
+    # Each kind has a ``__call__`` of its own, so that Python calls generated code with no detour.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
 
     def __init__(
         self, name: str, signature: inspect.Signature | None, specs: Mapping[str, Spec], program: Program,
@@ -62,9 +64,11 @@ class Compiled:
         """Where its calls run; None for the process's default."""
         self.watched: list[tuple[dict[str, Any], str, object]] = []
         self._kernels: dict[bool, Kernel] = {}
+        self._last_on_cpu = False
         self._lock = threading.Lock()
         self._symbols = symbol_places(self.specs)
         self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
+        self.__call__ = self._called
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{n}: {s!r}" for n, s in self.specs.items())
@@ -78,10 +82,30 @@ class Compiled:
 
     # ------------------------------------------------------------------------------------------------------ calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
         """Launch.  Arguments that are constants of the kind may be left out."""
         options = {k: kwargs.pop(k) for k in list(kwargs) if k in CALL_OPTIONS and k not in self.specs}
-        return self.run(self.arguments(args, kwargs), options)
+        learns = not kwargs and options.keys() <= {"stream"} and len(args) == len(self._given) == len(self.specs)
+        result = self.run(self.arguments(args, kwargs), options)
+        if learns and self.is_on_gpu:
+            from cute_dialect.front.hot import learn
+
+            learn(self, self, args, watch=False)
+        return result
+
+    def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
+        """Carry out a call that generated code did not recognise."""
+        from cute_dialect.front.hot import other_call
+
+        left = other_call(self, args, stream, options)
+        if left is None:
+            return None
+        return self._called(*left, **(options if stream is None else {**options, "stream": stream}))
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether its last launch was on a GPU."""
+        return False in self._kernels and not self._last_on_cpu
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name.  Raises LaunchError for a wrong number of them."""

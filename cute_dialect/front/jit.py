@@ -98,7 +98,17 @@ class Traced:
 
     def forget(self) -> None:
         """Look for the kind at the next call, however much it is like the last one."""
+        self.__dict__.pop("_recent", None)
         self.__call__ = self._called
+
+    def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
+        """Carry out a call that generated code did not recognise."""
+        from cute_dialect.front.hot import other_call
+
+        left = other_call(self, args, stream, options)
+        if left is None:
+            return None
+        return self.call(left, options if stream is None else {**options, "stream": stream})
 
 
 class BoundMethod:
@@ -141,7 +151,15 @@ class JitFunction(Traced):
 
         own, options = split_options(self, kwargs)
         call = read_call(self, args, own, receiver=receiver)
-        return self.table.find(call).run(call.values, options)
+        kind = self.table.find(call)
+        result = kind.run(call.values, options)
+        if not own and not receiver and options.keys() <= {"stream"} and kind.is_on_gpu:
+            from cute_dialect.front.hot import learn
+            from cute_dialect.front.target import remember_quick_calls
+
+            learn(self, kind, args, watch=True)
+            remember_quick_calls(self)
+        return result
 
     def _new_table(self) -> Kinds:
         from cute_dialect.front.host import trace_host

@@ -61,7 +61,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from cute_dialect.runtime.arrays import current_stream_of_torch, stream_of
 from cute_dialect.runtime.bound_call import Ready, Word
 
-__all__ = ["MISSING", "Otherwise", "QuickCall", "number_key", "quick_call", "torch_key"]
+__all__ = ["MISSING", "Constants", "Otherwise", "QuickCall", "number_key", "quick_call", "torch_key"]
 
 Otherwise: TypeAlias = Callable[[tuple[object, ...], object, dict[str, object]], object]
 """Takes arguments (:data:`MISSING` in the place of those not given), stream and options of any other call."""
@@ -80,6 +80,24 @@ MISSING = object()
 
 _STREAM = "raw = stream_now(device) if stream is None else stream if type(stream) is int else stream_of(stream)"
 _TEXT, _NUMBER, _CONTIGUOUS, _STRIDED = "text", "number", "contiguous", "strided"
+_SAME, _EQUAL, _STREAM_KIND = "same", "equal", "stream"
+"""Kinds of arguments that a caller takes and the kernel does not: constants, by identity or by value; a stream."""
+
+
+class Constants(NamedTuple):
+    """What a caller of a kernel has beside its arguments.
+
+    ``same`` and ``equal``: the positions of arguments that are constants, which must be the same object, or of one type
+    and equal; ``stream``: that of the stream; ``watched``: entries of dictionaries that must be what they are now.
+    """
+
+    same: frozenset[int] = frozenset()
+    equal: frozenset[int] = frozenset()
+    stream: int = -1
+    watched: tuple[tuple[dict[str, Any], str, object], ...] = ()
+
+
+_NO_CONSTANTS = Constants()
 
 
 class _Form(NamedTuple):
@@ -90,6 +108,7 @@ class _Form(NamedTuple):
     words: tuple[Word, ...]
     aligned: bool
     guarded: bool
+    watched: int = 0
 
 
 def number_key(value: object) -> object:
@@ -132,11 +151,14 @@ def _tensor_types(torch: Any) -> tuple[type, ...]:
     return (torch.Tensor,) if parameter is None else (torch.Tensor, parameter)
 
 
-def quick_call(ready: Ready, args: tuple[object, ...], mask: int, otherwise: Otherwise) -> QuickCall | None:
+def quick_call(
+    ready: Ready, args: tuple[object, ...], mask: int, otherwise: Otherwise, constants: Constants = _NO_CONSTANTS
+) -> QuickCall | None:
     """Return what launches ``ready`` for arguments like ``args``, which it was prepared for; ``None`` if they are not
     torch tensors and numbers.  Calls of another kind are passed to ``otherwise``.
 
     Tensors are alike if shape, strides, type, GPU and address & ``mask`` are the same, numbers if they are equal.
+    ``constants``: which of ``args`` are none of the kernel's, and what else must be as it is.
     """
     torch = sys.modules.get("torch")
     if torch is None or ready.empty:
@@ -146,8 +168,16 @@ def quick_call(ready: Ready, args: tuple[object, ...], mask: int, otherwise: Oth
     values: list[object] = []
     tensors: list[object] = []
     lows: list[int] = []
-    for a in args:
-        if type(a) in types:
+    for i, a in enumerate(args):
+        if i == constants.stream:
+            kinds.append(_STREAM_KIND)
+        elif i in constants.same:
+            kinds.append(_SAME)
+            values.append(a)
+        elif i in constants.equal:
+            kinds.append(_EQUAL)
+            values += (type(a), a)
+        elif type(a) in types:
             t = cast(Any, a)
             contiguous = bool(t.is_contiguous())
             kinds.append(_CONTIGUOUS if contiguous else _STRIDED)
@@ -161,10 +191,13 @@ def quick_call(ready: Ready, args: tuple[object, ...], mask: int, otherwise: Oth
             values += (type(a), repr(a) if kinds[-1] == _TEXT else a)
         else:
             return None
-    if not lows or any(kinds[argument] in (_TEXT, _NUMBER) for argument, _, _ in ready.words):
+    taken = [i for i, kind in enumerate(kinds) if kind not in (_SAME, _EQUAL, _STREAM_KIND)]
+    words = tuple([(taken[argument], add, number) for argument, add, number in ready.words])
+    if not lows or any(kinds[argument] in (_TEXT, _NUMBER) for argument, _, _ in words):
         return None  # no tensor, or an address given as a number
     guard = _guard(tensors)
-    form = _Form(tuple(kinds), ready.words, not any(lows), guard is not None)
+    form = _Form(tuple(kinds), words, not any(lows), guard is not None, len(constants.watched))
+    values += [x for watched in constants.watched for x in watched]
     parts = (ready.frames, ready.frame, ready.write, ready.failed, otherwise)
     rest = (guard, ready.device, mask, *parts, current_stream_of_torch(), stream_of, MISSING)
     return QuickCall(*_maker(form)(*values, *([] if form.aligned else lows), *rest))
@@ -213,6 +246,10 @@ def _maker(form: _Form) -> Callable[..., tuple[Callable[..., None], Callable[...
     return cast("Callable[..., tuple[Callable[..., None], Callable[..., bool]]]", space["make"])
 
 
+def _streams(form: _Form) -> list[int]:
+    return [i for i, kind in enumerate(form.kinds) if kind == _STREAM_KIND]
+
+
 def _source(form: _Form) -> str:
     """The code for a form: numbers and names that are made here, nothing else."""
     given: list[str] = []
@@ -220,7 +257,17 @@ def _source(form: _Form) -> str:
     tests: list[str] = []
     tensors: list[int] = []
     for i, kind in enumerate(form.kinds):
+        if kind == _STREAM_KIND:
+            continue
+        if kind == _SAME:
+            given.append(f"v{i}")
+            numbers.append(f"a{i} is v{i}")
+            continue
         given.append(f"t{i}")
+        if kind == _EQUAL:
+            given.append(f"v{i}")
+            numbers += (f"type(a{i}) is t{i}", f"a{i} == v{i}")
+            continue
         if kind in (_TEXT, _NUMBER):
             given.append(f"v{i}")
             numbers += (f"type(a{i}) is t{i}", f"repr(a{i}) == v{i}" if kind == _TEXT else f"a{i} == v{i}")
@@ -238,6 +285,9 @@ def _source(form: _Form) -> str:
         else:
             given.append(f"e{i}")
             tests.append(f"a{i}.stride() == e{i}")
+    for i in range(form.watched):
+        given += (f"n{i}", f"k{i}", f"c{i}")
+        numbers.append(f"n{i}.get(k{i}) is c{i}")
     condition = f"not ({' and '.join(tests)})"
     if form.guarded:
         condition = f"not guard({', '.join(f'a{i}' for i in tensors)}) and {condition}"
@@ -255,7 +305,11 @@ def _source(form: _Form) -> str:
         value = f"m{number:d}[p{argument}]" if number >= 0 else f"p{argument} + {add:d}" if add else f"p{argument}"
         writes.append(f"w{j}.value = {value}")
     if known:
-        given_addresses = "".join(f"p{i}, " if i in tensors else "0, " for i in range(len(form.kinds)))
+        given_addresses = "".join(
+            f"p{i}, " if i in tensors else "0, "
+            for i, kind in enumerate(form.kinds)
+            if kind not in (_SAME, _EQUAL, _STREAM_KIND)
+        )
         writes = [
             "try:",
             *[f"    {w}" for w in writes],
@@ -263,6 +317,7 @@ def _source(form: _Form) -> str:
             f"    write(frame, ({given_addresses}))",
         ]
     unpack = "".join(f"a{i}, " for i in range(len(form.kinds)))
+    streams = [f"        stream = a{i} if stream is None else stream" for i in _streams(form)]
 
     def body(first: str, differ: str, end: str) -> list[str]:
         return [
@@ -271,6 +326,7 @@ def _source(form: _Form) -> str:
             *[f"        p{i} = a{i}.data_ptr()" for i in tensors],
             f"        if {misaligned}:",
             f"            return {differ}",
+            *streams,
             f"        {_STREAM}",
             "        try:",
             "            frame = frames.pop()",

@@ -30,7 +30,15 @@ from cute_dialect.runtime.binding import DeviceError, LaunchError
 from cute_dialect.runtime.bound_call import BoundCall, Ready
 from cute_dialect.runtime.call_options import check_options, device_number, dim3, shared_bytes
 from cute_dialect.runtime.devices import read_lowered, runner
-from cute_dialect.runtime.fast_call import MISSING, QuickCall, number_key, quick_call, torch_key
+from cute_dialect.runtime.fast_call import (
+    MISSING,
+    Constants,
+    Otherwise,
+    QuickCall,
+    number_key,
+    quick_call,
+    torch_key,
+)
 from cute_dialect.runtime.launch_plan import Arguments, Plan, Target, find_target, only, prepare, read_arguments
 from cute_dialect.runtime.launch_shape import Dim3
 from cute_dialect.runtime.manifest import Manifest, required_alignment
@@ -393,6 +401,22 @@ class Kernel:
             if previous:
                 gpu.set_context(previous)
         return BoundCall(ready, args, arguments.views, _addresses(arguments))
+
+    def quick(
+        self, args: tuple[object, ...], given: tuple[object, ...], otherwise: Otherwise, constants: Constants
+    ) -> QuickCall | None:
+        """Return what recognises calls like one that was just made with ``args``, for a caller that takes ``given``.
+
+        Other calls are passed to ``otherwise``.  ``None`` where there is no such, e.g. for arrays on the CPU.
+        """
+        if torch_key(args, self._mask) is None:
+            return None
+        arguments = read_arguments(self.target, args)
+        number, host = self._device(arguments, None)
+        if host:
+            return None
+        ready = self._find_ready(arguments, number, None, None, None)
+        return quick_call(ready, given, self._mask, otherwise, constants)
 
     def _find_ready(
         self,

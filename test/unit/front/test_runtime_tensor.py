@@ -135,7 +135,9 @@ def test_a_launch_checks_type_alignment_and_promises(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     k = cute.compile(run, cute.from_dlpack(aligned(8)).mark_compact_shape_dynamic(0, divisibility=4))
     k(aligned(12))
-    with pytest.raises(DivisibilityError, match="argument x, mode 0: expected an extent that is a multiple of 4, got 6"):
+    with pytest.raises(
+        DivisibilityError, match="argument x, mode 0: expected an extent that is a multiple of 4, got 6"
+    ):
         k(aligned(6))
     with pytest.raises(DtypeError, match="argument x expects elements of f32, got f64"):
         k(aligned(8, dtype=np.float64))
@@ -180,18 +182,28 @@ def test_annotated_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     @cute.jit
-    def f(x: cute.Tensor["f32", "(?,128):(?{div=4},1)", "align<16>"]) -> None:  # noqa: F722, F821
-        seen.append(x.shape)
+    def f(x: cute.Tensor[cute.Float32, "(?,128):(?{div=4},1)", "align<16>"]) -> None:  # noqa: F722
+        seen.append(int(x.shape[1]))
         add_one(x).launch(grid=1, block=4)
 
     f(aligned(3, 128))
     f(aligned(5, 128))
-    assert len(f.kinds()) == 1 and seen[0][1] == 128
+    assert len(f.kinds()) == 1 and seen == [128]
     with pytest.raises(ShapeError, match="argument x, mode 1: expected extent 128, got 64"):
         f(aligned(5, 64))
 
     @cute.jit
-    def g(x: cute.Tensor[cute.Float32, "m", ("k", 16)], y: cute.Tensor[None, "m"]) -> None:  # noqa: F821
+    def wrong(x: cute.Tensor[f32, "(?):(1)"]) -> None:  # noqa: F722, F821
+        add_one(x).launch(grid=1, block=4)
+
+    with pytest.raises(cute.KernelTypeError) as caught:
+        wrong(aligned(4))
+    assert str(caught.value) == (
+        "error F124: the annotation of 'x', cute.Tensor[f32, '(?):(1)'], cannot be read: name 'f32' is not defined"
+    )
+
+    @cute.jit
+    def g(x: cute.Tensor[cute.Float32, m, (k, 16)], y: cute.Tensor[None, m]) -> None:  # noqa: F821
         add_one(y).launch(grid=1, block=4)
 
     y = aligned(4)

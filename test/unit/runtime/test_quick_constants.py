@@ -1,0 +1,71 @@
+"""Generated code for calls with constants, a stream among the arguments, and watched globals."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+from cute_dialect.runtime.fast_call import Constants, quick_call
+
+torch = pytest.importorskip("torch")
+
+
+class Word:
+    value = 0
+
+
+def ready_for(launched: list[tuple[int, list[int]]], words: Any) -> Any:
+    """A prepared launch that notes its stream and the words of its parameters."""
+    slots = [Word() for _ in words]
+
+    class Launches(dict[int, Any]):
+        def __missing__(self, stream: int) -> Any:
+            def run() -> tuple[int]:
+                launched.append((stream, [w.value for w in slots]))
+                return (0,)
+
+            return run
+
+    frame = (tuple(slots), (), Launches(), None, None)
+    return types.SimpleNamespace(
+        empty=False, words=words, frames=[frame], frame=lambda: frame, write=None, failed=None, device=0
+    )
+
+
+def test_constants_are_compared_and_not_passed() -> None:
+    x, y = torch.zeros(4, 8), torch.ones(8)
+    launched: list[tuple[int, list[int]]] = []
+    others: list[Any] = []
+    space: dict[str, Any] = {"N": 3}
+
+    def otherwise(args: Any, stream: Any, options: Any) -> None:
+        others.append((args, stream, options))
+
+    words = ((0, 0, -1), (1, 4, -1))
+    mode = object()
+    constants = Constants(frozenset({1}), frozenset({3}), 4, ((space, "N", 3),))
+    quick = quick_call(ready_for(launched, words), (x, mode, y, "fast", None), 0, otherwise, constants)
+    assert quick is not None
+    quick.call(x, mode, y, "fast", 7)
+    assert launched == [(7, [x.data_ptr(), y.data_ptr() + 4])] and not others
+    assert quick.again((x, mode, y, "fast", 9), None)
+    assert launched[-1][0] == 9
+    quick.call(x, mode, y, "fast", None, stream=5)
+    assert launched[-1][0] == 5
+    for args in (
+        (x, object(), y, "fast", 7),
+        (x, mode, y, "slow", 7),
+        (x, mode, y[:4], "fast", 7),
+        (x, mode, y.double(), "fast", 7),
+        (x, mode, y),
+    ):
+        others.clear()
+        quick.call(*args)
+        assert len(others) == 1 and not quick.again(args, None)
+    assert len(launched) == 3
+    space["N"] = 4
+    others.clear()
+    quick.call(x, mode, y, "fast", 7)
+    assert len(others) == 1 and len(launched) == 3
