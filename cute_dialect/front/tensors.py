@@ -114,7 +114,7 @@ class Tensor(Dynamic):
     def width(self) -> int:
         """The bits of an element."""
         if self.element_type is None:
-            raise KernelTypeError("F232", "a coordinate tensor has no elements in memory, and so no width")
+            raise KernelTypeError("F260", "a coordinate tensor has no elements in memory, and so no width")
         return self.element_type.width
 
     @property

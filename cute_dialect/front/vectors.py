@@ -7,6 +7,7 @@ Shapes meet as numpy's do: a mode of extent 1 is repeated, missing leading modes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.algebra.evaluation import size
@@ -377,9 +378,21 @@ def _recast_shape(shape: Any, old: int, new: int) -> Any:
 
 def vector_type(dtype: NumberClass, shape: Any) -> Attribute:
     """Return the type of vectors of a shape.  Raises F171 for too many elements."""
+    return _vector_type(dtype.attribute, _size_checked(shape))
+
+
+@lru_cache(maxsize=1024)
+def _vector_type(element: Attribute, n: int) -> Attribute:
     from xdsl.dialects.builtin import VectorType
 
-    return VectorType(dtype.attribute, [_size_checked(shape)])
+    return VectorType(element, [n])
+
+
+@lru_cache(maxsize=4096)
+def _positions(numbers: tuple[int, ...]) -> Attribute:
+    from xdsl.dialects.builtin import DenseArrayBase, i64
+
+    return DenseArrayBase.from_list(i64, numbers)
 
 
 def _spread(x: TensorSSA, shape: Any) -> SSAValue:
@@ -410,24 +423,17 @@ def _zeros(target: Any) -> Any:
 
 def extract(vector: SSAValue, index: int) -> SSAValue:
     """Return an element of a vector."""
-    from xdsl.dialects.builtin import DenseArrayBase, i64
-
-    return numeric.emit(
-        "vector.extract", [vector], vector.type.element_type, static_position=DenseArrayBase.from_list(i64, [index])
-    )  # fmt: skip
+    return numeric.emit("vector.extract", [vector], vector.type.element_type, static_position=_positions((index,)))
 
 
 def shuffle(vector: SSAValue, picked: Sequence[int], other: SSAValue | None = None) -> SSAValue:
     """Return the picked elements of a vector (of two: those of the other are counted on)."""
-    from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
-
-    if other is None and list(picked) == list(range(vector.type.get_shape()[0])):
+    chosen = tuple(picked)
+    if other is None and chosen == tuple(range(vector.type.get_shape()[0])):
         return vector
-    type = VectorType(vector.type.element_type, [len(picked)])
-    return numeric.emit(
-        "vector.shuffle", [vector, vector if other is None else other], type,
-        mask=DenseArrayBase.from_list(i64, list(picked)),
-    )  # fmt: skip
+    operands = [vector, vector if other is None else other]
+    type = _vector_type(vector.type.element_type, len(chosen))
+    return numeric.emit("vector.shuffle", operands, type, mask=_positions(chosen))
 
 
 def concatenated(a: SSAValue, b: SSAValue) -> SSAValue:

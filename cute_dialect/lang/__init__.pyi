@@ -231,6 +231,7 @@ from cute_dialect.lang import utils as utils
 
 is_congruent = congruent
 is_weakly_congruent = weakly_congruent
+Vector = TensorSSA
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 range = loop_range
