@@ -91,8 +91,10 @@ def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValu
     """Return an ``f32`` value as 8-bit floats: two a conversion."""
     if to not in EIGHT_BITS:
         raise _refuse(of, to)
+    from cute_dialect.front.machine import require_chip
     from cute_dialect.front.trace import current
 
+    require_chip(f"the conversion of {of!r} to {to!r}", 89)
     numbers = _elements(value)
     n = len(numbers)
     numbers += [current().constant(0.0, Float32.attribute)] * (n % 2)
@@ -116,6 +118,9 @@ def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAVa
     """Return 8-bit floats as an ``f16`` value, which holds each of them."""
     if of not in EIGHT_BITS:
         raise _refuse(of, to)
+    from cute_dialect.front.machine import require_chip
+
+    require_chip(f"the conversion of {of!r} to {to!r}", 89)
     properties = {"relu": _type("false"), "srcType": of.attribute}
     held = emit("arith.bitcast", [value], shaped(_type("i8"), value))
     numbers = _elements(held)

@@ -409,9 +409,10 @@ def layout(text: Any, *numbers: Any) -> Any:
     from cute_dialect.algebra.text import TextError, parse_composed_layout
     from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
 
-    pieces = getattr(text, "pieces", None)  # of an f-string, with values of run time
-    if pieces is not None and not numbers:
-        numbers = tuple(p[0] for p in pieces if not isinstance(p, str))
+    if not numbers:
+        numbers = tuple(
+            n for piece in getattr(text, "pieces", ()) if isinstance(piece, tuple) for n in _run_time(piece[0])
+        )
     try:
         payload = parse_composed_layout(str(text))
         (verify_composed_layout if isinstance(payload, ComposedPayload) else verify_layout)(payload)  # pyright: ignore
@@ -429,6 +430,15 @@ def layout(text: Any, *numbers: Any) -> Any:
     given = iter(numbers)
     shape, stride = tree_of(payload.shape, given), tree_of(payload.stride, given)
     return make_layout(shape, stride)
+
+
+def _run_time(value: Any) -> list[Any]:
+    """Return the numbers of run time in a value that was written into a text, from left to right."""
+    if isinstance(value, tuple | list):
+        return [n for x in value for n in _run_time(x)]
+    if isinstance(value, Layout):
+        return list(value.numbers)
+    return [value] if isinstance(value, Numeric) and not value.is_static else []
 
 
 def make_layout(shape: Any, stride: Any = None, order: Any = None) -> Layout:

@@ -311,3 +311,34 @@ def test_static_layouts_map_what_brute_force_maps() -> None:
             assert compact(compact.get_hier_coord(i)) == compact(*compact.get_flat_coord(i)) == i
             assert compact(compact.get_1d_coord(i)) == i
         assert sorted(offsets) == sorted(leaf for leaf in map(cute.flatten(layout), range(len(offsets))))
+
+
+# ----------------------------------------------------------------------------------------------------- in a program
+
+
+@cute.kernel
+def describe(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
+    m = n * 4
+    by_text = cute.layout(f"(8,({m},2)):({m},(1,{n}))")
+    layout = cute.make_layout((8, 4), stride=(4, 1))
+    if n > 3:
+        layout = cute.make_layout((16, 2), stride=(2, 1))
+    size = 0
+    for i in range(n):
+        size += cute.size(layout) + i
+    out[0] = by_text(1, (2, 1))
+    out[1] = layout(3, 1)
+    out[2] = size
+    out[3] = cute.ceil_div(n, 3)
+
+
+@cute.jit
+def run_describe(x: cute.Tensor, out: cute.Tensor, n: cute.Int32) -> None:
+    describe(x, out, n).launch(grid=1, block=1)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_layouts_cross_branches_and_texts_hold_numbers(n: int) -> None:
+    out = np.zeros(4, np.int32)
+    run_describe(np.zeros(4, np.int32), out, n, device="cpu")
+    assert list(out) == [4 * n + 2 + n, 7 if n > 3 else 13, 32 * n + n * (n - 1) // 2, -(-n // 3)]

@@ -228,6 +228,31 @@ def test_narrow_floats_saturate_and_compute_as_float32() -> None:
     assert cute.TFloat32(1 + 2**-11).value == 1 + 2**-10 and type(-cute.Float8E5M2(2.0)) is cute.Float32
 
 
+@pytest.mark.parametrize("n", [1, 7, 8])
+@pytest.mark.parametrize("kind", [*NARROW, cute.TFloat32])
+def test_vectors_of_narrow_floats(n: int, kind: Any) -> None:
+    def body(x: Any, y: Any, z: Any) -> None:
+        narrow = cute.Tensor.of(x).load().to(kind)
+        cute.Tensor.of(y).store(narrow)
+        cute.Tensor.of(z).store(narrow.to(cute.Float32) * 2)
+
+    types = {"x": "f32", "y": kind.mlir_type, "z": "f32"}
+    memory = {a: f'!cute.memref<{t}, gmem, "{n}:1">' for a, t in types.items()}
+    x = np.linspace(-500, 3, n, dtype=np.float32)
+    y, z = np.zeros(n, dtype_of(kind)), np.zeros(n, np.float32)
+    run_kernel_on_cpu(trace_kernel(body, memory, threads=1), [x, y, z], threads=1)
+    expected = [kind(float(v)).value for v in x]
+    assert [float(v) for v in y] == expected and [float(v) for v in z] == [2 * v for v in expected]
+
+
+def test_narrow_floats_need_the_instruction() -> None:
+    with pytest.raises(CompileError) as caught:
+        trace_kernel(lambda x: cute.Float8E4M3FN(cute.Float32.of(x)), {"x": "f32"}, chip="sm_80")
+    assert "error F280: the conversion of Float32 to Float8E4M3FN needs sm_89 or later, the target is sm_80" in str(
+        caught.value
+    )
+
+
 def test_bits() -> None:
     assert cute.Float32(1.0).bitcast(cute.Uint32).value == 0x3F800000
     assert cute.Uint16(0x3C00).bitcast(cute.Float16).value == 1.0 and cute.Uint8(200).bitcast(cute.Int8).value == -56
