@@ -138,6 +138,7 @@ class Numeric(Dynamic, metaclass=NumericType):
     """
 
     __slots__ = ("facts", "is_static", "value")
+    __array_ufunc__ = None  # numpy's scalars leave operators to us
 
     width: ClassVar[int] = 0
     is_integer: ClassVar[bool] = False
@@ -276,6 +277,41 @@ class Numeric(Dynamic, metaclass=NumericType):
         def __pos__(self) -> Any: ...
         def __invert__(self) -> Any: ...
         def __abs__(self) -> Any: ...
+
+    def __divmod__(self, other: Any) -> Any:
+        return (self // other, self % other) if _is_number(other) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return (other // self, other % self) if _is_number(other) else NotImplemented
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is not None:
+            raise KernelTypeError("F236", "'round' to digits is not defined for numbers of a type")
+        return self._whole("round")
+
+    def __floor__(self) -> Any:
+        return self._whole("floor")
+
+    def __ceil__(self) -> Any:
+        return self._whole("ceil")
+
+    def __trunc__(self) -> Any:
+        return self._whole("trunc")
+
+    def _whole(self, how: str) -> Any:
+        """Return a whole number near it, an integer as Python has it."""
+        if type(self).is_integer:
+            return self
+        from cute_dialect.front import math_ops
+
+        found = getattr(math_ops, how)(self)
+        return (NUMBER_TYPES["Int64"] if self.width == 64 else NUMBER_TYPES["Int32"])(found)
+
+
+def _is_number(x: object) -> bool:
+    from cute_dialect.front.numeric import is_number
+
+    return is_number(x)
 
 
 class Integer(Numeric):

@@ -279,10 +279,11 @@ def operand_type(x: Any) -> Attribute:
     return x.type if hasattr(x, "type") else x.ssa.type
 
 
-def apply(name: str, *operands: Any, **properties: Any) -> Any:
+def apply(name: str, *operands: Any, called: str = "", **properties: Any) -> Any:
     """Return what an op of the dialect gives for layouts, tensors and trees; nothing is emitted if its type says it.
 
-    ``properties``: integers become ``i32``, sequences a mode path.  Raises F240 with the operands in it.
+    ``properties``: integers become ``i32``, sequences a mode path.  Raises F240 with the operands in it, in the words
+    ``called`` if what the user called is not named as the op is.
 
     >>> apply("cute.zipped_divide", make_layout(12), Tree(4, "tiler"))
     (4,3):(1,4)
@@ -295,7 +296,7 @@ def apply(name: str, *operands: Any, **properties: Any) -> Any:
     try:
         (type,) = infer_types_memo(op_class(name), types, attributes)
     except AlgebraError as e:
-        raise refused(name, operands, e) from None
+        raise refused(name, operands, e, called) from None
     static = _of_static_type(type)
     if static is not None:
         return static[0]
@@ -304,11 +305,12 @@ def apply(name: str, *operands: Any, **properties: Any) -> Any:
     return from_value(current().value(name, [x.ssa for x in operands], [type], attributes), elements)
 
 
-def refused(name: str, operands: Sequence[Any], error: AlgebraError) -> LayoutError:
+def refused(name: str, operands: Sequence[Any], error: AlgebraError, called: str = "") -> LayoutError:
     """Return the error of an op that its operands do not suit."""
     texts = [x.text if isinstance(x, Tree) else str(x) for x in operands]
     message = str(error).removeprefix(f"'{name}' op ")
-    return LayoutError("F240", f"{name.removeprefix('cute.')}({', '.join(texts)}): {message}")
+    called = called or f"{name.removeprefix('cute.')}({', '.join(texts)})"
+    return LayoutError("F240", f"{called}: {message.removeprefix('result: ')}")
 
 
 def _attribute(x: Any) -> Attribute:
@@ -451,7 +453,9 @@ def make_layout(shape: Any, stride: Any = None, order: Any = None) -> Layout:
         modes = cast("Sequence[Layout]", shape)
         return make_layout(tuple(x.shape for x in modes), tuple(x.stride for x in modes))
     if stride is None:
-        return make_ordered_layout(shape, 0 if order is None else order)
+        operands = Tree(shape, "shape"), Tree(0 if order is None else order, "int_tuple")
+        text = operands[0].text + ("" if order is None else f", order={operands[1].text}")
+        return apply("cute.make_ordered_layout", *operands, called=f"make_layout({text})")
     made_shape, made_stride = Tree(shape, "shape"), Tree(stride, "stride")
     if made_shape.is_static and made_stride.is_static:
         return apply("cute.make_layout", made_shape, made_stride)

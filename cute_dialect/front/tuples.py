@@ -104,11 +104,12 @@ def map_tree(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
     >>> map_tree(lambda n: n * 2, (1, (2, 3)))
     (2, (4, 6))
     """
-    if not isinstance(tree, tuple | list):
-        return f(tree, *others)
+    inner = isinstance(tree, tuple | list)
     for other in others:
-        if not isinstance(other, tuple | list) or len(other) != len(tree):
+        if isinstance(other, tuple | list) != inner or (inner and len(other) != len(tree)):
             raise LayoutError("F241", f"expected trees of one profile, got {tree_text(tree)} and {tree_text(other)}")
+    if not inner:
+        return f(tree, *others)
     return tuple(map_tree(f, *branches) for branches in zip(tree, *others))
 
 

@@ -112,6 +112,16 @@ def test_least_and_greatest() -> None:
     assert [float(f) for f in found[4:]] == [1.5, 1.0]
 
 
+def test_what_python_calls() -> None:
+    pairs = (divmod(cute.Int32(17), 5), divmod(17, cute.Int32(5)))
+    assert [[x.value for x in pair] for pair in pairs] == [[3, 2], [3, 2]]
+    assert round(cute.Float32(2.5)).value == 2 and math.floor(cute.Float32(-0.5)).value == -1
+    assert type(math.ceil(cute.Float64(1.5))) is cute.Int64 and math.trunc(cute.Int8(3)).value == 3
+    assert (np.float32(2) * cute.Float16(3)).value == 6 and type(np.int64(2) + cute.Int32(1)) is cute.Int64
+    with pytest.raises(CompileError, match="F236: 'round' to digits is not defined"):
+        round(cute.Float32(2.5), 1)
+
+
 def test_special_values() -> None:
     inf, nan = math.inf, math.nan
     F = cute.Float32
