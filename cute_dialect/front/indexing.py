@@ -193,6 +193,7 @@ def has_open_mode(coord: Any) -> bool:
 def read(tensor: Tensor, coord: object) -> Any:
     """Return the element at a coordinate, or the slice of what it leaves open."""
     where = normalised(coord, tensor.shape_payload)
+    _assert_inside(tensor, where)
     if has_open_mode(where):
         return sliced(tensor, where)
     from cute_dialect.front.trace import current
@@ -211,6 +212,7 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
     """Write an element, or all elements that a coordinate leaves open."""
     element = _writable(tensor)
     where = normalised(coord, tensor.shape_payload)
+    _assert_inside(tensor, where)
     if has_open_mode(where):
         fill_or_store(sliced(tensor, where), value)
         return
@@ -218,6 +220,35 @@ def write(tensor: Tensor, coord: object, value: object) -> None:
 
     _whole_bytes(tensor, "written")
     current().op("cute.memref.store", [tensor.ssa, coord_ssa(where), stored_value(value, element).ssa])
+
+
+def _assert_inside(tensor: Tensor, where: Any) -> None:
+    """Emit assertions that the dynamic integers of a coordinate are in their modes, where the build has assertions."""
+    from cute_dialect.front.trace import active
+
+    tracer = active()
+    if tracer is None or not tracer.state.get("asserts") or is_static_coord(where):
+        return
+    from xdsl.dialects.builtin import StringAttr
+
+    from cute_dialect.front.dtypes import Numeric
+    from cute_dialect.front.numeric import binary, compare, facts_of
+    from cute_dialect.front.tuple_functions import size
+
+    def check(c: Any, mode: Any) -> None:
+        if isinstance(c, tuple):
+            for part, of in zip(c, mode):
+                check(part, of)
+        elif isinstance(c, Numeric):
+            extent = size(mode)
+            inside: Any = compare("lt", c, extent)
+            if (facts_of(c).low or -1) < 0:
+                inside = binary("and", compare("ge", c, 0), inside)
+            tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(text)})
+
+    shape = coord_text(tensor.shape_payload)
+    text = f"the coordinate {coord_text(where)} is inside of {tensor.describe()} of shape {shape}"
+    check(where, tensor.shape)
 
 
 def _whole_bytes(tensor: Tensor, what: str) -> None:

@@ -174,7 +174,7 @@ class Pointer(Dynamic):
         return f"'{name}', a pointer" if name else "this pointer"
 
     def __repr__(self) -> str:
-        return f"ptr<{pointer_text(self._type)}>"
+        return f"ptr<{pointer_text(self._type, self.dtype)}>"
 
     def __cute_form__(self) -> Form:
         from cute_dialect.front.tensor_forms import PointerForm
@@ -182,9 +182,10 @@ class Pointer(Dynamic):
         return PointerForm(self.ssa.type, self.dtype)
 
 
-def pointer_text(p: Any) -> str:
-    """Return what a pointer type says, without its name."""
-    parts = [str(p.element), p.space]
+def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
+    """Return what a pointer type says, without its name; ``dtype``: of the elements, for their sign."""
+    unsigned = dtype is not None and dtype.is_integer and not dtype.signed and dtype.width > 1
+    parts = [f"u{p.element}" if unsigned else str(p.element), p.space]
     if p.align:
         parts.append(f"align<{p.align}>")
     if p.swizzle is not None:

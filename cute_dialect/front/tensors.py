@@ -213,7 +213,7 @@ class Tensor(Dynamic):
 
     def __repr__(self) -> str:
         if self.is_memory:
-            return f"tensor<ptr<{pointer_text(self._data.ptr)}> o {self._data.layout}>"
+            return f"tensor<ptr<{pointer_text(self._data.ptr, self.element_type)}> o {self._data.layout}>"
         return f"tensor<{_tuple_text(self._data.iter)} o {self._data.layout}>"
 
     def __cute_form__(self) -> Form:

@@ -113,6 +113,7 @@ def test_views_keep_an_unsigned_element_type() -> None:
         views = [cute.local_tile(t, (2, 4), (0, 0)), t[None, 1], t[1:3, None], cute.domain_offset((1, 1), t),
                  cute.make_tensor(t.iterator, t.layout), cute.make_rmem_tensor_like(t)]  # fmt: skip
         assert [v.element_type for v in views] == [Uint8] * len(views)
+        assert repr(t) == "tensor<ptr<ui8, gmem> o (4,8):(8,1)>" and repr(t.iterator) == "ptr<ui8, gmem>"
 
     trace_kernel(body, {"x": '!cute.memref<i8, gmem, "(4,8):(8,1)">'})
 
@@ -275,3 +276,23 @@ def test_elements_of_eight_bit_floats() -> None:
     out = np.zeros(4, np.float32)
     run(body, {"x": '!cute.memref<f8E4M3FN, gmem, "4:1">', "out": '!cute.memref<f32, gmem, "4:1">'}, x, out)
     assert out.tolist() == [2, 2.25, -896, 1] and x.astype(np.float32).tolist() == [1, 1.125, -448, 2]
+
+
+def test_a_build_with_assertions_checks_coordinates() -> None:
+    def body(x: Any, out: Any, i: Any) -> None:
+        current().state["asserts"] = True
+        out[0] = x[i, 1]
+        out[0] = x[None, i - 2][0]
+
+    types = {"x": '!cute.memref<f32, gmem, "(?,4):(8,1)">', "out": '!cute.memref<f32, gmem, "1:1">', "i": "i32"}
+    memory = np.zeros((3, 8), np.float32)
+    run(body, types, memory[:, :4], np.zeros(1, np.float32), 2)
+    with pytest.raises(Exception, match=r"the coordinate \(\?,1\) is inside of 'x', a tensor of shape \(\?,4\)"):
+        run(body, types, memory[:, :4], np.zeros(1, np.float32), 3)
+    with pytest.raises(Exception, match=r"the coordinate \(_,\?\) is inside of 'x', a tensor of shape \(\?,4\)"):
+        run(body, types, memory[:, :4], np.zeros(1, np.float32), 1)
+
+
+def test_a_build_without_assertions_emits_none() -> None:
+    module = trace_kernel(lambda x, i: x[i, 1], {"x": '!cute.memref<f32, gmem, "(?,4):(8,1)">', "i": "i32"}, wrap)
+    assert not [op for op in module.walk() if op.name == "cf.assert"]
