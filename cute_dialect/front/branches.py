@@ -247,17 +247,20 @@ def _is_frozen_instance(a: Any) -> bool:
     return dataclasses.is_dataclass(a) and not is_mutable(a)
 
 
-def check_shape(obj: Any, x: Any, y: Any, where: str = "") -> None:
-    """Check that both sides leave an object with the same number of elements, keys or attributes.  Raises F207."""
+def check_shape(obj: Any, x: Any, y: Any, first: str = "on one side", second: str = "on the other") -> None:
+    """Check that an object has the same elements, keys or attributes at two moments.  Raises F207.
+
+    ``first``, ``second``: how messages call the moments.
+    """
     name = type(obj).__name__
     if isinstance(x, dict):
         if list(x) != list(y) and set(x) != set(y):
             only = sorted(str(k) for k in set(x) ^ set(y))
             what = "keys" if isinstance(obj, dict) else "attributes"
-            raise MergeError("F207", f"{_an(name)} has other {what} on one side than on the other: {', '.join(only)}")
+            raise MergeError("F207", f"{_an(name)} has other {what} {first} than {second}: {', '.join(only)}")
     elif len(x) != len(y):
         raise MergeError(
-            "F207", f"{_an(name)} has {_elements(len(x))} on one side, {len(y)} on the other",
+            "F207", f"{_an(name)} has {_elements(len(x))} {first}, {len(y)} {second}",
             hint="its length must be known while compiling: append on both sides, or select the value to append",
         )  # fmt: skip
 
@@ -415,7 +418,7 @@ def named(error: MergeError, name: str, site: Site, what: str = "differs after t
     """Return an error of a merge with the name of the place, and the branch."""
     cls = type(error)
     return cls(
-        error.code, f"{name} {what}: {error.message}", hint=error.hint,
+        error.code, error.message if error.code == "F207" else f"{name} {what}: {error.message}", hint=error.hint,
         notes=[*error.notes, (f"the {'branch' if site.kind in ('if', 'with') else 'loop'}", site.place)],
     )  # fmt: skip
 

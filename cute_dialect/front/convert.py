@@ -78,17 +78,20 @@ class Conversion:
         from cute_dialect.front.rewrite_expr import RUNTIME
         from cute_dialect.front.rewrite_flow import Rewriter
 
-        node = node_of(code, module_globals)
-        rewriter = Rewriter(code.co_filename, class_of(code.co_qualname))
-        rewriter.function(node)
-        try:
-            made = compiled_in(node, code, (RUNTIME,))
-        except SyntaxError as e:
-            if "nested blocks" not in str(e):
-                raise
+        for tight in (False, True):
+            node = node_of(code, module_globals)
+            rewriter = Rewriter(code.co_filename, class_of(code.co_qualname), tight=tight)
+            rewriter.function(node)
+            try:
+                made = compiled_in(node, code, (RUNTIME,))
+                break
+            except SyntaxError as e:
+                if "nested blocks" not in str(e):
+                    raise
+        else:
             raise SyntaxErrorInKernel(
                 "F150", f"'{code.co_name}' nests too many blocks", hint="put inner ones into functions of their own"
-            ) from None  # fmt: skip
+            )
         self.code = made.replace(co_qualname=code.co_qualname)
         self.hooks = Hooks(rewriter.sites)
         self.runtime = CellType(self.hooks)

@@ -131,7 +131,9 @@ def explained(error: StaticError) -> None:
         if is_converted(code) or error.code not in ("F143", "F145"):
             return
         why = "it was called by an operator, a property or a function written in C"
-        if not is_users(code.co_filename, None):
+        if not linecache.getlines(code.co_filename):
+            why = "it has no source (F102)"
+        elif not is_users(code.co_filename, None):
             why = "it belongs to a library: see cute.convert_package"
         error.notes.append((f"'{code.co_name}' was not converted: {why}", place_at(code, index)))
         return

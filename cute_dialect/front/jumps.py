@@ -21,6 +21,8 @@ RETURNED = ".ret"
 VALUE = ".val"
 DEEPEST = 6
 """Levels that tests of flags may add to a suite; further ones stand one behind another."""
+LONGEST = 8
+"""Levels of an ``elif`` chain; further ones stand behind it.  CPython nests 20 blocks at most."""
 
 
 class Counter:
@@ -73,9 +75,10 @@ def none_of(flags: Any, position: dict[str, Any]) -> ast.expr:
 
 
 class _Jumps:
-    def __init__(self, path: str, counter: Counter):
+    def __init__(self, path: str, counter: Counter, *, tight: bool):
         self.path = path
         self.counter = counter
+        self.deepest, self.longest = (1, 2) if tight else (DEEPEST, LONGEST)
         self.loops: list[tuple[str, str]] = []
         self.finals = 0
         self.final_loops: list[int] = []
@@ -99,7 +102,7 @@ class _Jumps:
             if not made.may or not rest:
                 must = must or (made.must and not rest)
                 continue
-            if depth >= DEEPEST:
+            if depth >= self.deepest:
                 guard |= made.may
                 continue
             last = out[-1]
@@ -151,6 +154,15 @@ class _Jumps:
         return SyntaxErrorInKernel("F150", text, place=place_in(self.path, s))
 
     def If(self, s: ast.If) -> _Suite:
+        last, length = s, 1
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If) and length < self.longest:
+            last, length = last.orelse[0], length + 1
+        if len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):  # the rest stands behind it
+            p = at(last.orelse[0].test)
+            go = f".go{self.counter.next()}"
+            rest = ast.If(ast.Name(go, ast.Load(), **p), last.orelse, [], **p)
+            last.orelse = [assign(go, True, p)]
+            return self.suite([assign(go, False, at(s.test)), s, rest])
         body, orelse = self.suite(s.body), self.suite(s.orelse)
         s.body, s.orelse = body.body, orelse.body
         if body.must and not orelse.may:
@@ -319,9 +331,9 @@ def _has(body: list[ast.stmt]) -> bool:
     return False
 
 
-def remove_jumps(function: ast.FunctionDef, path: str, counter: Counter) -> None:
-    """Rewrite a function's body in place."""
-    jumps = _Jumps(path, counter)
+def remove_jumps(function: ast.FunctionDef, path: str, counter: Counter, *, tight: bool = False) -> None:
+    """Rewrite a function's body in place; ``tight``: with the fewest levels."""
+    jumps = _Jumps(path, counter, tight=tight)
     body = function.body
     last = body[-1]
     if not _has(body):

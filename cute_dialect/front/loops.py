@@ -17,6 +17,7 @@ from cute_dialect.front.generators import GeneratorFor
 from cute_dialect.front.loop_ranges import LoopRange, UnrolledRange
 from cute_dialect.front.places import same
 from cute_dialect.front.rolled import Rolled
+from cute_dialect.front.trace import locate
 from cute_dialect.front.truth import both, inverted, select
 
 if TYPE_CHECKING:
@@ -222,10 +223,11 @@ class For(Rolled):
         if isinstance(error, SyntaxErrorInKernel) and error.code in ("F150", "F158"):
             return False
         if len(self.static) > MOST_TURNS:
-            if isinstance(error, StaticError):
+            if isinstance(error, StaticError) and error.code != "F141":
+                locate(error)
                 raise StaticError(
-                    "F141", f"this loop of {len(self.static)} turns needs its index while compiling: {error.message}",
-                    hint=f"at most {MOST_TURNS} turns are walked while compiling", notes=self.note(),
+                    "F141", f"this loop of {len(self.static)} turns cannot be one loop of run time: {error.message}",
+                    hint=f"at most {MOST_TURNS} turns are walked while compiling", notes=[("here", error.place)],
                 ) from error  # fmt: skip
             return False
         self.walk()

@@ -57,8 +57,9 @@ def _locals(p: Position) -> ast.expr:
 class Rewriter(Expressions):
     """The rewriting of a function and of those inside it; ``sites`` are its branches and loops, by number."""
 
-    def __init__(self, path: str, owner: str | None):
+    def __init__(self, path: str, owner: str | None, *, tight: bool = False):
         self.path = path
+        self.tight = tight
         self.owner = owner
         self.counter = Counter()
         self.sites: list[Site] = []
@@ -74,7 +75,7 @@ class Rewriter(Expressions):
             node.body = self.expression(node.body)
         else:
             never = self.never
-            remove_jumps(node, self.path, self.counter)
+            remove_jumps(node, self.path, self.counter, tight=self.tight)
             analyse(node, self.path, self.mangled)
             self.never = frozenset[str]().union(*(names_in(s).module for s in node.body))
             node.body = self.suite(node.body)

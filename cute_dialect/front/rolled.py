@@ -215,10 +215,12 @@ class Rolled:
             x, y = self.entry_heap[key], heap[key]
             if isinstance(x, set):
                 if x != y:
-                    raise self.place_error(MergeError("F207", "its elements change from turn to turn"), obj, None)
+                    raise self.place_error(
+                        MergeError("F207", "the elements of a set change from turn to turn"), obj, None
+                    )
                 continue
             try:
-                check_shape(obj, x, y)
+                check_shape(obj, x, y, "at the head of a turn", "at its end")
             except MergeError as e:
                 raise self.place_error(e, obj, None) from None
             for slot in slots_of(x):
@@ -318,6 +320,8 @@ class Rolled:
         """Return the error of a place that one loop cannot carry."""
         code = e.code if e.code == "F207" else "F220"
         text = f"{place_name(obj, slot)} changes from one turn of this loop to the next: {e.message}"
+        if code == "F207":
+            text = e.message
         return LoopError(code, text, hint=e.hint, notes=self.note())
 
     def changes(self, e: MergeError, name: str) -> MergeError:
