@@ -39,7 +39,7 @@ demo: $(VENV)/.cuda  ## compile a kernel from text to PTX and run it (GPU, or th
 	@echo "PTX: $(OUT)/add.ptx    IR after each pass: $(OUT)/stages    compiled kernel: $(OUT)/artifact"
 
 test: $(VENV)/.test  ## install the test extras, run lit and pytest
-	$(BIN)/lit -q test
+	$(BIN)/lit -q test examples
 	$(BIN)/python -m pytest -q -n auto test
 
 unit: $(VENV)/.test  ## pytest only; of one folder: make unit T=test/unit/interp

@@ -1,7 +1,7 @@
 """C = A + B over matrices of any shape: threads and values of a tile, copies with flags at the edges.
 
 python examples/elementwise_add.py                        # on the GPU, or without one on the CPU interpreter
-python examples/elementwise_add.py --m 300 --n 77 --dtype BFloat16 --device cpu
+python examples/elementwise_add.py --m 300 --n 77 --dtype bfloat16 --device cpu
 """
 
 # RUN: %python %s --print-ir | FileCheck %s
@@ -13,7 +13,6 @@ python examples/elementwise_add.py --m 300 --n 77 --dtype BFloat16 --device cpu
 import argparse
 
 import torch
-from cute_dialect.lang.torch import dtype as torch_dtype
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.runtime import from_dlpack
@@ -64,16 +63,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--m", type=int, default=129)
     parser.add_argument("--n", type=int, default=257)
-    parser.add_argument("--dtype", default="Float32", choices=["Float32", "Float16", "BFloat16", "Int32"])
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float16", "bfloat16", "int32"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
     args = parser.parse_args()
 
-    kind = getattr(cute, args.dtype)
-    if kind.is_integer:
-        a, b = (torch.randint(-9, 9, (args.m, args.n), dtype=torch_dtype(kind), device=args.device) for _ in "ab")
-    else:
-        a, b = (torch.randn(args.m, args.n, device=args.device).to(torch_dtype(kind)) for _ in "ab")
+    a, b = (torch.randint(-9, 9, (args.m, args.n), device=args.device).to(getattr(torch, args.dtype)) for _ in "ab")
     c = torch.full_like(a, 99)
 
     # A torch tensor as it is, and one that is marked: its extents and strides are dynamic, too.

@@ -6,7 +6,7 @@ python examples/layouts.py
 # RUN: %python %s | FileCheck %s
 # CHECK: layout: ((32,4),(4,4)):((64,4),(16,1))
 # CHECK: tiler: (16, 128)
-# CHECK: divided: ((3,(2,4)),(3,(2,2)))
+# CHECK: divided: ((3, (2, 4)), (3, (2, 2)))
 
 import cute_dialect.lang as cute
 

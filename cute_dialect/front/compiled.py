@@ -115,7 +115,8 @@ class Compiled:
             if name not in self.specs or name in found:
                 raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice")
             found[name] = value
-        missing = [n for n in self._given if n not in found]
+        # A call that gives no stream is on the current one.
+        missing = [n for n in self._given if n not in found and not isinstance(self.specs[n], StreamSpec)]
         if missing or len(args) > len(names):
             takes = ", ".join(self._given)
             raise LaunchError(

@@ -2,7 +2,7 @@
 
 @cute.generic("M", "T")
 @cute.kernel
-def scale(x: cute.Tensor["T", "M"]): ...          # or, from Python 3.12 on, def scale[M, T](x: cute.Tensor[T, M])
+def scale(x: "cute.Tensor[T, M]"): ...            # or, from Python 3.12 on, def scale[M, T](x: cute.Tensor[T, M])
 
 scale[1024, cute.Float32](x).launch(…)            # given
 scale(x).launch(…)                                # deduced

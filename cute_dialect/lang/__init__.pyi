@@ -228,10 +228,14 @@ from cute_dialect.lang import nvgpu as nvgpu
 from cute_dialect.lang import pipeline as pipeline
 from cute_dialect.lang import runtime as runtime
 from cute_dialect.lang import utils as utils
+from cute_dialect.lang import viz as viz
+from cute_dialect.runtime.binding import ArgumentError as ArgumentError
+from cute_dialect.runtime.binding import LaunchError as LaunchError
+from cute_dialect.runtime.binding import ShapeError as ShapeError
 
+Vector = TensorSSA
 is_congruent = congruent
 is_weakly_congruent = weakly_congruent
-Vector = TensorSSA
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 range = loop_range

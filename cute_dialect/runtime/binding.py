@@ -114,10 +114,11 @@ def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
             f"{label} expects an array of rank {len(shape)}, got shape {_show(view.shape)} ({param['type']})"
         )
     numbers: dict[int, int] = {}
-    for i, (s, d) in enumerate(zip(shape, stride)):
-        extents = _bind_extents(s, view.shape[i], numbers, label, i, param)
+    # Another shape often has other strides, too: the shape is what to say then.
+    extents = [_bind_extents(s, view.shape[i], numbers, label, i, param) for i, s in enumerate(shape)]
+    for i, d in enumerate(stride):
         used = 0 if 0 in view.shape else view.shape[i]  # without elements no stride is used
-        _bind_strides(d, extents, used, view.strides[i], numbers, label, i, param)
+        _bind_strides(d, extents[i], used, view.strides[i], numbers, label, i, param)
     paths = scalar_paths(param)
     scalars: dict[tuple[int, ...], object] = {paths[offset]: n for offset, n in numbers.items()}
     scalars[paths[param.get("pointer", 0)]] = Pointer(index, 0)

@@ -1,0 +1,84 @@
+"""Every program of ``examples/`` runs on the interpreter, and what it computes is what torch does (they compare)."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import cute_dialect.lang as cute
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+RUNS: dict[str, list[tuple[str, str]]] = {
+    "elementwise_add.py": [
+        ("", "129 x 257 float32 on cpu: right\n"),
+        ("--m 1 --n 1", "1 x 1 float32 on cpu: right\n"),
+        ("--m 300 --n 77 --dtype bfloat16", "300 x 77 bfloat16 on cpu: right\n"),
+        ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: right\n"),
+        ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: right\n"),
+    ],
+    "hello.py": [("", "1000 numbers doubled on cpu: "), ("--n 1", "1 numbers doubled on cpu: ")],
+    "layouts.py": [("", "threads: (4,32):(32,1), values: (4,4):(4,1)\nlayout: ((32,4),(4,4)):((64,4),(16,1))\n")],
+    "matmul_ladder.py": [
+        (
+            "",
+            "naive: right\ncoalesced: right\nshared: right\ncolumn: right\nsquare: right\nvectors: right\nwarps: right",
+        ),
+        ("--rung warps --m 96 --n 128 --k 16", "warps: right\n"),
+    ],
+    "row_sum.py": [
+        ("", "torch tensors as they are: right\na static layout: right\nanother shape is refused: argument x"),
+        ("--m 1 --n 3", "torch tensors as they are: right\na static layout: right\n"),
+        ("--m 3 --n 128", "torch tensors as they are: right\na static layout: right\n"),
+    ],
+    "tv_layout.py": [("", "layout: (32,1):(1,0)\ntiler: (32,)\ngx: tensor<ptr<f32, gmem> o ((1,32),(?,?)):")],
+}
+"""Program -> its arguments and how its output begins."""
+
+WITHOUT_DEVICE = ("layouts.py",)
+
+
+def test_every_example_is_run() -> None:
+    assert sorted(RUNS) == sorted(p.name for p in EXAMPLES.glob("*.py") if p.name != "lit.cfg.py")
+
+
+@pytest.mark.parametrize(
+    "name, arguments, output", [(n, a, o) for n, runs in RUNS.items() for a, o in runs], ids=lambda x: x[:40] or "-"
+)
+def test_example(
+    name: str, arguments: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = [] if name in WITHOUT_DEVICE else ["--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", [name, *arguments.split(), *device])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert capsys.readouterr().out.startswith(output)
+
+
+def test_a_stream_may_be_left_out() -> None:
+    """What was compiled with a stream's stand-in takes the current stream where a call gives none."""
+    import torch
+
+    row_sum = runpy.run_path(str(EXAMPLES / "row_sum.py"))["row_sum"]
+    x, out = torch.ones(3, 8), torch.zeros(3)
+    compiled = cute.compile(row_sum, x, out, cute.runtime.make_fake_stream(), device="cpu")
+    compiled(x, out)
+    assert (out == 8).all()
+    with pytest.raises(cute.LaunchError, match=r"row_sum\(\) takes 3 arguments \(x, out, stream\), got 1"):
+        compiled(x)
+
+
+def test_another_shape_is_told_by_the_shape() -> None:
+    """A matrix of another width has other strides, too; what the user can act on is the shape."""
+    import torch
+
+    row_sum = runpy.run_path(str(EXAMPLES / "row_sum.py"))["row_sum"]
+    x, out = (cute.from_dlpack(t) for t in (torch.ones(4, 8), torch.zeros(4)))
+    compiled = cute.compile(row_sum, x, out, device="cpu")
+    with pytest.raises(cute.ShapeError) as e:
+        compiled(cute.from_dlpack(torch.ones(4, 32)), out)
+    assert str(e.value).startswith("argument x, mode 1: expected extent 8, got 32")
+    assert "compiled for shape (4, 8), and this one has shape (4, 32)" in str(e.value)
+    assert "from_dlpack(x).mark_layout_dynamic()" in str(e.value)
