@@ -52,14 +52,14 @@ def cases() -> list[Case]:
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.sgemm import RUNGS, sgemm
-    from cute_dialect.kernels.transpose import transpose
+    from cute_dialect.kernels.transpose import transpose_text
 
     out = [
         Case("elementwise add 256x512", elementwise_add(), "", ((256, 512),) * 3),
         Case("elementwise add 63x77", elementwise_add(), "", ((63, 77),) * 3),
-        Case("transpose f32 256x192", transpose(), "launch", ((256, 192), (192, 256))),
-        Case("transpose f32 61x75", transpose(), "launch", ((61, 75), (75, 61))),
-        Case("transpose f16 256x192", transpose("f16"), "launch", ((256, 192), (192, 256)), "float16"),
+        Case("transpose f32 256x192", transpose_text(), "launch", ((256, 192), (192, 256))),
+        Case("transpose f32 61x75", transpose_text(), "launch", ((61, 75), (75, 61))),
+        Case("transpose f16 256x192", transpose_text("f16"), "launch", ((256, 192), (192, 256)), "float16"),
         Case("GEMM sm_80 256x256x128", gemm_sm80(), "launch", ((256, 128), (256, 128), (256, 256)), "float16"),
         Case("GEMM sm_80 136x200x72", gemm_sm80(), "launch", ((136, 72), (200, 72), (136, 200)), "float16"),
         Case(

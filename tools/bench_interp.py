@@ -45,9 +45,9 @@ def _add() -> str:
 
 
 def _transpose() -> str:
-    from cute_dialect.kernels.transpose import transpose
+    from cute_dialect.kernels.transpose import transpose_text
 
-    return transpose()
+    return transpose_text()
 
 
 def _sm80() -> str:

@@ -42,13 +42,13 @@ CASES = (
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/ELEMENT-ROWS``; gives what ptxas says."""
-    from cute_dialect.kernels.transpose import transpose
+    from cute_dialect.kernels.transpose import transpose_text
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
     for element, rows in VARIANTS:
         name = f"{element}-{rows}"
-        module = compile_cute(transpose(element, rows), chip=chip, filename=f"{name}.mlir")
+        module = compile_cute(transpose_text(element, rows), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip()}")
     return said

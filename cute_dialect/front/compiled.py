@@ -241,12 +241,17 @@ class Compiled:
             found = self.__dict__["_stages"] = {s.name: s.text for s in made.stages}
         return found
 
-    def mlir(self, stage: str = "trace") -> str:
-        """Return the IR after a stage: ``trace``, ``fold``, ``expand``, ``arch``, ``base``, ``llvm``, or a pass."""
+    def mlir(self, stage: str = "trace", *, aliases: bool = False) -> str:
+        """Return the IR after a stage: ``trace``, ``fold``, ``expand``, ``arch``, ``base``, ``llvm``, or a pass.
+
+        ``aliases``: long types of a trace get a name, defined at the top.
+        """
         if stage in ("trace", "input"):
+            from cute_dialect.front.readable import type_names
             from cute_dialect.ir.printing import ir_text
 
-            return ir_text(self.module(), source_names=True)
+            module = self.module()
+            return ir_text(module, source_names=True, aliases=type_names(module) if aliases else None)
         name = STAGES.get(stage, stage)
         found = self.stages
         if stage == "llvm" and name not in found:

@@ -13,7 +13,7 @@ from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Tra
 
 __all__ = [
     "EnableAssertions", "GenerateLineInfo", "KeepCUBIN", "KeepPTX", "OptLevel", "compile", "compile_async",
-    "precompile",
+    "precompile", "trace",
 ]  # fmt: skip
 
 
@@ -48,12 +48,13 @@ class EnableAssertions(CompileOption):
 
 
 class _Compile:
-    """``cute.compile``, with the options of ``cute.compile[…]``."""
+    """``cute.compile``, with the options of ``cute.compile[…]``; ``traced``: only traced, as ``cute.trace``."""
 
-    __slots__ = ("_options",)
+    __slots__ = ("_options", "_traced")
 
-    def __init__(self, options: tuple[CompileOption, ...] = ()):
+    def __init__(self, options: tuple[CompileOption, ...] = (), *, traced: bool = False):
         self._options = options
+        self._traced = traced
 
     def __getitem__(self, options: CompileOption | tuple[CompileOption, ...]) -> _Compile:
         """Return it with options: ``cute.compile[cute.OptLevel(2)](f, x)``."""
@@ -62,10 +63,11 @@ class _Compile:
             made = option() if isinstance(option, type) else option
             if not isinstance(made, CompileOption):
                 raise TypeError(f"cute.compile[…] takes options such as cute.OptLevel(3), not {option!r}")
-        return _Compile((*self._options, *[o() if isinstance(o, type) else o for o in given]))
+        return _Compile((*self._options, *[o() if isinstance(o, type) else o for o in given]), traced=self._traced)
 
     def __repr__(self) -> str:
-        return f"cute.compile[{', '.join(map(repr, self._options))}]" if self._options else "cute.compile"
+        name = "cute.trace" if self._traced else "cute.compile"
+        return f"{name}[{', '.join(map(repr, self._options))}]" if self._options else name
 
     def __call__(
         self, function: Any, *args: Any, chip: str | None = None, options: str = "", cache: bool = True,
@@ -105,11 +107,14 @@ class _Compile:
             found = traced.table.find(call, made)
         if device is not None:
             found = found.on(device)
-        found.kernel(cpu=_on_cpu() if device is None else device == "cpu")
+        if not self._traced:
+            found.kernel(cpu=_on_cpu() if device is None else device == "cpu")
         return found
 
 
 compile = _Compile()
+trace = _Compile(traced=True)
+"""What :data:`compile` gives, before it is compiled: its IR (``.mlir()``), and code when that is first asked for."""
 
 
 def _on_cpu() -> bool:

@@ -250,7 +250,7 @@ class Hooks:
 
     @staticmethod
     def check(condition: Any, message: Callable[[], Any] | None = None) -> None:
-        """Do ``assert condition, message``; at run time in debug builds."""
+        """Do ``assert condition, message``: in a host function at each call, in a kernel in debug builds."""
         truth = truth_of(condition)
         if truth is True:
             return
@@ -262,7 +262,7 @@ class Hooks:
             from cute_dialect.front.dtypes import Boolean
 
             truth = Boolean.exactly(False)
-        if tracer.state.get("asserts"):
+        if tracer.kind == "host" or tracer.state.get("asserts"):
             from xdsl.dialects.builtin import StringAttr
 
             text = "assertion failed" if message is None else str(message())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import SSAValue
+    from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.compiled import Options
     from cute_dialect.front.hostless import Outputs
@@ -175,7 +175,7 @@ class Launch:
         kernel allocates.  ``stream``: the call's by default.  ``cooperative``: all blocks run at once.  ``pdl``: it may
         begin before the launch before it has ended.  ``fallback``: what is launched where this kernel cannot be,
         because an argument contradicts what it was compiled for: another kernel with its arguments, ``.on(grid=…,
-        block=…)`` where its sizes are others.
+        block=…)`` where its sizes are others.  Arguments by ``cute.promise`` need one, of the same sizes.
         """
         tracer = active()
         if tracer is None:
@@ -192,11 +192,12 @@ class Launch:
                 hint="give the host function a parameter of cute.Stream and pass that on, or say stream= in the call",
             )  # fmt: skip
         flags = [n for n, on in (("cute.cooperative", cooperative), ("cute.pdl", pdl)) if on]
-        _launch(
-            tracer, self, _three(grid, "grid"), _three(block, "block"), _static_three(cluster, self.kernel), smem, flags
-        )
-        if fallback is not None:
+        if fallback is not None and fallback in tracer.state["pending"]:
             tracer.state["pending"].remove(fallback)
+        sizes = (_three(grid, "grid"), _three(block, "block"), _static_three(cluster, self.kernel), smem)
+        if _launch(tracer, self, *sizes, flags, fallback):
+            return None
+        if fallback is not None:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **fallback.sizes}
             _launch(
                 tracer, fallback, _three(own["grid"], "grid"), _three(own["block"], "block"),
@@ -250,24 +251,40 @@ def _static_three(value: Any, kernel: Traced) -> tuple[int, int, int]:
 
 def _launch(
     tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], cluster: Any, smem: Any,
-    flags: Sequence[str],
-) -> None:  # fmt: skip
-    from xdsl.dialects.builtin import SymbolRefAttr, UnitAttr
+    flags: Sequence[str], fallback: Launch | None = None,
+) -> bool:  # fmt: skip
+    """Emit a launch; tells whether its fallback is in it: the kernel that is launched where a promise is not kept."""
+    from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
 
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
-    name, passed = _trace_kernel(tracer, launch, facts)
+    name, passing = _trace_kernel(tracer, launch, facts)
+    attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}
+    if passing.promises:
+        if fallback is None or fallback.sizes:
+            raise KernelTypeError(
+                "F121", f"{launch.describe()} is launched with promises: what if they are not kept?",
+                hint="say fallback=: another kernel of the same grid and block, with the tensors themselves",
+            )  # fmt: skip
+        attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [name])])
+        promised = passing.values
+        name, passing = _trace_kernel(tracer, fallback, facts)
+        if passing.values != promised or passing.promises:
+            raise KernelTypeError(
+                "F121", f"{launch.describe()} and its fallback, {fallback.describe()}, take other arguments",
+                hint="pass the same tensors in the same order, in the fallback without a promise",
+            )  # fmt: skip
     sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if cluster != (1, 1, 1) else ()))]
     sized = [Int32(smem).ssa] if smem is not None else []
     more = [1, 1, 1] if cluster != (1, 1, 1) else [0, 0, 0]
     tracer.state["launches"] = tracer.state.get("launches", 0) + 1
     tracer.op(
-        "gpu.launch_func", [*sizes, *sized, *passed], (), {"kernel": SymbolRefAttr("kernels", [name])},
-        segments=[0, 1, 1, 1, 1, 1, 1, *more, len(sized), len(passed), 0],
-        attributes={flag: UnitAttr() for flag in flags},
+        "gpu.launch_func", [*sizes, *sized, *passing.values], (), {"kernel": SymbolRefAttr("kernels", [name])},
+        segments=[0, 1, 1, 1, 1, 1, 1, *more, len(sized), len(passing.values), 0], attributes=attributes,
     )  # fmt: skip
+    return "cute.variants" in attributes
 
 
-def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, list[SSAValue]]:
+def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, _Passing]:
     """Trace a kernel for these arguments; returns its name and what is passed to it."""
     from cute_dialect.front.generics import reify
     from cute_dialect.front.kinds import head_of
@@ -287,7 +304,7 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
     passing = _Passing()
     forms = {name: passing.add(name, value) for name, value in call.arguments.items()}
     name = _unique(tracer, symbol(kernel.name))
-    parameters = [(n, v.type) for n, v in zip(passing.names, passing.values)]
+    parameters = list(zip(passing.names, passing.types))
     with kernel_function(
         tracer.module, name, parameters, launch=facts, chip=tracer.chip, attributes=_attributes(kernel, facts)
     ) as (_, values):
@@ -297,7 +314,7 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
         result = trace_boundary(converted(launch.function or reified.function), *call.args, **call.kwargs)
         if result is not None:
             raise CompileError("F117", f"{launch.describe()} returns {result!r}: a kernel returns nothing")
-    return name, passing.values
+    return name, passing
 
 
 def _annotated(value: Any, note: Any, label: str) -> Any:
@@ -347,24 +364,34 @@ def _facts(sizes: Sequence[Any]) -> Any:
 
 
 class _Passing:
-    """The parameters of a kernel: one for each SSA value, in order of first use."""
+    """The parameters of a kernel: one for each SSA value, in order of first use.
+
+    ``types``: of the parameters; ``promises``: whether one of them is stronger than that of what is passed.
+    """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.values: list[SSAValue] = []
-        self._at: dict[SSAValue, int] = {}
+        self.types: list[Attribute] = []
+        self._at: dict[tuple[SSAValue, Attribute], int] = {}
+
+    @property
+    def promises(self) -> bool:
+        """Whether a parameter has a stronger type than what is passed for it."""
+        return any(v.type != t for v, t in zip(self.values, self.types))
 
     def add(self, name: str, value: object) -> tuple[Form, list[int]]:
         """Add the leaves of a value; returns its form and where they are."""
         form = form_of(value)
         leaves = form.take(value)
         where: list[int] = []
-        for i, leaf in enumerate(leaves):
-            if leaf not in self._at:
-                self._at[leaf] = len(self.values)
+        for i, (leaf, type) in enumerate(zip(leaves, form.types, strict=True)):
+            if (leaf, type) not in self._at:
+                self._at[leaf, type] = len(self.values)
                 self.values.append(leaf)
+                self.types.append(type)
                 self.names.append(self._free(symbol(name) if len(leaves) == 1 else f"{symbol(name)}_{i}"))
-            where.append(self._at[leaf])
+            where.append(self._at[leaf, type])
         return form, where
 
     def _free(self, name: str) -> str:

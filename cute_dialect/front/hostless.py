@@ -125,9 +125,10 @@ def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
     region = Region()
     body.move_blocks(region)
     kernel = op_class("gpu.func").create(
-        properties={"sym_name": StringAttr(name), "function_type": kind, "kernel": UnitAttr()},
-        attributes={"known_block_size": DenseArrayBase.from_list(i32, [1, 1, 1])}, regions=[region],
-    )  # fmt: skip
+        properties={"sym_name": StringAttr(name), "function_type": kind},
+        attributes={"gpu.kernel": UnitAttr(), "known_block_size": DenseArrayBase.from_list(i32, [1, 1, 1])},
+        regions=[region],
+    )
     region.blocks[0].add_op(op_class("gpu.return").create())
     device_block(module).add_op(kernel)
     block = Block(arg_types=types)

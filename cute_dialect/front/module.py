@@ -43,12 +43,12 @@ def kernel_function(
     """Make ``gpu.func @name`` and trace into it inside; gives its tracer and the values of its parameters."""
     from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i32
 
-    more: dict[str, Attribute] = dict(attributes or {})
+    more: dict[str, Attribute] = {"gpu.kernel": UnitAttr(), **(attributes or {})}
     if None not in launch.block:
         more["known_block_size"] = DenseArrayBase.from_list(i32, [int(n) for n in launch.block if n is not None])
     if launch.cluster != (1, 1, 1):
         more["known_cluster_size"] = DenseArrayBase.from_list(i32, list(launch.cluster))
-    function = _function("gpu.func", name, parameters, {"kernel": UnitAttr()}, more)
+    function = _function("gpu.func", name, parameters, more)
     device_block(module).add_op(function)
     tracer = Tracer("kernel", module, function, launch=launch, chip=chip)
     with tracing(tracer):
@@ -63,7 +63,7 @@ def host_function(
     attributes: Mapping[str, Attribute] | None = None,
 ) -> Generator[tuple[Tracer, tuple[SSAValue, ...]]]:  # fmt: skip
     """Make ``func.func @name`` and trace into it inside; gives its tracer and the values of its parameters."""
-    function = _function("func.func", name, parameters, {}, attributes or {})
+    function = _function("func.func", name, parameters, attributes or {})
     module.body.block.add_op(function)
     tracer = Tracer("host", module, function, launch=LaunchFacts(), chip=chip)
     with tracing(tracer):
@@ -73,15 +73,14 @@ def host_function(
 
 
 def _function(
-    kind: str, name: str, parameters: Sequence[tuple[str, Attribute]], properties: Mapping[str, Attribute],
-    attributes: Mapping[str, Attribute],
-) -> Operation:  # fmt: skip
+    kind: str, name: str, parameters: Sequence[tuple[str, Attribute]], attributes: Mapping[str, Attribute]
+) -> Operation:
     from xdsl.dialects.builtin import FunctionType, StringAttr
     from xdsl.ir import Block, Region
 
     types = [t for _, t in parameters]
     return op_class(kind).create(
-        properties={"sym_name": StringAttr(name), "function_type": FunctionType.from_lists(types, []), **properties},
+        properties={"sym_name": StringAttr(name), "function_type": FunctionType.from_lists(types, [])},
         attributes=dict(attributes), regions=[Region(Block(arg_types=types))],
     )  # fmt: skip
 

@@ -138,6 +138,8 @@ def _annotated_tensor(value: Any, annotation: TensorAnnotation, label: str) -> S
         spec: Any = ArraySpec(value.type, value.dtype, value.symbols, wrapped=True)
     elif is_array(value):
         spec = _raw(value, label)
+    elif isinstance(value, TensorAnnotation) and value is not annotation:
+        spec = _spec_of_annotation(value, label)
     else:
         raise KernelTypeError("F122", f"argument '{label}': expected an array for {annotation!r}, got {_what(value)}")
     dtype: Any = annotation.dtype

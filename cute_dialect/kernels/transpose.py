@@ -1,187 +1,154 @@
-"""Matrix transpose ``B = A^T`` through swizzled shared memory, as text.
+"""Matrix transpose ``B = A^T`` through swizzled shared memory.
 
-Two kernels and the host function that launches them.  ``@transpose_v`` takes matrices whose rows are contiguous and
-whose pointers and row strides are multiples of 16 bytes: a thread reads a square of ``v`` vectors of ``v`` elements
-(``v`` elements are 16 bytes), exchanges rows and columns in registers, and writes it to shared memory by vectors; the
-block then writes rows of ``B`` by vectors.  ``@transpose`` takes any strides and moves single elements, a warp 32 next
-to each other on both sides.  No shared-memory access has a bank conflict.  A tile at an edge is moved element by
-element under a test of its coordinates.
+Two kernels, one body.  ``transpose_v`` takes matrices whose rows are contiguous and whose pointers and row strides are
+multiples of 16 bytes: a thread reads a square of ``v`` vectors of ``v`` elements (``v`` elements are 16 bytes),
+exchanges rows and columns in registers, and writes it to shared memory by vectors; the block then writes rows of ``B``
+by vectors.  ``transpose`` takes any strides and moves single elements, a warp 32 next to each other on both sides.  No
+shared-memory access has a bank conflict.  A tile at an edge is moved element by element under a test of its
+coordinates.
 
->>> config = TransposeConfig("f16")
->>> config.tile, config.threads
+    launch(a, b)                              # B = A^T; compiled at the first call of an element type
+    launch(a, b, 4)                           # by tiles of 4 times 128 bytes of rows
+
+>>> Plan(cute.Float16).tile, Plan(cute.Float16).threads
 ((64, 128), 128)
->>> "cute.memref.alloc_smem" in transpose("f16")
-True
 """
+
+# Annotations of parameters are the language's: a Constexpr is an int.
+# pyright: reportArgumentType=false
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
-from cute_dialect.kernels.script import Script
-from cute_dialect.kernels.values import Value
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import NumericType, type_of_mlir
 
-__all__ = ["BYTES", "TransposeConfig", "transpose"]
+__all__ = ["BYTES", "Plan", "launch", "transpose_text"]
 
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2, "i8": 1}
 """Element types the kernel is made for, and their bytes."""
 
 
-class TransposeConfig(NamedTuple):
-    """``element``; ``rows``: the tile has ``rows`` times 128 bytes of rows of A (0: 256 threads or 16 KiB)."""
+class Plan:
+    """How a block moves its tile, of ``rows`` times 128 bytes of rows of A (0: 256 threads or 16 KiB).
 
-    element: str = "f32"
-    rows: int = 0
+    ``load`` and ``store``: (thread, value) -> element of the tile, which thread reads and writes what; ``smem`` and
+    ``swizzle``: the tile in shared memory.  By vectors, or by single elements.
+    """
 
-    @property
-    def vector(self) -> int:
-        """Elements of 16 bytes."""
-        return 16 // BYTES[self.element]
+    def __init__(self, element: NumericType, rows: int = 0, *, vectors: bool = True):
+        self.element = element
+        self.bytes = element.width // 8
+        self.vector = v = 16 // self.bytes
+        self.factor = k = rows or max(1, self.bytes // 2)
+        self.tile = tm, tn = 8 * v * k, 16 * v
+        self.threads = t = 128 * k
+        if vectors:
+            # Rows of 128 bytes along m, one for each n.  The n of equal number within their vectors lie together, so
+            # that the threads of a quarter warp, which hold n at a distance of one vector, write 8 rows next to each
+            # other: the swizzle puts their chunks of 16 bytes into different banks.
+            self.load = cute.make_layout(((16, 8 * k), (v, v)), ((v * tm, v), (tm, 1)))
+            self.store = cute.make_layout(((8 * k, 16), (v, v)), ((v, v * tm), (1, tm)))
+            row = 8 * v
+            down = (row, 1) if k == 1 else ((row, k), (1, row * 16 * v))
+            self.smem = cute.make_layout((down[0], (v, 16)), (down[1], (16 * row, row)))
+            self.swizzle = cute.make_swizzle(3, 4, 3)
+        else:
+            # Rows of 128 bytes along n, one for each m; a warp writes along a row, and reads a column of 32 rows, whose
+            # words the swizzle puts into different banks.
+            across, down = min(tn, t), max(1, t // tn)
+            self.load = cute.make_layout(
+                ((across, down), (tn // across, tm // down)), ((tm, 1), (across * tm, down))
+            )  # fmt: skip
+            rows, columns = min(tm, t), max(1, t // tm)
+            self.store = cute.make_layout(
+                ((rows, columns), (tm // rows, tn // columns)), ((1, tm), (rows, columns * tm))
+            )  # fmt: skip
+            row = 128 // self.bytes
+            self.smem = cute.make_layout((tm, (row, tn // row)), (row, (1, tm * row)))
+            base = max(2, self.bytes.bit_length() - 1)
+            self.swizzle = cute.make_swizzle(7 - base, base, 7 - base)
 
-    @property
-    def factor(self) -> int:
-        """Return how many times 8 vectors of rows a tile has."""
-        return self.rows or max(1, BYTES[self.element] // 2)
 
-    @property
-    def tile(self) -> tuple[int, int]:
-        """Rows and columns of A in one tile."""
-        return 8 * self.vector * self.factor, 16 * self.vector
+def move_tile(mA: cute.Tensor, mB: cute.Tensor, plan: Plan):
+    """Transpose this block's tile."""
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    tm, tn = plan.tile
 
-    @property
-    def threads(self) -> int:
-        """Threads of a block, one a square of ``vector`` rows and columns."""
-        return 128 * self.factor
+    # This block's tile of A, of B seen as (m, n), and of the coordinates.
+    across = cute.ceil_div(mA.shape[1], tn)
+    where = (block // across, block % across)
+    gA = cute.local_tile(mA, plan.tile, where)
+    gB = cute.local_tile(cute.select(mB, [1, 0]), plan.tile, where)
+    ids = cute.local_tile(cute.make_identity_tensor(mA.shape), plan.tile, where)
+    whole = cute.elem_less(ids[tm * tn - 1], mA.shape)
+    sT = cute.smem_tensor(plan.element, plan.smem, swizzle=plan.swizzle)
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), plan.element)
+
+    if whole:
+        # A thread's elements of A, through registers to shared memory.
+        load = cute.make_tiled_copy(atom, plan.load, plan.tile).get_slice(thread)
+        move(atom, load.partition_S(gA), load.partition_D(sT))
+    else:
+        # At an edge, element by element along the rows of A.
+        for i in range(thread, tm * tn, plan.threads):
+            at = (i // tn, i % tn)
+            if cute.elem_less(ids[at], mA.shape):
+                sT[at] = gA[at]
+    cute.arch.sync_threads()
+    if whole:
+        # The tile as rows of B.
+        store = cute.make_tiled_copy(atom, plan.store, plan.tile).get_slice(thread)
+        move(atom, store.partition_S(sT), store.partition_D(gB))
+    else:
+        # At an edge, element by element along the rows of B.
+        for i in range(thread, tm * tn, plan.threads):
+            at = (i % tm, i // tm)
+            if cute.elem_less(ids[at], mA.shape):
+                gB[at] = sT[at]
 
 
-def transpose(element: str = "f32", rows: int = 0) -> str:
-    """Return the file.  Raises ValueError for an element type that is not in :data:`BYTES`."""
+def move(atom: cute.CopyAtom, source: cute.Tensor, destination: cute.Tensor):
+    """Copy through registers."""
+    values = cute.make_fragment_like(source)
+    cute.copy(atom, source, values)
+    cute.copy(atom, values, destination)
+
+
+@cute.kernel
+def transpose(mA: cute.Tensor, mB: cute.Tensor, rows: cute.Constexpr[int]):
+    """Transpose a tile of matrices of any strides."""
+    move_tile(mA, mB, Plan(mA.element_type, rows, vectors=False))
+
+
+@cute.kernel
+def transpose_v(mA: cute.Tensor, mB: cute.Tensor, rows: cute.Constexpr[int]):
+    """Transpose a tile of matrices whose rows are whole aligned vectors."""
+    move_tile(mA, mB, Plan(mA.element_type, rows, vectors=True))
+
+
+ANY = "(?,?):(?,?)"
+
+
+@cute.jit
+def launch(mA: cute.Tensor[None, ANY], mB: cute.Tensor[None, ANY], rows: cute.Constexpr[int] = 0):
+    """Launch one block a tile: by vectors where the matrices allow it."""
+    assert mB.shape[0] == mA.shape[1], "B must have as many rows as A has columns"
+    assert mB.shape[1] == mA.shape[0], "B must have as many columns as A has rows"
+    plan = Plan(mA.element_type, rows)
+    (m, n), (tm, tn) = mA.shape, plan.tile
+    stride = f"?{{div={plan.vector}}}" if plan.vector > 1 else "?"
+    vA, vB = (cute.promise(x, f"(?,?):({stride},1)", align=16) for x in (mA, mB))
+    transpose_v(vA, vB, rows).launch(
+        grid=cute.ceil_div(m, tm) * cute.ceil_div(n, tn), block=plan.threads, fallback=transpose(mA, mB, rows)
+    )
+
+
+def transpose_text(element: str = "f32", rows: int = 0) -> str:
+    """Return kernels and host function as text.  Raises ValueError for an element type that is not in :data:`BYTES`."""
     if element not in BYTES:
         raise ValueError(f"expected an element type of {', '.join(BYTES)}, got '{element}'")
-    c = TransposeConfig(element, rows)
-    s = Script()
-    v = c.vector
-    any_ = f'!cute.memref<{element}, gmem, "(?,?):(?,?)">'
-    vec = f'!cute.memref<{element}, gmem, align<16>, "(?,?):({f"?{{div={v}}}" if v > 1 else "?"},1)">'
-    s.name_type("any", any_)
-    s.name_type("vec", vec)
-    _kernel(s, c, "transpose", any_, vectors=False)
-    _kernel(s, c, "transpose_v", vec, vectors=True)
-    with s.host("launch", {"mA": any_, "mB": any_}) as (a, b):
-        m, n = s.extents(a)
-        columns, lines = s.extents(b)
-        for ok, text in (
-            (columns.eq(n), "B must have as many rows as A has columns"),
-            (lines.eq(m), "B must have as many columns as A has rows"),
-        ):
-            s.do("cf.assert", ok, msg=f'"{text}"')
-        s.say("One block a tile.")
-        s.launch("transpose", [a, b], grid=_tiles(s, m, c.tile[0]) * _tiles(s, n, c.tile[1]), threads=c.threads,
-                 variants=["transpose_v"])  # fmt: skip
-    tm, tn = c.tile
-    return s.script(f"""\
-// B = A^T for matrices of {element}, any shape, any strides.
-//
-// A block of {c.threads} threads takes a tile of {tm} x {tn} elements of A through shared memory.  @transpose assumes
-// nothing of the strides and moves single elements.  @transpose_v takes contiguous rows, row strides of whole 16 bytes
-// and aligned pointers: all accesses inside the matrix have 128 bits.  The launch takes @transpose_v when it can.
-""")
-
-
-def _tiles(s: Script, extent: Value, tile: int) -> Value:
-    return s.op("arith.ceildivsi", extent, tile, type="i32")
-
-
-def _kernel(s: Script, c: TransposeConfig, name: str, matrix: str, *, vectors: bool) -> None:
-    (tm, tn), e = c.tile, c.element
-    with s.kernel(name, {"mA": matrix, "mB": matrix}, threads=c.threads) as (a, b):
-        s.say("This block's tile of A, of B seen as (m, n), and of the coordinates.")
-        tid, bid = s.let("tid", s.thread_id()), s.let("bid", s.block_id())
-        across = s.let("across", _tiles(s, s.extents(a)[1], tn))
-        where = (s.op("arith.divsi", bid, across, type="i32"), s.op("arith.remsi", bid, across, type="i32"))
-        mn = s.let("mn", s.shape_of(a))
-        g_a = s.let("gA", s.tile_at(a, c.tile, where))
-        g_b = s.let("gB", s.tile_at(s.let("mBt", s.transposed(b)), c.tile, where))
-        ids = s.let("ids", s.tile_at(s.let("mIds", s.identity(a)), c.tile, where), type_name="ids_tile")
-        whole = s.let("whole", s.inside(ids, tm * tn - 1, mn))
-        atom = s.let("atom", s.atom(f"!cute_nvgpu.atom.universal_copy<{e}>"))
-        load, store, smem = _by_vectors(c) if vectors else _by_elements(c)
-        tile_s = s.let("sT", s.alloc_smem(smem), type_name="smem_v" if vectors else "smem")
-        tiler = f'tiler_mn = <"[{tm}:1;{tn}:1]">'
-        copy = f'!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<{e}>, layout_copy_tv = <"%s">, {tiler}>'
-
-        with s.if_else(whole) as (inside, edge):
-            with inside:
-                s.say("A thread's elements of A, through registers to shared memory.")
-                tc = s.let("load", s.tiled_copy(copy % load), type_name="load_v" if vectors else "load")
-                t_a = s.let("tA", s.partition("S", tc, g_a, tid))
-                t_s = s.let("tS", s.partition("D", tc, tile_s, tid))
-                r = s.let("r", s.fragment_like(t_a), type_name="regs")
-                s.copy(atom, t_a, r)
-                s.copy(atom, r, t_s)
-            with edge:
-                s.say("At an edge, element by element along the rows of A.")
-                _by_coordinates(s, c, ids, mn, g_a, tile_s, tid, along=1)
-        s.barrier()
-        with s.if_else(whole) as (inside, edge):
-            with inside:
-                s.say("The tile as rows of B.")
-                tc = s.let("store", s.tiled_copy(copy % store), type_name="store_v" if vectors else "store")
-                t_s = s.let("tT", s.partition("S", tc, tile_s, tid))
-                t_b = s.let("tB", s.partition("D", tc, g_b, tid))
-                r = s.let("q", s.fragment_like(t_s), type_name="regs")
-                s.copy(atom, t_s, r)
-                s.copy(atom, r, t_b)
-            with edge:
-                s.say("At an edge, element by element along the rows of B.")
-                _by_coordinates(s, c, ids, mn, tile_s, g_b, tid, along=0)
-
-
-def _by_coordinates(
-    s: Script, c: TransposeConfig, ids: Value, mn: Value, source: Value, destination: Value, tid: Value, *, along: int
-) -> None:
-    """Move the elements of a tile that lie in the matrix; consecutive threads go along one mode."""
-    tm, tn = c.tile
-    n = c.tile[along]
-    with s.for_(tid, tm * tn, c.threads) as loop:
-        fast, slow = loop.iv % n, loop.iv // n
-        where = s.coord((fast, slow) if along == 0 else (slow, fast))
-        inside = s.op("cute.elem_less", s.op("cute.memref.load", ids, where), mn)
-        with s.if_(inside):
-            s.do("cute.memref.store", destination, where, s.op("cute.memref.load", source, where))
-
-
-def _by_vectors(c: TransposeConfig) -> tuple[str, str, str]:
-    """Return Thread-value layouts over (m, n) of loading and storing, and the tile in shared memory.
-
-    Rows of 128 bytes along m, one for each n.  The n of equal number within their vectors lie together, so that the
-    threads of a quarter warp, which hold n at a distance of one vector, write 8 rows next to each other: the swizzle
-    puts their chunks of 16 bytes into different banks.
-    """
-    v, k = c.vector, c.factor
-    tm, _ = c.tile
-    load = f"((16,{8 * k}),({v},{v})):(({v * tm},{v}),({tm},1))"
-    store = f"(({8 * k},16),({v},{v})):(({v},{v * tm}),(1,{tm}))"
-    row = 8 * v
-    m_mode = (str(row), "1") if k == 1 else (f"({row},{k})", f"(1,{row * 16 * v})")
-    layout = f"({m_mode[0]},({v},16)):({m_mode[1]},({16 * row},{row}))"
-    return load, store, f'!cute.memref<{c.element}, smem, align<1024>, S<3,4,3>, "{layout}">'
-
-
-def _by_elements(c: TransposeConfig) -> tuple[str, str, str]:
-    """Return what :func:`_by_vectors` does, for single elements.
-
-    Rows of 128 bytes along n, one for each m; a warp writes along a row, and reads a column of 32 rows, whose words the
-    swizzle puts into different banks.
-    """
-    (tm, tn), t = c.tile, c.threads
-    across, down = min(tn, t), max(1, t // tn)
-    load = f"(({across},{down}),({tn // across},{tm // down})):(({tm},1),({across * tm},{down}))"
-    rows, columns = min(tm, t), max(1, t // tm)
-    store = f"(({rows},{columns}),({tm // rows},{tn // columns})):((1,{tm}),({rows},{columns * tm}))"
-    row = 128 // BYTES[c.element]
-    base = max(2, BYTES[c.element].bit_length() - 1)
-    bits = 7 - base
-    layout = f"({tm},({row},{tn // row})):({row},(1,{tm * row}))"
-    swizzle = f"align<{1 << (7 + bits)}>, S<{bits},{base},{bits}>"
-    return load, store, f'!cute.memref<{c.element}, smem, {swizzle}, "{layout}">'
+    matrix: Any = cute.Tensor[type_of_mlir(element), ANY]
+    return cute.trace(launch, matrix, matrix, rows).mlir(aliases=True)

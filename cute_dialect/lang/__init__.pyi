@@ -21,6 +21,7 @@ from cute_dialect.front.compiling import OptLevel as OptLevel
 from cute_dialect.front.compiling import compile as compile
 from cute_dialect.front.compiling import compile_async as compile_async
 from cute_dialect.front.compiling import precompile as precompile
+from cute_dialect.front.compiling import trace as trace
 from cute_dialect.front.convert import convert_package as convert_package
 from cute_dialect.front.convert import native as native
 from cute_dialect.front.copies import ThrCopy as ThrCopy
@@ -136,6 +137,7 @@ from cute_dialect.front.printing import pretty_str as pretty_str
 from cute_dialect.front.printing import print_tensor as print_tensor
 from cute_dialect.front.printing import printf as printf
 from cute_dialect.front.printing import trap as trap
+from cute_dialect.front.promises import promise as promise
 from cute_dialect.front.reductions import ReductionOp as ReductionOp
 from cute_dialect.front.runtime_tensor import SymInt as SymInt
 from cute_dialect.front.runtime_tensor import from_dlpack as from_dlpack

@@ -52,7 +52,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
     from cute_dialect.kernels.rows import row_kernel
     from cute_dialect.kernels.sgemm import sgemm
-    from cute_dialect.kernels.transpose import transpose
+    from cute_dialect.kernels.transpose import transpose_text
 
     def pair(
         shape: tuple[int, int], out: tuple[int, ...], count: int, *, integers: bool
@@ -68,7 +68,9 @@ def cases() -> Iterator[Case]:
     for integers in (True, False):
         data = "integers" if integers else "normal"
         yield Case(f"add f32, {data}", elementwise_add, "add", pair((67, 260), (67, 260), 2, integers=integers))
-        yield Case(f"transpose f32, {data}", transpose, "transpose", pair((72, 136), (136, 72), 1, integers=integers))
+        yield Case(
+            f"transpose f32, {data}", transpose_text, "transpose", pair((72, 136), (136, 72), 1, integers=integers)
+        )
         for op, out in (("sum", (9,)), ("softmax", (9, 1024))):
             if integers and op == "softmax":
                 continue

@@ -20,7 +20,7 @@ from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.kernels.rows import RowConfig, row_kernel
 from cute_dialect.kernels.sgemm import sgemm
-from cute_dialect.kernels.transpose import transpose
+from cute_dialect.kernels.transpose import transpose_text
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -145,7 +145,7 @@ def _transpose(element: str, *shapes: tuple[int, int]) -> Subject:
 
     return Subject(
         f"transpose {element} {shapes[0][0]}x{shapes[0][1]}",
-        lambda: transpose(element),
+        lambda: transpose_text(element),
         "launch",
         [partial(make, s) for s in shapes],
         lambda x: bool((x[1] == x[0].T).all()),

@@ -18,7 +18,7 @@ from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.rows import OPS, row_kernel
 from cute_dialect.kernels.sgemm import RUNGS, sgemm
-from cute_dialect.kernels.transpose import transpose
+from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 
 CHECKS = ("race", "oob", "uninit", "sync")
@@ -86,9 +86,9 @@ FAMILIES: dict[str, Family] = {
     "add": Family(elementwise_add, ((37, 132),) * 3, "f32", np.add),
     "add, odd": Family(elementwise_add, ((13, 77),) * 3, "f32", np.add),
     "add f16": Family(lambda: elementwise_add("f16"), ((9, 264),) * 3, "f16", np.add),
-    "transpose": Family(transpose, ((64, 68), (68, 64)), "f32", np.transpose),
-    "transpose, odd": Family(transpose, ((61, 75), (75, 61)), "f32", np.transpose),
-    "transpose f16": Family(lambda: transpose("f16"), ((72, 136), (136, 72)), "f16", np.transpose),
+    "transpose": Family(transpose_text, ((64, 68), (68, 64)), "f32", np.transpose),
+    "transpose, odd": Family(transpose_text, ((61, 75), (75, 61)), "f32", np.transpose),
+    "transpose f16": Family(lambda: transpose_text("f16"), ((72, 136), (136, 72)), "f16", np.transpose),
     **{f"{op}, {n}": _rows(op, n) for op in ROWS for n in (100, 515)},
     **{
         f"sgemm {rung}": Family(lambda rung=rung: sgemm(rung), ((36, 20), (20, 44), (36, 44)), "f32", _product)

@@ -7,29 +7,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.kernels.transpose import BYTES, TransposeConfig, _by_elements, _by_vectors, transpose
+from cute_dialect.algebra.text import parse_layout
+from cute_dialect.algebra.values import Layout, Swizzle
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.transpose import BYTES, Plan, launch, transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule, LaunchError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transpose.mlir"
 
 
-def test_the_generator_prints_the_example() -> None:
-    assert transpose() == EXAMPLE.read_text()
+def test_the_trace_is_the_example() -> None:
+    assert transpose_text() == EXAMPLE.read_text()
 
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, CompiledModule]:
-    return {e: compile_cute(transpose(e), emit="base") for e in BYTES}
+    return {e: compile_cute(transpose_text(e), emit="base") for e in BYTES}
 
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "f64": np.float64}
 
 
 def matrix(
-    element: str, shape: tuple[int, int], strides: tuple[int, int], offset: int = 0
+    element: str, shape: tuple[int, ...], strides: tuple[int, int], offset: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Random bits in a buffer that is aligned to 16 bytes, ``offset`` elements after its start: the matrix as numbers
     of its type, and as integers of the same memory.
@@ -65,11 +67,29 @@ def test_equal_to_numpy(
     offset: int,
     kernel: str,
 ) -> None:
-    (a, a_bits), (b, b_bits) = matrix(element, shape, a_strides, offset), matrix(element, shape[::-1], b_strides)
-    launch = modules[element].kernel("transpose")
-    launch(a, b, device="cpu")
-    assert launch.plan(a, b).kernel == kernel
+    (a, a_bits), (b, b_bits) = (
+        matrix(element, shape, a_strides, offset),
+        matrix(element, shape[::-1], b_strides),
+    )
+    function = modules[element].kernel("transpose")
+    function(a, b, device="cpu")
+    assert function.plan(a, b).kernel == kernel
     assert np.array_equal(b_bits, a_bits.T)
+
+
+def test_called_from_python() -> None:
+    """Whatever the strides, one kind an element type is compiled; wrong shapes are refused."""
+    launch.cache_clear()
+    for shape, a_strides, b_strides, offset, _ in CASES:
+        (a, a_bits), (b, b_bits) = (
+            matrix("f32", shape, a_strides, offset),
+            matrix("f32", shape[::-1], b_strides),
+        )
+        launch(a, b, device="cpu")
+        assert np.array_equal(b_bits, a_bits.T)
+    assert launch.cache_info().misses == 1
+    with pytest.raises(LaunchError, match="B must have as many rows as A has columns"):
+        launch(np.zeros((32, 20), np.float32), np.zeros((24, 32), np.float32), device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -92,13 +112,10 @@ def phases(bits: int) -> int:
     return min(32, 1024 // bits)
 
 
-def worst(smem: str, tv: str, width: int, element: str) -> int:
+def worst(smem: Layout, swizzle: Swizzle, thread_value: Layout, width: int, element: str) -> int:
     """The most passes that one access of a warp's share takes, over all values and warps; 1 without conflict."""
     item = BYTES[element]
-    layout = text.parse_layout(smem[smem.index('"') + 1 : smem.rindex('"')])
-    numbers = smem[smem.index("S<") + 2 : smem.index(">", smem.index("S<"))]
-    bits, base, shift = map(int, numbers.split(","))
-    thread_value = text.parse_layout(tv)
+    bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     threads, values = (np.prod(_flat(s), dtype=int) for s in thread_value.shape)  # type: ignore[union-attr]
     group = phases(8 * item * width)
     most = 0
@@ -106,7 +123,7 @@ def worst(smem: str, tv: str, width: int, element: str) -> int:
         for v in range(int(values)):
             words: dict[int, set[int]] = {}
             for t in range(first, first + group):
-                at = evaluate(evaluate((t, v), thread_value), layout)
+                at = evaluate(evaluate((t, v), thread_value), smem)
                 assert isinstance(at, int)
                 at *= item
                 at ^= (at >> shift) & (((1 << bits) - 1) << base)
@@ -123,24 +140,22 @@ def _flat(x: object) -> list[int]:
     return [z for y in x for z in _flat(y)] if isinstance(x, tuple) else [x]  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("element", ["f64", "f32", "f16", "i8"])
-def test_no_bank_conflicts(element: str) -> None:
-    c = TransposeConfig(element)
-    load, store, smem = _by_vectors(c)
-    assert worst(smem, load, c.vector, element) == 1
-    assert worst(smem, store, c.vector, element) == 1
-    load, store, smem = _by_elements(c)
-    assert worst(smem, load, 1, element) == 1
-    assert worst(smem, store, 1, element) == 1
+def test_no_bank_conflicts(element: str, vectors: bool) -> None:
+    plan = Plan(type_of_mlir(element), vectors=vectors)
+    for access in (plan.load, plan.store):
+        width = plan.vector if vectors else 1
+        assert worst(plan.smem.payload, plan.swizzle, access.payload, width, element) == 1
 
 
 def test_the_count_of_conflicts_sees_them() -> None:
     # A column of a row-major tile of 32 words without swizzle: all in one bank.
-    smem = '!cute.memref<f32, smem, S<0,4,3>, "(32,32):(32,1)">'
-    assert worst(smem, "(32,32):(1,32)", 1, "f32") == 32
+    rows, columns = parse_layout("(32,32):(32,1)"), parse_layout("(32,32):(1,32)")
+    assert worst(rows, Swizzle(0, 4, 3), columns, 1, "f32") == 32
 
 
 def test_registers_do_not_spill() -> None:
     for element in ("f32", "f16"):
-        report = compile_cute(transpose(element)).report
+        report = compile_cute(transpose_text(element)).report
         assert report.count("0 bytes spilled, 0 bytes stack") == 2, report

@@ -1,0 +1,92 @@
+"""Promises of a launch: the stronger kernel where they hold, the fallback where not, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_dialect.lang as cute
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.pipelines import compile as compile_cute
+
+ANY = "(?,?):(?,?)"
+STRONG = "(?,?):(?{div=4},1)"
+
+
+@cute.kernel
+def weak(x: cute.Tensor, y: cute.Tensor) -> None:
+    thread, _, _ = cute.arch.thread_idx()
+    y[0, thread] = x[0, thread]
+
+
+@cute.kernel
+def strong(x: cute.Tensor, y: cute.Tensor) -> None:
+    thread, _, _ = cute.arch.thread_idx()
+    y[0, thread] = x[0, thread] + 100
+
+
+@cute.jit
+def run(x: cute.Tensor[None, ANY], y: cute.Tensor[None, ANY]) -> None:
+    fast = [cute.promise(t, STRONG, align=16) for t in (x, y)]
+    strong(*fast).launch(grid=1, block=8, fallback=weak(x, y))
+
+
+def aligned(columns: int, offset: int = 0) -> np.ndarray:
+    raw = np.zeros(8 * columns + 8, np.float32)
+    skip = -raw.ctypes.data % 16 // 4 + offset
+    return raw[skip : skip + 2 * columns].reshape(2, columns)
+
+
+@pytest.mark.parametrize(("columns", "offset", "kept"), [(8, 0, True), (12, 0, True), (9, 0, False), (8, 1, False)])
+def test_the_launch_looks_whether_it_is_kept(columns: int, offset: int, kept: bool) -> None:
+    x, y = aligned(columns, offset), aligned(columns)
+    x[:] = np.arange(x.size).reshape(x.shape)
+    run(x, y, device="cpu")
+    assert np.array_equal(y[0, :8], x[0, :8] + (100 if kept else 0))
+
+
+def test_the_parameter_has_the_promised_type() -> None:
+    matrix = cute.Tensor["f32", ANY]  # pyright: ignore
+    text = cute.trace(run, matrix, matrix).mlir()
+    assert '!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">' in text
+    assert "launch_func @kernels::@weak" in text and "cute.variants = [@kernels::@strong]" in text
+    assert compile_cute(text, emit="base").kernel("run").plan(aligned(8), aligned(8)).kernel == "strong"
+
+
+def refused(function: Any) -> str:
+    matrix = cute.Tensor["f32", ANY]  # pyright: ignore
+    with pytest.raises(KernelTypeError) as e:
+        cute.trace(function, matrix, matrix)
+    return str(e.value)
+
+
+def test_a_promise_needs_a_fallback_of_the_same_arguments() -> None:
+    @cute.jit
+    def alone(x: Any, y: Any) -> None:
+        strong(cute.promise(x, STRONG), y).launch(grid=1, block=8)
+
+    @cute.jit
+    def swapped(x: Any, y: Any) -> None:
+        strong(cute.promise(x, STRONG), y).launch(grid=1, block=8, fallback=weak(y, x))
+
+    assert "'strong' is launched with promises: what if they are not kept?" in refused(alone)
+    assert "'strong' and its fallback, the kernel 'weak', take other arguments" in refused(swapped)
+
+
+def test_a_promise_says_more_than_is_known() -> None:
+    @cute.jit
+    def denied(x: Any, y: Any) -> None:
+        cute.promise(x, "(?,?,?):(?,?,1)")
+
+    @cute.kernel
+    def inside(x: Any, y: Any) -> None:
+        cute.promise(x, STRONG)
+
+    @cute.jit
+    def in_kernel(x: Any, y: Any) -> None:
+        inside(x, y).launch(grid=1, block=1)
+
+    assert "it has other modes, or denies what is known" in refused(denied)
+    assert "promises are made in host functions" in refused(in_kernel)
