@@ -256,6 +256,9 @@ def _launch(
     """Emit a launch; tells whether its fallback is in it: the kernel that is launched where a promise is not kept."""
     from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
 
+    from cute_dialect.front.printing import refuse_prints
+
+    refuse_prints(tracer)
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
     name, passing = _trace_kernel(tracer, launch, facts)
     attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}

@@ -9,14 +9,19 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.front.dtypes import Boolean, Float64, Int32, Numeric, Uint32
 from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError
 from cute_dialect.front.tuples import tree_text
+from cute_dialect.front.where import user_places
 
-__all__ = ["assert_", "pretty_str", "print_tensor", "printf", "trap"]
+if TYPE_CHECKING:
+    from cute_dialect.front.errors import Place
+    from cute_dialect.front.trace import Tracer
+
+__all__ = ["assert_", "pretty_str", "print_tensor", "printf", "refuse_prints", "trap"]
 
 MAX_ARGUMENTS = 32
 """The arguments that printf of a GPU takes (CUDA C++ Programming Guide, "Formatted Output")."""
@@ -137,11 +142,8 @@ class _Line:
         from cute_dialect.front.trace import current
 
         t = current()
-        if t.kind != "kernel":
-            raise KernelTypeError(
-                "F260", "printf prints when a kernel runs, and this is a host function",
-                hint="print(…) prints while tracing; call printf in the kernel",
-            )  # fmt: skip
+        if t.kind == "host":
+            _on_the_host(t)
         if len(self.arguments) > MAX_ARGUMENTS:
             raise LimitError(
                 "F172", f"one printf has at most {MAX_ARGUMENTS} numbers, this one {len(self.arguments)}",
@@ -149,6 +151,25 @@ class _Line:
             )  # fmt: skip
         text = self.text + end
         t.op("gpu.printf", [x.ssa for x in self.arguments], (), {"format": StringAttr(text)})
+
+
+def _on_the_host(tracer: Tracer) -> None:
+    if tracer.state.get("launches"):
+        raise _host_print([])
+    tracer.state["print"] = (user_places() or [None])[0]
+
+
+def refuse_prints(tracer: Tracer) -> None:
+    """Refuse a launch in a host function that has printed (F260): nothing can be printed beside a launch."""
+    if "print" in tracer.state:
+        raise _host_print([("it is printed", tracer.state["print"])])
+
+
+def _host_print(notes: list[tuple[str, Place | None]]) -> KernelTypeError:
+    return KernelTypeError(
+        "F260", "a host function that launches kernels cannot print values of run time", notes=notes,
+        hint="print(…) prints while tracing; cute.printf in the kernel prints when that runs",
+    )  # fmt: skip
 
 
 def printf(fmt: Any, *args: Any, end: str | None = None) -> None:
@@ -227,6 +248,7 @@ def print_tensor(tensor: Any, verbose: bool = False) -> None:
 
     ``verbose``: an element a line, with its coordinate.  One in registers names the thread.
     """
+    from cute_dialect.front.trace import current
     from cute_dialect.front.vectors import TensorSSA
 
     shape = _printable_shape(tensor)
@@ -235,7 +257,7 @@ def print_tensor(tensor: Any, verbose: bool = False) -> None:
         head.static(repr(tensor))
     else:
         head.value(tensor)
-    if isinstance(tensor, TensorSSA) or tensor.memspace == "rmem":
+    if current().kind == "kernel" and (isinstance(tensor, TensorSSA) or tensor.memspace == "rmem"):
         head.static(" of thread ")
         head.value(_ids("tid"))
         head.static(" in block ")

@@ -169,3 +169,41 @@ def test_a_layout_of_an_f_string() -> None:
     out = np.zeros(4, np.float32)
     host(np.arange(12, dtype=np.float32), out, 6, device="cpu")
     assert out.tolist() == [6, 7, 8, 9]
+
+
+def test_a_host_function_without_launches_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    @cute.jit
+    def host(a: cute.Tensor, n: cute.Int32) -> None:
+        cute.printf("n = {}", n)
+        cute.print_tensor(a)
+        v = a.load()
+        cute.print_tensor(v.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=(None, 1)))
+        cute.printf(v.reduce(cute.ReductionOp.ADD, 0.0, reduction_profile=0))
+
+    host(cute.from_dlpack(np.arange(6, dtype=np.float32).reshape(2, 3)), 3)
+    assert capsys.readouterr().out == (
+        "n = 3\ntensor<ptr<f32, gmem, align<16>> o (2,3):(3,1)>:\n[[0.000000, 1.000000, 2.000000],\n"
+        " [3.000000, 4.000000, 5.000000]]\nvector<2xf32> o (2):\n[3.000000, 12.000000]\n15.000000\n"
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_host_function_with_launches_does_not_print(first: bool) -> None:
+    @cute.kernel
+    def one(a: cute.Tensor) -> None:
+        a[cute.arch.thread_idx()[0]] = 1.0
+
+    @cute.jit
+    def host(a: cute.Tensor, n: cute.Int32, first: cute.Constexpr[bool]) -> None:
+        if first:
+            cute.printf("hello {}", n)
+        one(a).launch(grid=1, block=4)
+        if not first:
+            cute.printf("hello {}", n)
+
+    with pytest.raises(CuteError) as caught:
+        host(np.zeros(4, np.float32), 3, first, device="cpu")
+    text = str(caught.value)
+    assert "error F260: a host function that launches kernels cannot print values of run time" in text
+    assert ("note: it is printed" in text) == first and 'cute.printf("hello {}", n)' in text
+    assert "hint: print(…) prints while tracing; cute.printf in the kernel prints when that runs" in text
