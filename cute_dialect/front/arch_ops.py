@@ -138,14 +138,20 @@ mbarrier_try_wait = instruction(
 )  # fmt: skip
 
 
-def mbarrier_arrive(ptr: Any, peer_cta_rank_in_cluster: Any = None) -> None:
-    """Arrive once at an mbarrier, of this block or at the same place in another of the cluster."""
+def mbarrier_arrive(ptr: Any, peer_cta_rank_in_cluster: Any = None, *, pred: Any = None) -> None:
+    """Arrive once at an mbarrier, of this block or at the same place in another of the cluster.
+
+    ``pred``: whether this thread arrives at that of the other block, without a branch.
+    """
     bar = operand("bar", ptr, "'ptr' of cute.arch.mbarrier_arrive")
     if peer_cta_rank_in_cluster is None:
+        if pred is not None:
+            raise TypeError("cute.arch.mbarrier_arrive takes 'pred' with 'peer_cta_rank_in_cluster' only: use an if")
         emit_machine("mbarrier_arrive", [bar])
     else:
         rank = operand("i32", peer_cta_rank_in_cluster, "'peer_cta_rank_in_cluster' of cute.arch.mbarrier_arrive")
-        emit_machine("mbarrier_arrive_cluster", [bar, rank], what="cute.arch.mbarrier_arrive of a peer")
+        more = [] if pred is None else [operand("i1", pred, "'pred' of cute.arch.mbarrier_arrive")]
+        emit_machine("mbarrier_arrive_cluster", [bar, rank, *more], what="cute.arch.mbarrier_arrive of a peer")
 
 
 mbarrier_arrive_and_expect_tx = instruction(

@@ -230,7 +230,7 @@ class Compiled:
     @property
     def remarks(self) -> list[str]:
         """What the passes had to say."""
-        return next(iter(self._kernels.values()), self.kernel(cpu=True)).module.remarks
+        return (next(iter(list(self._kernels.values())), None) or self.kernel(cpu=True)).module.remarks
 
     @property
     def stages(self) -> dict[str, str]:

@@ -81,6 +81,12 @@ def _varies(value: SSAValue, known: dict[SSAValue, bool]) -> bool:
         return True
     if op.name.startswith(_SHARED):
         return False
+    if op.name == "scf.if":  # ``warp == 0 and elect_one()``
+        at = op.results.index(value)
+        ends = [region.blocks[0].last_op for region in op.regions if region.blocks]
+        return any(varies_in_a_warp(end.operands[at], known) for end in ends if end is not None) or varies_in_a_warp(
+            op.operands[0], known
+        )
     if op.name == "cute_nvgpu.arch.shfl_sync":
         mode = op.properties.get("mode")
         return getattr(mode, "data", "bfly") != "idx" or varies_in_a_warp(op.operands[1], known)

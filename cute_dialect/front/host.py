@@ -10,6 +10,7 @@ from cute_dialect.front.arguments import STREAM, named, rebuild
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
+from cute_dialect.front.passing import argument_form
 from cute_dialect.front.trace import LaunchFacts, Tracer, active, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
 from cute_dialect.front.where import user_places
@@ -385,7 +386,7 @@ class _Passing:
 
     def add(self, name: str, value: object) -> tuple[Form, list[int]]:
         """Add the leaves of a value; returns its form and where they are."""
-        form = form_of(value)
+        form = argument_form(value)
         leaves = form.take(value)
         where: list[int] = []
         for i, (leaf, type) in enumerate(zip(leaves, form.types, strict=True)):

@@ -271,7 +271,7 @@ class Rolled:
             self.lose(i, "side")
             return True
         try:
-            if _holds_mutable(before) or _holds_mutable(after):
+            if _other_mutable(before, after):
                 kind = type(before if is_mutable(before) else after).__name__
                 raise MergeError("F220", f"it is another {kind} after a turn", hint="change it in place")
             form = form_of(before).widened().loosened()
@@ -295,7 +295,7 @@ class Rolled:
         if same(before, after) or before is after is U:
             return False
         try:
-            if _holds_mutable(before) or _holds_mutable(after):
+            if _other_mutable(before, after):
                 raise MergeError("F220", "it is another object after a turn", hint="change it in place")
             first = form_of(self.snap.objects[key][1][slot])
             if form is None and first.widened() != first:  # a number: as a local
@@ -406,6 +406,15 @@ class Rolled:
     def enter(self) -> Sequence[Any]:
         """Return what the names that the loop assigns are at the head of a turn."""
         return self.entry[: len(self.site.names)]
+
+
+def _other_mutable(before: Any, after: Any) -> bool:
+    """Tell whether an object that can change was exchanged for another."""
+    if before is after:
+        return False
+    if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        return any(map(_other_mutable, before, after))
+    return _holds_mutable(before) or _holds_mutable(after)
 
 
 def _holds_mutable(value: Any) -> bool:

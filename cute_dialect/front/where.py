@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -19,14 +20,15 @@ __all__ = ["is_user_code", "location", "place_at", "place_of_frame", "user_frame
 
 _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(__file__).parents[1])
+_STANDARD = str(Path(contextlib.__file__).parent)
 _WRITTEN_IN_THE_LANGUAGE = ("lang", "kernels")
 
 
 @lru_cache(maxsize=4096)
 def _is_hidden(filename: str) -> bool:
-    """Tell whether frames of a file belong to the front-end or to other machinery of this package."""
+    """Tell whether frames of a file belong to the front-end, to other machinery of this package, or to Python's."""
     if not filename.startswith(_PACKAGE):
-        return filename.startswith("<frozen")
+        return filename.startswith("<frozen") or (filename.startswith(_STANDARD) and "site-packages" not in filename)
     parts = Path(filename).relative_to(_PACKAGE).parts
     return parts[0] not in _WRITTEN_IN_THE_LANGUAGE
 

@@ -18,7 +18,7 @@ The names are CuTe DSL's.  This module is written in the language: what it does 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.elected import issues
@@ -34,6 +34,8 @@ class Agent(Enum):
     """Who takes part in a pipeline."""
 
     Thread = "thread"
+    WarpGroup = "warp group"
+    """Four warps, which count as one (ours: CuTe DSL counts the warps of a TMA pipeline's consumers)."""
     ThreadBlock = "block"
     ThreadBlockCluster = "cluster"
 
@@ -137,35 +139,28 @@ def pipeline_init_wait(cluster_shape_mn: Any = None) -> None:
         cute.arch.sync_threads()
 
 
-class Slot:
-    """A slot that one side holds: ``index``; the producer's ``commit()``, the consumer's ``release()``."""
+class Slot(NamedTuple):
+    """A slot that one side holds, a value: ``index``; the producer's ``commit()``, the consumer's ``release()``."""
 
-    def __init__(self, pipe: Any, state: PipelineState):
-        self.pipe = pipe
-        self.state = state
-
-    @property
-    def index(self) -> Any:
-        """The slot's number."""
-        return self.state.index
-
-    @property
-    def count(self) -> Any:
-        """The number of the item."""
-        return self.state.count
+    pipe: Any
+    index: Any
+    """The slot's number."""
+    phase: Any
+    count: Any
+    """The number of the item."""
 
     @property
     def barrier(self) -> Any:
         """The barrier that says that the slot is full."""
-        return self.pipe.producer_get_barrier(self.state)
+        return self.pipe.producer_get_barrier(self)
 
     def commit(self) -> None:
         """Say that what the producer has written is there."""
-        self.pipe.producer_commit(self.state)
+        self.pipe.producer_commit(self)
 
     def release(self) -> None:
         """Say that the slot may be written again."""
-        self.pipe.consumer_release(self.state)
+        self.pipe.consumer_release(self)
 
 
 class PipelineProducer:
@@ -178,7 +173,7 @@ class PipelineProducer:
     def acquire(self, try_token: Any = None) -> Slot:
         """Wait until the slot at hand is free."""
         self.pipe.producer_acquire(self.state, try_token)
-        return Slot(self.pipe, self.state.clone())
+        return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
 
     def advance(self) -> None:
         """Go to the next slot."""
@@ -196,7 +191,7 @@ class PipelineProducer:
 
     def commit(self, slot: Any = None) -> None:
         """Say that what was written is there."""
-        self.pipe.producer_commit(self.state if slot is None else slot.state)
+        self.pipe.producer_commit(self.state if slot is None else slot)
 
     def tail(self) -> None:
         """Wait until no consumer needs this block."""
@@ -213,7 +208,7 @@ class PipelineConsumer:
     def wait(self, try_token: Any = None) -> Slot:
         """Wait until the slot at hand is full."""
         self.pipe.consumer_wait(self.state, try_token)
-        return Slot(self.pipe, self.state.clone())
+        return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
 
     def advance(self) -> None:
         """Go to the next slot."""
@@ -231,13 +226,15 @@ class PipelineConsumer:
 
     def release(self, slot: Any = None) -> None:
         """Say that a slot may be written again."""
-        self.pipe.consumer_release(self.state if slot is None else slot.state)
+        self.pipe.consumer_release(self.state if slot is None else slot)
 
 
 class PipelineAsync:
     """Both sides are threads that read and write shared memory themselves."""
 
-    def __init__(self, barriers: Any, num_stages: int, producers: int, consumers: int):
+    def __init__(self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent = Agent.Thread):
+        if agent is not Agent.Thread:
+            raise ValueError(f"expected consumers that are threads, got Agent.{agent.name}")
         self.barriers = barriers
         self.num_stages = num_stages
         self.producers = producers
@@ -256,7 +253,8 @@ class PipelineAsync:
             raise ValueError(f"expected at least one stage, got {num_stages}")
         if barrier_storage is None:
             barrier_storage = cute.arch.alloc_smem(cute.Int64, 2 * num_stages, alignment=8)
-        pipe = cls(barrier_storage, num_stages, _size_of(producer_group), _size_of(consumer_group), **others)
+        agent = getattr(consumer_group, "agent", Agent.Thread)
+        pipe = cls(barrier_storage, num_stages, _size_of(producer_group), _size_of(consumer_group), agent, **others)
         pipe.init_barriers()
         if not defer_sync:
             pipe.sync()
@@ -346,34 +344,31 @@ class PipelineTmaAsync(PipelineAsync):
 
     One warp of a block produces, or one thread of it: what one thread shall do, one does.
 
-    ``consumer_group.size``: the arrivals that free a slot, from all blocks: each consuming warp arrives once at every
-    block that shares its operands (those of its row and of its column of ``cta_layout_vmnk``), so a cluster of m x n
-    blocks has ``(m + n - 1) * warps``.
+    ``consumer_group.size``: the arrivals that free a slot, from all blocks: each consuming warp (or warp group, with
+    ``Agent.WarpGroup``) arrives once at every block that shares its operands, which are those of its row and of its
+    column of ``cta_layout_vmnk``; so a cluster of m x n blocks has ``(m + n - 1) * warps``.
     """
 
     def __init__(
-        self, barriers: Any, num_stages: int, producers: int, consumers: int, tx_count: int, cta_layout_vmnk: Any = None
-    ):
+        self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent, tx_count: int,
+        cta_layout_vmnk: Any = None,
+    ):  # fmt: skip
         super().__init__(barriers, num_stages, producers, consumers)
         if not 1 <= tx_count < 1 << 20:
-            raise ValueError(
-                f"expected 1 to {(1 << 20) - 1} bytes a stage, which an mbarrier can count, got {tx_count}"
-            )
+            raise ValueError(f"expected 1 to {(1 << 20) - 1} bytes a stage for an mbarrier, got {tx_count}")
         self.tx_count = tx_count
-        self.cta_layout_vmnk = cta_layout_vmnk
         self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
         self.target: Any = None
-        self.signals: Any = True
-        lane = cute.arch.lane_idx()
+        thread = cute.arch.thread_idx().x % 128 if agent is Agent.WarpGroup else cute.arch.lane_idx()
+        self.signals = thread < self.blocks
         if cta_layout_vmnk is not None and self.blocks > 1:
-            # Lane d of each warp tells block d of the cluster, if that shares an operand with this one.
-            own = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
-            _, m, n, _ = cta_layout_vmnk.get_flat_coord(own)
-            _, peer_m, peer_n, _ = cta_layout_vmnk.get_flat_coord(lane % self.blocks)
-            self.target = lane % self.blocks
-            self.signals = (lane < self.blocks) & ((peer_m == m) | (peer_n == n))
-        else:
-            self.signals = lane == 0
+            # Thread d of each warp (group) tells block d of the cluster, if that shares an operand with this one.
+            self.target = thread % self.blocks
+            if cute.size(cta_layout_vmnk, mode=[1]) > 1 and cute.size(cta_layout_vmnk, mode=[2]) > 1:
+                own = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+                _, m, n, _ = cta_layout_vmnk.get_flat_coord(own)
+                _, peer_m, peer_n, _ = cta_layout_vmnk.get_flat_coord(self.target)
+                self.signals = self.signals & ((peer_m == m) | (peer_n == n))
 
     def sync(self) -> None:
         """Let all threads of the cluster see the barriers."""
@@ -394,8 +389,10 @@ class PipelineTmaAsync(PipelineAsync):
 
     def consumer_release(self, state: PipelineState) -> None:
         """Say that the slot may be written again, to every block that writes into it."""
-        if self.signals:
-            cute.arch.mbarrier_arrive(self.empty(state.index), self.target)
+        if self.target is not None:
+            cute.arch.mbarrier_arrive(self.empty(state.index), self.target, pred=self.signals)
+        elif self.signals:
+            cute.arch.mbarrier_arrive(self.empty(state.index))
 
 
 class PipelineTmaStore:

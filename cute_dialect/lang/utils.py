@@ -194,9 +194,13 @@ class GroupedRaster:
         self.cluster = cluster
         self.sms = sms
 
+    def count(self) -> Any:
+        """Return how many cluster tiles there are."""
+        return self.tiles_mn[0] * self.tiles_mn[1]
+
     def persistent_grid(self) -> Any:
         """Return the least number of blocks that needs as few waves as the chip's SMs allow."""
-        tiles = self.tiles_mn[0] * self.tiles_mn[1]
+        tiles = self.count()
         waves = cute.ceil_div(tiles, self.sms // self.cluster)
         return cute.ceil_div(tiles, waves) * self.cluster
 

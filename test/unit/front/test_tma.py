@@ -214,6 +214,7 @@ def guarded(condition: Any) -> Any:
         lambda: arch.thread_idx().x % 64 == 0,
         lambda: arch.thread_idx().x < 1,
         lambda: arch.elect_one(),
+        converted(lambda: arch.warp_idx() == 0 and arch.elect_one()),
         lambda: arch.shuffle_sync_bfly(arch.lane_idx(), 1) == 0,
     ],
 )

@@ -1,0 +1,209 @@
+"""Hopper GEMM in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` by TMA, mbarriers and wgmma.
+
+Persistent and warp-specialised.  Warp group 0 produces: one of its threads fills a ring of stages in shared memory by
+TMA; in a cluster each block loads its own tile of A, and its part of the tile of B for all of them (multicast).  The
+other warp groups consume: each multiplies 64 rows of A by all of B, keeps the sums in registers, converts them, and
+stores its rows through shared memory by TMA, a warp 16 rows at a time.  A tile is stored while the next one is
+multiplied.  Tiles are taken in groups of ``group`` cluster rows, odd groups backwards, and every other tile walks K
+backwards, so that what was read last is read again first.
+
+    gemm = HopperGemm()
+    gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
+"""
+
+# ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
+
+__all__ = ["HopperGemm"]
+
+REGISTERS = {2: (40, 232), 3: (32, 160)}
+"""Consumers -> registers of a thread of the producer, and of a consumer; 256 threads have 255 each anyway."""
+
+
+class HopperGemm:
+    """A GEMM of one configuration.
+
+    ``tile``: (M, N, K) of a block, elements; ``stages`` of K in shared memory; ``cluster_m``: blocks along M that share
+    B; ``group``: cluster rows of a raster group; ``sms``: of the chip.
+    """
+
+    def __init__(
+        self, tile: tuple[int, int, int] = (128, 256, 64), *, stages: int = 4, cluster_m: int = 2, group: int = 8,
+        sms: int = 132,
+    ):  # fmt: skip
+        self.tile = tile
+        self.stages = stages
+        self.cluster_m = cluster_m
+        self.group = group
+        self.sms = sms
+        self.consumers = tile[0] // 64
+
+    @cute.jit
+    def __call__(self, A: cute.Tensor[None, "m", "k"], B: cute.Tensor[None, "n", "k"], C: cute.Tensor[None, "m", "n"]):
+        """Multiply."""
+        m, n, k = self.tile
+        of_a, of_b, row = utils.LayoutEnum.from_tensor(A), utils.LayoutEnum.from_tensor(B), utils.LayoutEnum.ROW_MAJOR
+        mma = hopper.make_trivial_tiled_mma(
+            A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (self.consumers, 1, 1),
+            (64, n),
+        )  # fmt: skip
+        chunk = 1024 // C.element_type.width  # columns of C in 128 bytes
+        smem_a = hopper.make_smem_layout_a(of_a, self.tile, A.element_type, self.stages)
+        smem_b = hopper.make_smem_layout_b(of_b, self.tile, B.element_type, self.stages)
+        smem_c = hopper.make_smem_layout_epi(C.element_type, row, (16, chunk), 4 * 2 * self.consumers)
+        load_a, load_b = cpasync.G2S(), cpasync.G2SMulticast() if self.cluster_m > 1 else cpasync.G2S()
+        first = (None, None, 0)
+        tma_a = cpasync.make_tiled_tma_atom(load_a, A, cute.slice_(smem_a, first), (m, k))
+        tma_b = cpasync.make_tiled_tma_atom(load_b, B, cute.slice_(smem_b, first), (n, k), num_multicast=self.cluster_m)
+        tma_c = cpasync.make_tiled_tma_atom(cpasync.S2G(), C, cute.slice_(smem_c, first), (16, chunk))
+        tiles = utils.GroupedRaster(
+            cute.ceil_div(C.shape, (m * self.cluster_m, n)), self.group, serpentine=True, cluster=self.cluster_m,
+            sms=self.sms,
+        )  # fmt: skip
+        self.kernel(tma_a, tma_b, tma_c, mma, smem_a, smem_b, smem_c, tiles, cute.ceil_div(A.shape[1], k)).launch(
+            grid=tiles.persistent_grid(), block=128 * (1 + self.consumers), cluster=(self.cluster_m, 1, 1)
+        )
+
+    @cute.kernel(min_blocks=1)
+    def kernel(
+        self, tma_a: Any, tma_b: Any, tma_c: Any, mma: cute.TiledMma, smem_a: Any, smem_b: Any, smem_c: Any,
+        tiles: utils.GroupedRaster, k_tiles: cute.Int32,
+    ):  # fmt: skip
+        """Compute every n-th tile, n the number of clusters."""
+        (load_a, A), (load_b, B), (store_c, C) = tma_a, tma_b, tma_c
+        m, n, k = self.tile
+        warp_group, lane = cute.arch.warpgroup_idx(), cute.arch.lane_idx()
+        in_group = cute.arch.warp_idx() % 4
+        rank = cute.arch.block_idx_in_cluster()
+        for atom in (load_a, load_b, store_c):
+            if cute.arch.thread_idx().x == 0:
+                cpasync.prefetch_descriptor(atom)
+
+        sA = cute.smem_tensor(load_a.value_type, smem_a.outer, 1024, smem_a.inner)
+        sB = cute.smem_tensor(load_b.value_type, smem_b.outer, 1024, smem_b.inner)
+        sC = cute.smem_tensor(store_c.value_type, smem_c.outer, 1024, smem_c.inner)
+        pipe = pipeline.PipelineTmaAsync.create(
+            num_stages=self.stages, producer_group=1,
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, self.consumers * self.cluster_m),
+            tx_count=(m + n) * k * load_a.value_type.width // 8,
+            cta_layout_vmnk=cute.make_layout((1, self.cluster_m, 1, 1)),
+        )  # fmt: skip
+        producer, consumer = pipe.make_participants()
+
+        # What TMA brings: this block's tile of A, its part of the cluster's tile of B.
+        whole = cute.make_layout(1)
+        blocks = cute.make_layout(self.cluster_m)
+        gA, gB = cute.flat_divide(A, (m, k)), cute.flat_divide(B, (n, k))
+        tAs, tAg = cpasync.tma_partition(load_a, 0, whole, cute.group_modes(sA, 0, 2), cute.group_modes(gA, 0, 2))
+        tBs, tBg = cpasync.tma_partition(load_b, rank, blocks, cute.group_modes(sB, 0, 2), cute.group_modes(gB, 0, 2))
+        mask = (1 << self.cluster_m) - 1 if self.cluster_m > 1 else None
+        first, step = cute.arch.block_idx().x // self.cluster_m, cute.arch.grid_dim().x // self.cluster_m
+
+        if warp_group == 0:
+            if self.consumers in REGISTERS:
+                cute.arch.setmaxregister_decrease(REGISTERS[self.consumers][0])
+            if in_group == 0 and cute.arch.elect_one():
+                backwards = cute.Boolean(False)
+                for tile in range(first, tiles.count(), step):
+                    row, column = tiles.place(tile)
+                    for i in range(k_tiles):
+                        slot = producer.acquire_and_advance()
+                        k_tile = k_tiles - 1 - i if backwards else i
+                        cute.copy(
+                            load_a, tAg[None, row * self.cluster_m + rank, k_tile], tAs[None, slot.index],
+                            tma_bar_ptr=slot.barrier,
+                        )  # fmt: skip
+                        cute.copy(
+                            load_b, tBg[None, column, k_tile], tBs[None, slot.index], tma_bar_ptr=slot.barrier,
+                            mcast_mask=mask,
+                        )  # fmt: skip
+                    backwards = not backwards
+        else:
+            if self.consumers in REGISTERS:
+                cute.arch.setmaxregister_increase(REGISTERS[self.consumers][1])
+            mine = warp_group - 1
+            thread = mma.get_slice(mine * 128)
+            rA, rB = mma.make_fragment_A(thread.partition_A(sA)), mma.make_fragment_B(thread.partition_B(sB))
+            acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
+            out = cute.make_rmem_tensor_like(acc, store_c.value_type)
+            store = _Store(store_c, C, sC, mine, in_group, lane)
+            for tile in range(first, tiles.count(), step):
+                row, column = tiles.place(tile)
+                slot = consumer.wait_and_advance()
+                _multiply(mma, acc, rA, rB, slot.index, accumulate=False)
+                for _ in range(1, k_tiles):
+                    following = consumer.wait_and_advance()
+                    _multiply(mma, acc, rA, rB, following.index, accumulate=True)
+                    warpgroup.wait_group(1)
+                    slot.release()
+                    slot = following
+                warpgroup.wait_group(0, acc)
+                slot.release()
+                out.store(acc.load().to(store_c.value_type))
+                store.tile(out, (row * self.cluster_m + rank) * (m // 64) + mine, column * n)
+            store.finish()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+
+def _multiply(mma: Any, acc: Any, rA: Any, rB: Any, slot: Any, *, accumulate: bool) -> None:
+    """Begin the products of one stage."""
+    warpgroup.fence()
+    cute.gemm(mma, acc, rA[None, None, None, slot], rB[None, None, None, slot], accumulate=accumulate)
+    warpgroup.commit_group()
+
+
+class _Store:
+    """Stores 64 rows of a warp group's registers: 128 bytes of columns at a time, through two buffers."""
+
+    def __init__(self, atom: Any, C: Any, sC: Any, mine: Any, in_group: Any, lane: Any):
+        chunk = 1024 // atom.value_type.width
+        self.atom = atom
+        self.chunk = chunk
+        self.in_group = in_group
+        self.lane = lane
+        # sC is (16, chunk, 4 warps * 2 buffers * warp groups): a warp group's registers go to four of them at once.
+        self.sC = sC
+        self.first = mine * 8
+        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
+        self.copy = cute.make_tiled_copy(
+            cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), atom.value_type), thread_values, (16, chunk)
+        )
+        self.gC = cute.flat_divide(C, (16, chunk))
+
+    def tile(self, out: Any, rows: Any, column: Any) -> None:
+        """Store a tile: ``rows`` counts 64 rows, ``column`` elements."""
+        for at in cute.range_constexpr(cute.size(out) * 2 // self.chunk):
+            self.part(out, at, rows, column)
+
+    def part(self, out: Any, at: int, rows: Any, column: Any) -> None:
+        """Store columns ``at * chunk`` and on."""
+        chosen = cute.arch.elect_one()
+        if chosen:
+            cute.arch.cp_async_bulk_wait_group(1, read=True)
+        cute.arch.sync_warp()
+        buffer = self.sC[None, None, self.first + (at % 2) * 4 + self.in_group]
+        thread = self.copy.get_slice(self.lane)
+        layout = cute.make_layout(((2, 2, self.chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+        values = cute.make_tensor(out.iterator + at * self.chunk // 2, layout)
+        cute.copy(self.copy, thread.retile(values), thread.partition_D(buffer))
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_warp()
+        if chosen:
+            where = self.gC[None, None, rows * 4 + self.in_group, column // self.chunk + at]
+            source, target = cpasync.tma_partition(
+                self.atom, 0, cute.make_layout(1), cute.group_modes(buffer, 0, 2), cute.group_modes(where, 0, 2)
+            )
+            cute.copy(self.atom, source, target)
+            cute.arch.cp_async_bulk_commit_group()
+
+    def finish(self) -> None:
+        """Wait until the stores have read their buffers."""
+        if cute.arch.elect_one():
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
