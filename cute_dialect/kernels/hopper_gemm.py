@@ -11,7 +11,7 @@ backwards, so that what was read last is read again first.
     gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
 """
 
-# ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
+# ruff: noqa: F821  (the strings in annotations are names of extents)
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any
