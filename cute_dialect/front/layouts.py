@@ -11,7 +11,7 @@ and text need no op.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
@@ -381,6 +381,18 @@ def from_value(ssa: SSAValue, element_type: Any = None) -> Any:
     return from_ssa(ssa)
 
 
+def is_tensor(x: object) -> bool:
+    """Tell whether a value is a tensor: an iterator with a layout."""
+    return hasattr(type(x), "iterator")
+
+
+def over_layout(tensor: Any, f: Callable[[Any], Any]) -> Any:
+    """Return the tensor of the same iterator whose layout is what a function makes of its layout."""
+    from cute_dialect.front.tensors import make_tensor
+
+    return make_tensor(tensor.iterator, f(tensor.layout))
+
+
 def as_layout(x: Any) -> Any:
     """Return a layout for a layout, the text of one, or a shape, which is compact; other values stay."""
     if isinstance(x, str):
@@ -490,7 +502,7 @@ def make_layout_like(x: Any) -> Layout:
     >>> make_layout_like(make_layout((6, 5), (20, 2)))
     (6,5):(5,1)
     """
-    return apply("cute.make_layout_like", as_layout(x))
+    return apply("cute.make_layout_like", layout_of(x))
 
 
 def make_identity_layout(shape: Any) -> Layout:

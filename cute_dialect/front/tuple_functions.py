@@ -16,7 +16,16 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import LayoutError
-from cute_dialect.front.layouts import AnyLayout, apply, as_layout, layout_of, make_layout, refused
+from cute_dialect.front.layouts import (
+    AnyLayout,
+    apply,
+    as_layout,
+    is_tensor,
+    layout_of,
+    make_layout,
+    over_layout,
+    refused,
+)  # fmt: skip
 from cute_dialect.front.numeric import Facts, as_number, facts_of
 from cute_dialect.front.tuples import ScaledBasis, Tree, is_tree, leaves, map_tree, tree_text
 
@@ -77,7 +86,7 @@ def cosize(x: Any, mode: Any = None) -> Any:
     >>> cosize(make_layout((5, 3), (1, 7)))
     19
     """
-    return _count(apply("cute.cosize", as_layout(x), mode=_path(mode)))
+    return _count(apply("cute.cosize", layout_of(x), mode=_path(mode)))
 
 
 def size_in_bytes(dtype: Any, x: Any) -> Any:
@@ -87,7 +96,7 @@ def size_in_bytes(dtype: Any, x: Any) -> Any:
     >>> size_in_bytes(Float16, make_layout((4, 8)))
     64
     """
-    made = as_layout(x)
+    made = layout_of(x)
     outer = made.outer if hasattr(made, "outer") else made
     return ceil_div(cosize(outer) * dtype.width, 8)
 
@@ -183,6 +192,8 @@ def get(x: Any, mode: Any) -> Any:
     (2, 8:4)
     """
     path = _path(mode) or []
+    if is_tensor(x):
+        return over_layout(x, lambda layout: get(layout, path))
     if not is_tree(x):
         return apply("cute.get", as_layout(x), mode=path)
     at = x
@@ -231,6 +242,8 @@ def _padded(name: str, x: Any, element: Any, up_to_rank: int | None) -> Any:
         modes = tuple(x) if isinstance(x, tuple | list) else (x,)
         more = (element,) * max(0, wanted - len(modes))
         return modes + more if name == "append" else more + modes
+    if is_tensor(x):
+        return over_layout(x, lambda layout: _padded(name, layout, element, up_to_rank))
     return apply(f"cute.{name}_to_rank", as_layout(x), as_layout(element), rank=wanted)
 
 

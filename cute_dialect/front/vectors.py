@@ -173,6 +173,13 @@ class TensorSSA(Dynamic):
 
     # ------------------------------------------------------------------------------------------------------ protocols
 
+    def __cute_size__(self, path: Sequence[int] | None) -> int:
+        """Return how many elements it, or a mode of it, has."""
+        shape = self.shape
+        for i in path or ():
+            shape = shape[i]
+        return cast("int", size(shape))
+
     def __cute_store__(self, tensor: Tensor) -> None:
         store(tensor, self)
 

@@ -296,3 +296,17 @@ def test_a_build_with_assertions_checks_coordinates() -> None:
 def test_a_build_without_assertions_emits_none() -> None:
     module = trace_kernel(lambda x, i: x[i, 1], {"x": '!cute.memref<f32, gmem, "(?,4):(8,1)">', "i": "i32"}, wrap)
     assert not [op for op in module.walk() if op.name == "cf.assert"]
+
+
+def test_functions_of_layouts_take_tensors() -> None:
+    def body(x: Any, i: Any) -> None:
+        assert cute.size(x, mode=[1]) == 8 and cute.rank(x) == 2 and cute.depth(x) == 1 and cute.cosize(x[1, None]) == 8
+        assert repr(cute.get(x, [1])) == "tensor<ptr<f32, gmem> o 8:1>" == repr(cute.back(x))
+        assert repr(cute.append_ones(x, up_to_rank=3)) == "tensor<ptr<f32, gmem> o (?,8,1):(8,1,0)>"
+        assert repr(cute.prepend_ones(x[0, None], up_to_rank=2)) == "tensor<ptr<f32, gmem> o (1,8):(0,1)>"
+        assert repr(cute.make_layout_like(x[None, i])) == "(?):(1)" and cute.size_in_bytes(Float32, x[1, None]) == 32
+        assert repr(cute.group_modes(x, 0, 2)) == "tensor<ptr<f32, gmem> o ((?,8)):((8,1))>"
+        v = x[0, None].load()
+        assert cute.size(v) == cute.size(v, mode=[0]) == 8 and cute.rank(v) == 1 and cute.shape(v) == (8,)
+
+    trace_kernel(body, {"x": '!cute.memref<f32, gmem, "(?,8):(8,1)">', "i": "i32"}, wrap)
