@@ -23,12 +23,24 @@ from cute_dialect.algebra.complements import minimal_complement
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import crd2idx, evaluate
 from cute_dialect.algebra.inverses import right_inverse
+from cute_dialect.algebra.layout import slice_and_offset
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiled_copy import thread_coord, unit_modes_still
 from cute_dialect.algebra.tiling import logical_divide, tiled_product, zipped_divide
 from cute_dialect.algebra.trees import column_major, is_static, product, shown
-from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore, layout_modes, raw_layout
+from cute_dialect.algebra.values import (
+    UNDERSCORE,
+    AnyLayout,
+    ComposedLayout,
+    Coord,
+    IntTuple,
+    Layout,
+    Tile,
+    Underscore,
+    layout_modes,
+    raw_layout,
+)
 from cute_dialect.algebra.verify import verify_layout
 
 OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "E": (0, 2)}
@@ -99,16 +111,45 @@ class TiledMma:
 
         Threads along a mode that the operand lacks see the same part.  Modes of static extent 1 have stride 0.
         """
-        fragments = self.thread_fragments(operand, layout, atom_tv)
-        threads, values = layout_modes(fragments)
+        threads, value, *rest = self._thread_modes(operand, layout, atom_tv)
+        return unit_modes_still(make_layout(value, *rest)), evaluate(self._thread(operand, thread), threads)
+
+    def composed_partition(
+        self, operand: str, layout: ComposedLayout, atom_tv: Layout, thread: Leaf
+    ) -> tuple[AnyLayout, IntTuple]:
+        """Return one thread's part of an operand in a composed (swizzled) layout, as :meth:`partition`.
+
+        It is a plain layout where the swizzle does not act among the thread's values, else a composed one.
+
+        >>> from cute_dialect.algebra.text import parse_composed_layout
+        >>> mma = TiledMma((16, 8, 16), Layout("32:1"), Layout("(2,2,1):(1,2,0)"))
+        >>> C = Layout("((4,8),(2,2)):((32,1),(16,8))")
+        >>> tile = parse_composed_layout("S<2,3,3> o 0 o (32,32):(32,1)")
+        >>> mma.composed_partition("C", tile, C, 40)[1]  # row 18, whose offset 576 is swizzled
+        584
+        """
+        modes = self._thread_modes(operand, layout.outer, atom_tv)
+        whole = ComposedLayout(layout.inner, layout.offset, make_layout(*modes))
+        coord = cast("Coord", (self._thread(operand, thread), *[UNDERSCORE] * (len(modes) - 1)))
+        part, offset = cast("tuple[AnyLayout, IntTuple]", slice_and_offset(coord, whole))
+        if isinstance(part, ComposedLayout):
+            return ComposedLayout(part.inner, part.offset, unit_modes_still(part.outer)), offset
+        return unit_modes_still(part), offset
+
+    def _thread_modes(self, operand: str, layout: Layout, atom_tv: Layout) -> list[Layout]:
+        """Return the threads, the values of an atom, and the rest modes of an operand's layout."""
+        threads, values = layout_modes(self.thread_fragments(operand, layout, atom_tv))
         value, rest = layout_modes(values)
+        return [threads, value, *layout_modes(rest)]
+
+    def _thread(self, operand: str, thread: Leaf) -> Coord:
+        """Return the coordinate of a thread among the threads that an operand is dealt out to."""
         # One number a mode: the modes of threads and of the fragment's threads need not be nested alike.
         coords = cast("tuple[IntTuple, ...]", thread_coord(thread, self.threads))
         shapes = cast("tuple[IntTuple, ...]", self.threads.shape)
         v, *mnk = [crd2idx(c, s) for c, s in zip(coords, shapes)]
         i, j = OPERAND_MODES[operand]
-        offset = evaluate((v, (mnk[i], mnk[j])), threads)  # type: ignore
-        return unit_modes_still(make_layout(value, *layout_modes(rest))), offset
+        return cast("Coord", (v, (mnk[i], mnk[j])))
 
     def layout_tv(self, operand: str, atom_tv: Layout) -> Layout:
         """Return ``(thread, value)`` -> column-major index in the tile of the operand.

@@ -11,7 +11,7 @@ func.func @f(%a: !cute_nvgpu.atom.mma_sync<16x8x8, (f32,f16,f16,f32)>) {
 
 // -----
 
-!mma = !cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,1):(1,2,0)">>
+!mma = !cute.tiled_mma<!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, k)>, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
 func.func @f(%m: !mma, %a: !cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">, %c: !cute.coord<"?">) {
   // expected-error @below {{'cute.tiled.mma.partition_A' op expected a plain layout (a swizzle belongs on the pointer), got the composed layout S<3,3,3> o 0 o (64,64):(64,1)}}
   %r = "cute.tiled.mma.partition_A"(%m, %a, %c) : (!mma, !cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">, !cute.coord<"?">) -> !cute.memref<f16, smem, "8:1">

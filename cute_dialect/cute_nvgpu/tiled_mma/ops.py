@@ -19,7 +19,16 @@ from xdsl.utils.exceptions import VerifyException
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.trees import depth, is_static
-from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Stride, layout_modes
+from cute_dialect.algebra.values import (
+    UNDERSCORE,
+    AnyLayout,
+    ComposedLayout,
+    IntTuple,
+    Layout,
+    Payload,
+    Stride,
+    layout_modes,
+)
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaAtomType, TiledMmaType, element_name
 from cute_dialect.memory_types import MemRefType, TensorType
 from cute_dialect.ops.base import cute_op
@@ -133,21 +142,24 @@ def atom_values(atom: MmaAtomType, operand: str) -> int:
 
 def partition(
     mma: TiledMmaType, operand: str, tensor: TensorType, layout: Payload, tid: Payload
-) -> tuple[Layout, IntTuple]:
+) -> tuple[AnyLayout, IntTuple]:
     """Return one thread's part of an operand: the layout ``(V, Rest0, Rest1, …)`` and the offset of the thread.
 
     ``layout``: the tensor's, possibly with leaves bound to SSA values.  Raises AlgebraError.
     """
-    if isinstance(layout, ComposedLayout):
-        raise AlgebraError(
-            "expected a plain layout (a swizzle belongs on the pointer), "
-            f"got the composed layout {payload_text(layout)}"
-        )
-    assert isinstance(layout, Layout)
     atom = mma.atom
+    thread = cast("Leaf", tracked(tid))
+    if isinstance(layout, ComposedLayout):
+        if atom.in_shared_memory(operand):
+            raise AlgebraError(
+                "expected a plain layout (a swizzle belongs on the pointer), "
+                f"got the composed layout {payload_text(layout)}"
+            )
+        whole = ComposedLayout(layout.inner, layout.offset, tracked(layout.outer))
+        return mma.tiling(operand).composed_partition(operand, whole, atom_layout(atom, operand), thread)
+    assert isinstance(layout, Layout)
     if isinstance(tensor, MemRefType) and atom.in_shared_memory(operand):
         check_shared_operand(atom, operand, tensor)
-    thread = cast("Leaf", tracked(tid))
     part, offset = mma.tiling(operand).partition(operand, tracked(layout), atom_layout(atom, operand), thread)
     return part, offset
 

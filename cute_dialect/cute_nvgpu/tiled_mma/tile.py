@@ -52,8 +52,7 @@ def partition(op: Operation) -> None:
     it = site.emit(views.GetIterOp(tensor))
     layout = site.bound(site.emit(views.GetLayoutOp(tensor)))
     part, offset = mma.partition(tiled_mma, op.OPERAND, t, layout, site.bound(tid))
-    assert isinstance(declared.layout, Layout)
-    view = views.MakeViewOp(site.moved(it, offset), site.make(LayoutType(declared.layout), part), declared)
+    view = views.MakeViewOp(site.moved(it, offset), site.make(views.layout_type(declared.layout), part), declared)
     op.results[0].replace_all_uses_with(site.emit(view))
 
 

@@ -166,7 +166,7 @@ def test_shapes() -> None:
         (mma.PartitionAOp, (TM, '!cute.memref<f16, gmem, "64:1">', THREAD), "rank 2 or more for operand A"),
         (
             mma.PartitionAOp,
-            (TM, '!cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">', THREAD),
+            (TW, '!cute.memref<f16, smem, "S<3,3,3> o 0 o (64,64):(64,1)">', THREAD),
             "a swizzle belongs on the pointer",
         ),
         (

@@ -164,6 +164,33 @@ def test_products_of_a_warp_group_by_sources_and_majors(rmem: bool, majors: tupl
     assert (c == a.astype(np.float64) @ b.T.astype(np.float64)).all()
 
 
+@pytest.mark.parametrize("swizzle", ["S<2,3,3>", "S<3,3,4>", "S<1,1,3>"])
+def test_accumulators_in_a_swizzled_layout(swizzle: str) -> None:
+    """Accumulators written to shared memory by their partition, read back through the layout itself."""
+
+    def body(A: Tensor, B: Tensor, C: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = shared_tensor(f'f32, smem, align<128>, "{swizzle} o 0 o (64,32):(32,1)"')
+        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2, 1))
+        thr = mma.get_slice(tid)
+        rA, rB = mma.make_fragment_A(thr.partition_A(A)), mma.make_fragment_B(thr.partition_B(B))
+        cute.autovec_copy(thr.partition_A(A), rA)
+        cute.autovec_copy(thr.partition_B(B), rB)
+        acc = mma.make_fragment_C(thr.partition_C(C))
+        acc.fill(0)
+        cute.gemm(mma, acc, rA, rB, acc)
+        cute.autovec_copy(acc, thr.partition_C(s))
+        arch.sync_threads()
+        for i in range(16):
+            m, n = (tid + 128 * i) // 32, (tid + 128 * i) % 32
+            C[m, n] = s[m, n]
+
+    a, b, c = small(64, 32, np.float16), small(32, 32, np.float16, 2), np.zeros((64, 32), np.float32)
+    arrays = {"A": (gmem("f16", 64, 32), a), "B": (gmem("f16", 32, 32), b), "C": (gmem("f32", 64, 32), c)}
+    run_on_arrays(body, arrays, threads=128)
+    assert (c == a.astype(np.float64) @ b.T.astype(np.float64)).all()
+
+
 def test_whole_tiles() -> None:
     def body(A: Tensor, B: Tensor, C: Tensor) -> None:
         tid = arch.thread_idx().x
