@@ -21,6 +21,9 @@ from cute_dialect.runtime.binding import (
 torch = pytest.importorskip("torch")
 
 
+M, K = "m", ("k", 16)
+
+
 def type_of(x: Any) -> str:
     return raw_type(view_of(x)).removeprefix("!cute.memref<").removesuffix(">")
 
@@ -203,7 +206,7 @@ def test_annotated_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     @cute.jit
-    def g(x: cute.Tensor[cute.Float32, m, (k, 16)], y: cute.Tensor[None, m]) -> None:  # noqa: F821
+    def g(x: cute.Tensor[cute.Float32, M, K], y: cute.Tensor[None, M]) -> None:
         add_one(y).launch(grid=1, block=4)
 
     y = aligned(4)
