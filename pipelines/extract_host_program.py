@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from cute_dialect.arch.tensor_map_codes import im2col_rank_of, rank_of
 from cute_dialect.runtime import abi
+from cute_dialect.runtime.host_floats import FROM_INTEGER
 from cute_dialect.runtime.host_program import (
     BINARY,
     CASTS,
     FLOAT_PREDICATES,
+    FLOAT_STEPS,
     FLOATS,
     PREDICATES,
     HostError,
@@ -104,6 +106,10 @@ class _Extractor:
             extra = [FLOAT_PREDICATES[predicate], compared]
         elif name.startswith("arith.") and short in CASTS:
             extra = [_width_of(op.operands[0]), _width(kind)]
+        elif name.startswith("arith.") and short in FLOAT_STEPS and kind in FLOATS:
+            extra = kind
+        elif name.startswith("arith.") and short in FROM_INTEGER and kind in FLOATS:
+            extra = [_width_of(op.operands[0]), kind]
         elif name == "math.absi":
             extra = _width(kind)
         elif name == "arith.select":
@@ -175,7 +181,7 @@ class _Extractor:
 
     def unsupported(self, name: str) -> HostError:
         return HostError(
-            f"host function @{self.name}: {name} cannot be evaluated at launch (arith on integers, comparisons of "
+            f"host function @{self.name}: {name} cannot be evaluated at launch (arith on integers and "
             "floats, scf.if, llvm aggregates and gpu.launch_func can)"
         )
 

@@ -262,6 +262,7 @@ def _launch(
     refuse_prints(tracer)
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
     name, passing = _trace_kernel(tracer, launch, facts)
+    smem = _beside(smem, passing.own_smem, launch)
     attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}
     if passing.promises:
         if fallback is None or fallback.sizes:
@@ -288,6 +289,37 @@ def _launch(
     return "cute.variants" in attributes
 
 
+def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
+    """Return the bytes of shared memory that a launch needs beside the kernel's own buffers, None for none.
+
+    ``smem=`` counts all bytes of a block, unless the kernel asks for those beside its own (``get_dyn_smem``; then
+    ``own`` is None).
+    """
+    if isinstance(smem, Numeric) and smem.is_static:
+        smem = int(smem)
+    if own is None or smem is None or not isinstance(smem, int):
+        return smem
+    if smem < own:
+        raise KernelTypeError(
+            "F111", f"{launch.describe()} allocates {own} bytes of shared memory, and is launched with smem={smem}",
+            hint="leave smem= out: a launch has what the kernel allocates",
+        )  # fmt: skip
+    return smem - own or None
+
+
+def _own_smem(tracer: Tracer) -> int | None:
+    """Return the bytes of the buffers of a traced kernel; None if it also has memory that only the launch knows."""
+    from cute_dialect.ops.shared_memory import storage_bytes
+
+    total = 0
+    for op in tracer.function.walk():
+        if op.name == "cute.smem_base":
+            return None
+        if op.name == "cute.memref.alloc_smem":
+            total += storage_bytes(op.results[0].type)  # pyright: ignore[reportArgumentType]
+    return total
+
+
 def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, _Passing]:
     """Trace a kernel for these arguments; returns its name and what is passed to it."""
     from cute_dialect.front.generics import reify
@@ -311,13 +343,14 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
     parameters = list(zip(passing.names, passing.types))
     with kernel_function(
         tracer.module, name, parameters, launch=facts, chip=tracer.chip, attributes=_attributes(kernel, facts)
-    ) as (_, values):
+    ) as (inner, values):
         for parameter, (form, at) in forms.items():
             value = form.make([values[i] for i in at])
             call.arguments[parameter] = _annotated(value, notes.get(parameter), parameter)
         result = trace_boundary(converted(launch.function or reified.function), *call.args, **call.kwargs)
         if result is not None:
             raise CompileError("F117", f"{launch.describe()} returns {result!r}: a kernel returns nothing")
+    passing.own_smem = _own_smem(inner)
     return name, passing
 
 
@@ -377,6 +410,8 @@ class _Passing:
         self.names: list[str] = []
         self.values: list[SSAValue] = []
         self.types: list[Attribute] = []
+        self.own_smem: int | None = None
+        """The bytes of the kernel's own buffers; None where it also has memory that only the launch knows."""
         self._at: dict[tuple[SSAValue, Attribute], int] = {}
 
     @property

@@ -34,7 +34,7 @@ from cute_dialect.arch.tensor_map_codes import (
     OOB_FILLS,
     SWIZZLES,
 )
-from cute_dialect.runtime import abi
+from cute_dialect.runtime import abi, host_floats
 from cute_dialect.runtime.launch_shape import LaunchShape
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "CASTS",
     "FLOATS",
     "FLOAT_PREDICATES",
+    "FLOAT_STEPS",
     "PREDICATES",
     "HostError",
     "HostOverflow",
@@ -140,8 +141,10 @@ FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"
 )  # fmt: skip
 """Comparisons of floats, in the order of their numbers in ``arith``."""
-FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
-"""Floats that can be compared, with their code in ``struct``."""
+FLOATS = host_floats.CODES
+"""Floats that can be compared and computed with, with their code in ``struct``."""
+FLOAT_STEPS = (*host_floats.BINARY, "negf", "extf", "truncf")
+"""Instructions on floats that give a float."""
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
@@ -283,7 +286,12 @@ class _Evaluator:
             # An argument is what the caller gave; what is compared is what the type holds.
             a, b = (struct.unpack(FLOATS[type_], abi.pack_scalar(type_, cast(float, v)))[0] for v in given)
             return int(_compare_floats(predicate, a, b))
+        if name in FLOAT_STEPS:
+            return host_floats.evaluate(name, cast(str, extra), cast("list[float]", given))
         numbers = [self.number(v) for v in given]
+        if name in host_floats.FROM_INTEGER:
+            width, type_ = cast("tuple[int, str]", extra)
+            return host_floats.to_float(numbers[0] if name == "sitofp" else _unsigned(numbers[0], width), type_)
         if name in _SIGNED:
             exact = _SIGNED[name](numbers[0], numbers[1])
             return self.fit(exact, cast(int, extra), name, numbers)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.runtime import abi, host_program
+from cute_dialect.runtime import abi, host_floats, host_program
 from cute_dialect.runtime.host_program import launch_records
 from cute_dialect.runtime.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
 from cute_dialect.runtime.schema import (
@@ -117,12 +117,17 @@ _EXTRA: Mapping[str, Check] = {
     "cmpi": row(one_of(*host_program.PREDICATES), _WIDTH),
     "cmpf": row(one_of(*host_program.FLOAT_PREDICATES), one_of(*host_program.FLOATS)),
     "absi": _WIDTH,
+    **{name: one_of(*host_program.FLOATS) for name in host_program.FLOAT_STEPS},
+    **{name: row(_WIDTH, one_of(*host_program.FLOATS)) for name in host_floats.FROM_INTEGER},
     "assert": text(),
     "if": row(_anything, _REGISTERS, _anything, _REGISTERS),
     **{name: _WIDTH for name in host_program.BINARY},
     **{name: row(_WIDTH, _WIDTH) for name in host_program.CASTS},
 }
 """What an instruction of a host program has beside its operands, by its name."""
+
+_ON_FLOATS = (*host_program.FLOAT_STEPS, "cmpf")
+_TWO_OPERANDS = (*host_program.BINARY, *host_floats.BINARY, "cmpi", "cmpf")
 
 _FLAG = one_of(False, True)
 _LAUNCH = record(
@@ -438,7 +443,7 @@ class _Program:
         name, result, given, extra = cast("tuple[str, object, list[int], object]", instruction)
         _EXTRA[name](extra, f"{where}[3]")
         counts = {"const": 0, "poison": 0, "zero": 0, "select": 3, "set": 2}
-        count = counts.get(name, 2 if name in host_program.BINARY or name in ("cmpi", "cmpf") else 1)
+        count = counts.get(name, 2 if name in _TWO_OPERANDS else 1)
         if name == "gep":
             count = 2 if cast("list[object]", extra)[1] is None else 1
         elif name in ("tensor_map", "im2col_map"):
@@ -476,9 +481,10 @@ class _Program:
         else:
             pointers = name in ("gep", "tensor_map", "im2col_map")
             for i, (register, place) in enumerate(zip(given, operands)):
-                wanted = "pointer" if pointers and i == 0 else "float" if name == "cmpf" else "integer"
+                wanted = "pointer" if pointers and i == 0 else "float" if name in _ON_FLOATS else "integer"
                 self.holds(register, wanted, place)
-            kind = "pointer" if name == "gep" else "map" if pointers else "integer"
+            floats = name in host_program.FLOAT_STEPS or name in host_floats.FROM_INTEGER
+            kind = "pointer" if name == "gep" else "map" if pointers else "float" if floats else "integer"
         self._set(cast(int, result), kind, f"{where}[1]")
 
     def _if(self, results: list[int], condition: int, parts: list[list[object]], where: str) -> None:

@@ -363,6 +363,46 @@ def test_what_a_launch_refuses() -> None:
         cute.kernel(threads=3)  # type: ignore[call-overload]
 
 
+def test_shared_memory_of_a_launch() -> None:
+    @cute.kernel
+    def k(x: cute.Tensor) -> None:
+        s = cute.smem_tensor(cute.Float32, (64,))
+        s[cute.arch.thread_idx()[0]] = x[0]
+
+    def launched(smem: Any) -> Any:
+        @cute.jit
+        def f(x: Any) -> None:
+            k(x).launch(grid=1, block=32, smem=smem)
+
+        return f
+
+    x, _ = arrays()
+    with pytest.raises(cute.KernelTypeError) as caught:
+        launched(255)(x)
+    assert "error F111: the kernel 'k' allocates 256 bytes of shared memory, and is launched with smem=255" in str(
+        caught.value
+    )
+    assert "hint: leave smem= out: a launch has what the kernel allocates" in str(caught.value)
+    for smem, said in ((256, ""), (300, " dynamic_shared_memory_size %c44_i32")):
+        f = launched(smem)
+        f(x)
+        line = next(t for t in f.kinds()[0].mlir().splitlines() if "gpu.launch_func" in t)
+        assert ("dynamic_shared" in line) == bool(said) and said in line
+
+
+def test_floats_in_a_host_function() -> None:
+    x, y = arrays()
+
+    @cute.jit
+    def f(x: Any, y: Any, a: cute.Float32, n: cute.Int32) -> None:
+        scale(x, y, a * n + 0.5).launch(grid=1, block=32)
+
+    f(x, y, 1.5, 3)
+    assert (y == 5 * x).all()
+    f(x, y, 0.1, 7)  # rounded as float32 rounds, at each step
+    assert (y == x * (np.float32(0.1) * np.float32(7) + np.float32(0.5))).all()
+
+
 def test_decorating_reads_nothing() -> None:
     def body(x: Any) -> None: ...
 
