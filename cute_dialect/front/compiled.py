@@ -78,6 +78,7 @@ class Compiled:
         """Return the same, whose calls run on ``device`` unless they say otherwise."""
         found = copy.copy(self)
         found.device = device
+        found.__dict__.pop("_recent", None)
         found.__call__ = found._called  # a copy's own: what is copied calls the original
         return found
 
