@@ -58,7 +58,7 @@ class Operand(Protocol):
 class AnyLayout(Dynamic):
     """The base of layouts: a payload, and numbers or an SSA value for its dynamic leaves."""
 
-    __slots__ = ("_numbers", "_ssa", "is_static", "payload")
+    __slots__ = ("_made", "_numbers", "_ssa", "is_static", "payload")
     kind = ""
 
     payload: Any
@@ -68,6 +68,7 @@ class AnyLayout(Dynamic):
         self.payload = payload
         self.is_static = is_static_payload(payload)
         self._ssa = ssa
+        self._made: SSAValue | None = None
         self._numbers: Sequence[Numeric] | None = () if self.is_static else numbers
 
     @property
@@ -77,13 +78,16 @@ class AnyLayout(Dynamic):
 
     @property
     def ssa(self) -> SSAValue:
-        """Its SSA value; a static layout becomes ``cute.static``."""
+        """Its SSA value; a static layout becomes ``cute.static``, one of numbers is made once in each block."""
         if self._ssa is not None:
             return self._ssa
-        made = filled(self.kind, self.payload, self.numbers)
-        if not self.is_static:
-            self._ssa = made
-        return made
+        if self.is_static:
+            return filled(self.kind, self.payload, self.numbers)
+        from cute_dialect.front.trace import current
+
+        if self._made is None or self._made.owner.parent is not current().block:
+            self._made = filled(self.kind, self.payload, self.numbers)
+        return self._made
 
     @property
     def numbers(self) -> Sequence[Numeric]:
