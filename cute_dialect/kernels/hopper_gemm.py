@@ -18,7 +18,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.lang import hopper, pipeline, utils
-from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
 __all__ = ["HopperGemm"]
 
@@ -37,11 +37,7 @@ class HopperGemm:
         self, tile: tuple[int, int, int] = (128, 256, 64), *, stages: int = 4, cluster_m: int = 2, group: int = 8,
         sms: int = 132,
     ):  # fmt: skip
-        self.tile = tile
-        self.stages = stages
-        self.cluster_m = cluster_m
-        self.group = group
-        self.sms = sms
+        self.tile, self.stages, self.cluster_m, self.group, self.sms = tile, stages, cluster_m, group, sms
         self.consumers = tile[0] // 64
 
     @cute.jit
@@ -78,11 +74,10 @@ class HopperGemm:
         """Compute every n-th tile, n the number of clusters."""
         (load_a, A), (load_b, B), (store_c, C) = tma_a, tma_b, tma_c
         m, n, k = self.tile
-        warp_group, lane = cute.arch.warpgroup_idx(), cute.arch.lane_idx()
-        in_group = cute.arch.warp_idx() % 4
+        warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
         rank = cute.arch.block_idx_in_cluster()
-        for atom in (load_a, load_b, store_c):
-            if cute.arch.thread_idx().x == 0:
+        if cute.arch.thread_idx().x == 0:
+            for atom in (load_a, load_b, store_c):
                 cpasync.prefetch_descriptor(atom)
 
         sA = cute.smem_tensor(load_a.value_type, smem_a.outer, 1024, smem_a.inner)
@@ -92,7 +87,7 @@ class HopperGemm:
             num_stages=self.stages, producer_group=1,
             consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, self.consumers * self.cluster_m),
             tx_count=(m + n) * k * load_a.value_type.width // 8,
-            cta_layout_vmnk=cute.make_layout((1, self.cluster_m, 1, 1)),
+            cta_layout_vmnk=cute.make_layout((1, self.cluster_m, 1, 1)), defer_sync=True,
         )  # fmt: skip
         producer, consumer = pipe.make_participants()
 
@@ -105,25 +100,35 @@ class HopperGemm:
         mask = (1 << self.cluster_m) - 1 if self.cluster_m > 1 else None
         first, step = cute.arch.block_idx().x // self.cluster_m, cute.arch.grid_dim().x // self.cluster_m
 
+        # The first loads: those of A concern this block's barriers alone, and need not wait for the cluster.
+        early = cute.min(k_tiles, self.stages)
+        row, column = tiles.place(first)
+        if cute.arch.thread_idx().x == 0:
+            for i in range(early):
+                cute.arch.mbarrier_arrive_and_expect_tx(pipe.full(i), pipe.tx_count)
+                cute.copy(load_a, tAg[None, row * self.cluster_m + rank, i], tAs[None, i], tma_bar_ptr=pipe.full(i))
+        pipe.sync()
+
         if warp_group == 0:
             if self.consumers in REGISTERS:
                 cute.arch.setmaxregister_decrease(REGISTERS[self.consumers][0])
-            if in_group == 0 and cute.arch.elect_one():
-                backwards = cute.Boolean(False)
+            if warp == 0 and cute.arch.elect_one():
+                for i in range(early):
+                    cute.copy(load_b, tBg[None, column, i], tBs[None, i], tma_bar_ptr=pipe.full(i), mcast_mask=mask)
+                producer.state.skip(early)
+                done, backwards = early, cute.Boolean(False)
                 for tile in range(first, tiles.count(), step):
                     row, column = tiles.place(tile)
-                    for i in range(k_tiles):
+                    for i in range(done, k_tiles):
                         slot = producer.acquire_and_advance()
-                        k_tile = k_tiles - 1 - i if backwards else i
+                        at, bar = k_tiles - 1 - i if backwards else i, slot.barrier
                         cute.copy(
-                            load_a, tAg[None, row * self.cluster_m + rank, k_tile], tAs[None, slot.index],
-                            tma_bar_ptr=slot.barrier,
-                        )  # fmt: skip
+                            load_a, tAg[None, row * self.cluster_m + rank, at], tAs[None, slot.index], tma_bar_ptr=bar
+                        )
                         cute.copy(
-                            load_b, tBg[None, column, k_tile], tBs[None, slot.index], tma_bar_ptr=slot.barrier,
-                            mcast_mask=mask,
-                        )  # fmt: skip
-                    backwards = not backwards
+                            load_b, tBg[None, column, at], tBs[None, slot.index], tma_bar_ptr=bar, mcast_mask=mask
+                        )
+                    done, backwards = cute.Int32(0), not backwards
         else:
             if self.consumers in REGISTERS:
                 cute.arch.setmaxregister_increase(REGISTERS[self.consumers][1])
@@ -132,21 +137,24 @@ class HopperGemm:
             rA, rB = mma.make_fragment_A(thread.partition_A(sA)), mma.make_fragment_B(thread.partition_B(sB))
             acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
             out = cute.make_rmem_tensor_like(acc, store_c.value_type)
-            store = _Store(store_c, C, sC, mine, in_group, lane)
+            store = _Store(store_c, C, sC, mine, warp)
+            rows_before = column_before = cute.Int32(0)
+            parts = n // store.chunk
             for tile in range(first, tiles.count(), step):
                 row, column = tiles.place(tile)
                 slot = consumer.wait_and_advance()
                 _multiply(mma, acc, rA, rB, slot.index, accumulate=False)
-                for _ in range(1, k_tiles):
-                    following = consumer.wait_and_advance()
-                    _multiply(mma, acc, rA, rB, following.index, accumulate=True)
-                    warpgroup.wait_group(1)
-                    slot.release()
-                    slot = following
+                if tile != first:  # the tile before is stored while this one is multiplied
+                    store.parts(out, range(parts // 2), rows_before, column_before)
+                slot = _products(mma, acc, rA, rB, consumer, slot, range(1, cute.min(k_tiles, 2)))
+                if tile != first:
+                    store.parts(out, range(parts // 2, parts), rows_before, column_before)
+                slot = _products(mma, acc, rA, rB, consumer, slot, range(2, k_tiles))
                 warpgroup.wait_group(0, acc)
                 slot.release()
                 out.store(acc.load().to(store_c.value_type))
-                store.tile(out, (row * self.cluster_m + rank) * (m // 64) + mine, column * n)
+                rows_before, column_before = (row * self.cluster_m + rank) * (m // 64) + mine, column * n
+            store.parts(out, range(parts), rows_before, column_before)
             store.finish()
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
@@ -159,44 +167,52 @@ def _multiply(mma: Any, acc: Any, rA: Any, rB: Any, slot: Any, *, accumulate: bo
     warpgroup.commit_group()
 
 
+def _products(mma: Any, acc: Any, rA: Any, rB: Any, consumer: Any, slot: Any, steps: Any) -> Any:
+    """Multiply some stages, each while the one before it (``slot``) completes; returns the last one's slot."""
+    for _ in steps:
+        following = consumer.wait_and_advance()
+        _multiply(mma, acc, rA, rB, following.index, accumulate=True)
+        warpgroup.wait_group(1)
+        slot.release()
+        slot = following
+    return slot
+
+
 class _Store:
     """Stores 64 rows of a warp group's registers: 128 bytes of columns at a time, through two buffers."""
 
-    def __init__(self, atom: Any, C: Any, sC: Any, mine: Any, in_group: Any, lane: Any):
+    def __init__(self, atom: Any, C: Any, sC: Any, mine: Any, warp: Any):
         chunk = 1024 // atom.value_type.width
-        self.atom = atom
-        self.chunk = chunk
-        self.in_group = in_group
-        self.lane = lane
-        # sC is (16, chunk, 4 warps * 2 buffers * warp groups): a warp group's registers go to four of them at once.
-        self.sC = sC
-        self.first = mine * 8
+        self.atom, self.chunk, self.warp, self.lane = atom, chunk, warp, cute.arch.lane_idx()
+        # sC is (16, chunk, 4 warps * 2 buffers * warp groups)
+        self.sC, self.first = sC, mine * 8
         thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
         self.copy = cute.make_tiled_copy(
-            cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), atom.value_type), thread_values, (16, chunk)
+            cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4), atom.value_type),
+            thread_values,
+            (16, chunk),
         )
         self.gC = cute.flat_divide(C, (16, chunk))
 
-    def tile(self, out: Any, rows: Any, column: Any) -> None:
-        """Store a tile: ``rows`` counts 64 rows, ``column`` elements."""
-        for at in cute.range_constexpr(cute.size(out) * 2 // self.chunk):
+    def parts(self, out: Any, which: Any, rows: Any, column: Any) -> None:
+        """Store parts of a tile, ``chunk`` columns each: ``rows`` counts 64 rows, ``column`` elements."""
+        for at in cute.range_constexpr(which.start, which.stop):
             self.part(out, at, rows, column)
 
     def part(self, out: Any, at: int, rows: Any, column: Any) -> None:
         """Store columns ``at * chunk`` and on."""
-        chosen = cute.arch.elect_one()
-        if chosen:
+        if self.lane == 0:
             cute.arch.cp_async_bulk_wait_group(1, read=True)
         cute.arch.sync_warp()
-        buffer = self.sC[None, None, self.first + (at % 2) * 4 + self.in_group]
+        buffer = self.sC[None, None, self.first + (at % 2) * 4 + self.warp]
         thread = self.copy.get_slice(self.lane)
         layout = cute.make_layout(((2, 2, self.chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
         values = cute.make_tensor(out.iterator + at * self.chunk // 2, layout)
         cute.copy(self.copy, thread.retile(values), thread.partition_D(buffer))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.sync_warp()
-        if chosen:
-            where = self.gC[None, None, rows * 4 + self.in_group, column // self.chunk + at]
+        if self.lane == 0:
+            where = self.gC[None, None, rows * 4 + self.warp, column // self.chunk + at]
             source, target = cpasync.tma_partition(
                 self.atom, 0, cute.make_layout(1), cute.group_modes(buffer, 0, 2), cute.group_modes(where, 0, 2)
             )
@@ -205,5 +221,5 @@ class _Store:
 
     def finish(self) -> None:
         """Wait until the stores have read their buffers."""
-        if cute.arch.elect_one():
+        if self.lane == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)

@@ -85,6 +85,13 @@ class PipelineState:
         self.phase = self.phase ^ (1 if first else 0)
         self.count = self.count - 1
 
+    def skip(self, items: Any) -> None:
+        """Go on by so many slots at once."""
+        at = self.index + items
+        self.index = at % self.stages
+        self.phase = self.phase ^ ((at // self.stages) & 1)
+        self.count = self.count + items
+
     def reset_count(self) -> None:
         """Count items from 0 again."""
         self.count = cute.Int32(0)
