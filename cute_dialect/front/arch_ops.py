@@ -8,6 +8,7 @@ from typing import Any
 from cute_dialect.front.dtypes import Boolean, Float32
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.machine import emit_machine, in_kernel, instruction, operand
+from cute_dialect.front.trace import parse_type
 
 __all__ = [
     "barrier",
@@ -28,6 +29,8 @@ __all__ = [
     "fence_acq_rel_sys",
     "fence_proxy",
     "fence_view_async_shared",
+    "fmax",
+    "fmin",
     "griddepcontrol_launch_dependents",
     "griddepcontrol_wait",
     "log2_approx",
@@ -326,6 +329,24 @@ rcp_approx = _approximation("rcp_approx", "rcp_approx", "``1 / x`` to 1 ulp")
 sqrt_approx = _approximation("sqrt_approx", "sqrt_approx", "``sqrt(x)`` with a relative error of 2^-23")
 rsqrt_approx = _approximation("rsqrt_approx", "rsqrt_approx", "``1 / sqrt(x)`` with a relative error of 2^-22.9")
 tanh_approx = _approximation("tanh_approx", "tanh_approx", "``tanh(x)`` with a relative error of 2^-11")
+
+
+def _chosen(op: str, a: Any, b: Any, what: str) -> Any:
+    tracer = in_kernel(what)
+    operands = [operand("f32", x, f"'{n}' of {what}") for x, n in ((a, "a"), (b, "b"))]
+    return Float32.of(
+        tracer.value(op, operands, [Float32.attribute], {"fastmath": parse_type("#arith.fastmath<none>")})
+    )
+
+
+def fmax(a: Any, b: Any) -> Any:
+    """Return the greater of two Float32; of a number and a nan the number."""
+    return _chosen("arith.maxnumf", a, b, "cute.arch.fmax")
+
+
+def fmin(a: Any, b: Any) -> Any:
+    """Return the lesser of two Float32; of a number and a nan the number."""
+    return _chosen("arith.minnumf", a, b, "cute.arch.fmin")
 
 
 def opaque(x: Any) -> Any:

@@ -29,7 +29,7 @@ def _ptx(text: str, operands: Sequence[SSAValue], results: Sequence[type[Numeric
 
 
 def inline_ptx(text: str, *operands: Any, result: Any = None, side_effects: bool = True) -> Any:
-    """Emit PTX.  ``$0``, ``$1``, … are the results, then the operands, numbers of 16 to 64 bits.
+    """Emit PTX.  ``$0``, ``$1``, … are the results, then the operands, numbers of 16 to 64 bits or pointers.
 
     ``result``: the type of the result, a tuple of types for several, None for none.  It is never dropped or moved
     across memory accesses; ``side_effects=False`` says that this would be allowed.
@@ -44,7 +44,9 @@ def inline_ptx(text: str, *operands: Any, result: Any = None, side_effects: bool
             raise KernelTypeError(
                 "F251", f"cute.arch.inline_ptx: expected result = types of 16 to 64 bits, got {kind!r}"
             )
-    numbers = [as_number(x) for x in operands]
+    from cute_dialect.front.tensors import Pointer
+
+    numbers = [x.toint() if isinstance(x, Pointer) else as_number(x) for x in operands]
     for i, number in enumerate(numbers):
         if type(number).mlir_type not in _HELD:
             raise KernelTypeError(
@@ -70,10 +72,18 @@ def access(
             t.op("cute.memref.store", [view, where, value])
             return None
         return kind.of(t.value("cute.memref.load", [view, where]))
-    raise KernelTypeError(
-        "F253", f"{what}: loads and stores that are relaxed or have a cache operator are not there yet",
-        hint="use sem='acquire' or 'release', an atomic, or a plain access",
-    )  # fmt: skip
+    from cute_dialect.front.tensors import Pointer
+
+    if kind.mlir_type not in _HELD:
+        raise KernelTypeError("F253", f"{what}: expected elements of 16 to 64 bits for sem or cop, got {kind!r}")
+    address = Pointer.of(at).toint().ssa
+    order = f".relaxed.{scope or 'gpu'}" if sem else ""
+    space = _SPACES[at.type.data.space]  # pyright: ignore[reportAttributeAccessIssue]
+    letters = f"b{kind.width}"
+    if value is not None:
+        _ptx(f"st{order}{space}{cache}.{letters} [$0], $1;", [address, value], [])
+        return None
+    return _ptx(f"ld{order}{space}{cache}.{letters} $0, [$1];", [address], [kind])[0]
 
 
 def prmt(a: Any, b: Any, selector: Any) -> Any:

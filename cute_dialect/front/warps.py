@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FULL_MASK",
     "make_warp_uniform",
+    "match_any",
     "shuffle_sync",
     "shuffle_sync_bfly",
     "shuffle_sync_down",
@@ -190,6 +191,28 @@ def vote_uni_sync(pred: Any, mask: int = FULL_MASK) -> Any:
 def vote_ballot_sync(pred: Any, mask: int = FULL_MASK) -> Any:
     """Return one bit for each thread of the warp, an Uint32: bit ``i`` is ``pred`` of lane ``i``."""
     return Uint32.of(_vote("ballot", pred, mask, "vote_ballot_sync"))
+
+
+def match_any(value: Any, mask: int = FULL_MASK) -> Any:
+    """Return a bit for each thread of the warp that has the same 32- or 64-bit value as this one, an Uint32 (sm_70)."""
+    from cute_dialect.front.machine import require_chip
+    from cute_dialect.front.numeric import as_number
+    from cute_dialect.front.trace import parse_type
+
+    what = "cute.arch.match_any"
+    whole_warp(mask, what)
+    tracer = in_kernel(what)
+    require_chip(what, 70)
+    number = as_number(value)
+    if type(number).width not in (32, 64):
+        raise KernelTypeError("F253", f"{what}: expected a value of 32 or 64 bits, got {number.describe()}")
+    ssa = number.ssa
+    if not type(number).is_integer:
+        word = parse_type(f"i{type(number).width}")
+        ssa = tracer.value("arith.bitcast", [ssa], [word])
+    kind = {"kind": parse_type("#nvvm<match_sync_kind any>")}
+    lanes = Int32.exactly(-1).ssa
+    return Uint32.of(tracer.value("nvvm.match.sync", [lanes, ssa], [Uint32.attribute], kind))
 
 
 # ----------------------------------------------------------------------------------------------------- reductions

@@ -37,6 +37,8 @@ from cute_dialect.front.arch_ops import fence_acq_rel_gpu as fence_acq_rel_gpu
 from cute_dialect.front.arch_ops import fence_acq_rel_sys as fence_acq_rel_sys
 from cute_dialect.front.arch_ops import fence_proxy as fence_proxy
 from cute_dialect.front.arch_ops import fence_view_async_shared as fence_view_async_shared
+from cute_dialect.front.arch_ops import fmax as fmax
+from cute_dialect.front.arch_ops import fmin as fmin
 from cute_dialect.front.arch_ops import griddepcontrol_launch_dependents as griddepcontrol_launch_dependents
 from cute_dialect.front.arch_ops import griddepcontrol_wait as griddepcontrol_wait
 from cute_dialect.front.arch_ops import log2_approx as log2_approx
@@ -81,10 +83,12 @@ from cute_dialect.front.inline import inline_ptx as inline_ptx
 from cute_dialect.front.inline import nanosleep as nanosleep
 from cute_dialect.front.inline import prmt as prmt
 from cute_dialect.front.inline import smid as smid
+from cute_dialect.front.math_ops import popc as popc
 from cute_dialect.front.shared import alloc_smem as alloc_smem
 from cute_dialect.front.shared import get_dyn_smem as get_dyn_smem
 from cute_dialect.front.warps import FULL_MASK as FULL_MASK
 from cute_dialect.front.warps import make_warp_uniform as make_warp_uniform
+from cute_dialect.front.warps import match_any as match_any
 from cute_dialect.front.warps import shuffle_sync as shuffle_sync
 from cute_dialect.front.warps import shuffle_sync_bfly as shuffle_sync_bfly
 from cute_dialect.front.warps import shuffle_sync_down as shuffle_sync_down

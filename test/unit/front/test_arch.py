@@ -292,6 +292,31 @@ def test_inline_ptx() -> None:
     assert (run(body) == LANES + 100).all()
 
 
+@pytest.mark.parametrize("options", [{"sem": "relaxed"}, {"sem": "relaxed", "scope": "cta"}, {"cop": "cg"}])
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.int64, np.float16])
+def test_strong_and_cached_accesses(dtype: Any, options: dict[str, str]) -> None:
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        arch.store(out.at(tid), out.kind(tid), **options)
+        arch.sync_threads()
+        value = arch.load(out.at(63 - tid), **options)
+        arch.sync_threads()
+        out[tid] = value + out.kind(1)
+
+    assert (run(body, dtype=dtype) == 64 - LANES).all()
+
+
+def test_matches_and_choices() -> None:
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        same = arch.popc(arch.match_any(tid // 8)) + 100 * arch.popc(arch.match_any(cute.Float32(tid % 4)))
+        greater = arch.fmax(cute.Float32(tid), 20.0) + 1000 * arch.fmin(cute.Float32(tid), 3.0)
+        out[tid] = cute.Int32(same) + cute.Int32(greater) * 10000
+
+    expected = 8 + 100 * 8 + 10000 * (np.maximum(LANES, 20) + 1000 * np.minimum(LANES, 3))
+    assert (run(body) == expected).all()
+
+
 def test_elect_and_registers() -> None:
     def body(out: Cells) -> None:
         tid = arch.thread_idx().x
