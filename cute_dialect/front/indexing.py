@@ -346,7 +346,7 @@ def _narrowed(shape: Any, where: Any) -> Any:
 def _narrow(tensor: Tensor, where: Any) -> Tensor:
     """Return a tensor whose modes are the parts that ``a:b`` in a coordinate takes of them."""
     from cute_dialect.algebra.values import Layout
-    from cute_dialect.front.layouts import make_layout
+    from cute_dialect.front.layout_makers import make_layout
     from cute_dialect.front.tensors import Tensor, make_tensor
     from cute_dialect.front.trace import current
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from cute_dialect.algebra.values import Swizzle
 from cute_dialect.front.errors import LayoutError
+from cute_dialect.front.layout_makers import make_composed_layout, make_layout
 from cute_dialect.front.layouts import (
     AnyLayout,
     ComposedLayout,
@@ -17,8 +18,6 @@ from cute_dialect.front.layouts import (
     apply,
     as_layout,
     layout_of,
-    make_composed_layout,
-    make_layout,
     static_layout,
 )
 from cute_dialect.front.tuples import Tree

@@ -271,7 +271,7 @@ def make_identity_tensor(shape: Any) -> Tensor:
     >>> make_identity_tensor((4, 8))[1, 2]
     (1, 2)
     """
-    from cute_dialect.front.layouts import make_identity_layout
+    from cute_dialect.front.layout_makers import make_identity_layout
     from cute_dialect.front.tuples import map_tree
 
     return make_tensor(map_tree(lambda _: 0, shape), make_identity_layout(shape))

@@ -1,10 +1,9 @@
-"""Functions on shapes, coordinates, layouts and tensors: sizes, modes, products, indices, comparisons.
+"""Functions on shapes, coordinates, layouts and tensors: sizes, profiles, modes.
 
-Of Python's tuples most is Python; what multiplies, divides or compares numbers that are known only when the kernel runs
-is an op of the dialect.
+Of Python's tuples they are Python; of layouts and tensors they are ops of the dialect, or nothing.
 
->>> size((4, (2, 3))), product_each((4, (2, 3))), group_modes((2, 3, 4), 0, 2), ceil_div((7, 9), (2, 4))
-(24, (4, 6), ((2, 3), 4), (4, 3))
+>>> size((4, (2, 3))), group_modes((2, 3, 4), 0, 2)
+(24, ((2, 3), 4))
 """
 
 from __future__ import annotations
@@ -12,34 +11,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cute_dialect.algebra.leaf import AlgebraError, Dyn
 from cute_dialect.algebra.values import UNDERSCORE
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import LayoutError
+from cute_dialect.front.layout_makers import make_layout
 from cute_dialect.front.layouts import (
-    AnyLayout,
     apply,
     as_layout,
     is_tensor,
     layout_of,
-    make_layout,
     over_layout,
-    refused,
 )  # fmt: skip
-from cute_dialect.front.numeric import Facts, as_number, facts_of
-from cute_dialect.front.tuples import ScaledBasis, Tree, is_tree, leaves, map_tree, tree_text
+from cute_dialect.front.numeric import Facts
+from cute_dialect.front.tuples import Tree, is_tree, leaves, map_tree, tree_text
 
 __all__ = [
-    "append", "append_ones", "back", "ceil_div", "colex_less", "congruent", "cosize", "crd2idx", "depth", "dice",
-    "elem_add", "elem_less", "elem_sub", "equal", "flatten", "flatten_to_tuple", "front", "gcd", "get", "group_modes",
-    "has_underscore", "idx2crd", "increment_coord", "is_major", "is_static",
-    "lex_less", "min_dim", "prepend", "prepend_ones", "product", "product_each", "product_like", "rank", "repeat",
-    "repeat_as_tuple", "repeat_like", "round_up", "select", "shape", "shape_div", "size", "size_in_bytes", "slice_",
-    "transform_leaf", "tuple_cat", "tuple_max", "unflatten", "weakly_congruent",
+    "append", "append_ones", "back", "congruent", "cosize", "depth", "dice", "flatten", "flatten_to_tuple", "front",
+    "get", "group_modes", "has_underscore", "is_major", "is_static", "prepend", "prepend_ones", "rank", "repeat",
+    "repeat_as_tuple", "repeat_like", "select", "shape", "size", "size_in_bytes", "slice_", "transform_leaf",
+    "tuple_cat", "unflatten", "weakly_congruent",
 ]  # fmt: skip
 
 
-def _modes(x: Any) -> Any:
+def modes_of(x: Any) -> Any:
     """Return the tree whose profile counts: the shape of a layout or a tensor, a tree itself."""
     return x if is_tree(x) else x.shape
 
@@ -59,6 +53,8 @@ def size(x: Any, mode: Any = None) -> Any:
     >>> size((4, (2, 3))), size((4, (2, 3)), mode=[1]), size(make_layout((4, 8)), mode=[0])
     (24, 6, 4)
     """
+    from cute_dialect.front.tuple_arithmetic import product
+
     path = _path(mode)
     if is_tree(x):
         return product(get(x, path) if path else x)
@@ -68,11 +64,11 @@ def size(x: Any, mode: Any = None) -> Any:
     if isinstance(x, str):
         x = as_layout(x)
     if hasattr(type(x), "ssa"):
-        return _count(apply("cute.size", x, mode=path or None))
+        return counted(apply("cute.size", x, mode=path or None))
     return product(get(x.size, path) if path else x.size)
 
 
-def _count(n: Any) -> Any:
+def counted(n: Any) -> Any:
     """Return a number of elements, which is not negative."""
     if isinstance(n, Numeric) and not n.is_static:
         facts = n.facts or Facts()
@@ -86,7 +82,7 @@ def cosize(x: Any, mode: Any = None) -> Any:
     >>> cosize(make_layout((5, 3), (1, 7)))
     19
     """
-    return _count(apply("cute.cosize", layout_of(x), mode=_path(mode)))
+    return counted(apply("cute.cosize", layout_of(x), mode=_path(mode)))
 
 
 def size_in_bytes(dtype: Any, x: Any) -> Any:
@@ -96,6 +92,8 @@ def size_in_bytes(dtype: Any, x: Any) -> Any:
     >>> size_in_bytes(Float16, make_layout((4, 8)))
     64
     """
+    from cute_dialect.front.tuple_arithmetic import ceil_div
+
     made = layout_of(x)
     outer = made.outer if hasattr(made, "outer") else made
     return ceil_div(cosize(outer) * dtype.width, 8)
@@ -107,7 +105,7 @@ def rank(x: Any, mode: Any = None) -> int:
     >>> rank((4, (2, 3))), rank(8)
     (2, 1)
     """
-    tree = _modes(x) if mode is None else get(_modes(x), _path(mode))
+    tree = modes_of(x) if mode is None else get(modes_of(x), _path(mode))
     return len(tree) if isinstance(tree, tuple | list) else 1
 
 
@@ -117,7 +115,7 @@ def depth(x: Any) -> int:
     >>> depth((4, (2, 3)))
     2
     """
-    tree = _modes(x)
+    tree = modes_of(x)
     return 1 + max([depth(t) for t in tree], default=0) if isinstance(tree, tuple | list) else 0
 
 
@@ -136,7 +134,7 @@ def congruent(a: Any, b: Any) -> bool:
     >>> congruent((1, (2, 3)), (4, (5, 6))), congruent((1, 2), (4, (5, 6)))
     (True, False)
     """
-    a, b = _modes(a), _modes(b)
+    a, b = modes_of(a), modes_of(b)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
         return len(a) == len(b) and all(map(congruent, a, b))
     return not isinstance(a, tuple | list) and not isinstance(b, tuple | list)
@@ -148,7 +146,7 @@ def weakly_congruent(a: Any, b: Any) -> bool:
     >>> weakly_congruent((1, 2), (4, (5, 6)))
     True
     """
-    a, b = _modes(a), _modes(b)
+    a, b = modes_of(a), modes_of(b)
     if not isinstance(a, tuple | list):
         return True
     return isinstance(b, tuple | list) and len(a) == len(b) and all(map(weakly_congruent, a, b))
@@ -179,7 +177,7 @@ def shape(x: Any, mode: Any = None) -> Any:
     (2, 3)
     """
     path = _path(mode)
-    return get(_modes(x), path) if path else _modes(x)
+    return get(modes_of(x), path) if path else modes_of(x)
 
 
 # ----------------------------------------------------------------------------------------------------------- modes
@@ -414,274 +412,3 @@ def tuple_cat(*tuples: Any) -> tuple[Any, ...]:
     (1, 2, 3, 4)
     """
     return tuple(mode for x in tuples for mode in (x if isinstance(x, tuple | list) else (x,)))
-
-
-# --------------------------------------------------------------------------------------------------- arithmetic
-
-
-def _all_ints(*trees: Any) -> bool:
-    return all(type(leaf) is int for tree in trees for leaf in leaves(tree))
-
-
-def product(x: Any) -> Any:
-    """Return the product of all leaves.
-
-    >>> product((4, (2, 3)))
-    24
-    """
-    from math import prod
-
-    if _all_ints(x):
-        return prod(leaves(x))
-    return _count(apply("cute.tuple_product", Tree(x, "shape")))
-
-
-def product_each(x: Any) -> Any:
-    """Return the product of each mode.
-
-    >>> product_each((4, (2, 3))), product_each(8)
-    ((4, 6), (8,))
-    """
-    modes = x if isinstance(x, tuple | list) else (x,)
-    return tuple(product(mode) for mode in modes)
-
-
-def product_like(x: Any, target_profile: Any) -> Any:
-    """Return the products of the parts that stand at the leaves of a profile.
-
-    >>> product_like(((2, 3), (4, 5)), (0, (0, 0)))
-    (6, (4, 5))
-    """
-    if not isinstance(target_profile, tuple | list):
-        return product(x)
-    if not isinstance(x, tuple | list) or len(x) != len(target_profile):
-        raise LayoutError("F241", f"expected a tree of the profile {tree_text(target_profile)}, got {tree_text(x)}")
-    return tuple(map(product_like, x, target_profile))
-
-
-def tuple_max(x: Any) -> Any:
-    """Return the greatest leaf.
-
-    >>> tuple_max((4, (7, 3)))
-    7
-    """
-    from cute_dialect.front.numeric import binary
-
-    found, *rest = leaves(x)
-    for leaf in rest:
-        found = max(found, leaf) if type(found) is int and type(leaf) is int else binary("max", found, leaf)
-    return found
-
-
-def min_dim(x: Any) -> Any:
-    """Return the least leaf.
-
-    >>> min_dim((4, (7, 3)))
-    3
-    """
-    from cute_dialect.front.numeric import binary
-
-    found, *rest = leaves(x)
-    for leaf in rest:
-        found = min(found, leaf) if type(found) is int and type(leaf) is int else binary("min", found, leaf)
-    return found
-
-
-def elem_add(a: Any, b: Any) -> Any:
-    """Return the sum of two trees, leaf by leaf.
-
-    >>> elem_add((1, (2, 3)), (4, (5, 6)))
-    (5, (7, 9))
-    """
-    return map_tree(lambda x, y: x + y, a, b)
-
-
-def elem_sub(a: Any, b: Any) -> Any:
-    """Return the difference of two trees, leaf by leaf.
-
-    >>> elem_sub((7, (8, 9)), (4, (5, 6)))
-    (3, (3, 3))
-    """
-    return map_tree(lambda x, y: x - y, a, b)
-
-
-def ceil_div(a: Any, b: Any) -> Any:
-    """Return the quotient rounded up: of numbers, or mode by mode, as many tiles as cover a shape.
-
-    >>> ceil_div(7, 2), ceil_div((7, 9, 4), (2, 4))
-    (4, (4, 3, 4))
-    """
-    if type(a) is int and type(b) is int and b != 0:
-        return -(-a // b)
-    if isinstance(b, AnyLayout | str):
-        b = as_layout(b).shape
-    made = apply("cute.ceil_div", Tree(a, "int_tuple"), Tree(b, "int_tuple" if not has_underscore(b) else "tiler"))
-    _not_negative(made, a)
-    return made
-
-
-def _not_negative(result: Any, dividend: Any) -> None:
-    """Note that quotients of what is not negative are not negative."""
-    for made, given in zip(leaves(result), leaves(dividend)):
-        low = facts_of(as_number(given)).low if isinstance(given, Numeric | int) else None
-        if low is not None and low >= 0:
-            _count(made)
-
-
-def round_up(a: Any, b: Any) -> Any:
-    """Return the least multiple of ``b`` that is at least ``a``; mode by mode for trees.
-
-    >>> round_up(7, 4), round_up((7, 9), (2, 4))
-    (8, (8, 12))
-    """
-    if isinstance(a, tuple | list):
-        divisors = b if isinstance(b, tuple | list) else (b,) * len(a)
-        return tuple(map(round_up, a, divisors))
-    return ceil_div(a, b) * b
-
-
-def shape_div(a: Any, b: Any) -> Any:
-    """Return a shape divided by a shape, where one of two extents divides the other.
-
-    >>> shape_div((6, 4), 12)
-    (1, 2)
-    """
-    return apply("cute.shape_div", Tree(a, "shape"), Tree(b, "shape"))
-
-
-def gcd(*numbers: Any) -> int:
-    """Return the greatest common divisor of static integers.
-
-    >>> gcd(12, 18)
-    6
-    """
-    from math import gcd as of_ints
-    from operator import index
-
-    return of_ints(*[index(n) for n in numbers])
-
-
-# -------------------------------------------------------------------------------------------------- comparisons
-
-
-def _condition(name: str, a: Any, b: Any) -> Any:
-    """Return what a comparison gives: a truth value of Python if the types decide it, else a Boolean."""
-    from cute_dialect.front.layouts import from_value, operand_type
-    from cute_dialect.front.trace import current, op_class
-    from cute_dialect.ops.typed_values import track, typed
-
-    try:
-        condition = op_class(name).infer_condition(track([typed(operand_type(x)) for x in (a, b)]))
-    except AlgebraError as e:
-        raise refused(name, (a, b), e) from None
-    if not isinstance(condition, Dyn):
-        return bool(condition)
-    return from_value(current().value(name, [a.ssa, b.ssa]))
-
-
-def elem_less(a: Any, b: Any) -> Any:
-    """Tell whether each leaf of ``a`` is less than that of ``b``.
-
-    >>> elem_less((3, (1, 2)), (4, (2, 3)))
-    True
-    """
-    return _condition("cute.elem_less", Tree(a, "int_tuple"), Tree(_modes(b), "int_tuple"))
-
-
-def equal(a: Any, b: Any) -> Any:
-    """Tell whether two trees, or two layouts, are the same.
-
-    >>> equal((4, (2, 3)), (4, (2, 3))), equal(make_layout(8), make_layout(8, 2))
-    (True, False)
-    """
-    if isinstance(a, AnyLayout) and isinstance(b, AnyLayout):
-        if a.is_static and b.is_static:
-            return a.payload == b.payload
-        if a.kind != b.kind:
-            return False
-        if a.kind == "composed_layout":
-            return _both(equal(a.outer, b.outer), equal(a.offset, b.offset), equal(a.inner, b.inner))
-        return _condition("cute.equal", a, b)
-    if is_tree(a) and is_tree(b):
-        kind = "stride" if any(isinstance(x, ScaledBasis) for x in (*leaves(a), *leaves(b))) else "coord"
-        return _condition("cute.equal", Tree(a, kind), Tree(b, kind))
-    return a == b
-
-
-def _both(*conditions: Any) -> Any:
-    made: Any = True
-    for c in conditions:
-        if c is False:
-            return False
-        made = c if made is True else made if c is True else made & c
-    return made
-
-
-def _either(a: Any, b: Any) -> Any:
-    if a is True or b is True:
-        return True
-    return b if a is False else a if b is False else a | b
-
-
-def _ordered(a: Any, b: Any, what: str) -> Any:
-    """Return the comparison of leaves that are given most significant first."""
-    if not congruent(a, b):
-        raise LayoutError("F241", f"{what}: expected trees of one profile, got {tree_text(a)} and {tree_text(b)}")
-    pairs = list(zip(leaves(a), leaves(b)))
-    if what == "colex_less":
-        pairs.reverse()
-    made: Any = False
-    for x, y in reversed(pairs):
-        same = _both(x == y, made)
-        less = x < y
-        made = _either(less, same)
-    return made
-
-
-def lex_less(a: Any, b: Any) -> Any:
-    """Tell whether ``a`` comes before ``b``, the first mode deciding first.
-
-    >>> lex_less((1, 5), (2, 0)), lex_less((2, 5), (2, 0))
-    (True, False)
-    """
-    return _ordered(a, b, "lex_less")
-
-
-def colex_less(a: Any, b: Any) -> Any:
-    """Tell whether ``a`` comes before ``b``, the last mode deciding first.
-
-    >>> colex_less((1, 5), (2, 0)), colex_less((1, 0), (2, 0))
-    (False, True)
-    """
-    return _ordered(a, b, "colex_less")
-
-
-# ------------------------------------------------------------------------------------------- indices, coordinates
-
-
-def crd2idx(coord: Any, x: Any) -> Any:
-    """Return the index of a coordinate: column-major in a shape, or what a layout maps it to.
-
-    >>> crd2idx((1, (1, 2)), (2, (3, 4))), crd2idx((1, 2), make_layout((4, 8), (8, 1)))
-    (15, 10)
-    """
-    target = Tree(x, "shape") if is_tree(x) else layout_of(x)
-    return apply("cute.crd2idx", Tree(coord, "coord"), target)
-
-
-def idx2crd(index: Any, x: Any) -> Any:
-    """Return the coordinate of a column-major index in a shape.
-
-    >>> idx2crd(20, (6, 4))
-    (2, 3)
-    """
-    return apply("cute.idx2crd", Tree(index, "int_tuple"), Tree(_modes(x), "shape"))
-
-
-def increment_coord(coord: Any, x: Any) -> Any:
-    """Return the next coordinate of a shape, the first leaf fastest.
-
-    >>> increment_coord((5, 1), (6, 3))
-    (0, 2)
-    """
-    return apply("cute.increment_coord", Tree(coord, "coord"), Tree(_modes(x), "shape"))

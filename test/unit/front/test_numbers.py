@@ -374,3 +374,91 @@ def test_merges() -> None:
             assert str(caught.value) == text
 
     trace_kernel(body, {"n": "i32", "f": "f32"})
+
+
+# --------------------------------------------------------------------------------------------------- random expressions
+
+
+def expression(rng: random.Random, depth: int) -> Any:
+    """A tree of operations over numbers of any types: ("leaf", type, value), or (operation, left, right)."""
+    if depth == 0 or rng.random() < 0.15:
+        if rng.random() < 0.25:
+            return ("python", rng.choice([1, 2, 3, 4, 8, 0.5, 1.25, True]))
+        kind = rng.choice([*INTEGERS, *FLOATS, cute.Boolean])
+        value = rng.randrange(0, 60) if kind.is_integer else rng.randrange(-64, 64) / 8
+        return ("leaf", kind, value % 2 == 1 if kind is cute.Boolean else value)
+    name = rng.choice([*OPERATIONS, "truediv", "neg", "abs", "to", "select", "lt", "eq"])
+    extra = rng.choice([*INTEGERS, *FLOATS])
+    return (name, expression(rng, depth - 1), expression(rng, depth - 1), extra)
+
+
+def value_of(tree: Any, leaf: Callable[[Any, Any], Any]) -> Any:
+    if tree[0] == "python":
+        return tree[1]
+    if tree[0] == "leaf":
+        return leaf(tree[1], tree[2])
+    name, left, right, extra = tree
+    a = value_of(left, leaf)
+    if name == "neg":
+        return -a
+    if name == "abs":
+        return abs(a)
+    if name == "to":
+        return extra(a)
+    b = value_of(right, leaf)
+    if name == "select":
+        return cute.where(compare("lt", cute.Float64(a), cute.Float64(b)), cute.Int64(a), cute.Int64(b))
+    if name in ("lt", "eq"):
+        return cute.Boolean(compare(name, a, b))
+    return binary(name, a, b)
+
+
+def defined_expressions(rng: random.Random, count: int) -> list[tuple[Any, Any]]:
+    """Expressions whose static value is defined in every step, with that value."""
+    found: list[tuple[Any, Any]] = []
+    while len(found) < count:
+        tree = expression(rng, 4)
+        if any(part in str(tree) for part in ("floordiv", "mod")) and rng.random() < 0.5:
+            continue
+        try:
+            value = value_of(tree, lambda kind, x: kind(x))
+        except (CompileError, ZeroDivisionError, OverflowError):
+            continue
+        if isinstance(value, cute.Numeric) and math.isfinite(float(value)) and not undefined(tree):
+            found.append((tree, value))
+    return found
+
+
+def undefined(tree: Any) -> bool:
+    """Whether a step is one that hardware may do as it likes: a float to an integer that does not hold it, shifts."""
+    if tree[0] in ("python", "leaf"):
+        return False
+    name, *sides, extra = tree
+    sides = sides[:1] if name in ("neg", "abs", "to") else sides
+    values = [float(value_of(side, lambda kind, x: kind(x))) for side in sides]
+    kind = {"to": extra, "select": cute.Int64}.get(name, cute.Float64)
+    if kind.is_integer and any(not kind.min <= x <= kind.max for x in values):
+        return True
+    return (name in ("floordiv", "mod") and values[1] in (0, -1)) or any(map(undefined, sides))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_expressions(seed: int) -> None:
+    cases = defined_expressions(random.Random(seed), 120)
+    results: list[Any] = []
+
+    def body(k: Kernel) -> Any:
+        results.clear()
+        for tree, _ in cases:
+            made = value_of(tree, k)
+            results.append(made)
+            yield made
+
+    found, _ = Kernel().run(body)
+    for (tree, expected), made, f in zip(cases, results, found):
+        assert type(made) is type(expected), tree
+        assert same(f, expected.value), (tree, expected, f)
+        facts = made.facts
+        if facts is not None:  # what is known of a number is true of it
+            assert (facts.low is None or facts.low <= f) and (facts.high is None or f <= facts.high), (tree, facts, f)
+            assert int(f) % facts.divisor == 0, (tree, facts, f)
