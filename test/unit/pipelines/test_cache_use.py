@@ -88,6 +88,20 @@ def test_the_text_and_the_sources_are_part_of_the_key(folder: Path, monkeypatch:
     assert "parse" in stages_of(TEXT)
 
 
+def test_the_key_holds_contents_and_no_places(tmp_path: Path) -> None:
+    from cute_dialect.pipelines import cache
+
+    def package(where: str, text: str) -> str:
+        folder = tmp_path / where / "inner"
+        folder.mkdir(parents=True)
+        (folder / "a.py").write_text(text)
+        return cache._contents(str(tmp_path / where))
+
+    assert package("one", "x = 1") == package("two", "x = 1") != package("three", "x = 2")
+    versions = " ".join(cache._versions())
+    assert str(Path(cache.__file__).parents[1]) not in versions and "site-packages" not in versions
+
+
 def test_parts_of_a_key_do_not_run_together() -> None:
     assert key_of(["ab", "c"]) != key_of(["a", "bc"])
 
