@@ -221,6 +221,64 @@ def test_bulk_copies() -> None:
     assert (x == y).all()
 
 
+def test_bulk_reductions() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = shared_tensor('f32, smem, align<16>, "1024:1"')
+        cute.cooperative_copy(x, s, tid, 32)
+        arch.fence_view_async_shared()
+        arch.sync_threads()
+        cute.copy(cute.make_copy_atom(nvgpu.BulkReduceOp("add"), cute.Float32), s, y)
+        arch.cp_async_bulk_commit_group()
+        arch.cp_async_bulk_wait_group(0)
+
+    x, y = numbers().reshape(-1), np.full(1024, 2, np.float32)
+    flat = 'f32, gmem, align<16>, "1024:1"'
+    run_on_arrays(body, {"x": (flat, x), "y": (flat, y)})
+    assert (y == x + 2).all()
+
+
+def test_a_matrix_transposed_in_registers() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        held, turned = cute.make_rmem_tensor(2, cute.Float16), cute.make_rmem_tensor(2, cute.Float16)
+        cute.autovec_copy(x[tid, None], held)
+        cute.copy(cute.make_copy_atom(warp.MovMatrixOp(), cute.Float16), held, turned)
+        cute.autovec_copy(turned, y[tid, None])
+
+    layout = 'f16, gmem, align<4>, "(32,2):(2,1)"'
+    x, y = numbers(32, 2, np.float16), numbers(32, 2, np.float16) * 0
+    run_on_arrays(body, {"x": (layout, x), "y": (layout, y)})
+    assert (y.reshape(8, 8) == x.reshape(8, 8).T).all()
+
+
+def test_the_smallest_copy_of_accumulators() -> None:
+    """What an epilogue stores by: the values of one ``stmatrix``, retiled from all accumulators."""
+
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        op = nvgpu.warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 64, 16))
+        mma = cute.make_tiled_mma(op)
+        stores = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), cute.Float16)
+        whole = cute.make_tiled_copy_C_atom(stores, mma)
+        assert whole.size == 128 and whole.tiler_mn == (64, 16)
+        tiled = cute.make_tiled_copy_S(stores, whole)
+        held = cute.make_rmem_tensor(mma.partition_shape_C((64, 64)), cute.Float16)
+        cute.autovec_copy(mma.get_slice(tid).partition_C(x), held)
+        s = shared_tensor('f16, smem, align<128>, "(64,64):(64,1)"')
+        source, destination = tiled.retile(held), tiled.get_slice(tid).partition_D(s)
+        assert source.shape == ((8, 4), 1, 1) and destination.shape == ((8, 1), 1, 4)
+        for n in range(4):
+            cute.copy(tiled, source[(None, n), 0, 0], destination[(None, 0), 0, n])
+        arch.sync_threads()
+        cute.cooperative_copy(s, y, tid, 128)
+
+    layout = 'f16, gmem, align<16>, "(64,64):(64,1)"'
+    x, y = numbers(64, 64, np.float16), numbers(64, 64, np.float16) * 0
+    run_on_arrays(body, {"x": (layout, x), "y": (layout, y)}, threads=128)
+    assert (x == y).all()
+
+
 def atom() -> Any:
     return cute.make_copy_atom(nvgpu.CopyUniversalOp(), cute.Float32)
 

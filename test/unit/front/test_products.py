@@ -209,6 +209,37 @@ def test_whole_tiles() -> None:
     assert (c == a.astype(np.float64) @ b.T.astype(np.float64)).all()
 
 
+def test_a_sparse_product() -> None:
+    from cute_dialect.kernels.sparse import compress
+
+    def body(A: Tensor, E: Tensor, B: Tensor, C: Tensor) -> None:
+        mma = cute.make_tiled_mma(warp.MmaSparseOp(cute.Float16, cute.Float32, (16, 8, 32)), (2, 1, 1))
+        thr = mma.get_slice(arch.thread_idx().x)
+        parts = [thr.partition_A(A), thr.partition_B(B), thr.partition_E(E)]
+        makers = [mma.make_fragment_A, mma.make_fragment_B, mma.make_fragment_E]
+        rA, rB, rE = (make(part) for make, part in zip(makers, parts))
+        for part, held in zip(parts, (rA, rB, rE)):
+            cute.autovec_copy(part, held)
+        tC = thr.partition_C(C)
+        acc = mma.make_fragment_C(tC)
+        acc.fill(1.0)
+        cute.sparse_gemm(mma, acc, rA, rB, rE, acc)
+        cute.autovec_copy(acc, tC)
+
+    dense = small(32, 64, np.float16).reshape(32, 16, 4)
+    dense[:, ::2, :2] = 0
+    dense[:, 1::2, 1:3] = 0
+    dense = dense.reshape(32, 64)
+    kept, words = compress(dense, "f16")
+    b, c = small(16, 64, np.float16, 2), np.zeros((32, 16), np.float32)
+    arrays = {
+        "A": (gmem("f16", 32, 32), kept), "E": ('i16, gmem, "(32,4):(4,1)"', words),
+        "B": (gmem("f16", 16, 64), b), "C": (gmem("f32", 32, 16), c),
+    }  # fmt: skip
+    run_on_arrays(body, arrays, threads=64)
+    assert (c == dense.astype(np.float64) @ b.T.astype(np.float64) + 1).all()
+
+
 def hopper() -> Any:
     return cute.make_tiled_mma(warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 128, 16)), (2, 1, 1))
 
