@@ -264,6 +264,14 @@ def recast_ptr(ptr: Pointer, swizzle: Any = None, dtype: builtins.type[Numeric] 
     if swizzle is not None:
         if ptr.memspace != "smem":
             raise KernelTypeError("F262", f"a swizzle acts on shared memory, {ptr!r} is not of it")
+        from cute_dialect.algebra.swizzle import masks
+
+        block = 1 << masks(swizzle)[1].bit_length()
+        if ptr.alignment < block:
+            raise KernelTypeError(
+                "F262", f"{swizzle} moves bytes within blocks of {block}, {ptr!r} is aligned to {ptr.alignment} bytes",
+                hint=f"allocate it at {block} bytes or more: byte_alignment=, cute.struct.Align[…]",
+            )  # fmt: skip
         plain = t.value(
             "builtin.unrealized_conversion_cast", [ptr.ssa], [_parse_llvm(old.space)]
         )  # fmt: skip

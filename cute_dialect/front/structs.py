@@ -232,16 +232,15 @@ class MemRangeView(_View):
         Raises F263 for a layout that reaches behind the field.
         """
         from cute_dialect.front.tensors import make_tensor
-        from cute_dialect.front.tuple_functions import cosize
+        from cute_dialect.ops.shared_memory import storage_bytes
 
-        kind = self._start.dtype if dtype is None else dtype
-        start = recast_ptr(self._start, dtype=kind) if dtype is not None else self._start
+        start = self._start if dtype is None else recast_ptr(self._start, dtype=dtype)
         made = make_tensor(start if swizzle is None else recast_ptr(start, swizzle), layout)
-        reach = cosize(made.layout)
-        if isinstance(reach, int) and reach * kind.width > self.size * self._start.dtype.width:
+        room = _bytes_of(self._start.dtype, self.size)
+        if made.layout.is_static and (reach := storage_bytes(made.type)) > room:
             raise KernelTypeError(
-                "F263", f"the layout {made.layout} reaches {reach} elements of {kind!r}, the field has "
-                f"{self.size} of {self._start.dtype!r}",
+                "F263", f"the layout {made.layout} of {start.dtype!r} takes {reach} bytes, the field has {room}",
+                hint="a swizzle moves elements in whole blocks" if swizzle is not None else "",
             )  # fmt: skip
         return made
 

@@ -266,7 +266,21 @@ def test_errors() -> None:
         a: struct.MemRange[Float16, 8]
 
     assert message(lambda n: SmemAllocator().allocate(Small).a.get_tensor((4, 4))) == (
-        "F263: the layout (4,4):(1,4) reaches 16 elements of Float16, the field has 8 of Float16"
+        "F263: the layout (4,4):(1,4) of Float16 takes 32 bytes, the field has 16"
+    )
+
+    @struct
+    class Rows:
+        short: struct.Align[struct.MemRange[Float16, 100], 128]
+
+    swizzle = cute.make_swizzle(3, 4, 3)
+    assert message(lambda n: cute.recast_ptr(SmemAllocator().allocate_array(Float16, 512, 64), swizzle)) == (
+        "F262: S<3,4,3> moves bytes within blocks of 128, ptr<f16, smem, align<64>> is aligned to 64 bytes\n"
+        "hint: allocate it at 128 bytes or more: byte_alignment=, cute.struct.Align[…]"
+    )
+    assert message(lambda n: SmemAllocator().allocate(Rows).short.get_tensor((10, 10), swizzle=swizzle)) == (
+        "F263: the layout (10,10):(1,10) of Float16 takes 256 bytes, the field has 200\n"
+        "hint: a swizzle moves elements in whole blocks"
     )
 
     def nested(n: Any) -> None:
