@@ -47,7 +47,15 @@ class Traced:
     @property
     def name(self) -> str:
         """How its kernel or host function is called in what is compiled."""
-        return self.options.get("name") or getattr(self.function, "__name__", "kernel")
+        own = self.options.get("name") or getattr(self.function, "__name__", "kernel")
+        prefix = self.options.get("prefix")
+        return f"{prefix}_{own}" if prefix else own
+
+    def set_name_prefix(self, prefix: str) -> None:
+        """Let its name in what is compiled from now on begin with ``prefix`` and ``_``."""
+        if not prefix.isidentifier():
+            raise ValueError(f"a name's prefix has letters, digits and _, not {prefix!r}")
+        self.options["prefix"] = prefix
 
     def __repr__(self) -> str:
         return f"<@cute.{self.kind} {getattr(self.function, '__qualname__', self.function)}>"

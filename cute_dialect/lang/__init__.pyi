@@ -83,6 +83,9 @@ from cute_dialect.front.errors import StaticError as StaticError
 from cute_dialect.front.errors import SyntaxErrorInKernel as SyntaxErrorInKernel
 from cute_dialect.front.errors import UnboundError as UnboundError
 from cute_dialect.front.explain import explain as explain
+from cute_dialect.front.expressions import const_expr as const_expr
+from cute_dialect.front.expressions import dsl_user_op as dsl_user_op
+from cute_dialect.front.expressions import dynamic_expr as dynamic_expr
 from cute_dialect.front.generics import generic as generic
 from cute_dialect.front.jit import jit as jit
 from cute_dialect.front.jit import kernel as kernel
@@ -224,14 +227,19 @@ from cute_dialect.front.vector_functions import where as where
 from cute_dialect.front.vector_functions import zeros_like as zeros_like
 from cute_dialect.front.vectors import TensorSSA as TensorSSA
 from cute_dialect.lang import arch as arch
+from cute_dialect.lang import cuda as cuda
 from cute_dialect.lang import hopper as hopper
 from cute_dialect.lang import math as math
 from cute_dialect.lang import nvgpu as nvgpu
 from cute_dialect.lang import pipeline as pipeline
 from cute_dialect.lang import runtime as runtime
+from cute_dialect.lang import testing as testing
+from cute_dialect.lang import torch as torch
 from cute_dialect.lang import utils as utils
 from cute_dialect.lang import viz as viz
 from cute_dialect.runtime.binding import ArgumentError as ArgumentError
+from cute_dialect.runtime.binding import DivisibilityError as DivisibilityError
+from cute_dialect.runtime.binding import DtypeError as DtypeError
 from cute_dialect.runtime.binding import LaunchError as LaunchError
 from cute_dialect.runtime.binding import ShapeError as ShapeError
 
@@ -241,3 +249,4 @@ is_weakly_congruent = weakly_congruent
 make_fragment = make_rmem_tensor
 make_fragment_like = make_rmem_tensor_like
 range = loop_range
+range_dynamic = loop_range

@@ -1,0 +1,49 @@
+"""Names for code that was written for CuTe DSL: ``import cute_dialect.lang.compat as cutlass``.
+
+    python -m cute_dialect.lang.compat FILE [ARGS…]                 runs a program as it stands, on the GPU
+    python -m cute_dialect.lang.compat --device=cpu FILE [ARGS…]    on the interpreter
+
+The second form changes nothing in the program: what it imports as ``cutlass`` is answered by this module, in this
+process only (:mod:`cute_dialect.lang.programs`).  ``docs/porting.md`` says where the two languages differ.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_MODULES = {"cute": "cute_dialect.lang"}
+_MODULES |= {name: f"cute_dialect.lang.{name}" for name in ("cuda", "pipeline", "testing", "torch", "utils")}
+_NAMES = {
+    "const_expr": ("cute_dialect.front.expressions", "const_expr"),
+    "dynamic_expr": ("cute_dialect.front.expressions", "dynamic_expr"),
+    "dsl_user_op": ("cute_dialect.front.expressions", "dsl_user_op"),
+    "dtype": ("cute_dialect.front.runtime_tensor", "number_type"),
+    "range": ("cute_dialect.front.loop_ranges", "loop_range"),
+    "range_constexpr": ("cute_dialect.front.loop_ranges", "range_constexpr"),
+    "range_dynamic": ("cute_dialect.front.loop_ranges", "loop_range"),
+    "T": ("cute_dialect.lang.extras", "T"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        found: object = import_module(_MODULES[name])
+    elif name in _NAMES:
+        module, own = _NAMES[name]
+        found = getattr(import_module(module), own)
+    elif name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        found = getattr(import_module("cute_dialect.lang"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*_MODULES, *_NAMES, *dir(import_module("cute_dialect.lang"))})
+
+
+if __name__ == "__main__":
+    from cute_dialect.lang.programs import main
+
+    raise SystemExit(main())

@@ -1,0 +1,218 @@
+"""torch for a program that wants a GPU where kernels run on the interpreter: its tensors lie on the CPU.
+
+Two public means of torch, nothing of it is changed: :func:`on_cpu` is a mode (``torch.overrides.TorchFunctionMode``)
+in which functions that are told ``device="cuda"`` take ``"cpu"``, and :class:`TorchOnCpu` is a module that has all that
+torch has, except ``cuda``: there is a device, its streams do nothing, its events are the host's clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+__all__ = ["CudaOnCpu", "TorchOnCpu", "import_with", "on_cpu"]
+
+
+class Event:
+    """A point in time of the host."""
+
+    def __init__(self, enable_timing: bool = False, **_: object):
+        self.time = 0.0
+
+    def record(self, stream: object = None) -> None:
+        """Note the time."""
+        self.time = time.perf_counter()
+
+    def elapsed_time(self, end: Event) -> float:
+        """Return the milliseconds from this to another."""
+        return 1e3 * (end.time - self.time)
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    wait = synchronize
+
+    def query(self) -> bool:
+        """Return True: what was recorded is done."""
+        return True
+
+
+class Stream:
+    """A stream whose work is done at once."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object):
+        pass
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    def wait_stream(self, stream: object) -> None:
+        """Do nothing."""
+
+    def wait_event(self, event: object) -> None:
+        """Do nothing."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record an event."""
+        event = event or Event()
+        event.record()
+        return event
+
+
+class CudaOnCpu(ModuleType):
+    """``torch.cuda`` of a machine with one device that is the interpreter's: sm_90a, no memory of its own."""
+
+    Event = Event
+    Stream = Stream
+
+    def __init__(self) -> None:
+        super().__init__("torch.cuda", CudaOnCpu.__doc__)
+        self._stream = Stream()
+
+    def is_available(self) -> bool:
+        """Return True: kernels run."""
+        return True
+
+    is_initialized = is_available
+
+    def device_count(self) -> int:
+        """Return 1."""
+        return 1
+
+    def current_device(self) -> int:
+        """Return 0."""
+        return 0
+
+    def get_device_name(self, device: object = None) -> str:
+        """Return what the device is."""
+        return "CPU interpreter"
+
+    def get_device_capability(self, device: object = None) -> tuple[int, int]:
+        """Return that of the chip that is compiled for."""
+        from cute_dialect.front.target import current_target
+
+        number = current_target().removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
+        return int(number[:-1]), int(number[-1])
+
+    def get_device_properties(self, device: object = None) -> Any:
+        """Return an H100's multiprocessors and memory."""
+        major, minor = self.get_device_capability()
+        return SimpleNamespace(
+            name=self.get_device_name(), major=major, minor=minor, multi_processor_count=132, total_memory=80 << 30,
+            L2_cache_size=50 << 20, warp_size=32,
+        )  # fmt: skip
+
+    def synchronize(self, device: object = None) -> None:
+        """Do nothing: calls of the interpreter return when they are done."""
+
+    empty_cache = reset_peak_memory_stats = set_device = init = synchronize
+
+    def manual_seed(self, seed: int) -> None:
+        """Seed torch's generator of the CPU."""
+        import torch
+
+        torch.manual_seed(seed)
+
+    manual_seed_all = manual_seed
+
+    def memory_allocated(self, device: object = None) -> int:
+        """Return 0."""
+        return 0
+
+    max_memory_allocated = memory_reserved = memory_allocated
+
+    def current_stream(self, device: object = None) -> Stream:
+        """Return the one stream."""
+        return self._stream
+
+    default_stream = current_stream
+
+    def stream(self, stream: object) -> Any:
+        """Return a context that does nothing."""
+        return nullcontext(stream)
+
+    def device(self, device: object) -> Any:
+        """Return a context that does nothing."""
+        return nullcontext(device)
+
+    def __getattr__(self, name: str) -> Any:
+        import torch
+
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(torch.cuda, name)
+        if callable(found) and not isinstance(found, type):
+            raise NotImplementedError(f"torch.cuda.{name} needs a GPU, and this program runs on the interpreter")
+        return found
+
+
+class TorchOnCpu(ModuleType):
+    """torch, with :class:`CudaOnCpu` for ``cuda``."""
+
+    def __init__(self) -> None:
+        super().__init__("torch", TorchOnCpu.__doc__)
+        self.cuda = CudaOnCpu()
+
+    def __getattr__(self, name: str) -> Any:
+        import torch
+
+        return getattr(torch, name)
+
+    def __dir__(self) -> list[str]:
+        import torch
+
+        return dir(torch)
+
+
+def _is_cuda(device: object) -> bool:
+    return str(device).partition(":")[0] == "cuda" or (isinstance(device, int) and not isinstance(device, bool))
+
+
+@contextmanager
+def on_cpu() -> Iterator[None]:
+    """Let functions of torch that are told to use the GPU use the CPU, inside."""
+    import torch
+    from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingModuleSource]
+
+    moves = (torch.Tensor.cuda,)
+    to: Any = torch.Tensor.to
+
+    class OnCpu(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = dict(kwargs or {})
+            if "device" in kwargs and kwargs["device"] is not None and _is_cuda(kwargs["device"]):
+                kwargs["device"] = "cpu"
+            if func in moves:
+                return args[0]
+            if func is to:
+                args = tuple("cpu" if isinstance(a, str | torch.device) and _is_cuda(a) else a for a in args)
+            if func is torch.Tensor.pin_memory:
+                return args[0]
+            if kwargs.pop("pin_memory", False) and func is not torch.Tensor.pin_memory:
+                pass  # memory of the CPU it is
+            return func(*args, **kwargs)
+
+    with OnCpu():
+        yield
+
+
+def import_with(python: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``__import__`` for a program: torch is answered by :class:`TorchOnCpu`, the rest as ``python`` does."""
+    made: list[TorchOnCpu] = []
+
+    def importing(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        found = python(name, globals, locals, fromlist, level)
+        if level or name.partition(".")[0] != "torch":
+            return found
+        if not made:
+            made.append(TorchOnCpu())
+        if found.__name__ == "torch":
+            return made[0]
+        return made[0].cuda if found.__name__ == "torch.cuda" else found
+
+    return importing
