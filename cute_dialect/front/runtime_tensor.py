@@ -8,12 +8,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes
+from cute_dialect.front.arrays import MAX_STATIC, VECTOR_BYTES, element_bytes, leading_dimension
 from cute_dialect.front.dtypes import NumericType
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
+
+if TYPE_CHECKING:
+    from cute_dialect.front.pointers import AddressSpace
 
 __all__ = [
     "FakeStream", "RuntimePointer", "RuntimeTensor", "SymInt", "from_dlpack", "make_fake_compact_tensor",
@@ -86,8 +89,29 @@ class RuntimeTensor:
 
     @property
     def element_type(self) -> NumericType:
-        """The number type of its elements."""
+        """The number type of its elements; it may be set to another of as many bytes."""
         return self.dtype
+
+    @element_type.setter
+    def element_type(self, dtype: object) -> None:
+        kind = number_type(dtype)
+        if self.view is not None:
+            self.view = _seen_as(self.view, kind)
+        elif kind.width != self.dtype.width:
+            raise KernelTypeError("F123", f"elements of {self.dtype!r} cannot be seen as {kind!r}: other bytes")
+        self.dtype = kind
+
+    @property
+    def leading_dim(self) -> int | None:
+        """The last dimension of stride 1, one with several elements first; None where there is none."""
+        return leading_dimension(self.shape, self.stride)
+
+    @property
+    def memspace(self) -> AddressSpace:
+        """The address space of its memory: global."""
+        from cute_dialect.front.pointers import AddressSpace
+
+        return AddressSpace.gmem
 
     @property
     def type(self) -> str:
@@ -155,7 +179,8 @@ class RuntimeTensor:
         """Make one extent dynamic, a multiple of ``divisibility``; strides beyond it follow as products.
 
         ``stride_order``: of each dimension its rank, 0 for the fastest; ``dim_order``: the dimensions from the slowest
-        to the fastest, as torch's ``Tensor.dim_order()`` gives them.
+        to the fastest, as torch's ``Tensor.dim_order()`` gives them (which is what ``stride_order`` is taken for
+        if only that is how the tensor lies).
         """
         rank = len(self.shape)
         mode = self._mode(mode)
@@ -174,7 +199,11 @@ class RuntimeTensor:
     def _order(self, stride_order: Sequence[int] | None, dim_order: Sequence[int] | None) -> list[int]:
         rank = len(self.shape)
         if stride_order is not None:
-            order = [int(n) for n in stride_order]
+            # CuTe DSL's programs give the dimensions from the slowest to the fastest here; only one reading can be
+            # that of a tensor with its strides, extents of 1 apart.
+            given = [int(n) for n in stride_order]
+            reverse = [rank - 1 - given.index(i) if i in given else -1 for i in range(rank)]
+            order = given if self._compact(given) or not self._compact(reverse) else reverse
         elif dim_order is not None:
             given = [int(n) for n in dim_order]
             order = [rank - 1 - given.index(i) if i in given else -1 for i in range(rank)]
@@ -184,16 +213,22 @@ class RuntimeTensor:
         if sorted(order) != list(range(rank)):
             name, what = ("stride_order", stride_order) if stride_order is not None else ("dim_order", dim_order)
             raise KernelTypeError("F125", f"{name}={what} does not name each of the {rank} dimensions once")
-        step = 1
-        for place in range(rank):
-            i = order.index(place)
-            if self.shape[i] != 1 and self.stride[i] != step:
-                raise KernelTypeError(
-                    "F126", f"a tensor of shape {self.shape} and strides {self.stride} is not compact in this order",
-                    hint="use mark_layout_dynamic() or mark_dynamic(modes)",
-                )  # fmt: skip
-            step *= self.shape[i]
+        if not self._compact(order):
+            raise KernelTypeError(
+                "F126", f"a tensor of shape {self.shape} and strides {self.stride} is not compact in this order",
+                hint="use mark_layout_dynamic() or mark_dynamic(modes)",
+            )  # fmt: skip
         return order
+
+    def _compact(self, order: list[int]) -> bool:
+        """Tell whether the tensor is compact with dimensions of these ranks, 0 the fastest."""
+        step = 1
+        for place in range(len(self.shape)):
+            i = order.index(place) if place in order else -1
+            if i < 0 or (self.shape[i] != 1 and self.stride[i] != step):
+                return False
+            step *= self.shape[i]
+        return True
 
     def mark_dynamic(self, modes: int | Sequence[int], divisibility: int = 1) -> RuntimeTensor:
         """Make the extents and strides of these dimensions dynamic (a stride of 0 or 1 stays)."""
@@ -270,12 +305,16 @@ def from_dlpack(
 
     kind = type_of_element(view.dtype) if dtype is None else number_type(dtype)
     if dtype is not None:
-        if element_bytes(kind.mlir_type) != element_bytes(view.dtype) or kind.width < 8:
-            raise KernelTypeError("F123", f"elements of {view.dtype} cannot be seen as {kind!r}: other bytes")
-        view = view._replace(dtype=kind.mlir_type)
+        view = _seen_as(view, kind)
     size = element_bytes(view.dtype)
     alignment = assumed_align or (VECTOR_BYTES if view.pointer % VECTOR_BYTES == 0 else size)
     return RuntimeTensor(view, kind, view.shape, view.strides, alignment)
+
+
+def _seen_as(view: ArrayView, kind: NumericType) -> ArrayView:
+    if element_bytes(kind.mlir_type) != element_bytes(view.dtype) or kind.width < 8:
+        raise KernelTypeError("F123", f"elements of {view.dtype} cannot be seen as {kind!r}: other bytes")
+    return view._replace(dtype=kind.mlir_type)
 
 
 def _leaf(n: Any, what: str) -> Any:
