@@ -8,14 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from cute_dialect.front.errors import StaticError
-from cute_dialect.front.loop_ranges import LoopRange
+from cute_dialect.front.loop_ranges import LoopRange, loop_range
 from cute_dialect.front.truth import both, either, equal, truth_of
 from cute_dialect.front.values import Dynamic, is_dynamic
 
 __all__ = ["OVERLAYS", "contains"]
 
 
-def _range(*args: Any) -> Any:
+def _range(*args: Any, **hints: Any) -> Any:
+    if hints:  # as programs for CuTe DSL give them
+        return loop_range(*args, **hints)
     if not any(isinstance(a, Dynamic) for a in args):
         return range(*args)
     if not any(is_dynamic(a) for a in args):

@@ -105,6 +105,15 @@ class NumericType(type):
             return -(1 << cls.width - 1) if cls.signed else 0
         return 2.0**-127 if cls.__name__ == "Float8E8M0FNU" else -cls.max
 
+    def is_same_kind(cls, other: NumericType) -> bool:
+        """Tell whether both are types of floats, or both of integers, or both Boolean.
+
+        >>> Float16.is_same_kind(Float32), Int8.is_same_kind(Uint8), Int8.is_same_kind(Float16)
+        (True, True, False)
+        """
+        own = (cls.is_float, cls.is_integer and cls.width > 1)
+        return own == (other.is_float, other.is_integer and other.width > 1)
+
     @property
     def epsilon(cls) -> float:
         """The distance from 1 to the next number of a float type."""

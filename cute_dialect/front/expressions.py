@@ -1,4 +1,4 @@
-"""Words of CuTe DSL that say what is static and what is not; here the value says so, and they only check or do nothing."""
+"""Words of CuTe DSL that say what is static; here the value says so, and they check that or do nothing."""
 
 from __future__ import annotations
 

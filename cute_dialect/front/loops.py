@@ -171,7 +171,7 @@ class For(Rolled):
 
     def make_for(self, out: Sequence[Any], heap: Mapping[int, Any]) -> None:
         """Make the ``scf.for``."""
-        from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
+        from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
         from xdsl.ir import Region
 
         tracer = self.tracer
@@ -181,7 +181,7 @@ class For(Rolled):
         operands = [self.first.ssa, self.last.ssa, self.step.ssa, *self.initial()]
         types = [v.type for v in operands[3:]]
         properties = {} if self.kind.signed else {"unsignedCmp": UnitAttr()}
-        attributes = {"cute.unroll": IntegerAttr(self.numbers.unroll, i64)} if self.numbers.unroll else None
+        attributes = {"cute.unroll": IntegerAttr(self.numbers.unroll, i32)} if self.numbers.unroll else None
         op = tracer.op("scf.for", operands, types, properties, regions=[Region(self.body)], attributes=attributes)
         self.finished(op.results)
 

@@ -273,6 +273,17 @@ class StructView(_View):
         field = self._struct.fields[name]
         return field.at((self._start + self._struct.offsets[name]).align(field.alignment))
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_struct", "_start"):
+            object.__setattr__(self, name, value)
+            return
+        place = getattr(self, name)
+        if not isinstance(place, Pointer):
+            raise KernelTypeError(
+                "F263", f"field {name!r} of {self._struct.name} is no number: store into its elements"
+            )
+        place.store(value)
+
     def __repr__(self) -> str:
         return f"{self._struct.name} at {self._start!r}"
 

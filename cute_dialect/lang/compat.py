@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-_MODULES = {"cute": "cute_dialect.lang"}
-_MODULES |= {name: f"cute_dialect.lang.{name}" for name in ("cuda", "pipeline", "testing", "torch", "utils")}
+_MODULES = {
+    "cute": "cute_dialect.lang",
+    **{name: f"cute_dialect.lang.{name}" for name in ("cuda", "pipeline", "testing", "torch", "utils")},
+}
 _NAMES = {
     "const_expr": ("cute_dialect.front.expressions", "const_expr"),
     "dynamic_expr": ("cute_dialect.front.expressions", "dynamic_expr"),

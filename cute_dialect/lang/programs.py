@@ -15,7 +15,7 @@ import ast
 import builtins
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -105,6 +105,7 @@ class CutlassFinder(MetaPathFinder):
     """Answers ``cutlass``, before anything that is installed under that name."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how a module of ``cutlass`` is answered.  Raises ModuleNotFoundError for one that is not."""
         if fullname.partition(".")[0] != "cutlass":
             return None
         if fullname not in MODULES:
@@ -134,6 +135,7 @@ class BesideFinder(MetaPathFinder):
             self.read(path.read_text())
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how a module is answered that nothing else answered; None if it is not."""
         if fullname in self.files:
             loader = _Own(fullname, str(self.files[fullname]), self.namespace)
             return spec_from_loader(fullname, loader, is_package=False)
@@ -152,6 +154,7 @@ class SiblingFinder(MetaPathFinder):
         self.namespace = namespace
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how a file beside the program is loaded; None for what is none."""
         file = self.folder / f"{fullname}.py"
         if "." in fullname or not file.is_file():
             return None
@@ -167,7 +170,7 @@ def _dotted_imports(source: str) -> Iterator[str]:
 
 
 @contextmanager
-def answered_imports(folder: Path, *, cpu: bool) -> Iterator[tuple[dict[str, Any], BesideFinder]]:
+def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, Any], BesideFinder]]:
     """Answer the imports of programs in a folder; gives the builtins that they run with, and the finder of files.
 
     ``cpu``: ``torch`` is answered for the interpreter.
@@ -228,7 +231,7 @@ def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict
 
 
 @contextmanager
-def _torch_mode(cpu: bool) -> Iterator[None]:
+def _torch_mode(cpu: bool) -> Generator[None]:
     from importlib.util import find_spec
 
     if not cpu or find_spec("torch") is None:

@@ -8,7 +8,7 @@ torch has, except ``cuda``: there is a device, its streams do nothing, its event
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -174,7 +174,7 @@ def _is_cuda(device: object) -> bool:
 
 
 @contextmanager
-def on_cpu() -> Iterator[None]:
+def on_cpu() -> Generator[None]:
     """Let functions of torch that are told to use the GPU use the CPU, inside."""
     import torch
     from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingModuleSource]

@@ -1,0 +1,108 @@
+"""What programs written for CuTe DSL say: traced, run on the interpreter, compared with numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_dialect.lang as cute
+from cute_dialect.front.errors import CuteError
+
+
+@cute.struct
+class Storage:
+    count: cute.Int32
+    values: cute.struct.MemRange[cute.Float32, 4]
+
+
+@cute.kernel
+def fields_kernel(out: cute.Tensor):
+    storage = cute.utils.SmemAllocator().allocate(Storage)
+    if cute.arch.thread_idx().x == 0:
+        storage.count = 40
+        storage.count = storage.count.load() + 2
+    cute.arch.sync_threads()
+    out[cute.arch.thread_idx().x] = storage.count.load()
+
+
+@cute.kernel
+def wrong_fields_kernel(out: cute.Tensor):
+    storage = cute.utils.SmemAllocator().allocate(Storage)
+    storage.values = 3
+
+
+@cute.kernel
+def hints_kernel(x: cute.Tensor, out: cute.Tensor):
+    total = cute.Float32(0)
+    for i in range(4, unroll_full=True):
+        total += x[i]
+    for i in range(4, 8, unroll=2):
+        total += x[i]
+    if cute.const_expr(x.shape[0] == 8):
+        out[cute.arch.thread_idx().x] = total
+
+
+@cute.kernel
+def const_kernel(out: cute.Tensor):
+    if cute.const_expr(cute.arch.thread_idx().x == 0):
+        out[0] = 1
+
+
+@cute.jit
+def launch(kernel: cute.Constexpr, *arrays):
+    kernel(*arrays).launch(grid=1, block=32)
+
+
+def test_fields_of_structures_are_assigned() -> None:
+    out = np.zeros(32, np.int32)
+    launch(fields_kernel, out, device="cpu", checks=("race", "uninit"))
+    assert set(out) == {42}
+    with pytest.raises(CuteError, match="F263: field 'values' of Storage is no number: store into its elements"):
+        launch(wrong_fields_kernel, out, device="cpu")
+
+
+def test_hints_of_ranges() -> None:
+    x, out = np.arange(8, dtype=np.float32), np.zeros(32, np.float32)
+    fixed = cute.from_dlpack(x)
+    launch(hints_kernel, fixed, out, device="cpu")
+    assert set(out) == {28.0}
+    trace = cute.compile(launch, hints_kernel, fixed, out, chip="sm_80").mlir("trace")
+    assert trace.count("scf.for") == 1 and "cute.unroll = 2" in trace
+
+
+def test_const_expr_checks() -> None:
+    with pytest.raises(CuteError, match="F140: 'const_expr' of a value that is known only when the kernel runs"):
+        launch(const_kernel, np.zeros(32, np.int32), device="cpu")
+
+
+@pytest.mark.parametrize("swizzle", [(2, 3, 3), (3, 3, 3), (1, 2, 4)])
+def test_accumulators_through_a_swizzled_layout(swizzle: tuple[int, int, int]) -> None:
+    """A thread's part of C in shared memory whose layout has the swizzle: written by the MMA's partition, read by a
+    plain index, which goes through the same layout.
+    """
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        op = cute.nvgpu.warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16))
+        mma = cute.make_tiled_mma(op, (2, 2, 1), permutation_mnk=(32, 32, 16))
+        layout = cute.make_composed_layout(cute.make_swizzle(*swizzle), 0, cute.make_layout((32, 64), stride=(64, 1)))
+        s = cute.utils.SmemAllocator().allocate_tensor(cute.Float32, layout, 128)
+        thread = cute.arch.thread_idx().x
+        thr = mma.get_slice(thread)
+        mine = cute.make_fragment_like(thr.partition_C(x))
+        cute.autovec_copy(thr.partition_C(x), mine)
+        cute.autovec_copy(mine, thr.partition_C(s))
+        cute.arch.sync_threads()
+        for i in range(thread, 32 * 64, 128):
+            out[i // 64, i % 64] = s[i // 64, i % 64]
+
+    @cute.jit
+    def host(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=128)
+
+    x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+    out: Any = np.full_like(x, np.nan)
+    host(cute.from_dlpack(x), out, device="cpu", checks=("race", "uninit", "oob"))
+    np.testing.assert_array_equal(out, x)

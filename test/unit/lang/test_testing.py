@@ -1,0 +1,119 @@
+"""``cute.testing``: timing, tuning and checking of kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.testing import CantImplementError, JitArguments, benchmark, check, get_workspace_count, tune
+
+
+@cute.kernel
+def double_kernel(x, y):
+    i = cute.arch.thread_idx().x
+    y[i] = x[i] * 2
+
+
+@cute.jit
+def double(x, y):
+    double_kernel(x, y).launch(grid=1, block=32)
+
+
+@cute.kernel
+def racy_kernel(x, y):
+    i = cute.arch.thread_idx().x
+    y[0] = x[i]
+
+
+@cute.jit
+def racy(x, y):
+    racy_kernel(x, y).launch(grid=1, block=32)
+
+
+@pytest.fixture(autouse=True)
+def on_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_DEVICE", "cpu")
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+
+
+def test_calls_take_turns() -> None:
+    seen: list[int] = []
+    numbers = iter(range(9))
+    us = benchmark(
+        lambda i, more: seen.append(i + more), workspace_generator=lambda: JitArguments(next(numbers), more=10),
+        workspace_count=3, warmup_iterations=2, iterations=5,
+    )  # fmt: skip
+    assert seen == [10, 11, 12, 10, 11, 12, 10] and us >= 0
+
+
+def test_a_kernel_is_timed() -> None:
+    x, y = arrays()
+    assert benchmark(double, kernel_arguments=JitArguments(x, y), warmup_iterations=1, iterations=3) > 0
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+def test_what_benchmark_refuses() -> None:
+    with pytest.raises(ValueError, match="at least one iteration"):
+        benchmark(print, iterations=0)
+    with pytest.raises(ValueError, match="got both"):
+        benchmark(print, kernel_arguments=JitArguments(), workspace_generator=JitArguments)
+    with pytest.raises(TypeError, match="returns JitArguments, not int"):
+        benchmark(print, workspace_generator=lambda: 3)  # type: ignore
+
+
+def test_workspaces() -> None:
+    assert get_workspace_count(0, 1, 1) == 1 and get_workspace_count(1 << 30, 0, 1) == 1
+
+
+def test_the_fastest_is_taken() -> None:
+    import time
+
+    def make(x: int, *, wait: float, fails: bool):
+        if fails:
+            raise CantImplementError
+        return lambda: time.sleep(wait * x)
+
+    found = tune(make, {"wait": [0.02, 0.001], "fails": [True, False]}, JitArguments(1), iterations=2)
+    assert found == {"wait": 0.001, "fails": False}
+    with pytest.raises(CantImplementError, match="none of the parameters"):
+        tune(make, {"wait": [1], "fails": [True]}, JitArguments(1))
+    with pytest.raises(TypeError, match="a function of no arguments, not int"):
+        tune(lambda n: n, {"n": [1]})
+
+
+def test_check_compares_and_finds_races() -> None:
+    x, y = arrays()
+    check(double, (x, y), {"y": 2 * x})
+    check(double, (x, y), (None, 2 * x))
+
+    def reference(a: np.ndarray, b: np.ndarray) -> None:
+        b[:] = 2 * a
+
+    check(double, (x, y), reference)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check(double, (x, y), {"y": x})
+    with pytest.raises(ValueError, match="no parameter 'z'"):
+        check(double, (x, y), {"z": x})
+    with pytest.raises(Exception, match="threads of one warp store different values"):
+        check(racy, (x, y))
+
+
+def test_prefixes_of_names() -> None:
+    @cute.kernel
+    def body(x):
+        x[cute.arch.thread_idx().x] = 1.0
+
+    @cute.jit
+    def host(x):
+        body(x).launch(grid=1, block=32)
+
+    body.set_name_prefix("mine")
+    assert body.name == "mine_body"
+    x = np.zeros(32, np.float32)
+    assert "gpu.func @mine_body" in cute.compile(host, x).mlir("trace")
+    with pytest.raises(ValueError, match="letters, digits"):
+        body.set_name_prefix("a b")

@@ -1,0 +1,98 @@
+"""``cute.torch``: tensors of torch for kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+import cute_dialect.lang as cute
+
+torch = pytest.importorskip("torch")
+
+
+def test_types() -> None:
+    assert cute.torch.dtype(cute.BFloat16) is torch.bfloat16
+    assert cute.torch.dtype(cute.TFloat32) is torch.float32
+    assert cute.torch.dtype(cute.Boolean) is torch.bool
+    assert cute.torch.is_fp8_dtype(cute.Float8E5M2) and not cute.torch.is_fp8_dtype(cute.Int8)
+    with pytest.raises(TypeError, match="torch has no type for Int4"):
+        cute.torch.dtype(cute.Int4)
+
+
+@pytest.mark.parametrize("major", [True, False])
+def test_matrices(major: bool) -> None:
+    torch.manual_seed(0)
+    x = cute.torch.matrix(3, 8, 16, major, cute.Float8E4M3FN)
+    assert tuple(x.shape) == (8, 16, 3) and x.dtype == torch.float32
+    assert cute.torch.get_leading_dim(x) == (0 if major else 1)
+    assert set(x.unique().tolist()) <= {-2.0, -1.0, 0.0, 1.0}
+    tensor, own = cute.torch.cute_tensor_like(x, cute.Float8E4M3FN, is_dynamic_layout=True, assumed_align=16)
+    assert own.dtype == torch.float8_e4m3fn and torch.equal(own.float(), x)
+    assert tensor.element_type is cute.Float8E4M3FN and tensor.leading_dim == (0 if major else 1)
+    assert "?" in tensor.type and "align<16>" in tensor.type
+    assert cute.torch.cute_tensor_like(x, cute.Float32, is_dynamic_layout=False)[1].data_ptr() != x.data_ptr()
+
+
+def test_what_tensors_are_filled_with() -> None:
+    names = cute.torch
+    kinds = names.TensorInitType
+    shape = (64, 64)
+    made = names.create_and_permute_torch_tensor(shape, torch.uint8, (1, 0))
+    assert made.stride() == (1, 64) and set(made.unique().tolist()) <= {0, 1, 2, 3}
+    made = names.create_and_permute_torch_tensor(
+        shape, torch.float16, init_type=kinds.SCALAR, init_config=names.ScalarInitConfig(3.0)
+    )
+    assert bool((made == 3).all())
+    config = names.GaussianInitConfig(mean=100.0, std=1.0, scale=2.0)
+    made = names.create_and_permute_torch_tensor(
+        shape, torch.float32, init_type=kinds.GAUSSIAN, init_config=config
+    )  # fmt: skip
+    assert abs(float(made.mean()) - 200) < 1
+    assert names.create_and_permute_torch_tensor(shape, torch.int8, init_type=kinds.SKIP).shape == shape
+    with pytest.raises(TypeError, match="init_config: expected RandomInitConfig"):
+        names.create_and_permute_torch_tensor(shape, torch.int8, init_config=config)
+    with pytest.raises(ValueError, match="stride 1"):
+        names.get_leading_dim(torch.zeros(8, 8)[:, ::2][::2])
+
+
+def test_numbers_are_written_into_bytes() -> None:
+    source = torch.tensor([[0.5, 1.0], [-2.0, 448.0]])
+    stored = torch.zeros(2, 2, dtype=torch.uint8)
+    tensor = cute.torch.create_cute_tensor_for_fp8(stored, cute.Float8E4M3FN, 1, source_f32_tensor=source)
+    assert tensor.element_type is cute.Float8E4M3FN
+    assert torch.equal(stored.view(torch.float8_e4m3fn).float(), source)
+    plain = cute.from_dlpack(torch.zeros(2, 2, dtype=torch.float16))
+    assert cute.torch.convert_cute_tensor(source, plain, cute.Float16) is plain
+    assert torch.equal(plain.array.float(), source)
+    import numpy as np
+
+    with pytest.raises(TypeError, match="memory of torch"):
+        cute.torch.convert_cute_tensor(source, cute.from_dlpack(np.zeros((2, 2), np.float32)), cute.Float32)
+
+
+def test_streams_without_a_gpu() -> None:
+    if not torch.cuda.is_available():
+        assert cute.torch.current_stream().handle == cute.torch.default_stream().handle == 0
+
+
+def test_element_types_of_tensors_can_be_set() -> None:
+    x = cute.from_dlpack(torch.zeros(4, 8, dtype=torch.uint8))
+    x.element_type = cute.Float8E5M2
+    assert x.dtype is cute.Float8E5M2 and "f8E5M2" in x.type and x.memspace == cute.AddressSpace.gmem
+    with pytest.raises(TypeError, match="F123: elements of f8E5M2 cannot be seen as Float16: other bytes"):
+        x.element_type = cute.Float16
+    fake = cute.runtime.make_fake_compact_tensor(cute.Uint8, (4, 8))
+    fake.element_type = cute.Float8E5M2
+    with pytest.raises(TypeError, match="F123: elements of Float8E5M2 cannot be seen as Int32"):
+        fake.element_type = cute.Int32
+
+
+def test_orders_of_dimensions_are_read_as_the_tensor_lies() -> None:
+    """``stride_order`` by rank (0 the fastest), or from the slowest to the fastest, as CuTe DSL's programs give it."""
+    x = torch.zeros(2, 3, 8)
+    first = cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(2, 1, 0))
+    second = cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(0, 1, 2))
+    assert first.type == second.type
+    with pytest.raises(TypeError, match="F126"):
+        cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(1, 0, 2))
+    with pytest.raises(TypeError, match="F125"):
+        cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(1, 1, 2))
