@@ -36,6 +36,8 @@ class Site:
     flags: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     """The names that a ``for`` sets to its element."""
+    once: frozenset[str] | None = None
+    """Of a loop whose first turn always begins: what a turn reads before it assigns it."""
     text: str = ""
     memory: dict[object, Any] = field(default_factory=dict[object, Any])
 
@@ -191,20 +193,22 @@ class _Analysis:
     def While(self, s: ast.While, out: frozenset[str]) -> frozenset[str]:
         if hasattr(s, "_dead"):
             return out
-        before: list[ast.stmt] = getattr(s, "_before", [])
         test = names_in(s.test)
+        once = NO_NAMES if hasattr(s, "_once") else None
+        if once is not None:
+            for _ in range(2):
+                once = self.suite(s.body, once)
         head = out | test.loads
         for _ in range(2):
-            tested = (out | self.suite(s.body, head) | test.loads) - (test.stores - test.loads)
-            head = self.suite(before, tested)
-        self.site("while", s, [*before, s.test, *s.body], out, head=head, flags=getattr(s, "_flags", ()))
+            head = (out | self.suite(s.body, head) | test.loads) - (test.stores - test.loads)
+        self.site("while", s, [s.test, *s.body], out, head=head, flags=getattr(s, "_flags", ()), once=once)
         return head
 
     def For(self, s: ast.For, out: frozenset[str]) -> frozenset[str]:
         flags: tuple[str, ...] = getattr(s, "_flags", ())
         head = out.union(flags)
         for _ in range(2):
-            head = out.union(flags) | self.suite(s.body, head)
+            head = out.union(flags) | (self.suite(s.body, head) - names_in(s.target).stores)
         targets = tuple(self.mangle(n) for n in s._targets)  # pyright: ignore
         self.site("for", s, s.body, out, head=head, flags=flags, targets=targets)
         return head | names_in(s.iter).loads

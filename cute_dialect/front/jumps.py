@@ -257,15 +257,27 @@ class _Jumps:
             s._targets = tuple(sorted(names_in(s.target).stores))  # pyright: ignore
             body = [ast.Assign([s.target], ast.Name(item, ast.Load(), **where), **where), *body]
             s.target = ast.Name(item, ast.Store(), **where)
+        before: list[ast.stmt] = [assign(broken, False, at(s))] if broken in made.may else []
+        ends = flags
         if flags:
             body = [*(assign(f, False, at(first)) for f in sorted(flags)), *body]
             if isinstance(s, ast.For):
                 body = [self.guarded(flags, body, first)]
+            elif any(isinstance(node, ast.NamedExpr) for node in ast.walk(s.test)):
+                body, end = self.rotated(s, body, n)
+                before.append(assign(end, False, at(s)))
+                ends = flags | {end}
+                s.test = none_of(ends, at(s.test))
             else:
-                self.tested(s, flags, n)
+                where = at(s.test)
+                certain = isinstance(s.test, ast.Constant) and s.test.value
+                s.test = (
+                    none_of(flags, where)
+                    if certain
+                    else ast.BoolOp(ast.And(), [none_of(flags, where), s.test], **where)
+                )
         s.body = body
-        s._flags = tuple(sorted(flags))
-        before: list[ast.stmt] = [assign(broken, False, at(s))] if broken in made.may else []
+        s._flags = tuple(sorted(ends))
         may = made.may & {RETURNED}
         after: list[ast.stmt] = []
         if s.orelse:
@@ -275,21 +287,16 @@ class _Jumps:
             s.orelse = []
         return _Suite([*before, s, *after], may, False)
 
-    def tested(self, s: ast.While, flags: frozenset[str], n: int) -> None:
-        """Let a ``while`` test its flags before its test; one that sets names is a statement of its own."""
+    def rotated(self, s: Any, body: list[ast.stmt], n: int) -> tuple[list[ast.stmt], str]:
+        """Return the body of a ``while`` whose test sets names, with the test in it; and the flag of its end.
+
+        The first turn always begins, so what the test sets has a value after the loop.
+        """
         where = at(s.test)
-        if any(isinstance(node, ast.NamedExpr) for node in ast.walk(s.test)):
-            name = f".c{n}"
-            first: Any = ast.If(
-                none_of(flags, where), [assign(name, s.test, where)], [assign(name, False, where)], **where
-            )
-            first._text = "the loop goes on"
-            s._before = [first]  # pyright: ignore
-            s.test = ast.Name(name, ast.Load(), **where)
-        elif isinstance(s.test, ast.Constant) and s.test.value:
-            s.test = none_of(flags, where)
-        else:
-            s.test = ast.BoolOp(ast.And(), [none_of(flags, where), s.test], **where)
+        end, tested = f".end{n}", f".c{n}"
+        s._once = True
+        chosen: Any = ast.If(ast.Name(tested, ast.Load(), **where), body, [assign(end, True, where)], **where)
+        return [assign(end, False, where), assign(tested, s.test, where), chosen], end
 
 
 def _matches(pattern: ast.pattern, subject: str) -> ast.expr | None:
@@ -307,7 +314,7 @@ def _matches(pattern: ast.pattern, subject: str) -> ast.expr | None:
     return None
 
 
-_WORDS = {"brk": "'break'", "cnt": "'continue'", "ret": "'return'"}
+_WORDS = {"brk": "'break'", "end": "end", "cnt": "'continue'", "ret": "'return'"}
 
 
 def _dead(rest: list[ast.stmt]) -> ast.stmt:

@@ -195,13 +195,12 @@ class Rewriter(Expressions):
         handle, side, error = f".s{n}", f".k{n}", f".e{n}"
         names = s._site.names  # pyright: ignore
         self.handles.append(handle)
-        before = self.suite(getattr(s, "_before", []))
         test = method(handle, "test", [self.condition(s.test), _locals(p)], p)
         body = self.suite(s.body)
         self.handles.pop()
         enter = self.restored(names, method(handle, "enter", [], p), p)
         turn: list[ast.stmt] = [
-            _if(_enters(handle, p), enter, [], p), *before, ast.If(test, body, [], **p),
+            _if(_enters(handle, p), enter, [], p), ast.If(test, body, [], **p),
             _if(_rolled(handle, p), [ast.Expr(method(handle, "leave", [_locals(p)], p), **p)], [], p),
         ]  # fmt: skip
         return self.loop(s, method(RUNTIME, "While", [self.number(s, p), _locals(p)], p), turn, handle, side, error, p)

@@ -262,7 +262,7 @@ class Rolled:
         if name not in site.head and name not in site.live:
             self.dead.add(i)
             return False
-        if name == VALUE and before is U:
+        if before is U and after is not U and (name == VALUE or (site.once is not None and name not in site.once)):
             self.locals[i] = form_of(after).loosened()
             return True
         if before is U:

@@ -129,11 +129,24 @@ def continues(a: int, b: int) -> int:
 
 
 def walrus(a: int, b: int) -> int:
-    n = m = 0
+    n = 0
     while (m := a - n) > b:
         n += 1
         if n > 5:
             break
+    return n * 10 + m
+
+
+def walrus_else(a: int, b: int) -> int:
+    n = 0
+    while (m := a - n) > b and n < 9:
+        n += 1
+        if n * 2 == a:
+            continue
+        if n > 5:
+            return m
+    else:
+        n += 100
     return n * 10 + m
 
 
@@ -191,7 +204,7 @@ def generator_unrolled(a: int, b: int) -> tuple[int, ...]:
 
 CASES = (generator, generator_unrolled,
     merged, early_return, loop_with_break, return_from_a_loop, static_range, while_with_return, while_true, objects,
-    downwards, ternaries, continues, walrus, recursion,
+    downwards, ternaries, continues, walrus, walrus_else, recursion,
 )  # fmt: skip
 
 
