@@ -7,7 +7,7 @@ Liveness may say too much, never too little: a name that is not live after a bra
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,15 +36,29 @@ class Site:
     flags: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     """The names that a ``for`` sets to its element."""
-    once: frozenset[str] | None = None
-    """Of a loop whose first turn always begins: what a turn reads before it assigns it."""
+    reads: frozenset[str] = NO_NAMES
+    """What a turn of a loop may read before it assigns it."""
+    once: bool = False
+    """Whether the first turn of a loop always begins."""
     text: str = ""
+    globals: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The globals of its function."""
     memory: dict[object, Any] = field(default_factory=dict[object, Any])
 
     @property
     def place(self) -> Place:
         """Where it is."""
         return place_in(self.path, self.node)
+
+    def rooted(self, values: Mapping[str, Any]) -> list[Any]:
+        """Return what its names stand for: the values of locals, else of globals."""
+        found: list[Any] = []
+        for name in self.roots:
+            if name in values:
+                found.append(values[name])
+            elif name in self.globals:
+                found.append(self.globals[name])
+        return found
 
 
 def place_in(path: str, node: Any) -> Place:
@@ -157,6 +171,7 @@ class _Analysis:
         parts: Iterable[ast.AST],
         out: frozenset[str],
         head: frozenset[str] = NO_NAMES,
+        reads: frozenset[str] = NO_NAMES,
         **more: Any,
     ) -> None:
         parts = list(parts)
@@ -167,7 +182,8 @@ class _Analysis:
             kind, self.path, getattr(node, "_head", None) or getattr(node, "test", None) or getattr(node, "iter", node),
             tuple(mangle(n) for n in sorted(stores)), tuple(mangle(n) for n in sorted(stores | loads)),
             frozenset(mangle(n) for n in (out | self.always) & stores),
-            head=frozenset(mangle(n) for n in (head | self.always) & stores), **more,
+            head=frozenset(mangle(n) for n in (head | self.always) & stores),
+            reads=frozenset(mangle(n) for n in (reads | self.always) & stores), **more,
         )  # fmt: skip
 
     def suite(self, body: list[ast.stmt], live: frozenset[str]) -> frozenset[str]:
@@ -194,23 +210,26 @@ class _Analysis:
         if hasattr(s, "_dead"):
             return out
         test = names_in(s.test)
-        once = NO_NAMES if hasattr(s, "_once") else None
-        if once is not None:
-            for _ in range(2):
-                once = self.suite(s.body, once)
+        reads = test.loads
+        for _ in range(2):
+            reads = self.suite(s.body, reads) | test.loads
+        once = hasattr(s, "_once")
         head = out | test.loads
         for _ in range(2):
             head = (out | self.suite(s.body, head) | test.loads) - (test.stores - test.loads)
-        self.site("while", s, [s.test, *s.body], out, head=head, flags=getattr(s, "_flags", ()), once=once)
+        self.site("while", s, [s.test, *s.body], out, head=head, flags=getattr(s, "_flags", ()), once=once, reads=reads)
         return head
 
     def For(self, s: ast.For, out: frozenset[str]) -> frozenset[str]:
         flags: tuple[str, ...] = getattr(s, "_flags", ())
+        reads, target = NO_NAMES, names_in(s.target).stores
+        for _ in range(2):
+            reads = self.suite(s.body, reads) - target
         head = out.union(flags)
         for _ in range(2):
             head = out.union(flags) | (self.suite(s.body, head) - names_in(s.target).stores)
         targets = tuple(self.mangle(n) for n in s._targets)  # pyright: ignore
-        self.site("for", s, s.body, out, head=head, flags=flags, targets=targets)
+        self.site("for", s, s.body, out, head=head, flags=flags, targets=targets, reads=reads)
         return head | names_in(s.iter).loads
 
     def With(self, s: ast.With, out: frozenset[str]) -> frozenset[str]:

@@ -30,6 +30,7 @@ __all__ = [
     "place_name",
     "regions",
     "remember_lost",
+    "shared_iterator",
     "slots_of",
 ]
 
@@ -290,10 +291,15 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
     for region in regions(tracer):
         snap = getattr(region, "snap", None)
         if snap is not None and id(iterator) in snap.iterators:
-            raise MergeError(
-                "F159", "an iterator that was made before a branch or loop of run time is advanced inside of it",
-                hint="make it inside, or use an index",
-            )  # fmt: skip
+            raise shared_iterator()
+
+
+def shared_iterator() -> MergeError:
+    """Return the error of an iterator that is advanced where it may not be."""
+    return MergeError(
+        "F159", "an iterator that was made before a branch or loop of run time is advanced inside of it",
+        hint="make it inside, or use an index",
+    )  # fmt: skip
 
 
 class Branch:
@@ -330,7 +336,7 @@ class Branch:
 
         if self.snap is None:
             self.entry = tuple(values.get(n, U) for n in self.site.names)
-            self.snap = Snapshot([values[n] for n in self.site.roots if n in values])
+            self.snap = Snapshot(self.site.rooted(values))
             regions(self.tracer).append(self)
         else:
             self.snap.restore()
@@ -343,6 +349,8 @@ class Branch:
         assert self.snap is not None
         self.outs.append(tuple(values.get(n, U) for n in self.site.names))
         self.heaps.append(self.snap.state())
+        if self.snap.advanced():
+            raise shared_iterator()
         del regions(self.tracer)[self.depth + 1 :]
         if self.side == 2:
             del regions(self.tracer)[self.depth :]

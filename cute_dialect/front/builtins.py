@@ -103,6 +103,19 @@ def _sorted(values: Any, **more: Any) -> Any:
     return sorted(values, **more)
 
 
+def _print(*args: Any, **more: Any) -> None:
+    from cute_dialect.front.branches import regions
+    from cute_dialect.front.rolled import Rolled
+    from cute_dialect.front.trace import current
+
+    tracer = current()
+    if more.get("file") is None and any(isinstance(r, Rolled) for r in regions(tracer)):
+        text = more.get("sep") or " "
+        tracer.state["printed"].append(((text.join(str(a) for a in args),), {k: more[k] for k in more if k == "end"}))
+    else:
+        print(*args, **more)
+
+
 def _next(iterator: Any, *default: Any) -> Any:
     from cute_dialect.front.branches import check_iterator
     from cute_dialect.front.trace import current
@@ -161,7 +174,7 @@ OVERLAYS: dict[Any, Callable[..., Any]] = {
     builtins.range: _range, builtins.min: _extreme("min", min), builtins.max: _extreme("max", max),
     builtins.any: _fold(any, either, True), builtins.all: _fold(all, both, False), builtins.int: _int,
     builtins.float: _float, builtins.bool: _bool, builtins.divmod: _divmod, builtins.pow: _pow,
-    builtins.reversed: _reversed, builtins.sorted: _sorted, builtins.next: _next,
+    builtins.reversed: _reversed, builtins.sorted: _sorted, builtins.next: _next, builtins.print: _print,
     **{getattr(math, name): _math(name) for name in _MATH},
 }  # fmt: skip
 """What stands for a builtin in converted code, by the builtin."""

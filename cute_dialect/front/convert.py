@@ -93,7 +93,7 @@ class Conversion:
                 "F150", f"'{code.co_name}' nests too many blocks", hint="put inner ones into functions of their own"
             )
         self.code = made.replace(co_qualname=code.co_qualname)
-        self.hooks = Hooks(rewriter.sites)
+        self.hooks = Hooks(rewriter.sites, module_globals)
         self.runtime = CellType(self.hooks)
         self.cells = tuple(-1 if name == RUNTIME else code.co_freevars.index(name) for name in self.code.co_freevars)
         self.last: weakref.ref[FunctionType] | None = None

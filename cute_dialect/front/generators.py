@@ -37,7 +37,7 @@ class GeneratorFor(Attached):
         self.generator = generator
         self.site = site
         self.values = self.given = [values.get(n, U) for n in site.names]
-        self.roots = [values[n] for n in site.roots if n in values]
+        self.roots = site.rooted(values)
         self.depth = len(regions(tracer))
         self.block = tracer.block
         self.region: Rolled | None = None
@@ -59,7 +59,7 @@ class GeneratorFor(Attached):
         if self.region is None:
             values = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]  # those of the 'for' statement
             self.values = [values.get(n, U) for n in self.site.names]
-            self.roots = [values[n] for n in self.site.roots if n in values]
+            self.roots = self.site.rooted(values)
         return self.taken(lambda: next(self.generator))
 
     def taken(self, step: Any) -> Any:

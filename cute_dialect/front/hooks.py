@@ -51,8 +51,10 @@ def _shown(value: Any) -> str:
 class Hooks:
     """The runtime object of one conversion; ``sites``: the branches and loops of its source, by number."""
 
-    def __init__(self, sites: list[Site]):
+    def __init__(self, sites: list[Site], module_globals: Mapping[str, Any]):
         self.sites = sites
+        for site in sites:
+            site.globals = module_globals
 
     U = U
     locals = staticmethod(builtins.locals)

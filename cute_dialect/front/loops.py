@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.branches import regions
+from cute_dialect.front.branches import check_iterator, regions
 from cute_dialect.front.convert import is_converted
 from cute_dialect.front.errors import LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor
@@ -257,7 +257,10 @@ def loop_over(
             return StaticFor(iterable.python())
         return For(tracer, iterable, site, values, static=None)
     if cls is GeneratorType and tracer is not None and is_converted(iterable.gi_code):
+        check_iterator(tracer, iterable)
         return GeneratorFor(tracer, iterable, site, values)
     if cls is UnrolledRange:
         return StaticFor(iterable.numbers)
+    if tracer is not None and isinstance(iterable, Iterator):
+        check_iterator(tracer, iterable)
     return StaticFor(iterable)

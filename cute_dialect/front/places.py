@@ -11,6 +11,7 @@ import enum
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
+from operator import length_hint
 from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -168,8 +169,8 @@ def put(obj: Any, slot: Any, value: Any) -> None:
         object.__setattr__(obj, slot, value)
 
 
-def _module_containers(f: FunctionType) -> list[Any]:
-    """Return what a user's function reads of its module that can change, or leads to what can."""
+def _led_to(f: FunctionType) -> list[Any]:
+    """Return the cells of a user's function, and what it reads of its module that can change or leads to what can."""
     from cute_dialect.front.convert import is_users
 
     code = f.__code__
@@ -185,7 +186,8 @@ def _module_containers(f: FunctionType) -> list[Any]:
             todo += [k for k in c.co_consts if isinstance(k, type(c))]
         known = _GLOBALS_READ[id(code)] = (code, tuple(names))
     found = f.__globals__
-    return [v for n in known[1] if (v := found.get(n)) is not None and not isinstance(v, type | ModuleType)]
+    read = [v for n in known[1] if (v := found.get(n)) is not None and not isinstance(v, type | ModuleType)]
+    return [*(f.__closure__ or ()), *read]
 
 
 class Snapshot:
@@ -195,7 +197,7 @@ class Snapshot:
 
     def __init__(self, roots: Iterable[Any]):
         self.objects: dict[int, tuple[Any, Any]] = {}
-        self.iterators: set[int] = set()
+        self.iterators: dict[int, tuple[Any, Any]] = {}
         self.seen: dict[int, Any] = {}
         self.add(roots)
 
@@ -218,15 +220,13 @@ class Snapshot:
             if kind == _TUPLE:
                 todo += obj
             elif kind == _FUNCTION:
-                if obj.__closure__:
-                    todo += obj.__closure__
-                todo += _module_containers(obj)
+                todo += _led_to(obj)
             elif kind == _METHOD:
                 todo += (obj.__func__, obj.__self__)
             elif kind == _PARTIAL:
                 todo += (obj.func, *obj.args, *obj.keywords.values())
             elif kind == _ITERATOR:
-                self.iterators.add(key)
+                self.iterators[key] = (obj, _position(obj))
             else:
                 kept = kept_in(obj)
                 objects[key] = (obj, kept)
@@ -239,6 +239,10 @@ class Snapshot:
                     hint="keep large Python data in arrays of numpy, or out of the functions that kernels call",
                 )  # fmt: skip
 
+    def advanced(self) -> bool:
+        """Tell whether an iterator that was there before has been advanced, as far as that can be seen."""
+        return any(_position(obj) != position for obj, position in self.iterators.values())
+
     def restore(self) -> None:
         """Put everything back."""
         for obj, kept in self.objects.values():
@@ -248,6 +252,17 @@ class Snapshot:
     def state(self) -> dict[int, Any]:
         """Return what the objects hold now."""
         return {key: kept_in(obj) for key, (obj, _) in self.objects.items()}
+
+
+def _position(iterator: Any) -> Any:
+    """Return what changes when an iterator is advanced, of generators and of iterators of containers."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return None if frame is None else frame.f_lasti
+    try:
+        return length_hint(iterator, -1)
+    except TypeError:
+        return -1
 
 
 def _holds(now: Any, kept: Any) -> bool:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.branches import Lost, blank, check_shape, erase, place_name, regions, remember_lost, slots_of
+from cute_dialect.front.branches import (
+    Lost,
+    blank,
+    check_shape,
+    erase,
+    place_name,
+    regions,
+    remember_lost,
+    shared_iterator,
+    slots_of,
+)
 from cute_dialect.front.errors import LoopError, MergeError
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.places import Snapshot, U, is_mutable, put, same
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.analysis import Site
     from cute_dialect.front.trace import Tracer
 
-__all__ = ["MOST_ROUNDS", "Attached", "Retrace", "Rolled"]
+__all__ = ["MOST_ROUNDS", "Attached", "Retrace", "Rolled", "show_prints"]
 
 MOST_ROUNDS = 8
 """Times a body is traced before a loop counts as one that does not settle."""
@@ -34,6 +44,15 @@ class Retrace(BaseException):
     def __init__(self, loop: Rolled):
         super().__init__()
         self.loop = loop
+
+
+def show_prints(tracer: Tracer) -> None:
+    """Print what loops of run time printed, once none is being traced: what was traced in vain prints nothing."""
+    printed: list[Any] = tracer.state.get("printed", [])
+    if printed and not any(isinstance(r, Rolled) for r in regions(tracer)):
+        for args, more in printed:
+            print(*args, **more)
+        printed.clear()
 
 
 class Attached:
@@ -71,7 +90,8 @@ class Rolled:
         self.owners = [site] * len(self.names)
         self.values = [values.get(n, U) for n in self.names]
         self.attached: Attached | None = None
-        self.snap = Snapshot([values[n] for n in site.roots if n in values])
+        self.snap = Snapshot(site.rooted(values))
+        tracer.state.setdefault("printed", [])
         self.side_data = Snapshot([v for k, v in tracer.state.items() if k not in _OURS])
         self.saved = tracer.block
         self.last_op = tracer.block.last_op
@@ -115,7 +135,7 @@ class Rolled:
     def guess_one(self, i: int) -> None:
         """Choose whether a name is carried at first."""
         site, name, value = self.owners[i], self.names[i], self.values[i]
-        if value is U or name[0] == "." or name in site.targets or name not in site.head:
+        if value is U or name[0] == "." or name in site.targets or name not in site.reads:
             return
         if name in site.memory.get("settled", ()):
             return
@@ -196,6 +216,8 @@ class Rolled:
 
     def compare(self, values: Sequence[Any], heap: Mapping[int, Any]) -> bool:
         """Compare the end of a turn with its head; tell whether more must be carried than is."""
+        if self.snap.advanced():
+            raise shared_iterator()
         grown = False
         self.unchanged: list[int] = []
         for i, (site, name, before, after) in enumerate(zip(self.owners, self.names, self.entry, values)):
@@ -262,7 +284,7 @@ class Rolled:
         if name not in site.head and name not in site.live:
             self.dead.add(i)
             return False
-        if before is U and after is not U and (name == VALUE or (site.once is not None and name not in site.once)):
+        if before is U and after is not U and (name == VALUE or (site.once and name not in site.reads)):
             self.locals[i] = form_of(after).loosened()
             return True
         if before is U:
@@ -396,6 +418,7 @@ class Rolled:
         """End the loop: what names are after it is known."""
         self.final = final
         self.ended = True
+        show_prints(self.tracer)
         if self.attached is not None:
             self.attached.finals = final[self.attached.first :]
 

@@ -223,3 +223,130 @@ def test_partly_static(f: Callable[..., Any]) -> None:
             assert traced.run(a) == f(a, b), (a, b)
     traced = Traced(f, [("is", 4), ("is", 2)])
     assert traced.run() == f(4, 2)
+
+
+# ------------------------------------------------------------------------------------------------- what is emitted
+
+
+def ops_of(f: Callable[..., Any]) -> list[str]:
+    return [op for op in Traced(f, [Int32, Int32]).ops if op not in ("gpu.return", "scf.yield")]
+
+
+def test_cheap_sides_are_selected() -> None:
+    assert ops_of(lambda a, b: a + 1 if a > b else b * 2) == [
+        "arith.cmpi", "arith.addi", "arith.muli", "arith.select",
+    ]  # fmt: skip
+
+
+def test_a_division_is_not_speculated() -> None:
+    assert ops_of(lambda a, b: a // b if b > 0 else 0) == ["arith.cmpi", "scf.if", "arith.floordivsi"]
+
+
+def test_and_is_lazy_where_it_costs() -> None:
+    assert ops_of(lambda a, b: a > 0 and b < 5) == ["arith.cmpi", "arith.cmpi", "arith.andi"]
+    assert ops_of(lambda a, b: b != 0 and a // b < 5) == ["arith.cmpi", "scf.if", "arith.floordivsi", "arith.cmpi"]
+
+
+def test_a_chain_asks_each_operand_once() -> None:
+    def f(a: int, b: int) -> bool:
+        return a + 1 < b * 3 < a - 9
+
+    assert sorted(ops_of(f)) == ["arith.addi", "arith.andi", "arith.cmpi", "arith.cmpi", "arith.muli", "arith.subi"]
+
+
+def test_a_loop_without_jumps_is_counted() -> None:
+    def f(a: int, b: int) -> int:
+        s = 0
+        for i in range(1, a, 2):
+            s += i
+        return s
+
+    assert ops_of(f) == ["scf.for", "arith.addi"]
+
+
+def test_what_does_not_change_is_not_carried() -> None:
+    def f(a: int, b: int) -> tuple[int, int]:
+        s, scale = 0, 3
+        for i in range(a):
+            scale = 3
+            s += i * scale
+        return s, scale
+
+    traced = Traced(f, [Int32, Int32])
+    assert traced.run(4, 0) == (18, 3)
+    assert traced.result[1] == 3  # a Python number still
+
+
+def test_a_static_branch_runs_one_side() -> None:
+    def f(a: int, b: int) -> int:
+        if isinstance(a, int):
+            raise AssertionError
+        return a if b is not None else unknown  # noqa: F821  # pyright: ignore
+
+    assert Traced(f, [Int32, Int32]).run(3, 4) == 3
+
+
+class When:
+    """A manager that is a branch."""
+
+    def __init__(self, condition: Any):
+        self.condition = condition
+
+    def __cute_region__(self) -> Any:
+        return self.condition
+
+    def __enter__(self) -> When:
+        raise AssertionError
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def test_a_manager_may_be_a_branch() -> None:
+    def f(a: int, b: int) -> int:
+        with When(a > b):
+            b += 10
+        return b
+
+    traced = Traced(f, [Int32, Int32])
+    assert (traced.run(3, 1), traced.run(1, 3)) == (11, 3)
+
+
+def test_a_trace_in_vain_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(a: int, b: int) -> int:
+        xs = [a, b]
+        for i in range(a):
+            xs[0] += i
+            print("turn", i, xs)
+        print("after")
+        return xs[0]
+
+    Traced(f, [Int32, Int32])
+    assert capsys.readouterr().out == "turn ? [Int32(?), Int32(?)]\nafter\n"
+
+
+def test_globals_of_the_module_are_places() -> None:
+    COUNTS.clear()
+    COUNTS.extend([0, 5])
+
+    def f(a: int, b: int) -> int:
+        if a > b:
+            tell(a)
+        return COUNTS[0]
+
+    traced = Traced(f, [Int32, Int32])
+    assert (traced.run(3, 1), traced.run(1, 3)) == (3, 0)
+    COUNTS.clear()
+
+
+COUNTS: list[Any] = []
+
+
+def tell(x: int) -> None:
+    COUNTS[0] = x
+
+
+def test_repeated_traces_are_one_text() -> None:
+    from tracing import text_of
+
+    texts = {text_of(Traced(f, [Int32, Int32]).module) for f in (objects, objects, objects)}
+    assert len(texts) == 1
