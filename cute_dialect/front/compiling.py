@@ -79,12 +79,21 @@ class _Compile:
         they say; for ``"cpu"`` no machine code is made.  ``grid`` and ``block`` belong to a kernel.  A function
         with parameters of these names gets them itself.
         """
+        from cute_dialect.front.trace import at_the_call
+
+        sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
+        with at_the_call():
+            return self._compile(function, args, kwargs, sizes, chip, options, cache, device)
+
+    def _compile(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: dict[str, Any], chip: str | None,
+        options: str, cache: bool, device: Any,
+    ) -> Compiled:  # fmt: skip
         from cute_dialect.front.kinds import head_of, read_call
         from cute_dialect.front.target import current_target
 
         traced, receiver = _traced(function)
         own = head_of(traced).signature.parameters
-        sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
         if device is not None and "device" in own:
             kwargs["device"], device = device, None
         if isinstance(traced, JitFunction):

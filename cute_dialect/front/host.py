@@ -11,7 +11,7 @@ from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
 from cute_dialect.front.passing import argument_form
-from cute_dialect.front.trace import LaunchFacts, Tracer, active, parse_type
+from cute_dialect.front.trace import LaunchFacts, Tracer, active, at_the_call, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
 from cute_dialect.front.where import user_places
 
@@ -215,7 +215,8 @@ def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options:
             raise TypeError(f"launch() got an unexpected keyword argument '{name}'")
     grid = _three(sizes.pop("grid"), "grid")
     kernel: Any = launch.kernel
-    kind = kernel.find_launch(launch, grid, sizes)
+    with at_the_call():
+        kind = kernel.find_launch(launch, grid, sizes)
     values = dict(zip(kind.specs, (*launch.values, *grid)))
     return kind.run(values, {"stream": stream, **options})
 

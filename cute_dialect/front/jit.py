@@ -149,7 +149,7 @@ class JitFunction(Traced):
     kind = "jit"
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False) -> Any:
-        from cute_dialect.front.trace import active
+        from cute_dialect.front.trace import active, at_the_call
 
         if active() is not None:
             from cute_dialect.front.host import inlined
@@ -158,8 +158,9 @@ class JitFunction(Traced):
         from cute_dialect.front.kinds import read_call, split_options
 
         own, options = split_options(self, kwargs)
-        call = read_call(self, args, own, receiver=receiver)
-        kind = self.table.find(call)
+        with at_the_call():
+            call = read_call(self, args, own, receiver=receiver)
+            kind = self.table.find(call)
         result = kind.run(call.values, options)
         if not own and not receiver and options.keys() <= {"stream"} and kind.is_on_gpu:
             from cute_dialect.front.hot import learn

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-__all__ = ["LaunchFacts", "Tracer", "active", "context", "current", "parse_type", "tracing"]
+__all__ = ["LaunchFacts", "Tracer", "active", "at_the_call", "context", "current", "parse_type", "tracing"]
 
 
 class LaunchFacts(NamedTuple):
@@ -256,6 +256,17 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
         raise meant from None
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def at_the_call() -> Generator[None]:
+    """Give errors that no trace has placed the line of the user's call."""
+    try:
+        yield
+    except CuteError as e:
+        if e.place is None:
+            e.place = next(iter(user_places()), None)
+        raise
 
 
 def locate(error: CuteError) -> None:

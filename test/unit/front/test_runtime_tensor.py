@@ -201,8 +201,9 @@ def test_annotated_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(cute.KernelTypeError) as caught:
         wrong(aligned(4))
-    assert str(caught.value) == (
-        "error F124: the annotation of 'x', cute.Tensor[f32, '(?):(1)'], cannot be read: name 'f32' is not defined"
+    assert caught.value.code == "F124"
+    assert caught.value.message == (
+        "the annotation of 'x', cute.Tensor[f32, '(?):(1)'], cannot be read: name 'f32' is not defined"
     )
 
     @cute.jit
