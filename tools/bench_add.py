@@ -73,13 +73,13 @@ class Row(NamedTuple):
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/ELEMENT-LAYOUT``; gives what ptxas says."""
-    from cute_dialect.kernels.elementwise import elementwise_add, seed_tile, streaming_tile
+    from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile, streaming_tile
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
     for element in TORCH_NAMES:
         for layout, tile in (("seed", seed_tile(element)), ("stream", streaming_tile(element))):
-            text = elementwise_add(element, tile, rows_first=layout == "seed")
+            text = elementwise_add_text(element, tile, rows_first=layout == "seed")
             name = f"{element}-{layout}"
             module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
             module.save(os.path.join(folder, name))

@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 def cases() -> list[Case]:
     """List kernels of the repository, at small sizes."""
-    from cute_dialect.kernels.elementwise import elementwise_add
+    from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
@@ -55,8 +55,8 @@ def cases() -> list[Case]:
     from cute_dialect.kernels.transpose import transpose_text
 
     out = [
-        Case("elementwise add 256x512", elementwise_add(), "", ((256, 512),) * 3),
-        Case("elementwise add 63x77", elementwise_add(), "", ((63, 77),) * 3),
+        Case("elementwise add 256x512", elementwise_add_text(), "", ((256, 512),) * 3),
+        Case("elementwise add 63x77", elementwise_add_text(), "", ((63, 77),) * 3),
         Case("transpose f32 256x192", transpose_text(), "launch", ((256, 192), (192, 256))),
         Case("transpose f32 61x75", transpose_text(), "launch", ((61, 75), (75, 61))),
         Case("transpose f16 256x192", transpose_text("f16"), "launch", ((256, 192), (192, 256)), "float16"),

@@ -39,9 +39,9 @@ class Case(NamedTuple):
 
 
 def _add() -> str:
-    from cute_dialect.kernels.elementwise import elementwise_add
+    from cute_dialect.kernels.elementwise import elementwise_add_text
 
-    return elementwise_add()
+    return elementwise_add_text()
 
 
 def _transpose() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cute_dialect.front.dtypes import NumericType
 from cute_dialect.front.errors import KernelTypeError
@@ -54,8 +54,16 @@ class _Annotation:
         return subscripted(cls, args)
 
 
-class Constexpr(_Annotation):
-    """A parameter whose value is a constant of the kernel: another value makes another kind."""
+if TYPE_CHECKING:
+    _T = TypeVar("_T")
+    Constexpr = Annotated[_T, "static"]  # to a type checker such a parameter is what is passed
+else:
+
+    class Constexpr(_Annotation):
+        """A parameter whose value is a constant of the kernel: another value makes another kind."""
+
+
+_CONSTEXPR: Any = Constexpr
 
 
 class IntTuple(_Annotation):
@@ -211,7 +219,7 @@ def without_none(annotation: object) -> tuple[object, bool]:
 
 def is_constexpr(annotation: object) -> bool:
     """Tell whether an annotation is ``Constexpr`` or ``Constexpr[…]``."""
-    return annotation is Constexpr or (isinstance(annotation, _Subscripted) and annotation.origin is Constexpr)
+    return annotation is _CONSTEXPR or (isinstance(annotation, _Subscripted) and annotation.origin is _CONSTEXPR)
 
 
 def is_int_tuple(annotation: object) -> bool:
@@ -222,7 +230,7 @@ def is_int_tuple(annotation: object) -> bool:
 
 def constexpr_name(annotation: object) -> str | None:
     """Return the name of the generic parameter that ``Constexpr[N]`` deduces."""
-    if isinstance(annotation, _Subscripted) and annotation.origin is Constexpr and len(annotation.args) == 1:
+    if isinstance(annotation, _Subscripted) and annotation.origin is _CONSTEXPR and len(annotation.args) == 1:
         return generic_name(annotation.args[0])
     return None
 

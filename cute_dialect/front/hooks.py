@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from types import GeneratorType
 from typing import Any
 
 from cute_dialect.front.analysis import Site
@@ -230,11 +231,21 @@ class Hooks:
     @staticmethod
     def let(name: str, value: Any) -> Any:
         """Return a value that gets a name; its SSA value gets it too."""
-        if isinstance(value, Dynamic) and not getattr(value, "is_static", False):
+        if isinstance(value, Dynamic) and name != "_" and not getattr(value, "is_static", False):
             ssa = getattr(value, "ssa", None)
             if ssa is not None and ssa.name_hint is None and name.isascii():
                 ssa.name_hint = name
         return value
+
+    @staticmethod
+    def let_each(names: tuple[str, ...], values: Any) -> Any:
+        """Return what is unpacked to these names; its SSA values get them."""
+        if type(values) is tuple or type(values) is list:
+            for name, value in zip(names, values):
+                Hooks.let(name, value)
+        elif type(values) is GeneratorType:
+            return _named_each(names, values)
+        return values
 
     @staticmethod
     def declared(kind: Callable[[], Any], value: Any) -> Any:
@@ -326,3 +337,10 @@ def _tracer() -> Any:
     tracer = active()
     assert tracer is not None, "a value of run time outside of a trace"
     return tracer
+
+
+def _named_each(names: tuple[str, ...], values: Generator[Any]) -> Generator[Any]:
+    """Yield what a generator does; the SSA values get names."""
+    for name, value in zip(names, values):
+        yield Hooks.let(name, value)
+    yield from values

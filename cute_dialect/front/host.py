@@ -259,26 +259,29 @@ def _launch(
     from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
 
     from cute_dialect.front.printing import refuse_prints
+    from cute_dialect.front.promises import Promised
 
     refuse_prints(tracer)
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
-    name, passing = _trace_kernel(tracer, launch, facts)
-    smem = _beside(smem, passing.own_smem, launch)
     attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}
-    if passing.promises:
+    promises = any(isinstance(x, Promised) for x in (*launch.args, *launch.kwargs.values()))
+    if not promises:
+        name, passing = _trace_kernel(tracer, launch, facts)
+    else:
         if fallback is None or fallback.sizes:
             raise KernelTypeError(
                 "F121", f"{launch.describe()} is launched with promises: what if they are not kept?",
                 hint="say fallback=: another kernel of the same grid and block, with the tensors themselves",
             )  # fmt: skip
-        attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [name])])
-        promised = passing.values
         name, passing = _trace_kernel(tracer, fallback, facts)
-        if passing.values != promised or passing.promises:
+        strong, promised = _trace_kernel(tracer, launch, facts)
+        if passing.values != promised.values or any(v.type != t for v, t in zip(passing.values, passing.types)):
             raise KernelTypeError(
                 "F121", f"{launch.describe()} and its fallback, {fallback.describe()}, take other arguments",
                 hint="pass the same tensors in the same order, in the fallback without a promise",
             )  # fmt: skip
+        attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [strong])])
+    smem = _beside(smem, passing.own_smem, launch)
     sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if cluster != (1, 1, 1) else ()))]
     sized = [Int32(smem).ssa] if smem is not None else []
     more = [1, 1, 1] if cluster != (1, 1, 1) else [0, 0, 0]
@@ -287,7 +290,7 @@ def _launch(
         "gpu.launch_func", [*sizes, *sized, *passing.values], (), {"kernel": SymbolRefAttr("kernels", [name])},
         segments=[0, 1, 1, 1, 1, 1, 1, *more, len(sized), len(passing.values), 0], attributes=attributes,
     )  # fmt: skip
-    return "cute.variants" in attributes
+    return promises
 
 
 def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
@@ -404,7 +407,7 @@ def _facts(sizes: Sequence[Any]) -> Any:
 class _Passing:
     """The parameters of a kernel: one for each SSA value, in order of first use.
 
-    ``types``: of the parameters; ``promises``: whether one of them is stronger than that of what is passed.
+    ``types``: of the parameters, which may say more than those of what is passed.
     """
 
     def __init__(self) -> None:
@@ -414,11 +417,6 @@ class _Passing:
         self.own_smem: int | None = None
         """The bytes of the kernel's own buffers; None where it also has memory that only the launch knows."""
         self._at: dict[tuple[SSAValue, Attribute], int] = {}
-
-    @property
-    def promises(self) -> bool:
-        """Whether a parameter has a stronger type than what is passed for it."""
-        return any(v.type != t for v, t in zip(self.values, self.types))
 
     def add(self, name: str, value: object) -> tuple[Form, list[int]]:
         """Add the leaves of a value; returns its form and where they are."""

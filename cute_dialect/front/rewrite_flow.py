@@ -252,6 +252,11 @@ class Rewriter(Expressions):
             if name[0] != ".":
                 p = at(s.value)
                 s.value = method(RUNTIME, "let", [ast.Constant(name, **p), s.value], p)
+        elif len(s.targets) == 1 and isinstance(s.targets[0], ast.Tuple):
+            names = [t.id if isinstance(t, ast.Name) else "." for t in s.targets[0].elts]
+            if not any("." in name for name in names):
+                p = at(s.value)
+                s.value = method(RUNTIME, "let_each", [ast.Constant(tuple(names), **p), s.value], p)
         return [s]
 
     def _sAnnAssign(self, s: ast.AnnAssign) -> list[ast.stmt]:

@@ -1,16 +1,27 @@
-"""Elementwise ``C = A + B`` over row-major matrices, as text.
+"""Elementwise ``C = A + B`` over row-major matrices.
 
-The file holds two kernels and the host function that launches them: ``@add`` assumes nothing, ``@add_v`` takes rows and
-pointers that 128-bit accesses can use.  A tile wholly inside the matrix is moved without flags.
+Two kernels, one body: ``add`` assumes nothing, ``add_v`` takes rows and pointers that 128-bit accesses can use.  A tile
+wholly inside the matrix is moved without flags; at the edge each value has one.
 
->>> text = elementwise_add("f16")
->>> '!atom = !cute_nvgpu.atom.universal_copy<f16>' in text
-True
+    launch(a, b, c)                                      # c = a + b
+    launch(a, b, c, streaming_tile("f16"), False)        # one vector a thread, blocks along the rows
+
+>>> seed_tile("f32").layout_tv
+((32,4),(4,4)):((64,4),(16,1))
 """
+
+# Operators and element types are those of values in a trace.
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportOptionalMemberAccess=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+
+__all__ = ["BITS", "Tile", "elementwise_add_text", "launch", "seed_tile", "streaming_tile"]
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Element types the kernel is made for, and their bits."""
@@ -27,26 +38,11 @@ class Tile(NamedTuple):
         """The tile of one block, ``(rows, columns)`` elements."""
         return self.threads[0] * self.values[0], self.threads[1] * self.values[1]
 
-    def layout_tv(self) -> str:
-        """Return (thread, value) -> column-major index in the tile.
-
-        >>> Tile().layout_tv()
-        '((32,4),(4,4)):((64,4),(16,1))'
-        """
-        rows = self.shape[0]
-        (tm, tn), (vm, vn) = self.threads, self.values
-        thread = [(tn, rows * vn), (tm, vm)]
-        value = [(vn, rows), (vm, 1)]
-        shapes, strides = zip(_modes(thread), _modes(value))
-        return f"({','.join(shapes)}):({','.join(strides)})"
-
-
-def _modes(pairs: list[tuple[int, int]]) -> tuple[str, str]:
-    """Shape and stride text of a mode; extents 1 are left out."""
-    kept = [p for p in pairs if p[0] != 1] or [(1, 0)]
-    if len(kept) == 1:
-        return str(kept[0][0]), str(kept[0][1])
-    return f"({kept[0][0]},{kept[1][0]})", f"({kept[0][1]},{kept[1][1]})"
+    @property
+    def layout_tv(self) -> Any:
+        """(thread, value) -> column-major index in the tile."""
+        threads, values = (cute.make_layout(x, order=(1, 0)) for x in self)
+        return cute.make_layout_tv(threads, values)[1]
 
 
 def seed_tile(element: str) -> Tile:
@@ -59,238 +55,95 @@ def streaming_tile(element: str) -> Tile:
     return Tile((1, 256), (1, 128 // BITS[element]))
 
 
-def elementwise_add(element: str = "f32", tile: Tile | None = None, *, rows_first: bool = True) -> str:
-    """Return the file for elements ``f32``, ``f16`` or ``bf16``.
+def add_tile(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: Tile, rows_first: bool):
+    """Add this block's tile of the matrices."""
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+
+    # This block's tile of the matrices and of the tensor of their coordinates.
+    gA, gB, gC = (cute.zipped_divide(m, tile.shape) for m in (mA, mB, mC))
+    gX = cute.zipped_divide(cute.make_identity_tensor(mC.shape), tile.shape)
+    _, along = gX.shape[1]
+    where = block if rows_first else (block // along, block % along)
+    bA, bB, bC, bX = (g[(None, None), where] for g in (gA, gB, gC, gX))
+
+    # This thread's values.
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), mA.element_type)
+    copy = cute.make_tiled_copy(atom, tile.layout_tv, tile.shape).get_slice(thread)
+    tA, tB, tX = (copy.partition_S(b) for b in (bA, bB, bX))
+    tC = copy.partition_D(bC)
+
+    # If the last coordinate of the tile lies inside of the matrix, all do.
+    m, n = tile.shape
+    whole = cute.elem_less(bX[m - 1, n - 1], mC.shape)
+    if whole:
+        fA, fB, fC = (cute.make_fragment_like(t) for t in (tA, tB, tC))
+        cute.copy(atom, tA, fA)
+        cute.copy(atom, tB, fB)
+        fC.store(fA.load() + fB.load())
+        cute.copy(atom, fC, tC)
+    elif tile.values[0] == 1:
+        add_edge(atom, tA, tB, tC, tX, mC.shape)
+    else:
+        for row in range(tile.values[0]):
+            at = ((None, (None, row)), None, None)
+            add_edge(atom, tA[at], tB[at], tC[at], tX[at], mC.shape)
+
+
+def add_edge(atom: cute.CopyAtom, tA: cute.Tensor, tB: cute.Tensor, tC: cute.Tensor, tX: cute.Tensor, shape: Any):
+    """Add what lies inside of the matrix: each value has a flag, is its coordinate less than the shape?"""
+    inside = cute.make_fragment_like(tX, cute.Boolean)
+    for i in range(cute.size(inside)):
+        inside[i] = cute.elem_less(tX[i], shape)
+    fA, fB, fC = (cute.make_fragment_like(t) for t in (tA, tB, tC))
+    cute.copy(atom, tA, fA, pred=inside)
+    cute.copy(atom, tB, fB, pred=inside)
+    fC.store(fA.load() + fB.load())
+    cute.copy(atom, fC, tC, pred=inside)
+
+
+@cute.kernel
+def add(
+    mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
+):  # fmt: skip
+    """Add matrices of any rows."""
+    add_tile(mA, mB, mC, tile, rows_first)
+
+
+@cute.kernel
+def add_v(
+    mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, tile: cute.Constexpr[Tile], rows_first: cute.Constexpr[bool]
+):  # fmt: skip
+    """Add matrices whose rows are whole aligned vectors."""
+    add_tile(mA, mB, mC, tile, rows_first)
+
+
+ROWS = "(?,?):(?,1)"
+
+
+@cute.jit
+def launch(
+    mA: cute.Tensor[None, ROWS], mB: cute.Tensor[None, ROWS], mC: cute.Tensor[None, ROWS],
+    tile: cute.Constexpr[Tile | None] = None, rows_first: cute.Constexpr[bool] = True,
+):  # fmt: skip
+    """Launch one block a tile: by vectors where the matrices allow it.
 
     ``rows_first``: consecutive blocks walk down the rows (the order of the divided tensor's modes), else along them.
-    Raises ValueError for other elements.
     """
+    assert mA.shape == mC.shape, "A and C must have the same shape"
+    assert mB.shape == mC.shape, "B and C must have the same shape"
+    vector = 128 // mC.element_type.width
+    tile = Tile((4, 32), (4, vector)) if tile is None else tile
+    aligned = [cute.promise(m, f"(?,?):(?{{div={vector}}},1)", align=16) for m in (mA, mB, mC)]
+    add_v(*aligned, tile, rows_first).launch(
+        grid=cute.size(cute.zipped_divide(mC, tile.shape), mode=[1]), block=cute.size(tile.threads),
+        fallback=add(mA, mB, mC, tile, rows_first),
+    )  # fmt: skip
+
+
+def elementwise_add_text(element: str = "f32", tile: Tile | None = None, *, rows_first: bool = True) -> str:
+    """Return kernels and host function as text.  Raises ValueError for an element type that is not in :data:`BITS`."""
     if element not in BITS:
         raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
-    tile = seed_tile(element) if tile is None else tile
-    vector = 128 // BITS[element]
-    kernels = (
-        _kernel("add", "mat", element, tile, rows_first) + "\n" + _kernel("add_v", "vec", element, tile, rows_first)
-    )
-    return (
-        _head(element, tile)
-        + _aliases("mat", element, tile, 1)
-        + _aliases("vec", element, tile, vector)
-        + "\nmodule attributes {gpu.container_module} {\n  gpu.module @kernels {\n"
-        + kernels
-        + "  }\n\n"
-        + _host(tile)
-        + "}\n"
-    )
-
-
-def _threads(tile: Tile) -> int:
-    return tile.threads[0] * tile.threads[1]
-
-
-def _div(n: int) -> str:
-    return "?" if n == 1 else f"?{{div={n}}}"
-
-
-def _head(element: str, tile: Tile) -> str:
-    m, n = tile.shape
-    (vm, vn), vector = tile.values, 128 // BITS[element]
-    ids = "(0,1@1)" if vm == 1 else "(0,(1@1,1@0))"
-    shape = _value_shape(tile)
-    registers = "(0,1)" if vm == 1 else f"(0,(1,{vn}))"
-    n_bytes = min(32, vm * vn * BITS[element] // 8)
-    row = f"((1,{vn}),1,1):((0,1),0,0)" if vm == 1 else f"(1,{vn},1,1):(0,1,0,0)"
-    row_ids = "" if vm == 1 else f'!ids_row = !cute.coord_tensor<"(?,{_div(vn)})", "(1,{vn},1,1):(0,1@1,0,0)">\n'
-    return f"""\
-// C = A + B over row-major matrices of {element}, any shape, any row stride.
-//
-// A block of {_threads(tile)} threads takes a tile of {m} x {n} elements; a thread takes {vm} x {vn} of them.  @add assumes nothing about
-// rows.  @add_v takes row strides that are multiples of {vector} and pointers aligned to 16 bytes: inside the matrix every access
-// moves 128 bits.  The launch takes @add_v when the arguments allow it.
-
-!tile = !cute.tile<"[{m}:1;{n}:1]">
-!atom = !cute_nvgpu.atom.universal_copy<{element}>
-!copy = !cute.tiled_copy<!atom, layout_copy_tv = <"{tile.layout_tv()}">, tiler_mn = <"[{m}:1;{n}:1]">>
-
-// Coordinates: of the matrix, tiled, of a block, of a thread's values.
-!ids = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
-!ids_tiled = !cute.coord_tensor<"(0,0)", "(({m},{n}),(?,?)):((1@0,1@1),({m}@0,{n}@1))">
-!ids_block = !cute.coord_tensor<"({_div(m)},{_div(n)})", "({m},{n}):(1@0,1@1)">
-!ids_thread = !cute.coord_tensor<"({_div(vm)},{_div(vn)})", "({shape},1,1):({ids},0,0)">
-{row_ids}
-// Registers: a thread's values; a row of them, and a flag for each.
-!regs = !cute.memref<{element}, rmem, align<{n_bytes}>, "({shape},1,1):({registers},0,0)">
-!row_regs = !cute.memref<{element}, rmem, align<16>, "{row}">
-!row_flags = !cute.memref<i1, rmem, align<{vn}>, "{row}">
-"""  # noqa: E501
-
-
-def _value_shape(tile: Tile) -> str:
-    vm, vn = tile.values
-    return f"(1,{vn})" if vm == 1 else f"(1,({vn},{vm}))"
-
-
-def _aliases(name: str, element: str, tile: Tile, div: int) -> str:
-    m, n = tile.shape
-    ld, step = _div(div), _div(div * m)
-    stride = "(0,1)" if tile.values[0] == 1 else f"(0,(1,{ld}))"
-    align = "" if div == 1 else "align<16>, "
-    title = "anything" if div == 1 else f"rows of whole vectors of {div}"
-    also_row = ", a row of these" if tile.values[0] != 1 else ""
-    memref = f"!cute.memref<{element}, gmem, {align}"
-    row = "" if tile.values[0] == 1 else f'!{name}_row = {memref}"(1,{tile.values[1]},1,1):(0,1,0,0)">\n'
-    return f"""
-// A matrix ({title}): itself, tiled, a block's tile, a thread's values{also_row}.
-!{name} = {memref}"(?,?):({ld},1)">
-!{name}_tiled = {memref}"(({m},{n}),(?,?)):(({ld},1),({step},{n}))">
-!{name}_block = {memref}"({m},{n}):({ld},1)">
-!{name}_thread = {memref}"({_value_shape(tile)},1,1):({stride},0,0)">
-{row}"""
-
-
-def _kernel(name: str, t: str, element: str, tile: Tile, rows_first: bool) -> str:
-    m, n = tile.shape
-    n_values = tile.values[0] * tile.values[1]
-    ld = "?" if t == "mat" else f"?{{div={128 // BITS[element]}}}"
-    crd = '!cute.coord<"((_,_),?)">'
-    where = f"%where = cute.make_coord(%bid) : (i32) -> {crd}"
-    if not rows_first:
-        crd = '!cute.coord<"((_,_),(?,?))">'
-        tiled = f'!cute.layout<"(({m},{n}),(?,?)):((1@0,1@1),({m}@0,{n}@1))">'
-        where = f"""%lX = cute.get_layout(%gX) : !ids_tiled
-      %down, %along = cute.get_scalars<{{only_dynamic}}> (%lX) : {tiled}
-      %bm = arith.divui %bid, %along : i32
-      %bn = arith.remui %bid, %along : i32
-      %where = cute.make_coord(%bm, %bn) : (i32, i32) -> {crd}"""
-    return f"""\
-    gpu.func @{name}(%mA: !{t}, %mB: !{t}, %mC: !{t}) kernel attributes {{known_block_size = array<i32: {_threads(tile)}, 1, 1>}} {{
-      // Tile the matrices and the tensor of their coordinates.
-      %tiler = cute.static : !tile
-      %gA = cute.zipped_divide(%mA, %tiler) : (!{t}, !tile) -> !{t}_tiled
-      %gB = cute.zipped_divide(%mB, %tiler) : (!{t}, !tile) -> !{t}_tiled
-      %gC = cute.zipped_divide(%mC, %tiler) : (!{t}, !tile) -> !{t}_tiled
-      %lC = cute.get_layout(%mC) : !{t}
-      %mn = cute.get_shape(%lC) : !cute.layout<"(?,?):({ld},1)"> -> !cute.shape<"(?,?)">
-      %identity = cute.make_identity_layout(%mn) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %origin = cute.static : !cute.int_tuple<"(0,0)">
-      %mX = cute.make_view(%origin, %identity) : !ids
-      %gX = cute.zipped_divide(%mX, %tiler) : (!ids, !tile) -> !ids_tiled
-
-      // This block's tile.
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, {_threads(tile)}> : i32
-      {where}
-      %bA = cute.slice(%gA, %where) : !{t}_tiled, {crd}
-      %bB = cute.slice(%gB, %where) : !{t}_tiled, {crd}
-      %bC = cute.slice(%gC, %where) : !{t}_tiled, {crd}
-      %bX = cute.slice(%gX, %where) : !ids_tiled, {crd}
-
-      // This thread's values, and registers for them.
-      %atom = cute.atom() : !atom
-      %copy = cute.make_tiled_copy(%atom) : !copy
-      %thr = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.copy.partition_S(%copy, %bA, %thr) : (!copy, !{t}_block, !cute.coord<"?">) -> !{t}_thread
-      %tB = cute.tiled.copy.partition_S(%copy, %bB, %thr) : (!copy, !{t}_block, !cute.coord<"?">) -> !{t}_thread
-      %tC = cute.tiled.copy.partition_D(%copy, %bC, %thr) : (!copy, !{t}_block, !cute.coord<"?">) -> !{t}_thread
-      %tX = cute.tiled.copy.partition_S(%copy, %bX, %thr) : (!copy, !ids_block, !cute.coord<"?">) -> !ids_thread
-      %fA = cute.make_fragment_like(%tA) : !{t}_thread -> !regs
-      %fB = cute.make_fragment_like(%tB) : !{t}_thread -> !regs
-      %fC = cute.make_fragment_like(%tC) : !{t}_thread -> !regs
-
-      // If the last coordinate of the tile lies inside the matrix, all do.
-      %corner = cute.static : !cute.coord<"({m - 1},{n - 1})">
-      %last = cute.memref.load(%bX, %corner) : (!ids_block, !cute.coord<"({m - 1},{n - 1})">) -> !cute.int_tuple<"(?,?)">
-      %inside = cute.elem_less(%last, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-      scf.if %inside {{
-        cute.copy(%atom, %tA, %fA) : (!atom, !{t}_thread, !regs) -> ()
-        cute.copy(%atom, %tB, %fB) : (!atom, !{t}_thread, !regs) -> ()
-        %a = cute.memref.load_vec %fA : !regs
-        %b = cute.memref.load_vec %fB : !regs
-        %c = arith.addf %a, %b : vector<{n_values}x{element}>
-        cute.memref.store_vec %c, %fC : !regs
-        cute.copy(%atom, %fC, %tC) : (!atom, !regs, !{t}_thread) -> ()
-      }} else {{
-{_edge(t, element, tile)}      }}
-      gpu.return
-    }}
-"""  # noqa: E501
-
-
-def _edge(t: str, element: str, tile: Tile) -> str:
-    """Go row by row over the thread's values; a thread with one row has no loop."""
-    vm, vn = tile.values
-    crd = '!cute.coord<"((_,(_,?)),_,_)">'
-    if vm == 1:
-        body = _edge_row(t, element, vn, "%tA", "%tB", "%tC", "%tX", f"!{t}_thread", "!ids_thread", "        ")
-        return "        // At the edge each value has a flag: is its coordinate less than the shape?\n" + body
-    row = _edge_row(t, element, vn, "%rA", "%rB", "%rC", "%rX", f"!{t}_row", "!ids_row", "          ")
-    return f"""\
-        // At the edge, row by row, each value has a flag: is its coordinate less than the shape?
-        %c0 = arith.constant 0 : i32
-        %c1 = arith.constant 1 : i32
-        %rows = arith.constant {vm} : i32
-        scf.for %r = %c0 to %rows step %c1 : i32 {{
-          %row = cute.make_coord(%r) : (i32) -> {crd}
-          %rA = cute.slice(%tA, %row) : !{t}_thread, {crd}
-          %rB = cute.slice(%tB, %row) : !{t}_thread, {crd}
-          %rC = cute.slice(%tC, %row) : !{t}_thread, {crd}
-          %rX = cute.slice(%tX, %row) : !ids_thread, {crd}
-{row}        }}
-"""
-
-
-def _edge_row(t: str, element: str, n: int, a: str, b: str, c: str, x: str, part: str, ids: str, pad: str) -> str:
-    lines = f"""\
-%fP = cute.make_fragment_like({x}) [i1] : {ids} -> !row_flags
-%eA = cute.make_fragment_like({a}) : {part} -> !row_regs
-%eB = cute.make_fragment_like({b}) : {part} -> !row_regs
-%eC = cute.make_fragment_like({c}) : {part} -> !row_regs
-%i0 = arith.constant 0 : i32
-%i1 = arith.constant 1 : i32
-%in = arith.constant {n} : i32
-scf.for %i = %i0 to %in step %i1 : i32 {{
-  %ci = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-  %at = cute.memref.load({x}, %ci) : ({ids}, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-  %flag = cute.elem_less(%at, %mn) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-  cute.memref.store(%fP, %ci, %flag) : (!row_flags, !cute.coord<"?">, i1) -> ()
-}}
-cute.copy(%atom, {a}, %eA, pred = %fP) : (!atom, {part}, !row_regs, !row_flags) -> ()
-cute.copy(%atom, {b}, %eB, pred = %fP) : (!atom, {part}, !row_regs, !row_flags) -> ()
-%a = cute.memref.load_vec %eA : !row_regs
-%b = cute.memref.load_vec %eB : !row_regs
-%c = arith.addf %a, %b : vector<{n}x{element}>
-cute.memref.store_vec %c, %eC : !row_regs
-cute.copy(%atom, %eC, {c}, pred = %fP) : (!atom, !row_regs, {part}, !row_flags) -> ()
-"""
-    return "".join(f"{pad}{line}\n" for line in lines.splitlines())
-
-
-def _host(tile: Tile) -> str:
-    tv = tile.layout_tv()
-    shape, layout = '!cute.shape<"(?,?)">', '!cute.layout<"(?,?):(?,1)">'
-    return f"""\
-  // One block a tile.
-  func.func @launch(%mA: !mat, %mB: !mat, %mC: !mat) {{
-    %lA = cute.get_layout(%mA) : !mat
-    %lB = cute.get_layout(%mB) : !mat
-    %lC = cute.get_layout(%mC) : !mat
-    %sA = cute.get_shape(%lA) : {layout} -> {shape}
-    %sB = cute.get_shape(%lB) : {layout} -> {shape}
-    %sC = cute.get_shape(%lC) : {layout} -> {shape}
-    %sameA = cute.equal(%sA, %sC) : ({shape}, {shape}) -> i1
-    cf.assert %sameA, "A and C must have the same shape"
-    %sameB = cute.equal(%sB, %sC) : ({shape}, {shape}) -> i1
-    cf.assert %sameB, "B and C must have the same shape"
-    %tiler = cute.static : !tile
-    %gC = cute.zipped_divide(%mC, %tiler) : (!mat, !tile) -> !mat_tiled
-    %tiles = cute.size<[1]> (%gC) : (!mat_tiled) -> !cute.int_tuple<"?">
-    %grid = cute.get_scalars (%tiles) : !cute.int_tuple<"?">
-    %tv = cute.static : !cute.layout<"{tv}">
-    %threads = cute.size<[0]> (%tv) : (!cute.layout<"{tv}">) -> !cute.int_tuple<"{_threads(tile)}">
-    %block = cute.get_scalars (%threads) : !cute.int_tuple<"{_threads(tile)}">
-    %one = arith.constant 1 : i32
-    gpu.launch_func @kernels::@add blocks in (%grid, %one, %one) threads in (%block, %one, %one) : i32
-      args(%mA : !mat, %mB : !mat, %mC : !mat) {{cute.variants = [@kernels::@add_v]}}
-    return
-  }}
-"""
+    matrix: Any = cute.Tensor[type_of_mlir(element), ROWS]
+    return cute.trace(launch, matrix, matrix, matrix, tile, rows_first).mlir(aliases=True)

@@ -14,8 +14,9 @@ coordinates.
 ((64, 128), 128)
 """
 
-# Annotations of parameters are the language's: a Constexpr is an int.
-# pyright: reportArgumentType=false
+# Operators and element types are those of values in a trace.
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportOptionalMemberAccess=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _gemm(
 
 def cases() -> Iterator[Case]:
     """Every family of kernels, on integers and on normal data."""
-    from cute_dialect.kernels.elementwise import elementwise_add
+    from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
@@ -67,7 +67,7 @@ def cases() -> Iterator[Case]:
     tf32 = GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False)
     for integers in (True, False):
         data = "integers" if integers else "normal"
-        yield Case(f"add f32, {data}", elementwise_add, "add", pair((67, 260), (67, 260), 2, integers=integers))
+        yield Case(f"add f32, {data}", elementwise_add_text, "add", pair((67, 260), (67, 260), 2, integers=integers))
         yield Case(
             f"transpose f32, {data}", transpose_text, "transpose", pair((72, 136), (136, 72), 1, integers=integers)
         )

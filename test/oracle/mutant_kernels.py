@@ -10,7 +10,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from cute_dialect.kernels.elementwise import elementwise_add, seed_tile
+from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm_sm80 import GemmConfig as Sm80Config
 from cute_dialect.kernels.gemm_sm80 import gemm_sm80
 from cute_dialect.kernels.gemm_sm90 import gemm_sm90
@@ -131,7 +131,7 @@ def _add() -> Subject:
 
     return Subject(
         "elementwise add",
-        lambda: elementwise_add("f32", seed_tile("f32")),
+        lambda: elementwise_add_text("f32", seed_tile("f32")),
         "add",
         [partial(make, s) for s in ((19, 261), (32, 256), (17, 260), (33, 513))],
         lambda x: bool((x[2] == x[0] + x[1]).all()),

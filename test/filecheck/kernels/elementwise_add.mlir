@@ -7,8 +7,8 @@
 // A slice of a tensor is a slice of its layout, and an offset of its iterator.
 // EXPAND-LABEL: gpu.func @add_v
 // EXPAND:         %[[L:.*]] = cute.get_layout(%gA) : !cute.memref<f32, gmem, align<16>, "((16,128),(?,?)):((?{div=4},1),(?{div=64},128))">
-// EXPAND:         %[[S:.*]] = cute.slice(%[[L]], %where)
-// EXPAND:         %[[X:.*]] = cute.crd2idx(%where, %[[L]])
+// EXPAND:         %[[S:.*]] = cute.slice(%[[L]], %[[W:.*]]) :
+// EXPAND:         %[[X:.*]] = cute.crd2idx(%[[W]], %[[L]])
 // EXPAND-SAME:      -> !cute.int_tuple<"?{div=64}">
 // EXPAND:         %[[I:.*]] = cute.get_iter(%gA)
 // EXPAND:         %[[P:.*]] = cute.add_offset(%[[I]], %[[X]])
@@ -18,12 +18,12 @@
 // The thread's part keeps 16-byte alignment, so 128 bits move at a time; only the edge has flags.
 // ARCH-LABEL: gpu.func @add_v
 // ARCH:         arith.divsi
-// ARCH-NEXT:    arith.remsi
+// ARCH:         arith.remsi
 // ARCH:         %tA = cute.make_view
 // ARCH-SAME:      !cute.memref<f32, gmem, align<16>, "((1,(4,4)),1,1):((0,(1,?{div=4})),0,0)">
 // ARCH-NOT:     cute.tiled
 // ARCH-NOT:     cute.copy
-// ARCH:         scf.if %inside {
+// ARCH:         scf.if %whole {
 // ARCH-COUNT-8:   cute.memref.load_vec %{{.*}} : !cute.memref<f32, gmem, align<16>, "4:1">
 // ARCH-COUNT-4:   cute.memref.store_vec %{{.*}}, %{{.*}} : !cute.memref<f32, gmem, align<16>, "4:1">
 // ARCH:         } else {

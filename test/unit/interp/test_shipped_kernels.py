@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.elementwise import elementwise_add
+from cute_dialect.kernels.elementwise import elementwise_add_text
 from cute_dialect.kernels.gemm_sm80 import gemm_sm80
 from cute_dialect.kernels.gemm_sm90 import gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
@@ -83,9 +83,9 @@ def _example(name: str) -> str:
 
 SMALL_SM90 = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=1, deferred=False)
 FAMILIES: dict[str, Family] = {
-    "add": Family(elementwise_add, ((37, 132),) * 3, "f32", np.add),
-    "add, odd": Family(elementwise_add, ((13, 77),) * 3, "f32", np.add),
-    "add f16": Family(lambda: elementwise_add("f16"), ((9, 264),) * 3, "f16", np.add),
+    "add": Family(elementwise_add_text, ((37, 132),) * 3, "f32", np.add),
+    "add, odd": Family(elementwise_add_text, ((13, 77),) * 3, "f32", np.add),
+    "add f16": Family(lambda: elementwise_add_text("f16"), ((9, 264),) * 3, "f16", np.add),
     "transpose": Family(transpose_text, ((64, 68), (68, 64)), "f32", np.transpose),
     "transpose, odd": Family(transpose_text, ((61, 75), (75, 61)), "f32", np.transpose),
     "transpose f16": Family(lambda: transpose_text("f16"), ((72, 136), (136, 72)), "f16", np.transpose),

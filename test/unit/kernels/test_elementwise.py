@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.elementwise import BITS, elementwise_add, seed_tile, streaming_tile
+from cute_dialect.kernels.elementwise import BITS, elementwise_add_text, launch, seed_tile, streaming_tile
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.runtime.launch import CompiledModule
+from cute_dialect.runtime.launch import CompiledModule, LaunchError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elementwise_add.mlir"
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -35,15 +35,15 @@ def modules() -> dict[str, CompiledModule]:
     tiles = {"seed": seed_tile, "stream": streaming_tile}
     return {
         f"{element}-{name}": compile_cute(
-            elementwise_add(element, tile(element), rows_first=name == "seed"), emit="base"
+            elementwise_add_text(element, tile(element), rows_first=name == "seed"), emit="base"
         )
         for element in BITS
         for name, tile in tiles.items()
     }
 
 
-def test_the_generator_prints_the_example() -> None:
-    assert elementwise_add() == EXAMPLE.read_text()
+def test_the_trace_is_the_example() -> None:
+    assert elementwise_add_text() == EXAMPLE.read_text()
 
 
 SHAPES = [(1, 1, 1), (1, 5, 8), (17, 129, 129), (16, 128, 128), (33, 300, 304), (40, 298, 298), (5, 1030, 1032)]
@@ -118,3 +118,15 @@ def test_lowered_offsets_are_those_of_the_layouts(ld: int, static: bool) -> None
     # TV = ((32,4),(4,4)):((64,4),(16,1)) gives a column-major index in the 16 x 128 tile.
     index = 64 * (t % 32) + 4 * (t // 32) + 16 * (v % 4) + v // 4
     assert np.array_equal(out, (index % 16) * ld + index // 16)
+
+
+def test_called_from_python() -> None:
+    """By the default tile and another; a shape that does not fit is refused."""
+    for element, tile in (("f32", None), ("f16", streaming_tile("f16")), ("bf16", None)):
+        (_, a), (_, b) = matrix(element, 19, 261, 264, 1), matrix(element, 19, 261, 264, 2)
+        _, c = matrix(element, 19, 261, 261, None)
+        launch(a, b, c, tile, tile is None, device="cpu")
+        assert np.array_equal(c.view(f"u{c.itemsize}"), (a + b).view(f"u{c.itemsize}"))
+    x = np.zeros((4, 8), np.float32)
+    with pytest.raises(LaunchError, match="A and C must have the same shape"):
+        launch(x, x, np.zeros((4, 9), np.float32), device="cpu")
