@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.places import kept_in
+from cute_dialect.front.tensor_forms import TensorForm
 from cute_dialect.front.values import ConstForm, Dynamic, Form
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def argument_form(value: object) -> Form:
     if isinstance(value, Dynamic):
         return value.__cute_form__()
     leaves = {key: leaf.__cute_form__() for key, leaf in _dynamic_leaves(value).items()}
-    leaves = {key: form for key, form in leaves.items() if form.types}
+    # Coordinates that are constants are no parameters, and yet each function has a value of its own for them.
+    leaves = {key: form for key, form in leaves.items() if form.types or isinstance(form, TensorForm)}
     return ObjectForm(value, leaves) if leaves else ConstForm(value)
 
 

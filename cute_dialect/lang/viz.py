@@ -115,12 +115,12 @@ def _extents(payload: Any, what: str) -> tuple[int | None, int]:
     from cute_dialect.algebra import product_each
     from cute_dialect.front.errors import LayoutError
 
-    sizes = product_each(payload.outer.shape if hasattr(payload, "outer") else payload.shape)
-    if not isinstance(sizes, tuple) or not sizes or len(sizes) > 2:
+    sizes: list[Any] = list(product_each(payload.outer.shape if hasattr(payload, "outer") else payload.shape))
+    if not 1 <= len(sizes) <= 2:
         raise LayoutError("F240", f"expected {what} of rank 1 or 2, got {payload}", hint="cute.group_modes")
     rows, columns = (sizes[0], sizes[1]) if len(sizes) == 2 else (None, sizes[0])
-    _few((rows or 1) * columns)  # pyright: ignore
-    return rows, columns  # pyright: ignore
+    _few((rows or 1) * columns)
+    return rows, columns
 
 
 def _few(cells: int) -> int:

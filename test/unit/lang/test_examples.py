@@ -20,6 +20,20 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: right\n"),
         ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: right\n"),
     ],
+    "descriptors.py": [("", "atom      !cute_nvgpu.atom.wgmma<64x128x16, ")],
+    "gemm_parts.py": [
+        (
+            "",
+            "cp_async and wgmma: right\ncp_async and mma_sync: right\ntma and wgmma: right\ntma and mma_sync: right\n",
+        ),
+    ],
+    "gemm_sm90.py": [
+        ("", "200 x 256 x 192 float16 on cpu: right\n"),
+        ("--cluster 2,1 --n 128", "200 x 128 x 192 float16 on cpu: right\n"),
+        ("--dtype float8_e4m3fn --c float32 --n 128", "200 x 128 x 192 float8_e4m3fn on cpu: right\n"),
+        ("--a-major m --b-major n --dtype bfloat16 --n 128", "200 x 128 x 192 bfloat16 on cpu: right\n"),
+        ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: right\n"),
+    ],
     "hello.py": [("", "1000 numbers doubled on cpu: "), ("--n 1", "1 numbers doubled on cpu: ")],
     "layouts.py": [("", "threads: (4,32):(32,1), values: (4,4):(4,1)\nlayout: ((32,4),(4,4)):((64,4),(16,1))\n")],
     "matmul_ladder.py": [
@@ -38,7 +52,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 }
 """Program -> its arguments and how its output begins."""
 
-WITHOUT_DEVICE = ("layouts.py",)
+WITHOUT_DEVICE = ("descriptors.py", "layouts.py")
 
 
 def test_every_example_is_run() -> None:

@@ -1,0 +1,187 @@
+"""C = A * B^T on Hopper: one warp loads by TMA ahead of two warp groups that multiply; tiles go back by TMA.
+
+A is (M, K), B (N, K), C (M, N), each of any major mode where the instruction has it; 16-bit and 8-bit floats.
+
+python examples/gemm_sm90.py
+python examples/gemm_sm90.py --m 8192 --n 8192 --k 8192 --cluster 2,1
+python examples/gemm_sm90.py --dtype float8_e4m3fn --c float32
+python examples/gemm_sm90.py --a-major m --b-major n
+"""
+
+# RUN: %python %s --print-ir | FileCheck %s
+# CHECK: gpu.func @kernel(%a: !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
+# CHECK: cute.atom() : !cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32)
+# CHECK: cute_nvgpu.arch.wgmma_fence
+# CHECK: cute.gemm
+# CHECK: cute_nvgpu.make_tma_load
+# CHECK: gpu.launch_func
+# RUN: %python %s --print-ir --cluster 2,1 --b-major n | FileCheck %s --check-prefix=CLUSTER
+# CLUSTER: cute_nvgpu.arch.cluster_wait
+# CLUSTER: field = multicast_mask
+# CLUSTER: multicast = 2
+
+import argparse
+
+import torch
+
+import cute_dialect.lang as cute
+from cute_dialect.lang import hopper, pipeline
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
+from cute_dialect.lang.utils import LayoutEnum, SmemAllocator
+
+GROUP = 128  # threads of a warp group
+
+
+class HopperGemm:
+    """A GEMM with tiles of ``tile`` (M, N) a block; ``cluster``: blocks (along M, along N) that share operands."""
+
+    def __init__(self, tile=(128, 128), cluster=(1, 1), stages=4):
+        self.groups = tile[0] // 64  # warp groups that multiply, 64 rows each
+        self.tile = tile
+        self.cluster = cluster
+        self.stages = stages
+
+    @cute.jit
+    def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, stream: cute.Stream = None):
+        m, n = self.tile
+        depth = 1024 // a.element_type.width  # 128 bytes: a row of the widest swizzle
+        a_order, b_order, c_order = (LayoutEnum.from_tensor(x) for x in (a, b, c))
+        mma = hopper.make_trivial_tiled_mma(
+            a.element_type, b.element_type, hopper.major(a), hopper.major(b), cute.Float32, (self.groups, 1, 1), (64, n)
+        )
+        a_layout = hopper.make_smem_layout_a(a_order, (m, n, depth), a.element_type, self.stages)
+        b_layout = hopper.make_smem_layout_b(b_order, (m, n, depth), b.element_type, self.stages)
+        c_layout = hopper.make_smem_layout_epi(c.element_type, c_order, (m, n), 1)
+        grid = [cute.round_up(cute.ceil_div(c.shape[i], self.tile[i]), self.cluster[i]) for i in range(2)]
+        self.kernel(
+            self.load(a, a_layout, (m, depth), self.cluster[1]), self.load(b, b_layout, (n, depth), self.cluster[0]),
+            cpasync.make_tiled_tma_atom(
+                cpasync.CopyBulkTensorTileS2GOp(), c, cute.slice_(c_layout, (None, None, 0)), (m, n)
+            ),
+            c.element_type, mma, a_layout, b_layout, c_layout,
+        ).launch(grid=grid, block=(self.groups + 1) * GROUP, cluster=(*self.cluster, 1), stream=stream)  # fmt: skip
+
+    def load(self, x, layout, tile, blocks):
+        """Return the TMA atom that loads tiles of an operand, for so many blocks at once, and its coordinates."""
+        op = cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
+        return cpasync.make_tiled_tma_atom(op, x, cute.slice_(layout, (None, None, 0)), tile, num_multicast=blocks)
+
+    @cute.kernel
+    def kernel(self, a, b, c, c_type, mma, a_layout, b_layout, c_layout):
+        thread, _, _ = cute.arch.thread_idx()
+        warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+        block = cute.arch.block_idx()
+        (tma_a, mA), (tma_b, mB), (tma_c, mC) = a, b, c
+        element = tma_a.value_type
+
+        smem = SmemAllocator()
+        sA = smem.allocate_tensor(element, a_layout.outer, 1024, a_layout.inner)
+        sB = smem.allocate_tensor(element, b_layout.outer, 1024, b_layout.inner)
+        sC = smem.allocate_tensor(c_type, c_layout.outer, 1024, c_layout.inner)
+
+        blocks = cute.make_layout((1, *self.cluster, 1))
+        place = blocks.get_flat_coord(cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster()))
+        depth = cute.size(sA, mode=[1])
+        warps = 4 * self.groups
+        pipe = pipeline.PipelineTmaAsync.create(
+            num_stages=self.stages,
+            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, warps * (sum(self.cluster) - 1)),
+            tx_count=(self.tile[0] + self.tile[1]) * depth * element.width // 8,
+            cta_layout_vmnk=blocks,
+        )
+        producer, consumer = pipe.make_participants()
+        gA = cute.local_tile(mA, (self.tile[0], depth), (block.x, None))
+        gB = cute.local_tile(mB, (self.tile[1], depth), (block.y, None))
+        steps = cute.size(gA, mode=[2])
+
+        if warp == warps:  # the first warp behind the groups that multiply
+            mask_a = self.others(blocks, place, 2)
+            mask_b = self.others(blocks, place, 1)
+            to_a, of_a = self.parts(tma_a, place[2], self.cluster[1], sA, gA)
+            to_b, of_b = self.parts(tma_b, place[1], self.cluster[0], sB, gB)
+            with cute.arch.elect_one():
+                for k in range(steps):
+                    slot = producer.acquire_and_advance()
+                    cute.copy(tma_a, of_a[None, k], to_a[None, slot.index], tma_bar_ptr=slot.barrier, mcast_mask=mask_a)
+                    cute.copy(tma_b, of_b[None, k], to_b[None, slot.index], tma_bar_ptr=slot.barrier, mcast_mask=mask_b)
+                producer.tail()
+        elif warp < warps:
+            part = mma.get_slice(thread)
+            rA, rB = mma.make_fragment_A(part.partition_A(sA)), mma.make_fragment_B(part.partition_B(sB))
+            acc = mma.make_fragment_C(mma.partition_shape_C(self.tile))
+            acc.fill(0)
+            for _ in range(steps):
+                slot = consumer.wait_and_advance()
+                warpgroup.fence()
+                now = (None, None, None, slot.index)
+                cute.gemm(mma, acc, rA[now], rB[now], accumulate=True)
+                warpgroup.commit_group()
+                warpgroup.wait_group(0)
+                slot.release()
+            self.store(mma, thread, acc, sC[None, None, 0], tma_c, cute.local_tile(mC, self.tile, (block.x, block.y)))
+
+    def others(self, blocks, place, mode):
+        """Return the mask of the blocks along a mode of the cluster, None where this is the only one."""
+        if cute.size(blocks, mode=[mode]) == 1:
+            return None
+        return cpasync.create_tma_multicast_mask(blocks, place, mcast_mode=mode)
+
+    def parts(self, tma, place, count, shared, tiles):
+        """Return an operand's slots and tiles as its TMA atom copies them: (what one copy moves, which)."""
+        whole = cute.make_layout(count)
+        return cpasync.tma_partition(tma, place, whole, cute.group_modes(shared, 0, 2), cute.group_modes(tiles, 0, 2))
+
+    def store(self, mma, thread, acc, sC, tma_c, gC):
+        """Convert a tile of C, write it to shared memory and from there, by one warp, to global memory."""
+        result = cute.make_fragment_like(acc, sC.element_type)
+        result.store(acc.load().to(sC.element_type))
+        mine = mma.get_slice(thread).partition_C(sC)
+        cute.autovec_copy(result, mine)
+        cute.arch.fence_view_async_shared()
+        pipeline.NamedBarrier(1, self.groups * GROUP).arrive_and_wait()
+        if cute.arch.warp_idx() == 0:
+            cute.copy(tma_c, sC, gC)
+            cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+
+def operand(rows: int, columns: int, major_is_columns: bool, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Return small integers, row by row or column by column in memory."""
+    shape = (rows, columns) if major_is_columns else (columns, rows)
+    x = torch.randint(-2, 3, shape, device=device).to(dtype)
+    return x if major_is_columns else x.t()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--m", type=int, default=200)
+    parser.add_argument("--n", type=int, default=256)
+    parser.add_argument("--k", type=int, default=192)
+    parser.add_argument("--tile", default="128,128", help="M,N of a block: M 64, 128 or 192, N a multiple of 8")
+    parser.add_argument("--cluster", default="1,1")
+    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+    parser.add_argument("--c", default="float16", choices=["float16", "bfloat16", "float32"])
+    parser.add_argument("--a-major", default="k", choices=["k", "m"])
+    parser.add_argument("--b-major", default="k", choices=["k", "n"])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
+    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    args = parser.parse_args()
+
+    dtype = getattr(torch, args.dtype)
+    a = operand(args.m, args.k, args.a_major == "k", dtype, args.device)
+    b = operand(args.n, args.k, args.b_major == "k", dtype, args.device)
+    c = torch.full((args.m, args.n), torch.nan, dtype=getattr(torch, args.c), device=args.device)
+    tile, cluster = (tuple(map(int, x.split(","))) for x in (args.tile, args.cluster))
+    gemm = cute.compile(HopperGemm(tile, cluster), a, b, c, device=args.device, chip="sm_90a")
+    if args.print_ir:
+        print(gemm.mlir("trace"))
+        return
+    gemm(a, b, c)
+    expected = (a.float() @ b.float().t()).to(c.dtype)
+    torch.testing.assert_close(c, expected, rtol=0, atol=0)
+    print(f"{args.m} x {args.n} x {args.k} {args.dtype} on {args.device}: right")
+
+
+if __name__ == "__main__":
+    main()
