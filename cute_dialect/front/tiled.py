@@ -323,7 +323,7 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
 
     what = "cute.make_tiled_mma"
     atom = make_mma_atom(op_or_atom)
-    layout = static_payload(_three(atom_layout_mnk), f"{what}, atom_layout_mnk")
+    layout = static_payload(_as_tuple(atom_layout_mnk), f"{what}, atom_layout_mnk")
     given = (None, None, None) if permutation_mnk is None else tuple(permutation_mnk)
     if len(given) != 3:
         raise KernelTypeError("F251", f"{what}: expected a permutation of M, N and K, got {permutation_mnk!r}")
@@ -339,10 +339,6 @@ def make_tiled_mma(op_or_atom: Any, atom_layout_mnk: Any = (1, 1, 1), permutatio
         return TiledMma(TiledMmaType.of(atom.type, layout, tuple(permutation)), atom)  # pyright: ignore
     except AlgebraError as e:
         refuse("F251", what, e)
-
-
-def _three(x: Any) -> Any:
-    return tuple(x) if isinstance(x, list) else x
 
 
 # ------------------------------------------------------------------------------------------------------------- products

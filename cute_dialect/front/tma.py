@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.front.atoms import AtomOp, CopyAtom, CopyOp, check_target, refuse
+from cute_dialect.front.atoms import CopyAtom, CopyOp, check_target, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
 
 if TYPE_CHECKING:
@@ -250,11 +250,8 @@ def _slice(tensor: Any, smem: Any, blocks: int, place: Any, what: str) -> Any:
     if int(size(order)) != n or n % blocks:
         raise KernelTypeError("F254", f"{what}: expected a tile that {blocks} blocks can share, got {tile}")
     parts = Layout(logical_divide(order, raw_layout(n // blocks, 1)))
-    rank = len(plain.shape) if isinstance(plain.shape, tuple) else 1
-    of = len(tensor.shape_payload) if isinstance(tensor.shape_payload, tuple) else 1
-    del rank
-    divided = composition(tensor, (parts, *(None,) * (of - 1)))
-    return divided[((None, place), *(None,) * (of - 1))]
+    rest = (None,) * (len(tensor.shape_payload) - 1 if isinstance(tensor.shape_payload, tuple) else 0)
+    return composition(tensor, (parts, *rest))[((None, place), *rest)]
 
 
 # -------------------------------------------------------------------------------------------------------------- masks
@@ -299,8 +296,3 @@ def _offset(coord: Any, mode: Any) -> Any:
 def create_tma_multicast_mask(cta_layout_vmnk: Any, cta_coord_vmnk: Any, mcast_mode: int) -> Any:
     """Return the mask of the blocks of the cluster that share a tile along one mode; see ``make_layout_image_mask``."""
     return make_layout_image_mask(cta_layout_vmnk, cta_coord_vmnk, mcast_mode)
-
-
-def is_tma(op: AtomOp) -> bool:
-    """Tell whether a descriptor is one of TMA."""
-    return isinstance(op, TmaOp)
