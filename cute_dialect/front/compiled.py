@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, check_symbols, symbol_places, unpack
+from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.target import default_device
 from cute_dialect.front.where import place_of_frame, user_frames
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
@@ -29,6 +30,10 @@ STAGES = {
     "base": "cute-to-base", "llvm": "gpu-module-to-binary",
 }  # fmt: skip
 """The names of the stages -> the pass after which it is."""
+
+
+PARAMETER_BYTES = 32764
+"""The most bytes of parameters of a kernel (CUDA 12.1 and later, compute capability 7.0 and above)."""
 
 
 class Options(NamedTuple):
@@ -180,6 +185,7 @@ class Compiled:
                         module = self._kernels[False].module
                     else:
                         module = self._compile("base" if cpu else "auto")
+                    _check_parameters(module)
                     found = self._kernels[cpu] = module.kernel(self.program.name)
         return found
 
@@ -297,6 +303,21 @@ class Compiled:
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write it to a folder that :func:`load` reads; a machine without the compiler can launch it from there."""
         return self.compiled_module.save(folder)
+
+
+def _check_parameters(module: CompiledModule) -> None:
+    """Refuse kernels whose parameters are more bytes than a launch takes."""
+    from cute_dialect.runtime import abi
+
+    for kernel in module.manifest["kernels"]:
+        sizes = [abi.parse_type(p["lowered"]).size if not p["lowered"].startswith("!llvm.ptr") else 128
+                 for p in kernel["params"]]  # fmt: skip
+        if sum(sizes) > PARAMETER_BYTES:
+            name, size = max(zip(kernel["names"], sizes), key=lambda pair: pair[1])
+            raise KernelTypeError(
+                "F112", f"the kernel '{kernel['name']}' has parameters of {sum(sizes)} bytes, a launch takes "
+                f"{PARAMETER_BYTES}; the largest is '{name}' ({size} bytes)", hint="pass an array of them",
+            )  # fmt: skip
 
 
 def load(folder: str | os.PathLike[str]) -> Kernel:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Attribute, SSAValue
+    from xdsl.ir import Attribute, Operation, SSAValue
 
     from cute_dialect.front.compiled import Options
     from cute_dialect.front.hostless import Outputs
@@ -73,7 +73,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
             outputs = as_kernel(tracer, result)
         else:
             outputs = None
-            _check_result(result)
+            _check_host(tracer, result)
     if outputs is not None:
         from cute_dialect.front.hostless import launch_it
 
@@ -100,12 +100,29 @@ def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return converted(reified.function)(*call.args, **call.kwargs)
 
 
-def _check_result(result: object) -> None:
+def _check_host(tracer: Tracer, result: object) -> None:
+    """Refuse what a function that launches cannot have: run-time loops, and results known only when it runs."""
+    for op in tracer.function.walk():
+        if op.name in ("scf.for", "scf.while"):
+            raise CompileError(
+                "F113", "a host function that launches kernels has no loop whose turns are known only when it runs",
+                place=_place_of(op), hint="put the loop into the kernel, or make its bounds cute.Constexpr",
+            )  # fmt: skip
     if form_of(result).types:
         raise CompileError(
             "F117", "a host function that launches kernels returns nothing that is known only when it runs",
             hint="write it to an array in the kernel",
         )  # fmt: skip
+
+
+def _place_of(op: Operation) -> Place | None:
+    """Return the user's line that an op is from."""
+    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+
+    at: object = op.location
+    while isinstance(at, CallSiteLoc):
+        at = at.callee
+    return Place(at.filename.data, at.line.data, at.column.data) if isinstance(at, FileLineColLoc) else None
 
 
 def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> Program:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.front import compiled
 
 
 @cute.kernel
@@ -54,6 +55,24 @@ def missing(x: Any) -> None:
     k().launch(grid=1, block=1)
 
 
+@cute.jit
+def loops(x: Any, n: cute.Int32) -> None:
+    total = n
+    for i in range(n):
+        total = total + i
+    k(x, total).launch(grid=1, block=1)
+
+
+@cute.kernel
+def many(x: cute.Tensor, *more: Any) -> None:
+    x[0] = sum(more)
+
+
+@cute.jit
+def passes_many(x: Any, *more: Any) -> None:
+    many(x, *more).launch(grid=1, block=1)
+
+
 @cute.kernel
 def nested(x: cute.Tensor) -> None:
     k(x).launch(grid=1, block=1)
@@ -95,6 +114,9 @@ def cases() -> list[tuple[Any, str, str]]:
             lambda: forgets(ARRAY, device="cpu"), "    k(x)",
             "F110: the kernel 'k' is never launched\nhint: add .launch(grid=…, block=…)",
         ),
+        (lambda: loops(ARRAY, 3, device="cpu"), "    for i in range(n):",
+            "F113: a host function that launches kernels has no loop whose turns are known only when it runs\n"
+            "hint: put the loop into the kernel, or make its bounds cute.Constexpr"),
         (lambda: nested(ARRAY).launch(grid=1, block=1, device="cpu"), "    k(x).launch(grid=1, block=1)",
             "F114: the kernel 'k' is called in a kernel: only host functions launch"),
         (lambda: half(ARRAY, device="cpu"), "    k(x).launch(grid=1.5, block=1)", "F115: grid takes integers, got 1.5"),
@@ -130,7 +152,7 @@ def cases() -> list[tuple[Any, str, str]]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("at", range(14))
+@pytest.mark.parametrize("at", range(15))
 def test_the_text_and_the_line(at: int) -> None:
     call, line, text = cases()[at]
     with pytest.raises(cute.CuteError) as caught:
@@ -151,3 +173,14 @@ def test_the_text_and_the_line(at: int) -> None:
         said = "\n".join(x for x in said.splitlines() if "|" not in x)
     assert said == text and error.code == code
     run(ARRAY, device="cpu")  # the next kernel compiles
+
+
+def test_too_many_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PARAMETER_BYTES", 32)
+    passes_many(ARRAY, 1, 2, device="cpu")
+    assert ARRAY[0] == 3
+    with pytest.raises(cute.KernelTypeError) as caught:
+        passes_many(ARRAY, *range(9), device="cpu")
+    assert caught.value.message == (
+        "the kernel 'many' has parameters of 52 bytes, a launch takes 32; the largest is 'x' (16 bytes)"
+    )
