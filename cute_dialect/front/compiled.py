@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.front.host import Program
+    from cute_dialect.front.jit import Traced
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
@@ -44,6 +45,17 @@ class Options(NamedTuple):
     cache: bool = True
     lineinfo: bool = False
     assertions: bool = False
+    interpreted: bool = False
+    """for the interpreter, which checks the asserts of kernels in every build"""
+
+
+def options_of(traced: Traced, device: object) -> Options:
+    """Return how a kind is compiled that a call makes on a device (None: that of calls that name none)."""
+    from cute_dialect.front.target import current_target
+    from cute_dialect.runtime.settings import flag
+
+    debug = bool(traced.options.get("debug")) or flag("CUTE_ASSERT", False)
+    return Options(current_target(), assertions=debug, interpreted=(device or default_device()) == "cpu")
 
 
 class Compiled:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cute_dialect.front.compiled import Compiled, Options
+from cute_dialect.front.compiled import Compiled, Options, options_of
 from cute_dialect.front.errors import CompileError, KernelTypeError
 from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Traced
 
@@ -90,7 +90,6 @@ class _Compile:
         options: str, cache: bool, device: Any,
     ) -> Compiled:  # fmt: skip
         from cute_dialect.front.kinds import head_of, read_call
-        from cute_dialect.front.target import current_target
 
         traced, receiver = _traced(function)
         own = head_of(traced).signature.parameters
@@ -100,7 +99,9 @@ class _Compile:
             kwargs.update({k: v for k, v in sizes.items() if v is not None})
         else:
             kwargs.update({k: sizes.pop(k) for k in list(sizes) if k in own and sizes[k] is not None})
-        made = _options(chip or current_target(), cache, options, self._options)
+        usual = options_of(traced, device)
+        made = _options(chip or usual.chip, cache, options, self._options)
+        made = made._replace(assertions=made.assertions or usual.assertions, interpreted=usual.interpreted)
         if isinstance(traced, KernelFunction):
             if sizes.get("grid") is None or sizes.get("block") is None:
                 raise KernelTypeError(

@@ -275,7 +275,7 @@ class Hooks:
             from cute_dialect.front.dtypes import Boolean
 
             truth = Boolean.exactly(False)
-        if tracer.kind == "host" or tracer.state.get("asserts"):
+        if tracer.kind == "host" or tracer.state.get("asserts") or tracer.state.get("users_asserts"):
             from xdsl.dialects.builtin import StringAttr
 
             text = "assertion failed" if message is None else str(message())

@@ -58,6 +58,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
     with host_function(module, name, parameters, chip=options.chip) as (tracer, values):
         pending: list[Launch] = []
         tracer.state["pending"] = pending
+        _set_asserts(tracer, options)
         bound.arguments.update(rebuild(call.specs, values))
         result = trace_boundary(converted(call.function), *bound.args, **bound.kwargs)
         for launch in pending:
@@ -79,6 +80,12 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
 
         launch_it(module, name, outputs)
     return Program(module, name, result, outputs)
+
+
+def _set_asserts(tracer: Tracer, options: Options) -> None:
+    """Say which assertions are traced: all of a debug build, on the interpreter those that the user wrote."""
+    tracer.state["asserts"] = options.assertions
+    tracer.state["users_asserts"] = options.assertions or options.interpreted
 
 
 def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -133,6 +140,7 @@ def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> P
     parameters = [(symbol(n), parse_type(text)) for n, text in named(call.specs)]
     with host_function(module, name, parameters, chip=options.chip) as (tracer, values):
         tracer.state["pending"] = []
+        _set_asserts(tracer, options)
         arguments = rebuild(call.specs, values)
         grid = tuple([arguments.pop(f"grid.{axis}") for axis in "xyz"])
         bound.arguments.update(arguments)
@@ -225,7 +233,7 @@ class Launch:
 
 
 def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options: dict[str, Any]) -> Any:
-    from cute_dialect.front.compiled import CALL_OPTIONS
+    from cute_dialect.front.compiled import CALL_OPTIONS, options_of
 
     for name in options:
         if name not in CALL_OPTIONS:
@@ -233,7 +241,7 @@ def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options:
     grid = _three(sizes.pop("grid"), "grid")
     kernel: Any = launch.kernel
     with at_the_call():
-        kind = kernel.find_launch(launch, grid, sizes)
+        kind = kernel.find_launch(launch, grid, sizes, options_of(kernel, options.get("device")))
     values = dict(zip(kind.specs, (*launch.values, *grid)))
     return kind.run(values, {"stream": stream, **options})
 
@@ -365,6 +373,8 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
     with kernel_function(
         tracer.module, name, parameters, launch=facts, chip=tracer.chip, attributes=_attributes(kernel, facts)
     ) as (inner, values):
+        for name_of_state in ("asserts", "users_asserts"):
+            inner.state[name_of_state] = tracer.state.get(name_of_state, False)
         for parameter, (form, at) in forms.items():
             value = form.make([values[i] for i in at])
             call.arguments[parameter] = _annotated(value, notes.get(parameter), parameter)

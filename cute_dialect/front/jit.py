@@ -155,12 +155,13 @@ class JitFunction(Traced):
             from cute_dialect.front.host import inlined
 
             return inlined(self, args, kwargs)
+        from cute_dialect.front.compiled import options_of
         from cute_dialect.front.kinds import read_call, split_options
 
         own, options = split_options(self, kwargs)
         with at_the_call():
             call = read_call(self, args, own, receiver=receiver)
-            kind = self.table.find(call)
+            kind = self.table.find(call, options_of(self, options.get("device")))
         result = kind.run(call.values, options)
         if not own and not receiver and options.keys() <= {"stream"} and kind.is_on_gpu:
             from cute_dialect.front.hot import learn

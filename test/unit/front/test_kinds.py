@@ -409,3 +409,27 @@ def test_decorating_reads_nothing() -> None:
     for _ in range(1000):
         cute.jit(body)
     assert (time.perf_counter() - start) / 1000 < 20e-6
+
+
+def test_asserts(monkeypatch: pytest.MonkeyPatch) -> None:
+    @cute.kernel
+    def k(x: cute.Tensor) -> None:
+        i = cute.arch.thread_idx()[0]
+        assert x[i] < 3, "too large"
+        x[i] = x[i] + 1
+
+    @cute.jit
+    def f(x: Any) -> None:
+        k(x).launch(grid=1, block=4)
+
+    x = np.zeros(4, np.float32)
+    for _ in range(3):
+        f(x)
+    with pytest.raises(Exception, match="too large"):
+        f(x)
+    monkeypatch.setenv("CUTE_DEVICE", "gpu")
+    plain = cute.trace(f, x)
+    assert "cf.assert" not in plain.mlir()
+    assert cute.trace[cute.EnableAssertions](f, x).mlir().count("cf.assert") >= 2  # the user's, and of coordinates
+    monkeypatch.setenv("CUTE_ASSERT", "1")
+    assert "cf.assert" in cute.trace(f, x).mlir()
