@@ -170,12 +170,12 @@ def put(obj: Any, slot: Any, value: Any) -> None:
 
 
 def _led_to(f: FunctionType) -> list[Any]:
-    """Return the cells of a user's function, and what it reads of its module that can change or leads to what can."""
+    """Return a function's cells, and what a user's reads of its module that can change or leads to what can."""
     from cute_dialect.front.convert import is_users
 
     code = f.__code__
     if not is_users(code.co_filename, f.__module__):
-        return []
+        return [*(f.__closure__ or ())]
     known = _GLOBALS_READ.get(id(code))
     if known is None or known[0] is not code:
         names: set[str] = set()

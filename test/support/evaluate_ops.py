@@ -1,6 +1,6 @@
 """A small evaluator of arith and scf over Python's numbers; shares nothing with the interpreter nor the front-end.
 
-Integers wrap to their width, ``f32`` is rounded after each operation, a loop that makes too many turns raises.
+An integer beyond its width raises OverflowError, ``f32`` is rounded after each operation; a loop without end raises.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ def _arith(op: Any, args: list[Any]) -> Any:
         value = op.properties["value"].value.data
         return signed(value, width) if isinstance(value, int) else value
     if name in _INTEGER:
-        return signed(_INTEGER[name](*args), width)
+        whole = _INTEGER[name](*args)
+        if signed(whole, width) != whole:
+            raise OverflowError(f"{whole} in {width} bits")
+        return whole
     if name in _NATURAL:
         return signed(_NATURAL[name](*(unsigned(a, width) for a in args)), width)
     if name in _FLOAT:

@@ -10,6 +10,7 @@ import pytest
 from traced import Traced
 
 from cute_dialect.front.dtypes import Int32
+from cute_dialect.front.loop_ranges import loop_range
 
 
 def merged(a: int, b: int) -> int:
@@ -350,3 +351,32 @@ def test_repeated_traces_are_one_text() -> None:
 
     texts = {text_of(Traced(f, [Int32, Int32]).module) for f in (objects, objects, objects)}
     assert len(texts) == 1
+
+
+def test_an_operand_that_changes_an_object_is_lazy() -> None:
+    def f(a: int, b: int) -> tuple[int, int]:
+        s = State(b)
+
+        def grown(x: int) -> int:
+            s.v += x
+            return s.v
+
+        i = 0
+        while i < 4 and grown(a) < 9:
+            i += 1
+        return i, s.v
+
+    traced = Traced(f, [Int32, Int32])
+    for a, b in itertools.product(range(5), range(-3, 9)):
+        assert traced.run(a, b) == f(a, b), (a, b)
+
+
+def test_unroll_is_an_attribute_of_the_loop() -> None:
+    from tracing import text_of
+
+    def f(a: int, b: int) -> int:
+        for i in loop_range(a, unroll=4):
+            b += i
+        return b
+
+    assert "{cute.unroll = 4 : i32}" in text_of(Traced(f, [Int32, Int32]).module)

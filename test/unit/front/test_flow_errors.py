@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,10 +19,10 @@ from cute_dialect.front.loop_ranges import loop_range, range_constexpr
 INTS, FLOATS = (Int32, Int32), (Int32, Float32)
 
 
-def refusal(source: str, kinds: Sequence[Any] = INTS) -> str:
+def refusal(source: str, kinds: Sequence[Any] = INTS, **scope: Any) -> str:
     """Trace the function ``f`` of a text and return the error it gives, without what called it."""
     linecache.cache["k.py"] = (len(source), None, source.splitlines(True), "k.py")
-    names: dict[str, Any] = {"__name__": "k", "loop_range": loop_range, "range_constexpr": range_constexpr}
+    names: dict[str, Any] = {"__name__": "k", "loop_range": loop_range, "range_constexpr": range_constexpr, **scope}
     exec(compile(source, "k.py", "exec", dont_inherit=True), names)
     with pytest.raises(CuteError) as error:
         Traced(names["f"], kinds)
@@ -734,3 +735,24 @@ def test_no_source() -> None:
         Traced(names["f"], [Int32])
     assert "error F143: the truth of this Boolean is known only when the kernel runs" in str(error.value)
     assert "note: 'f' was not converted: it has no source (F102)" in str(error.value)
+
+
+def test_a_value_that_leaks_is_refused() -> None:
+    """Snapshots do not see attributes of modules."""
+    source = """\
+def f(a, b):
+    if a < b:
+        hidden.kept = a + b
+    return hidden.kept + 1
+"""
+    assert (
+        refusal(source, hidden=ModuleType("hidden"))
+        == """\
+k.py:4:12: error F211: a value of type i32 is used outside of the branch or loop that computes it
+    4 |     return hidden.kept + 1
+      |            ^
+k.py:3:23: note: it is computed here
+    3 |         hidden.kept = a + b
+      |                       ^
+hint: it was kept in something that the branch does not see: pass that as an argument, or return the value"""
+    )
