@@ -1,392 +1,28 @@
-"""Tiled copies: an atom dealt out over threads and values; and the functions that copy tensors."""
+"""The functions that copy tensors, by an atom, by a tiled copy, or as wide as can be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import Layout as LayoutPayload
-from cute_dialect.front.atoms import CopyAtom, Record, check_target, refuse
+from cute_dialect.front.atoms import CopyAtom, check_target, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
+from cute_dialect.front.tiled_copies import TiledCopy, copy_atom_of, tensor_operand, thread_coord
 
 if TYPE_CHECKING:
-    from xdsl.ir import Attribute, SSAValue
+    from xdsl.ir import SSAValue
 
     from cute_dialect.front.tensors import Tensor
-    from cute_dialect.front.tiled import TiledMma
 
 __all__ = [
-    "ThrCopy",
-    "TiledCopy",
     "autovec_copy",
     "basic_copy",
     "basic_copy_if",
     "cooperative_copy",
     "copy",
     "copy_atom_call",
-    "make_cotiled_copy",
-    "make_tiled_copy",
-    "make_tiled_copy_A",
-    "make_tiled_copy_B",
-    "make_tiled_copy_C",
-    "make_tiled_copy_C_atom",
-    "make_tiled_copy_D",
-    "make_tiled_copy_S",
-    "make_tiled_copy_tv",
     "prefetch",
 ]
-
-
-class TiledCopy(Record):
-    """A copy of tiles by many threads: an atom, which thread has which values, and the tile that all cover.
-
-    ``get_slice(tid)`` gives one thread's part in it.
-    """
-
-    __slots__ = ("atom", "type")
-
-    atom: CopyAtom
-    type: Attribute
-
-    def __init__(self, type: Attribute, atom: CopyAtom):
-        self.type = type
-        self.atom = atom
-
-    is_static = True
-
-    def fixed(self) -> tuple[object, ...]:
-        return (self.type,)
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.atom,)
-
-    @classmethod
-    def remade(cls, fixed: tuple[Any, ...], parts: Sequence[Any]) -> TiledCopy:
-        return cls(*fixed, *parts)
-
-    @property
-    def ssa(self) -> SSAValue:
-        """Its SSA value."""
-        from cute_dialect.front.trace import current
-
-        return current().at_top("cute.make_tiled_copy", self.type, [self.atom.ssa])
-
-    @property
-    def name(self) -> str:
-        """How messages name it."""
-        return f"a tiled copy of {self.atom.op.name}"
-
-    def __repr__(self) -> str:
-        return str(self.type)
-
-    @property
-    def op(self) -> Any:
-        """The descriptor that its atom was made of."""
-        return self.atom.op
-
-    @property
-    def value_type(self) -> Any:
-        """The type of the values it moves."""
-        return self.atom.value_type
-
-    @property
-    def layout_tv_tiled(self) -> Any:
-        """(thread, value) -> column-major index in the tile."""
-        from cute_dialect.front.layouts import Layout
-
-        return Layout(self.type.data.layout_tv)
-
-    layout_tv = layout_tv_tiled
-    layout_src_tv = property(lambda self: self.atom.layout_src_tv)
-    layout_dst_tv = property(lambda self: self.atom.layout_dst_tv)
-
-    @property
-    def tiler_mn(self) -> Any:
-        """The extents of the tile that all threads cover together."""
-        from cute_dialect.ops.tile_copies import tile_extents
-
-        return tile_extents(self.type.data.tiler)
-
-    @property
-    def size(self) -> int:
-        """How many threads it is for."""
-        from cute_dialect.algebra.evaluation import size
-        from cute_dialect.algebra.values import layout_modes
-
-        return int(size(layout_modes(self.type.data.layout_tv)[0]))
-
-    def __cute_size__(self, path: Any) -> int:
-        return sized(self, path)
-
-    def set(self, field: str, value: Any) -> None:
-        """Set a field of its atom's run-time state; see :class:`CopyAtom`."""
-        self.atom.set(field, value)
-
-    def get_slice(self, thr_idx: Any) -> ThrCopy:
-        """Return one thread's part in it."""
-        return ThrCopy(self.type, self.atom, thr_idx)
-
-    def retile(self, src: Tensor) -> Tensor:
-        """Return a fragment of another partition (of a tiled MMA) in the order in which the copy moves its values."""
-        return _view("cute.tiled.copy.retile", self.ssa, src, (), f"retile by {self.name}", "fragment")
-
-    def describe(self) -> str:
-        """Return a text: the instruction, who moves what, and the tile."""
-        lines = [
-            f"atom      {self.atom.type}",
-            f"threads   {self.size}, values of {self.value_type!r}",
-            f"tile      {self.tiler_mn}",
-            f"layout_tv {self.layout_tv_tiled}",
-        ]
-        return "\n".join(lines)
-
-
-def sized(tiled: Any, path: Any) -> int:
-    """Return what ``cute.size`` says of a tiled copy or product: its threads."""
-    if path:
-        raise KernelTypeError("F251", f"{tiled.name} has no modes: cute.size counts its threads")
-    return tiled.size
-
-
-class ThrCopy(TiledCopy):
-    """One thread's part in a tiled copy."""
-
-    __slots__ = ("thr_idx",)
-
-    thr_idx: Any
-
-    def __init__(self, type: Attribute, atom: CopyAtom, thr_idx: Any):
-        super().__init__(type, atom)
-        self.thr_idx = thr_idx
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.atom, self.thr_idx)
-
-    def partition_S(self, src: Tensor) -> Tensor:
-        """Return the thread's part of a source: ``((v,rest_v), RestM, RestN, …)``, ``v`` the values of one atom."""
-        return self._partition("S", src)
-
-    def partition_D(self, dst: Tensor) -> Tensor:
-        """Return the thread's part of a destination; see :meth:`partition_S`."""
-        return self._partition("D", dst)
-
-    def _partition(self, side: str, tensor: Tensor) -> Tensor:
-        name = f"cute.tiled.copy.partition_{side}"
-        what = f"partition_{side} by {self.name}"
-        return _view(name, self.ssa, tensor, (thread_coord(self.thr_idx),), what, "tensor")
-
-    def retile_S(self, src: Tensor) -> Tensor:
-        """Return a fragment in the order in which the copy reads its values; see :meth:`TiledCopy.retile`."""
-        return self.retile(src)
-
-    def retile_D(self, dst: Tensor) -> Tensor:
-        """Return a fragment in the order in which the copy writes its values; see :meth:`TiledCopy.retile`."""
-        return self.retile(dst)
-
-
-def thread_coord(thr_idx: Any) -> SSAValue:
-    """Return a thread's number as a coordinate; tuples of coordinates are refused (F254)."""
-    from cute_dialect.front.numeric import as_number
-    from cute_dialect.front.tuples import to_ssa
-
-    number = as_number(thr_idx)
-    if not type(number).is_integer:
-        raise KernelTypeError("F254", f"expected a thread's number, got {number.describe()}")
-    return to_ssa(int(number.value) if number.is_static else number, "coord")
-
-
-def tensor_operand(x: Any, what: str, role: str) -> Any:
-    """Return a tensor; raises F254 for anything else."""
-    from cute_dialect.front.tensors import Tensor
-
-    if not isinstance(x, Tensor):
-        from cute_dialect.front.values import Dynamic
-
-        shown = x.describe() if isinstance(x, Dynamic) else repr(x)
-        hint = "store it in a register tensor first: r.store(v)" if hasattr(type(x), "__cute_store__") else ""
-        raise KernelTypeError("F254", f"{what}: expected a tensor as the {role}, got {shown}", hint=hint)
-    return x
-
-
-def _view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAValue], what: str, role: str) -> Any:
-    from cute_dialect.front.tensors import Tensor
-    from cute_dialect.front.trace import current
-
-    t = tensor_operand(tensor, what, role)
-    try:
-        made = current().value(name, [tiled, t.ssa, *more])
-    except LayoutError as e:
-        refuse("F254", what, e, hint=f"the {role} is {t!r}")
-    return Tensor.of(made, t.element_type)
-
-
-# -------------------------------------------------------------------------------------------------- making tiled copies
-
-
-def static_payload(x: Any, what: str) -> LayoutPayload:
-    """Return the payload of a static plain layout, or of the compact one of a shape; raises F251 for others."""
-    from cute_dialect.algebra.trees import is_static
-    from cute_dialect.front.layouts import as_layout
-
-    if isinstance(x, LayoutPayload):
-        return x
-    found = as_layout(x)
-    payload = getattr(found, "payload", None)
-    if not isinstance(payload, LayoutPayload) or not is_static(payload):
-        raise KernelTypeError("F251", f"{what}: expected a static layout, got {found}")
-    return payload
-
-
-def _copy_atom(x: Any, what: str) -> CopyAtom:
-    if isinstance(x, TiledCopy):
-        return x.atom
-    if not isinstance(x, CopyAtom):
-        raise KernelTypeError("F250", f"{what}: expected a copy atom, got {x!r}", hint="cute.make_copy_atom(op, dtype)")
-    return x
-
-
-def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, extents: Any) -> TiledCopy:
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.ops.tile_copies import made_copy
-
-    found = _copy_atom(atom, what)
-    try:
-        return TiledCopy(made_copy(found.type, layout_tv, extents), found)
-    except AlgebraError as e:
-        refuse("F251", what, e)
-
-
-def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Any, val_layout: Any) -> TiledCopy:
-    """Return the tiled copy of a layout of threads and a layout of the values of each, side by side.
-
-    ``(4,32):(32,1)`` threads of ``(4,4):(4,1)`` values cover a tile of 16 x 128.
-    """
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.algebra.tiled_copy import make_layout_tv
-
-    what = "cute.make_tiled_copy_tv"
-    threads, values = (
-        static_payload(thr_layout, f"{what}, thr_layout"),
-        static_payload(val_layout, f"{what}, val_layout"),
-    )
-    try:
-        extents, layout_tv = make_layout_tv(threads, values)
-    except AlgebraError as e:
-        refuse("F251", what, e)
-    return _tiled(atom, what, layout_tv, extents)
-
-
-def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tiler_mn: Any) -> TiledCopy:
-    """Return the tiled copy of a layout (thread, value) -> column-major index in a tile of the extents ``tiler_mn``."""
-    what = "cute.make_tiled_copy"
-    return _tiled(atom, what, static_payload(layout_tv, f"{what}, layout_tv"), _extents(tiler_mn, what))
-
-
-def _extents(tiler: Any, what: str) -> Any:
-    """Return the extents of a tiler: integers, or layouts that cover each mode from its start."""
-    if isinstance(tiler, tuple | list):
-        return tuple([_extents(t, what) for t in tiler])
-    if isinstance(tiler, int):
-        return tiler
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.layout import coalesce
-
-    payload = static_payload(tiler, f"{what}, tiler_mn")
-    n = int(size(payload))
-    if str(coalesce(payload)) != f"{n}:1":
-        raise KernelTypeError("F251", f"{what}: expected a tiler of whole ranges, got {payload}")
-    return n
-
-
-def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    from cute_dialect.front.tiled import TiledMma
-
-    what = f"cute.make_tiled_copy_{operand}"
-    if not isinstance(tiled_mma, TiledMma):
-        raise KernelTypeError("F251", f"{what}: expected a tiled MMA, got {tiled_mma!r}")
-    found = _copy_atom(atom, what)
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.front.trace import op_class
-    from cute_dialect.ops.inference import infer_types_memo
-
-    try:
-        (made,) = infer_types_memo(op_class(what), [found.type, tiled_mma.type], {})
-    except AlgebraError as e:
-        refuse("F251", what, e)
-    return TiledCopy(made, found)
-
-
-def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the tiled copy that moves exactly the fragments of A of a tiled MMA."""
-    return _of_mma("A", atom, tiled_mma)
-
-
-def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the tiled copy that moves exactly the fragments of B of a tiled MMA."""
-    return _of_mma("B", atom, tiled_mma)
-
-
-def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the tiled copy that moves exactly the accumulators of a tiled MMA."""
-    return _of_mma("C", atom, tiled_mma)
-
-
-def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """Return the tiled copy by ``atom`` of the same threads, values and tile as another, whose source they are."""
-    return _tiled(atom, "cute.make_tiled_copy_S", tiled_copy.type.data.layout_tv, tiled_copy.tiler_mn)
-
-
-def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """Return the tiled copy by ``atom`` of the same threads, values and tile as another, whose destination they are."""
-    return _tiled(atom, "cute.make_tiled_copy_D", tiled_copy.type.data.layout_tv, tiled_copy.tiler_mn)
-
-
-def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """Return the smallest tiled copy that moves accumulators of a tiled MMA by ``atom``: one instruction a warp.
-
-    Its tile is as long as the atom needs along N: values of the accumulators one after another.
-    """
-    from cute_dialect.algebra.compose import compose
-    from cute_dialect.algebra.inverses import left_inverse
-    from cute_dialect.algebra.make_layouts import make_layout
-    from cute_dialect.algebra.values import layout_modes, raw_layout
-
-    what = "cute.make_tiled_copy_C_atom"
-    whole = make_tiled_copy_C(atom, tiled_mma)
-    threads, values = layout_modes(whole.type.data.layout_tv)
-    first = make_layout(threads, compose(values, raw_layout(whole.atom.type.values(), 1)))
-    rows = whole.tiler_mn[0]
-    extents = _covered(first, rows, what)
-    if extents[0] != rows:
-        first = compose(left_inverse(raw_layout(extents, (1, rows))), first)
-    return _tiled(atom, what, first, extents)
-
-
-def _covered(layout_tv: LayoutPayload, rows: int, what: str) -> tuple[int, int]:
-    """Return the extents of what a layout (thread, value) -> m + rows * n covers; refuses one with gaps."""
-    from cute_dialect.algebra.evaluation import evaluate, size
-
-    places = {int(evaluate(i, layout_tv)) for i in range(int(size(layout_tv)))}  # pyright: ignore[reportArgumentType]
-    m, n = 1 + max(i % rows for i in places), 1 + max(i // rows for i in places)
-    if len(places) != m * n:
-        raise KernelTypeError("F251", f"{what}: the values of one atom leave gaps in the tile {m} x {n}: {layout_tv}")
-    return m, n
-
-
-def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: Any, data_layout: Any) -> TiledCopy:
-    """Return the tiled copy of a layout (thread, value) -> offset in ``data_layout``."""
-    from cute_dialect.algebra.compose import compose
-    from cute_dialect.algebra.inverses import left_inverse
-    from cute_dialect.algebra.leaf import AlgebraError
-
-    what = "cute.make_cotiled_copy"
-    data = static_payload(data_layout, f"{what}, data_layout")
-    try:
-        layout_tv = compose(left_inverse(data), static_payload(atom_layout_tv, f"{what}, atom_layout_tv"))
-    except AlgebraError as e:
-        refuse("F251", what, e)
-    return _tiled(atom, what, layout_tv, data.shape)
-
 
 # -------------------------------------------------------------------------------------------------------------- copying
 
@@ -468,7 +104,7 @@ def copy(
     the tile does not divide.  A copy that one thread issues (TMA, bulk) is issued by one thread of the warp.
     """
     del unroll_factor  # copies are unrolled as far as their layouts ask
-    found = _copy_atom(atom, "cute.copy")
+    found = copy_atom_of(atom, "cute.copy")
     what = f"cute.copy by {found.op.name}"
     from xdsl.dialects.builtin import UnitAttr
 
@@ -598,7 +234,7 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
     """Fetch into the L2 cache what a TMA load by this atom would read: its coordinates of one box."""
     from cute_dialect.front.machine import in_kernel
 
-    found = _copy_atom(atom, "cute.prefetch")
+    found = copy_atom_of(atom, "cute.prefetch")
     what = f"cute.prefetch by {found.op.name}"
     tracer = in_kernel(what)
     source = tensor_operand(tensor, what, "source")

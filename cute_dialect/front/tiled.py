@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
-from cute_dialect.front.copies import sized, static_payload, tensor_operand, thread_coord
 from cute_dialect.front.errors import KernelTypeError, LayoutError
+from cute_dialect.front.tiled_copies import sized, static_payload, tensor_operand, thread_coord
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue

@@ -78,10 +78,10 @@ def make_tiled_tma_atom(
     ``num_multicast`` blocks each loads its part of a tile, for all of them.  ``oob``: what loads give outside of the
     tensor, zero or nan.
     """
-    from cute_dialect.front.copies import tensor_operand
     from cute_dialect.front.layouts import is_layout
     from cute_dialect.front.machine import as_attribute
     from cute_dialect.front.tensors import Tensor
+    from cute_dialect.front.tiled_copies import tensor_operand
     from cute_dialect.front.trace import current
     from cute_dialect.front.tuples import Tree
 
@@ -197,7 +197,7 @@ def tma_partition(
     blocks that share the tile, ``cta_coord`` is this block's place among them.
     """
     from cute_dialect.algebra.evaluation import size
-    from cute_dialect.front.copies import static_payload, tensor_operand
+    from cute_dialect.front.tiled_copies import static_payload, tensor_operand
 
     what = "cute.nvgpu.cpasync.tma_partition"
     found = _tma_atom(atom, what)
@@ -264,8 +264,8 @@ def make_layout_image_mask(layout: Any, coord: Any, mode: int) -> Any:
     """
     from cute_dialect.algebra.evaluation import evaluate, size
     from cute_dialect.algebra.values import layout_modes
-    from cute_dialect.front.copies import static_payload
     from cute_dialect.front.dtypes import Int16, Int32
+    from cute_dialect.front.tiled_copies import static_payload
 
     what = "cute.make_layout_image_mask"
     payload = static_payload(layout, f"{what}, layout")

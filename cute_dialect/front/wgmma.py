@@ -40,8 +40,8 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
 
 
 def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) -> None:
-    from cute_dialect.front.copies import tensor_operand
     from cute_dialect.front.machine import as_attribute, in_kernel, require_chip
+    from cute_dialect.front.tiled_copies import tensor_operand
 
     tracer = in_kernel(what)
     require_chip(what, "sm_90a")
