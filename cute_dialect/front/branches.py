@@ -30,7 +30,7 @@ __all__ = [
     "place_name",
     "regions",
     "remember_lost",
-    "shared_iterator",
+    "shared",
     "slots_of",
 ]
 
@@ -291,11 +291,16 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
     for region in regions(tracer):
         snap = getattr(region, "snap", None)
         if snap is not None and id(iterator) in snap.iterators:
-            raise shared_iterator()
+            raise shared(iterator)
 
 
-def shared_iterator() -> MergeError:
-    """Return the error of an iterator that is advanced where it may not be."""
+def shared(obj: Any) -> MergeError:
+    """Return the error of an iterator that is advanced, or an array that is changed, where it may not be."""
+    if hasattr(obj, "tobytes"):
+        return MergeError(
+            "F209", "an array of numpy is changed in a branch or loop of run time",
+            hint="keep what changes in a list, or in a tensor of registers",
+        )  # fmt: skip
     return MergeError(
         "F159", "an iterator that was made before a branch or loop of run time is advanced inside of it",
         hint="make it inside, or use an index",
@@ -349,8 +354,8 @@ class Branch:
         assert self.snap is not None
         self.outs.append(tuple(values.get(n, U) for n in self.site.names))
         self.heaps.append(self.snap.state())
-        if self.snap.advanced():
-            raise shared_iterator()
+        if (moved := self.snap.advanced()) is not None:
+            raise shared(moved)
         del regions(self.tracer)[self.depth + 1 :]
         if self.side == 2:
             del regions(self.tracer)[self.depth :]

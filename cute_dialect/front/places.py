@@ -25,6 +25,10 @@ LIMIT = 20_000
 """Objects that a snapshot may reach."""
 
 
+WATCHED = 1 << 16
+"""Bytes of an array of numpy that is compared before and after a branch."""
+
+
 class _Unbound:
     """What a name without a value has while it is carried about."""
 
@@ -52,6 +56,8 @@ _GLOBALS_READ: dict[int, tuple[Any, tuple[str, ...]]] = {}
 def _kind(cls: type) -> int:
     if issubclass(cls, Dynamic):
         kind = _VALUE if hasattr(cls, "__cute_places__") else _LEAF
+    elif cls.__module__ == "numpy" and cls.__name__ == "ndarray":
+        kind = _ITERATOR  # watched, not restored
     elif issubclass(cls, type | enum.Enum | BaseException) or cls.__module__.split(".")[0] in _FOREIGN:
         kind = _LEAF
     elif issubclass(cls, list):
@@ -239,9 +245,9 @@ class Snapshot:
                     hint="keep large Python data in arrays of numpy, or out of the functions that kernels call",
                 )  # fmt: skip
 
-    def advanced(self) -> bool:
-        """Tell whether an iterator that was there before has been advanced, as far as that can be seen."""
-        return any(_position(obj) != position for obj, position in self.iterators.values())
+    def advanced(self) -> Any:
+        """Return an iterator that has been advanced, or an array that has changed, if one is seen."""
+        return next((obj for obj, position in self.iterators.values() if _position(obj) != position), None)
 
     def restore(self) -> None:
         """Put everything back."""
@@ -255,10 +261,12 @@ class Snapshot:
 
 
 def _position(iterator: Any) -> Any:
-    """Return what changes when an iterator is advanced, of generators and of iterators of containers."""
+    """Return what changes when an iterator (a generator, one of a container) is advanced; an array's contents."""
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return None if frame is None else frame.f_lasti
+    if hasattr(iterator, "tobytes"):
+        return iterator.tobytes() if iterator.nbytes <= WATCHED else None
     try:
         return length_hint(iterator, -1)
     except TypeError:

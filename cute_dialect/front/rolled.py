@@ -17,7 +17,7 @@ from cute_dialect.front.branches import (
     place_name,
     regions,
     remember_lost,
-    shared_iterator,
+    shared,
     slots_of,
 )
 from cute_dialect.front.errors import LoopError, MergeError
@@ -216,8 +216,8 @@ class Rolled:
 
     def compare(self, values: Sequence[Any], heap: Mapping[int, Any]) -> bool:
         """Compare the end of a turn with its head; tell whether more must be carried than is."""
-        if self.snap.advanced():
-            raise shared_iterator()
+        if (moved := self.snap.advanced()) is not None:
+            raise shared(moved)
         grown = False
         self.unchanged: list[int] = []
         for i, (site, name, before, after) in enumerate(zip(self.owners, self.names, self.entry, values)):

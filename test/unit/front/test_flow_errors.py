@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from traced import Traced
 
@@ -755,4 +756,21 @@ k.py:3:23: note: it is computed here
     3 |         hidden.kept = a + b
       |                       ^
 hint: it was kept in something that the branch does not see: pass that as an argument, or return the value"""
+    )
+
+
+def test_an_array_is_no_place() -> None:
+    source = """\
+def f(a, b):
+    if a < b:
+        table[0] = 5
+    return table[0]
+"""
+    assert (
+        refusal(source, table=np.zeros(3))
+        == """\
+k.py:2:8: error F209: an array of numpy is changed in a branch or loop of run time
+    2 |     if a < b:
+      |        ^^^^^
+hint: keep what changes in a list, or in a tensor of registers"""
     )
