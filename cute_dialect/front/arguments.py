@@ -181,7 +181,8 @@ class PointerSpec(Spec):
         return [(name, self.type)]
 
     def leaves(self, value: Any, into: list[object], name: str) -> None:
-        into.append(getattr(value, "address", value))
+        address = getattr(value, "address", value)
+        into.append(getattr(address, "array", address))  # an address that knows its array, for the interpreter
 
     def make(self, values: Iterator[SSAValue]) -> object:
         from cute_dialect.front.tensors import Pointer

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sysconfig
 import weakref
 from collections.abc import Callable, Mapping
+from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
@@ -74,12 +75,15 @@ class Conversion:
     __slots__ = ("cells", "code", "hooks", "last", "last_made", "runtime")
 
     def __init__(self, code: CodeType, module_globals: Mapping[str, object]):
+        from cute_dialect.front.carries import without_carries
         from cute_dialect.front.hooks import Hooks
         from cute_dialect.front.rewrite_expr import RUNTIME
         from cute_dialect.front.rewrite_flow import Rewriter
 
         for tight in (False, True):
             node = node_of(code, module_globals)
+            if code.co_flags & CO_GENERATOR:
+                without_carries(node, module_globals, code.co_filename)
             rewriter = Rewriter(code.co_filename, class_of(code.co_qualname), tight=tight)
             rewriter.function(node)
             try:

@@ -97,6 +97,11 @@ class Pointer(Dynamic):
         return self
 
     @property
+    def value_type(self) -> builtins.type[Numeric]:
+        """The number type of what lies there, as ``dtype``."""
+        return self.dtype
+
+    @property
     def swizzle(self) -> Any:
         """The swizzle of its byte address, None if it has none."""
         return self._type.swizzle

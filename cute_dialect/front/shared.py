@@ -146,7 +146,8 @@ class SmemAllocator:
             raise KernelTypeError(
                 "F263", f"shared memory is allocated by bytes, a type or a structure, got {size_or_type!r}"
             )
-        return _bytes(size_or_type, byte_alignment)
+        # As in CuTe DSL, where the first bytes are aligned to 1024: what of a swizzled layout fits in is whole there.
+        return _bytes(size_or_type, max(byte_alignment, min(1024, 1 << size_or_type.bit_length() - 1)))
 
     def allocate_array(self, element_type: type[Numeric], num_elems: int = 1, byte_alignment: int = 1) -> Pointer:
         """Return a pointer to so many new elements."""

@@ -271,6 +271,10 @@ def _container(value: Any, label: str) -> Spec | None:
         notes = {f.name: _annotation(f.type, kind) for f in dataclasses.fields(value)}
         fields = vars(value)
         return _tree(value, [_field(x, notes.get(n), f"{label}.{n}", frozen) for n, x in fields.items()])
+    if _is_instance(value) and _holds_leaves(value, arrays=False):
+        if label.count(".") > _DEEPEST:
+            raise KernelTypeError("F121", f"argument '{label[:60]}…' leads to itself, and holds arrays")
+        return _tree(value, [_attribute(x, f"{label}.{n}") for n, x in vars(value).items()])
     return None
 
 
@@ -278,6 +282,13 @@ def _field(value: Any, annotation: object, label: str, frozen: bool) -> Spec:
     if frozen and isinstance(value, int | float) and not is_number_type(annotation):
         return StaticSpec(value, static_key(value, label))
     return spec_of(value, annotation, label)
+
+
+def _attribute(value: Any, label: str) -> Spec:
+    """Return the spec of what an instance of the user's holds: static, but for what holds arrays or typed numbers."""
+    if _holds_leaves(value, arrays=False) or _is_stream(value):
+        return spec_of(value, None, label)
+    return StaticSpec(value, static_key(value, label))
 
 
 class _Static:
@@ -311,14 +322,36 @@ def _annotation(given: object, kind: type) -> object:
         return None
 
 
-def _holds_leaves(value: Any) -> bool:
-    """Tell whether an instance holds arrays, typed numbers or pointers, at any depth."""
-    if is_array(value) or isinstance(value, RuntimeTensor | RuntimePointer | Numeric):
-        return True
+_DEEPEST = 40
+_OTHERS = ("torch", "numpy", "cupy", "jax", "builtins", "types", "functools", "cute_dialect")
+
+
+def _is_instance(value: Any) -> bool:
+    """Tell whether a value is an instance of a class of the user's own."""
+    return (
+        hasattr(value, "__dict__")
+        and not isinstance(value, type | types.ModuleType | Enum)
+        and type(value).__module__.partition(".")[0] not in _OTHERS
+    )
+
+
+def _holds_leaves(value: Any, seen: set[int] | None = None, *, arrays: bool = True) -> bool:
+    """Tell whether an instance holds tensors, typed numbers or pointers, at any depth.
+
+    ``arrays``: arrays of some library count, too.
+    """
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    if isinstance(value, RuntimeTensor | RuntimePointer | Numeric) or is_array(value):
+        return arrays or not is_array(value)
     if isinstance(value, tuple | list):
-        return any(_holds_leaves(x) for x in value)
+        return any(_holds_leaves(x, seen, arrays=arrays) for x in value)
     if isinstance(value, dict):
-        return any(_holds_leaves(x) for x in value.values())
+        return any(_holds_leaves(x, seen, arrays=arrays) for x in value.values())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return any(_holds_leaves(getattr(value, f.name)) for f in dataclasses.fields(value))
+        return any(_holds_leaves(getattr(value, f.name), seen, arrays=arrays) for f in dataclasses.fields(value))
+    if _is_instance(value):
+        return any(_holds_leaves(x, seen, arrays=arrays) for x in vars(value).values())
     return False

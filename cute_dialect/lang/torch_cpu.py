@@ -16,6 +16,12 @@ from typing import Any
 __all__ = ["CudaOnCpu", "TorchOnCpu", "import_with", "on_cpu"]
 
 
+class Address(int):
+    """The address of a tensor's memory, which knows the tensor: the interpreter reads no plain addresses."""
+
+    array: Any
+
+
 class Event:
     """A point in time of the host."""
 
@@ -179,7 +185,6 @@ def on_cpu() -> Generator[None]:
     import torch
     from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingModuleSource]
 
-    moves = (torch.Tensor.cuda,)
     to: Any = torch.Tensor.to
 
     class OnCpu(TorchFunctionMode):
@@ -187,14 +192,15 @@ def on_cpu() -> Generator[None]:
             kwargs = dict(kwargs or {})
             if "device" in kwargs and kwargs["device"] is not None and _is_cuda(kwargs["device"]):
                 kwargs["device"] = "cpu"
-            if func in moves:
+            if func is torch.Tensor.cuda or func is torch.Tensor.pin_memory:
                 return args[0]
             if func is to:
                 args = tuple("cpu" if isinstance(a, str | torch.device) and _is_cuda(a) else a for a in args)
-            if func is torch.Tensor.pin_memory:
-                return args[0]
-            if kwargs.pop("pin_memory", False) and func is not torch.Tensor.pin_memory:
-                pass  # memory of the CPU it is
+            kwargs.pop("pin_memory", None)
+            if func is torch.Tensor.data_ptr:
+                found = Address(func(*args, **kwargs))
+                found.array = args[0]
+                return found
             return func(*args, **kwargs)
 
     with OnCpu():

@@ -106,3 +106,57 @@ def test_accumulators_through_a_swizzled_layout(swizzle: tuple[int, int, int]) -
     out: Any = np.full_like(x, np.nan)
     host(cute.from_dlpack(x), out, device="cpu", checks=("race", "uninit", "oob"))
     np.testing.assert_array_equal(out, x)
+
+
+class Buffer:
+    """An object with an address and what is static of it, as host functions of CuTe DSL's programs take."""
+
+    def __init__(self, ptr: Any, order: tuple[int, int], rows: int):
+        self.ptr = ptr
+        self.order = order
+        self.rows = rows
+
+    def tensor(self) -> Any:
+        return cute.make_tensor(self.ptr, cute.make_ordered_layout((self.rows, 4), self.order))
+
+
+@cute.kernel
+def fill_kernel(out: cute.Tensor):
+    i = cute.arch.thread_idx().x
+    out[i // 4, i % 4] = i
+
+
+@cute.jit
+def fill(buffer: Buffer):
+    assert buffer.ptr.value_type is cute.Int32 and buffer.ptr.alignment == 16
+    fill_kernel(buffer.tensor()).launch(grid=1, block=32)
+
+
+def test_objects_that_hold_pointers() -> None:
+    def pointer(array: Any) -> Any:
+        return cute.runtime.make_ptr(cute.Int32, array, cute.AddressSpace.gmem, assumed_align=16)
+
+    out = np.zeros((8, 4), np.int32)
+    fill(Buffer(pointer(out), (1, 0), 8), device="cpu")
+    np.testing.assert_array_equal(out, np.arange(32).reshape(8, 4))
+    turned = np.zeros((4, 8), np.int32)
+    fill(Buffer(pointer(turned), (0, 1), 8), device="cpu")
+    np.testing.assert_array_equal(turned, np.arange(32).reshape(8, 4).T)
+    fill(Buffer(pointer(out), (1, 0), 8), device="cpu")
+    assert len(fill.kinds()) == 2  # what is static of them is the kind
+    circle = Buffer(pointer(out), (1, 0), 8)
+    circle.order = circle  # type: ignore
+    with pytest.raises(CuteError, match=r"F121: argument 'buffer.order.order.* leads to itself, and holds arrays"):
+        fill(circle, device="cpu")
+
+
+@cute.kernel
+def bytes_kernel(out: cute.Tensor):
+    smem = cute.utils.SmemAllocator()
+    first, small = smem.allocate(2000, byte_alignment=16), smem.allocate(100)
+    assert first.alignment == 1024 and small.alignment == 64
+    out[0] = 1.0
+
+
+def test_bytes_are_aligned_so_that_swizzles_fit() -> None:
+    bytes_kernel(np.zeros(1, np.float32)).launch(grid=1, block=1, device="cpu")

@@ -153,7 +153,7 @@ def test_plain_buffers() -> None:
         b = smem.allocate(128, 64)
         c = alloc_smem(Int64, 2, 16)
         d = smem.allocate(Float32)
-        assert b.dtype is Uint8 and b.alignment == 64 and c.alignment == 16 and d.dtype is Float32
+        assert b.dtype is Uint8 and b.alignment == 128 and c.alignment == 16 and d.dtype is Float32
         t = thread()
         a[t] = x[t]
         cute.recast_ptr(b, dtype=Float32)[t] = x[t] * 2

@@ -147,6 +147,8 @@ def test_torch_on_the_cpu() -> None:
         x = torch.ones(3, device="cuda:0", pin_memory=True)
         assert x.cuda().to("cuda", torch.float16).to(device=torch.device("cuda")).device.type == "cpu"
         assert torch.zeros_like(x, device="cuda").to(torch.int32).dtype == torch.int32
+        address = x.data_ptr()
+        assert address % 4 == 0 and address.array is x  # type: ignore
     with pytest.raises((RuntimeError, AssertionError)):
         torch.ones(3, device="cuda")
 

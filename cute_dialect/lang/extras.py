@@ -1,0 +1,83 @@
+"""Names of mlir-python-extras, for kernels written for it: ``from cute_dialect.lang.extras import T, gpu, range_``.
+
+    @cute.generic("M", "K", "N", "dtype")              # or, from Python 3.12 on, def sgemm[M, K, N, dtype](…)
+    @gpu.func
+    def sgemm(A: "T.memref(M, K, dtype)", B: "T.memref(K, N, dtype)", C: "T.memref(M, N, dtype)"):
+        tmp = arith.constant(0, type=dtype)
+        r = block_dim.x * block_idx.x + thread_idx.x
+        c = block_dim.y * block_idx.y + thread_idx.y
+        for k, tmp in range_(K, iter_args=[tmp]):
+            tmp += A[r, k] * B[k, c]
+            tmp = yield tmp
+        C[r, c] = tmp
+
+    sgemm[1024, 1024, 1024, cute.Float32](a, b, c).launch(grid=(32, 32), block=(32, 32))
+
+What a loop carries is found anyway: ``iter_args`` and ``yield`` may be left out.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.errors import SyntaxErrorInKernel
+from cute_dialect.front.loop_ranges import loop_range
+
+__all__ = ["T", "arith", "block_dim", "block_idx", "gpu", "grid_dim", "range_", "scf", "thread_idx"]
+
+
+class _Ids:
+    """Three numbers of the machine: ``x``, ``y``, ``z``."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, axis: str) -> Any:
+        if axis not in ("x", "y", "z"):
+            raise AttributeError(f"{self._name} has x, y and z, not {axis}")
+        return getattr(getattr(cute.arch, self._name)(), axis)
+
+
+thread_idx, block_idx, block_dim, grid_dim = (_Ids(n) for n in ("thread_idx", "block_idx", "block_dim", "grid_dim"))
+
+
+def range_(*args: Any, iter_args: Any = None) -> Any:
+    """Return a range that is one loop when the kernel runs; ``iter_args`` belongs to a ``for`` of a kernel."""
+    if iter_args is not None:
+        raise SyntaxErrorInKernel(
+            "F150", "range_ with iter_args is what a 'for' walks, under a name that the module has",
+            hint="leave iter_args and yield out: what a loop carries is found",
+        )  # fmt: skip
+    return loop_range(*args)
+
+
+range_.__cute_carries__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def constant(value: Any, type: Any = None, index: bool = False) -> Any:
+    """Return a number of a type: Int32 or Float32 where none is said, Int64 for ``index``."""
+    kind = cute.Int64 if index else type or (cute.Float32 if isinstance(value, float) else cute.Int32)
+    return kind(value)
+
+
+def _memref(*args: Any) -> Any:
+    """Return the annotation of a tensor: extents (None for any) and the element type."""
+    *extents, dtype = args
+    return cute.Tensor[(dtype, *extents)]  # pyright: ignore[reportInvalidTypeArguments]
+
+
+_TYPES = {
+    "f16": "Float16", "f32": "Float32", "f64": "Float64", "bf16": "BFloat16", "i1": "Boolean", "i8": "Int8",
+    "i16": "Int16", "i32": "Int32", "i64": "Int64", "index": "Int64",
+}  # fmt: skip
+
+T = SimpleNamespace(memref=_memref, **{n: (lambda kind=kind: getattr(cute, kind)) for n, kind in _TYPES.items()})
+"""Types: ``T.f32()`` and so on, and ``T.memref(M, N, T.f32())`` for annotations."""
+arith = SimpleNamespace(constant=constant)
+scf = SimpleNamespace(range_=range_, for_=range_)
+gpu = SimpleNamespace(
+    func=cute.kernel, barrier=lambda: cute.arch.sync_threads(), thread_idx=thread_idx, block_idx=block_idx,
+    block_dim=block_dim, grid_dim=grid_dim,
+)  # fmt: skip

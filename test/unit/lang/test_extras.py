@@ -1,0 +1,112 @@
+"""Kernels written with the names of mlir-python-extras: loops that say what they carry, generics, thread_idx.x."""
+
+# ruff: noqa: B007, B020, UP028
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_dialect.lang as cute
+from cute_dialect.lang import extras
+from cute_dialect.lang.extras import T, arith, block_dim, block_idx, gpu, range_, thread_idx
+
+
+@cute.generic("M", "K", "N", "dtype")
+@gpu.func
+def sgemm_naive(A: T.memref(M, K, dtype), B: T.memref(K, N, dtype), C: T.memref(M, N, dtype)):  # noqa: F821
+    one = arith.constant(1.0, type=dtype)  # noqa: F821
+    tmp = arith.constant(0, type=dtype)  # noqa: F821
+
+    r = block_dim.x * block_idx.x + thread_idx.x
+    c = block_dim.y * block_idx.y + thread_idx.y
+
+    for k, tmp in range_(K, iter_args=[tmp]):  # noqa: F821
+        tmp += A[r, k] * B[k, c]
+        tmp = yield tmp
+    C[r, c] = tmp + one
+
+
+@pytest.mark.parametrize("kind", [cute.Float32, cute.Float64])
+def test_a_product(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(kind.numpy) for shape in ((8, 5), (5, 16)))
+    c = np.zeros((8, 16), kind.numpy)
+    sgemm_naive[8, 5, 16, kind](a, b, c).launch(grid=(2, 4), block=(4, 4), device="cpu")
+    np.testing.assert_array_equal(c, a @ b + 1)
+
+
+@cute.kernel
+def forms_kernel(x: cute.Tensor, n: cute.Int32, out: cute.Tensor):
+    first = arith.constant(7)
+    for i, acc, res in range_(0, n, 1, iter_args=[first]):
+        acc = acc + i
+        yield acc
+    out[0] = res
+    lo, hi = arith.constant(100), arith.constant(0)
+    for i, (a, b), both in extras.scf.range_(n, iter_args=[lo, hi]):
+        small, large = a, b
+        if x[i] < small:
+            small = x[i]
+        if x[i] > large:
+            large = x[i]
+        last = yield small, large
+    out[1], out[2] = both
+    out[3], out[4] = last
+    total = arith.constant(0)
+    for i, total in range_(n, iter_args=[total]):
+        for j, total in range_(2, iter_args=[total]):
+            total = total + x[i] * (j + 1)
+            total = yield [total]
+        total = yield total
+    out[5] = total
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_forms_of_carries(n: int) -> None:
+    x = np.array([3, -2, 9, 50, 4], np.int32)
+    out = np.zeros(6, np.int32)
+    forms_kernel(x, n, out).launch(grid=1, block=1, device="cpu")
+    low, high = min([100, *x[:n]]), max([0, *x[:n]])
+    assert list(out) == [7 + sum(range(n)), low, high, low, high, 3 * x[:n].sum()]
+
+
+@cute.kernel
+def no_yield_kernel(out: cute.Tensor):
+    for i, acc in range_(4, iter_args=[out[0]]):
+        acc = acc + i
+    yield 3
+
+
+@cute.kernel
+def targets_kernel(out: cute.Tensor):
+    for acc in range_(4, iter_args=[out[0]]):
+        yield acc
+
+
+@cute.kernel
+def values_kernel(out: cute.Tensor):
+    for i, acc in range_(4, iter_args=out):
+        yield acc
+
+
+def test_what_is_refused() -> None:
+    out = np.zeros(1, np.int32)
+    for kernel, text in (
+        (no_yield_kernel, "F150: this loop carries values, and never yields the next ones"),
+        (targets_kernel, "F150: expected targets 'index, carried' or 'index, carried, results', no 'else'"),
+        (values_kernel, r"F150: expected iter_args=\[…\], the values of the first turn"),
+    ):
+        with pytest.raises(cute.SyntaxErrorInKernel, match=text):
+            kernel(out).launch(grid=1, block=1, device="cpu")
+    with pytest.raises(cute.SyntaxErrorInKernel, match="F150: range_ with iter_args is what a 'for' walks"):
+        range_(3, iter_args=[1])
+    with pytest.raises(AttributeError, match="thread_idx has x, y and z, not w"):
+        _ = thread_idx.w
+
+
+def test_types_and_constants() -> None:
+    assert T.f32() is cute.Float32 and T.index() is cute.Int64 and extras.gpu.thread_idx is thread_idx
+    assert type(arith.constant(1.5)) is cute.Float32 and type(arith.constant(2, index=True)) is cute.Int64
