@@ -57,7 +57,7 @@ class GeneratorFor(Attached):
         if self.ready:
             return self.ready.pop()
         if self.region is None:
-            values = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]  # those of the 'for' statement
+            values = sys._getframe(1).f_locals  # those of the 'for' statement
             self.values = [values.get(n, U) for n in self.site.names]
             self.roots = self.site.rooted(values)
         return self.taken(lambda: next(self.generator))

@@ -318,7 +318,7 @@ class Hooks:
         if not any(getattr(h, "rolled", False) for h in handles):
             return value
         waiting = consumers(tracer)
-        if not waiting or waiting[-1] is not sys._getframe(1):  # pyright: ignore[reportPrivateUsage]
+        if not waiting or waiting[-1] is not sys._getframe(1):
             raise LoopError(
                 "F160", "a generator yields in a branch or loop of run time, and no 'for' statement takes it",
                 hint="loop over it by a 'for' statement of a converted function",

@@ -81,6 +81,20 @@ def _gpus_chip() -> str | None:
     return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
 
+_devices: list[str] = []
+"""The devices that ``running_on`` has set, the innermost last."""
+
+
 def default_device() -> str:
     """Return the device of calls that name none."""
-    return word("CUTE_DEVICE", ("gpu", "cpu")) or "gpu"
+    return _devices[-1] if _devices else word("CUTE_DEVICE", ("gpu", "cpu")) or "gpu"
+
+
+@contextmanager
+def running_on(device: str) -> Generator[None]:
+    """Run calls that name no device on this one, in all threads."""
+    _devices.append(device)
+    try:
+        yield
+    finally:
+        _devices.remove(device)

@@ -63,7 +63,7 @@ def place_of_frame(frame: FrameType) -> Place:
 
 def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
     """Yield the frames of the trace that are the user's, innermost first; what started the trace ends them."""
-    at = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    at = frame if frame is not None else sys._getframe(1)
     while at is not None:
         code = at.f_code
         if not _is_hidden(code.co_filename):
@@ -75,12 +75,12 @@ def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
 
 def user_places(frame: FrameType | None = None) -> list[Place]:
     """Return the places of the user's frames, innermost first."""
-    return [place_of_frame(f) for f in user_frames(frame or sys._getframe(1))]  # pyright: ignore[reportPrivateUsage]
+    return [place_of_frame(f) for f in user_frames(frame or sys._getframe(1))]
 
 
 def location() -> LocationAttr:
     """Return the location of the op that is being made: the user's line, and the calls that led there."""
-    key = tuple((f.f_code, f.f_lasti) for f in user_frames(sys._getframe(1)))  # pyright: ignore[reportPrivateUsage]
+    key = tuple((f.f_code, f.f_lasti) for f in user_frames(sys._getframe(1)))
     return _location(key)
 
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
-import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -24,6 +23,9 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from cute_dialect.front.target import running_on
+from cute_dialect.runtime.settings import word
 
 __all__ = ["MODULES", "answered_imports", "main", "run"]
 
@@ -208,25 +210,20 @@ def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict
     code = compile(source, str(path), "exec", dont_inherit=True)
     module = ModuleType("__main__")
     module.__file__ = str(path)
-    saved = sys.argv, list(sys.path), sys.modules.get("__main__"), os.environ.get("CUTE_DEVICE")
+    saved = sys.argv, list(sys.path), sys.modules.get("__main__")
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.parent))
     sys.modules["__main__"] = module
-    if cpu:
-        os.environ["CUTE_DEVICE"] = "cpu"
+    device = running_on("cpu") if cpu else nullcontext()
     try:
-        with answered_imports(path.parent, cpu=cpu) as (namespace, beside), _torch_mode(cpu):
+        with device, answered_imports(path.parent, cpu=cpu) as (namespace, beside), _torch_mode(cpu):
             beside.read(source)
             module.__dict__["__builtins__"] = namespace
             exec(code, module.__dict__)
     finally:
-        sys.argv, sys.path[:], main_module, device = saved
+        sys.argv, sys.path[:], main_module = saved
         if main_module is not None:
             sys.modules["__main__"] = main_module
-        if device is None:
-            os.environ.pop("CUTE_DEVICE", None)
-        else:
-            os.environ["CUTE_DEVICE"] = device
     return module.__dict__
 
 
@@ -254,7 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not args.file.is_file():
         parser.error(f"there is no file {args.file}")
-    device = args.device or os.environ.get("CUTE_DEVICE") or ("gpu" if _has_gpu() else "cpu")
+    device = args.device or word("CUTE_DEVICE", ("gpu", "cpu")) or ("gpu" if _has_gpu() else "cpu")
     run(args.file, args.arguments, cpu=device == "cpu")
     return 0
 
