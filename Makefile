@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-OUT := out/elementwise_add
+OUT := out/hello
 T ?= test
 
 .PHONY: help demo test unit lit lint types check gpu slow docs clean
@@ -32,11 +32,8 @@ $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.cuda  ## compile a kernel from text to PTX and run it (GPU, or the CPU interpreter), show the result
-	@mkdir -p $(OUT)
-	$(BIN)/cute-opt test/examples/elementwise_add.mlir --pipeline=nvptx=chip=sm_90a --mlir-print-ir-tree-dir=$(OUT)/stages --emit=ptx -o $(OUT)/add.ptx
-	$(BIN)/cute-run test/examples/elementwise_add.mlir --kernel add --device=auto --in 123x517:randn --in 123x517:randn --check 'c == a + b' --keep $(OUT)/artifact
-	@echo "PTX: $(OUT)/add.ptx    IR after each pass: $(OUT)/stages    compiled kernel: $(OUT)/artifact"
+demo: $(VENV)/.cuda  ## run the first example (GPU, or the CPU interpreter), show its result, keep IR and PTX
+	$(BIN)/python examples/hello.py --keep $(OUT)
 
 test: $(VENV)/.test  ## install the test extras, run lit and pytest
 	$(BIN)/lit -q test examples

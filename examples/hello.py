@@ -1,51 +1,65 @@
-"""The smallest kernel: a function for the host, a function for the GPU, compiled ahead of time and called.
+"""The smallest kernel: a function for the host, a function for the GPU, compiled and called.  ``make demo`` runs it.
 
-python examples/hello.py
+python examples/hello.py                 # on the GPU, or without one on the CPU interpreter
+python examples/hello.py --keep out      # the trace, the IR after each pass, and PTX
 """
 
 # RUN: %python %s --print-ir | FileCheck %s
-# CHECK: gpu.func @double_kernel
-# CHECK: arith.mulf
-# CHECK: func.func @double
+# CHECK: gpu.func @add_kernel
+# CHECK: scf.if
+# CHECK: arith.addf
+# CHECK: func.func @add
 # CHECK: gpu.launch_func
 
 import argparse
+import shutil
+from pathlib import Path
 
-import torch
+import numpy as np
 
 import cute_dialect.lang as cute
 
 
 @cute.kernel
-def double_kernel(x: cute.Tensor, y: cute.Tensor):
+def add_kernel(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
     block, _, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     i = block * 128 + thread
-    if i < cute.size(x):  # known only when the kernel runs: a branch of the kernel
-        y[i] = x[i] * 2
+    if i < cute.size(c):  # known only when the kernel runs: a branch of the kernel
+        c[i] = a[i] + b[i]
 
 
 @cute.jit
-def double(x: cute.Tensor, y: cute.Tensor):
-    double_kernel(x, y).launch(grid=cute.ceil_div(cute.size(x), 128), block=128)
+def add(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
+    add_kernel(a, b, c).launch(grid=cute.ceil_div(cute.size(c), 128), block=128)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=1000)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
+    parser.add_argument("--device", default="cuda" if shutil.which("nvidia-smi") else "cpu", choices=["cuda", "cpu"])
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="write the IR after each pass and the PTX there")
     parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
     args = parser.parse_args()
 
-    x = torch.randn(args.n, device=args.device)
-    y = torch.empty_like(x)
-    compiled = cute.compile(double, x, y, device=args.device)
+    # Arrays of numpy are copied to the GPU and back; those of torch, cupy and whatever speaks DLPack are used in place.
+    a, b = np.random.default_rng(0).random((2, args.n), dtype=np.float32)
+    c = np.zeros(args.n, np.float32)
+    compiled = cute.compile(add, a, b, c, device=args.device)
     if args.print_ir:
-        print(compiled.mlir("trace"))
+        print(compiled.mlir())
         return
-    compiled(x, y)
-    assert torch.equal(y, x * 2)
-    print(f"{args.n} numbers doubled on {args.device}: {y[:3].tolist()} …")
+    compiled(a, b, c)
+    assert (c == a + b).all()
+    print(f"{args.n} sums on {'the GPU' if args.device == 'cuda' else 'the CPU interpreter'}, all right:")
+    for i in range(min(args.n, 3)):
+        print(f"  {a[i]:.6f} + {b[i]:.6f} = {c[i]:.6f}")
+    if args.keep is not None:
+        args.keep.mkdir(parents=True, exist_ok=True)
+        for number, (name, text) in enumerate({"trace": compiled.mlir(), **compiled.stages}.items()):
+            (args.keep / f"{number:02}-{name}.mlir").write_text(text)
+        (args.keep / "add.ptx").write_text(compiled.ptx)
+        print(f"PTX: {args.keep}/add.ptx    IR after each pass: {args.keep}/*.mlir")
 
 
 if __name__ == "__main__":

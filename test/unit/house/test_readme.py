@@ -13,6 +13,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(SH) == 5 and len(PYTHON) == 3
+    assert len(SH) == 5 and len(PYTHON) == 4
     assert "make demo" in README and "make test" in README
 
 
@@ -107,6 +108,16 @@ def test_commands_that_measure(folder: Path) -> None:
     (block,) = [block for block in SH if any(map(measures, commands(block)))]
     for command in commands(block):
         run(command, folder)
+
+
+def test_the_first_example(folder: Path) -> None:
+    (block,) = [block for block in PYTHON if "@cute.kernel" in block]
+    assert PYTHON[0] == block
+    file = folder / "first.py"
+    file.write_text(block)
+    names: dict[str, Any] = {}
+    exec(compile(block, str(file), "exec"), names)
+    np.testing.assert_array_equal(names["c"], np.arange(1000.0) + 1)
 
 
 def test_prompt() -> None:

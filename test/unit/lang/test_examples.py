@@ -34,7 +34,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--a-major m --b-major n --dtype bfloat16 --n 128", "200 x 128 x 192 bfloat16 on cpu: right\n"),
         ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: right\n"),
     ],
-    "hello.py": [("", "1000 numbers doubled on cpu: "), ("--n 1", "1 numbers doubled on cpu: ")],
+    "hello.py": [
+        ("", "1000 sums on the CPU interpreter, all right:\n  0."),
+        ("--n 1", "1 sums on the CPU interpreter"),
+    ],
     "layouts.py": [("", "threads: (4,32):(32,1), values: (4,4):(4,1)\nlayout: ((32,4),(4,4)):((64,4),(16,1))\n")],
     "matmul_ladder.py": [
         (
