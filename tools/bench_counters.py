@@ -51,7 +51,7 @@ def cases() -> list[Case]:
     from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
-    from cute_dialect.kernels.sgemm import RUNGS, sgemm
+    from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
 
     out = [
@@ -71,7 +71,7 @@ def cases() -> list[Case]:
         ),
     ]
     for name in RUNGS:
-        out.append(Case(f"sgemm {name} 128x128x64", sgemm(name), "launch", ((128, 64), (64, 128), (128, 128))))
+        out.append(Case(f"sgemm {name} 128x128x64", sgemm_text(name), "launch", ((128, 64), (64, 128), (128, 128))))
     return out
 
 

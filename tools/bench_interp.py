@@ -64,9 +64,9 @@ def _sm90() -> str:
 
 
 def _sgemm() -> str:
-    from cute_dialect.kernels.sgemm import sgemm
+    from cute_dialect.kernels.sgemm import sgemm_text
 
-    return sgemm("smem")
+    return sgemm_text("smem")
 
 
 def _random(*shapes: tuple[int, int], dtype: type = np.float16) -> Callable[[], list[np.ndarray]]:

@@ -40,12 +40,12 @@ def sizes(rung: str) -> tuple[int, ...]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all rungs into ``folder/RUNG``; gives what ptxas says."""
-    from cute_dialect.kernels.sgemm import sgemm
+    from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
     for rung in RUNGS:
-        module = compile_cute(sgemm(rung), chip=chip, filename=f"{rung}.mlir", save=os.path.join(folder, rung))
+        module = compile_cute(sgemm_text(rung), chip=chip, filename=f"{rung}.mlir", save=os.path.join(folder, rung))
         said.append(f"{rung}: {module.report.strip()}")
     return said
 

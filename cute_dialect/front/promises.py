@@ -38,6 +38,21 @@ class Promised(Dynamic):
         self.type = type
 
     @property
+    def view(self) -> Tensor:
+        """The tensor of that type on the host: for tensor maps, and for a kernel whose fallback takes other arguments.
+
+        The launch checks what the kernel's parameters promise, as it does for any.
+        """
+        from cute_dialect.front.layouts import Layout
+        from cute_dialect.front.tensors import make_tensor
+
+        data: Any = self.type.data  # pyright: ignore[reportAttributeAccessIssue]
+        numbers = [
+            n for n, known in zip(self.tensor.layout.numbers, _leaves(self.tensor.payload, data.layout)) if known
+        ]
+        return make_tensor(self.tensor.iterator.align(data.ptr.alignment), Layout(data.layout, numbers=numbers))
+
+    @property
     def element_type(self) -> Any:
         """The number type of its elements."""
         return self.tensor.element_type
@@ -112,6 +127,18 @@ def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
     old = data.ptr
     made = ptr(old.element, old.space, max(old.alignment, align or 1), old.swizzle)
     return Promised(tensor, MemRefType(MemRef(made, strong)))
+
+
+def _leaves(weak: Any, strong: Any) -> list[bool]:
+    """Tell of each dynamic leaf of a layout whether it is dynamic in a stronger one, too."""
+    from cute_dialect.algebra.leaf import Dyn
+
+    def walk(w: Any, s: Any) -> list[bool]:
+        if isinstance(w, tuple):
+            return [found for x, y in zip(w, s) for found in walk(x, y)]
+        return [isinstance(s, Dyn)] if isinstance(w, Dyn) else []
+
+    return [*walk(weak.shape, strong.shape), *walk(weak.stride, strong.stride)]
 
 
 def _stronger(strong: Any, weak: Any) -> bool:

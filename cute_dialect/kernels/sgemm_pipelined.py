@@ -5,8 +5,8 @@ k, of B one k of 16 columns, each twice: while the products of one k are summed,
 shared memory.  That is 6 loads of 128 bits for 128 products.  Four tiles of A and B are under way by TMA, which makes
 zeros of what lies outside, so that the loop has no flags and no addresses:
 
-    full[s]: the bytes of tile ``k`` are in slot ``s = k % stages``
-    barrier: all threads are done with the tile before, whose slot is filled again
+    full + s: the bytes of tile ``k`` are in slot ``s = k % stages``
+    sync_threads: all threads are done with the tile before, whose slot is filled again
 
 Three tiles beyond the last one are asked for, which are zeros and are not multiplied.
 
@@ -14,149 +14,130 @@ What bounds the loop is the register file: an FMA that finds one operand in the 
 takes one cycle only if one is even and one is odd.
 """
 
+# Operators and element types are those of values in a trace.
+# pyright: reportArgumentType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
-from cute_dialect.kernels.pipeline import Position, TmaRing
-from cute_dialect.kernels.script import Script
-from cute_dialect.kernels.values import Scalar, Value
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import CopyUniversalOp, cpasync
 
-__all__ = ["Tile", "load_map", "multiply_ahead", "place"]
+__all__ = ["Slots", "load_maps", "multiply_ahead", "place"]
 
-_QUAD = 4
+QUAD = 4
 """k of A that a load of 128 bits brings."""
 
 
-class Tile(NamedTuple):
-    """Shape of a block's tile, stages under way, rows of blocks that run together."""
-
-    m: int = 128
-    n: int = 128
-    k: int = 16
-    stages: int = 4
-    group: int = 8
-
-    @property
-    def load_a(self) -> str:
-        """The TMA atom for tiles of A, whose rows of ``4 * k`` bytes are swizzled."""
-        return f"!cute_nvgpu.atom.tma_load<f32, box = ({self.k}, {self.m}), swizzle = {4 * self.k}, l2 = 256>"
-
-    @property
-    def load_b(self) -> str:
-        """The TMA atom for tiles of B."""
-        return f"!cute_nvgpu.atom.tma_load<f32, box = ({self.n}, {self.k}), l2 = 256>"
-
-
-def place(s: Script, tile: Tile, rows: Value, columns: Value) -> tuple[Value, Value]:
+def place(rows: Any, columns: Any, group: int = 8) -> Any:
     """Return the row and column of this block's tile, of ``rows`` and ``columns``: groups of rows, column by column."""
-    bid = s.let("bid", s.block_id())
-    per_group = columns * tile.group
-    group = bid // per_group
-    inside = bid - group * per_group
-    first = group * tile.group
-    height = s.minimum(rows - first, tile.group)
+    # None of these numbers is negative: unsigned ones divide in fewer instructions.
+    rows, columns, block = (cute.Uint32(x) for x in (rows, columns, cute.arch.block_idx()[0]))
+    per_group = columns * group
+    number = block // per_group
+    inside = block - number * per_group
+    first = number * group
+    height = min(rows - first, group)
     column = inside // height
-    return s.let("row", first + (inside - column * height)), s.let("column", column)
+    return cute.Int32(first + (inside - column * height)), cute.Int32(column)
 
 
-def load_map(s: Script, matrix: Value, operand: str, tile: Tile) -> Value:
-    """Make on the host the tensor map for tiles ``(m, k)`` of A, or ``(n, k)`` of B seen as (n, k)."""
-    if operand == "A":
-        rows, strides, swizzle, expected = tile.m, f"{tile.k},1", 4 * tile.k, tile.load_a
-    else:
-        rows, strides, swizzle, expected = tile.n, f"1,{tile.n}", 0, tile.load_b
-    layout, where = s.layout(f"({rows},{tile.k}):({strides})"), s.tile(f"[{rows}:1;{tile.k}:1]")
-    options = {"swizzle": s.type(f"{swizzle} : i32")} if swizzle else {}
-    atom, _ = s.results("cute_nvgpu.make_tma_load", matrix, layout, where, l2=256, types=None, segments=None, **options)
-    assert atom.type == s.type(expected), str(atom.type)
-    return atom
+def load_maps(mA: cute.Tensor, mB: cute.Tensor, tile: tuple[int, int, int]) -> Any:
+    """Make on the host the tensor maps for tiles (m, k) of A, and (n, k) of B seen as (n, k), each with coordinates."""
+    m, n, k = tile
+    sA = cute.make_composed_layout(cute.make_swizzle(2, 4, 3), 0, cute.make_layout((m, k), (k, 1)))
+    sB = cute.make_layout((n, k), (1, n))
+    load = cpasync.CopyBulkTensorTileG2SOp()
+    return (
+        cpasync.make_tiled_tma_atom(load, mA, sA, (m, k), l2_promotion=256),
+        cpasync.make_tiled_tma_atom(load, cute.select(mB, [1, 0]), sB, (n, k), l2_promotion=256),
+    )
 
 
-def multiply_ahead(
-    s: Script,
-    tile: Tile,
-    mma: Value,
-    acc: Value,
-    load: tuple[Value, Value],
-    at: tuple[Value, Value],
-    tiles: Value,
-    tid: Value,
-) -> None:
-    """Emit ``acc += A * B`` over all of ``tiles`` along k.
+class Slots:
+    """The slots of shared memory that TMA fills, and the barriers that say they are full."""
 
-    ``load``: the atoms of A and B; ``at``: row and column of this block's tile of C.
-    """
-    m, n, k, stages, _ = tile
-    swizzle = (k // _QUAD).bit_length() - 1
-    s.say("Slots of shared memory, and the barriers that say they are full; thread 0 fills them.")
-    s_a = s.alloc_smem(f'!cute.memref<f32, smem, align<1024>, S<{swizzle},4,3>, "({m},{k},{stages}):({k},1,{m * k})">')
-    s_b = s.alloc_smem(f'!cute.memref<f32, smem, align<1024>, "({n},{k},{stages}):(1,{n},{n * k})">')
-    s.let("sA", s_a)
-    s.let("sB", s_b)
-    ring = TmaRing(s, stages=stages, n_bytes=4 * (m + n) * k)
-    m0, n0 = s.let("m0", at[0] * m), s.let("n0", at[1] * n)
+    def __init__(self, loads: Any, tile: tuple[int, int, int], stages: int, row: Any, column: Any):
+        m, n, k = tile
+        (self.atom_a, coords_a), (self.atom_b, coords_b) = loads
+        self.stages, self.bytes = stages, 4 * (m + n) * k
+        self.tiles = cute.ceil_div(coords_a.shape[1], k)
+        self.gA = cute.local_tile(coords_a, (m, k), (row, None))
+        self.gB = cute.local_tile(coords_b, (n, k), (column, None))
+        self.sA = cute.smem_tensor(
+            cute.Float32, cute.make_layout((m, k, stages), (k, 1, m * k)), 1024, cute.make_swizzle(2, 4, 3)
+        )
+        self.sB = cute.smem_tensor(cute.Float32, (n, k, stages), 1024)
+        self.full = cute.arch.alloc_smem(cute.Int64, stages, alignment=8)
 
-    def fetch(k_tile: Scalar, slot: Scalar) -> None:
-        full = ring.full(slot)
-        s.run("mbarrier_arrive_expect_tx", full, ring.n_bytes)
-        k0 = k_tile * k
-        places = ((load[0], s_a, (k0, m0), f"({m},{k}):(1@1,1@0)"), (load[1], s_b, (n0, k0), f"({n},{k}):(1@0,1@1)"))
-        for atom, smem, first, layout in places:
-            atom = s.op("cute.atom.set_value", atom, full, field='"tma_bar"')
-            s.copy(atom, s.view(s.int_tuple(first), layout), s.slice(smem, None, None, slot))
+    def fetch(self, tile: Any, slot: Any):
+        """Ask for a tile; one thread does."""
+        full = self.full + slot
+        cute.arch.mbarrier_arrive_and_expect_tx(full, self.bytes)
+        cute.copy(self.atom_a, self.gA[None, None, tile], self.sA[None, None, slot], tma_bar_ptr=full)
+        cute.copy(self.atom_b, self.gB[None, None, tile], self.sB[None, None, slot], tma_bar_ptr=full)
 
-    leader = s.let("leader", tid.eq(0))
-    with s.if_(leader):
-        with s.for_(0, stages) as loop:
-            s.run("mbarrier_init", ring.full(loop.iv), 1)
-        s.run("fence_mbarrier_init")
-        for i in range(stages - 1):
-            fetch(i, i)
-    s.barrier()
+    def wait(self, slot: Any, phase: Any):
+        """Wait until a slot is full."""
+        cute.arch.mbarrier_wait(self.full + slot, phase)
 
-    s.say("What this thread multiplies: of A four k at once, of B one, each twice.")
-    t_a = s.let("tA", s.partition("A", mma, s_a, tid))
-    t_b = s.let("tB", s.partition("B", mma, s_b, tid))
-    copy = s.atom("!cute_nvgpu.atom.universal_copy<f32>")
-    quads = [s.let(f"a{i}", s.registers('!cute.memref<f32, rmem, align<16>, "(1,8,4):(0,4,1)">')) for i in range(2)]
-    lines = [s.let(f"b{i}", s.registers('!cute.memref<f32, rmem, align<16>, "(1,(4,4)):(0,(1,4))">')) for i in range(2)]
+    def next(self, slot: Any, phase: Any) -> Any:
+        """Return slot and phase of the next tile."""
+        wraps = slot + 1 == self.stages
+        return (0 if wraps else slot + 1), phase ^ cute.Int32(wraps)
 
-    def load_a(quad: int, slot: Scalar) -> None:
-        rows = s.tile(f"[1:1;8:1;{_QUAD}:1]")
-        source = s.op("cute.local_tile", s.slice(t_a, None, None, None, slot), rows, s.coord((0, 0, quad)))
-        s.copy(copy, source, quads[quad % 2])
 
-    def load_b(j: int, slot: Scalar) -> None:
-        s.copy(copy, s.slice(t_b, None, None, j, slot), lines[j % 2])
+def multiply_ahead(slots: Slots, mma: cute.TiledMma, acc: cute.Tensor, thread: Any):
+    """Add the products of all tiles along k to ``acc``."""
+    stages, (_, k, _) = slots.stages, slots.sA.shape
+    leader = thread == 0
+    if leader:
+        for stage in range(stages):
+            cute.arch.mbarrier_init(slots.full + stage, 1)
+        cute.arch.mbarrier_init_fence()
+        for stage in cute.range_constexpr(stages - 1):
+            slots.fetch(stage, stage)
+    cute.arch.sync_threads()
 
-    zero = s.constant(0)
-    s.run("mbarrier_wait", ring.full(0), zero)
-    load_a(0, zero)
-    load_b(0, zero)
-    with s.for_(0, tiles, 1, ring.start()) as loop:
-        slot, phase = loop.args
-        s.let("slot", slot)
-        s.let("phase", phase)
-        following = ring.next(Position(slot, phase))
-        for j in range(k):
-            if j == k - _QUAD + 1:
-                s.say(
-                    "All are done with the tile before: its slot gets the tile that comes last.  The next one is there."
-                )
-                s.barrier()
-                with s.if_(leader):
-                    fetch(loop.iv + (stages - 1), (slot + (stages - 1)) % stages)
-                s.run("mbarrier_wait", ring.full(following.slot), following.phase)
-            last = j == k - 1
-            load_b(0 if last else j + 1, following.slot if last else slot)
-            if j % _QUAD == 1:
-                quad = j // _QUAD + 1
-                load_a(quad % (k // _QUAD), following.slot if quad == k // _QUAD else slot)
-            s.gemm(mma, acc, s.slice(quads[j // _QUAD % 2], None, None, j % _QUAD), lines[j % 2], acc)
-        loop.next(*following)
-    s.say("Tiles that are still under way.")
-    at_end = ring.next(Position(*loop.results))
-    for _ in range(stages - 2):
-        ring.wait(at_end)
-        at_end = ring.next(at_end)
+    # What this thread multiplies: of A four k at once, of B one, each twice.
+    part = mma.get_slice(thread)
+    tA, tB = part.partition_A(slots.sA), part.partition_B(slots.sB)
+    copy = cute.make_copy_atom(CopyUniversalOp(), cute.Float32)
+    quads = [cute.make_fragment(cute.make_layout((1, 8, QUAD), (0, QUAD, 1)), cute.Float32) for _ in range(2)]
+    lines = [cute.make_fragment(cute.make_layout((1, (4, 4)), (0, (1, 4))), cute.Float32) for _ in range(2)]
+
+    def load_a(quad: int, slot: Any):
+        source = cute.local_tile(tA[None, None, None, slot], (1, 8, QUAD), (0, 0, quad))
+        cute.copy(copy, source, quads[quad % 2])
+
+    def load_b(j: int, slot: Any):
+        cute.copy(copy, tB[None, None, j, slot], lines[j % 2])
+
+    slot, phase = cute.Int32(0), cute.Int32(0)
+    slots.wait(slot, phase)
+    load_a(0, slot)
+    load_b(0, slot)
+    for tile in range(slots.tiles):
+        next_slot, next_phase = slots.next(slot, phase)
+        for j in cute.range_constexpr(k):
+            if j == k - QUAD + 1:
+                # All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
+                cute.arch.sync_threads()
+                if leader:
+                    slots.fetch(tile + (stages - 1), (slot + (stages - 1)) % stages)
+                slots.wait(next_slot, next_phase)
+            if j == k - 1:
+                load_b(0, next_slot)
+            else:
+                load_b(j + 1, slot)
+            if j % QUAD == 1:
+                quad = j // QUAD + 1
+                load_a(quad % (k // QUAD), next_slot if quad == k // QUAD else slot)
+            cute.gemm(mma, acc, quads[j // QUAD % 2][None, None, j % QUAD], lines[j % 2], acc)
+        slot, phase = next_slot, next_phase
+    # Tiles that are still under way.
+    slot, phase = slots.next(slot, phase)
+    for _ in cute.range_constexpr(stages - 2):
+        slots.wait(slot, phase)
+        slot, phase = slots.next(slot, phase)

@@ -1,779 +1,756 @@
-// C = A * B in f32 for row-major matrices of any size:
-// 4 warps have tiles of 64 x 64, their lanes 8 x 16 elements, loaded one step ahead; four stages by TMA.
-// TMA wants rows of whole aligned vectors of 16 bytes; for other matrices the launch falls back to
-// @launch_any, which is the rung before.
-
-!mat = !cute.memref<f32, gmem, "(?,?):(?,1)">
-!vec = !cute.memref<f32, gmem, align<16>, "(?,?{div=4}):(?{div=4},1)">
-!loadA = !cute_nvgpu.atom.tma_load<f32, box = (16, 128), swizzle = 64, l2 = 256>
-!loadB = !cute_nvgpu.atom.tma_load<f32, box = (128, 16), l2 = 256>
-!mma = !cute.tiled_mma<!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>, atom_layout_MNK = <"((8,2),(4,2),1):((4,32),(1,64),0)">, permutation_MNK = <"[(8,2,8):(1,64,8);(4,2,4,4):(4,64,1,16);_]">>
-!gC = !cute.memref<f32, gmem, align<16>, "(128,128):(?{div=4},1)">
-!tC = !cute.memref<f32, gmem, align<16>, "(1,8,(4,4)):(0,?{div=32},(1,16))">
-!acc = !cute.memref<f32, rmem, align<32>, "(1,8,(4,4)):(0,1,(8,32))">
-!sA = !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16,4):(16,1,2048)">
-!sB = !cute.memref<f32, smem, align<1024>, "(128,16,4):(1,128,2048)">
+!loads = !cute_nvgpu.atom.tma_load<f32, box = (16, 128), swizzle = 64, l2 = 256>
+!loads_2 = !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@1,1@0)">
+!loads_3 = !cute_nvgpu.atom.tma_load<f32, box = (128, 16), l2 = 256>
+!loads_4 = !cute.coord_tensor<"(0,0)", "(?{div=4},?):(1@0,1@1)">
+!mC = !cute.memref<f32, gmem, align<16>, "(?,?{div=4}):(?{div=4},1)">
+!layout = !cute.layout<"(?,?{div=4}):(1@1,1@0)">
+!universal_fma = !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
+!tiled_mma = !cute.tiled_mma<!universal_fma, atom_layout_MNK = <"((8,2),(4,2),1):((4,32),(1,64),0)">, permutation_MNK = <"[(8,2,8):(1,64,8);(4,2,4,4):(4,64,1,16);_]">>
+!universal_copy = !cute_nvgpu.atom.universal_copy<f32>
+!layout_2 = !cute.layout<"(?,?{div=4}):(?{div=4},1)">
+!memref = !cute.memref<f32, gmem, align<16>, "(128,128):(?{div=4},1)">
+!memref_2 = !cute.memref<f32, gmem, align<16>, "(1,8,(4,4)):(0,?{div=32},(1,16))">
+!sums = !cute.memref<f32, rmem, align<32>, "(1,8,(4,4)):(0,1,(8,32))">
+!coord_tensor = !cute.coord_tensor<"(0,?{div=128})", "(128,16,?):(1@1,1@0,16@0)">
+!coord_tensor_2 = !cute.coord_tensor<"(?{div=128},0)", "(128,16,?):(1@0,1@1,16@1)">
+!memref_3 = !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16,4):(16,1,2048)">
+!memref_4 = !cute.memref<f32, smem, align<1024>, "(128,16,4):(1,128,2048)">
+!memref_5 = !cute.memref<i8, smem, align<8>, "32:1">
+!coord_tensor_3 = !cute.coord_tensor<"(0,?{div=128})", "(128,16):(1@1,1@0)">
+!memref_6 = !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">
+!coord_tensor_4 = !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
+!memref_7 = !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">
+!coord_tensor_5 = !cute.coord_tensor<"(16,?{div=128})", "(128,16):(1@1,1@0)">
+!coord_tensor_6 = !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
+!coord_tensor_7 = !cute.coord_tensor<"(32,?{div=128})", "(128,16):(1@1,1@0)">
+!coord_tensor_8 = !cute.coord_tensor<"(?{div=128},32)", "(128,16):(1@0,1@1)">
 !tA = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16,4):(0,128,1,2048)">
 !tB = !cute.memref<f32, smem, align<16>, "(1,(4,4),16,4):(0,(1,16),128,2048)">
-!a0 = !cute.memref<f32, rmem, align<16>, "(1,8,4):(0,4,1)">
-!b0 = !cute.memref<f32, rmem, align<16>, "(1,(4,4)):(0,(1,4))">
-!ids = !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@0,1@1)">
-!idsC = !cute.coord_tensor<"(?{div=128},?{div=128})", "(128,128):(1@0,1@1)">
+!memref_8 = !cute.memref<f32, rmem, align<32>, "(1,8,4):(0,4,1)">
+!memref_9 = !cute.memref<f32, rmem, align<32>, "(1,(4,4)):(0,(1,4))">
+!memref_10 = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">
+!source = !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,4):(0,128,1)">
+!memref_11 = !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">
+!memref_12 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,4)">
+!source_2 = !cute.memref<f32, smem, align<16>, S<2,4,3>, "(1,8,4):(0,128,1)">
+!memref_13 = !cute.memref<f32, rmem, "(1,8):(0,4)">
+!memref_14 = !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">
+!source_3 = !cute.memref<f32, smem, align<32>, S<2,4,3>, "(1,8,4):(0,128,1)">
+!coord_tensor_9 = !cute.coord_tensor<"(?{div=16},?{div=128})", "(128,16):(1@1,1@0)">
+!coord_tensor_10 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
+!layout_3 = !cute.layout<"(?,?{div=4}):(1@0,1@1)">
+!coord_tensor_11 = !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@0,1@1)">
+!ids = !cute.coord_tensor<"(?{div=128},?{div=128})", "(128,128):(1@0,1@1)">
+!int_tuple = !cute.int_tuple<"(?,?{div=4})">
 !xC = !cute.coord_tensor<"(?,?{div=4})", "(1,8,(4,4)):(0,8@0,(1@1,16@1))">
-!pC = !cute.memref<i1, rmem, align<32>, "(1,8,(4,4)):(0,16,(1,4))">
-!mBt = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
-!loadA2 = !cute.tiled_copy<!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, layout_copy_tv = <"((16,16),1):((16,1),16)">, tiler_mn = <"[16:1;16:1]">>
-!ids2 = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
-!mBt2 = !cute.memref<f32, gmem, "(?,?):(1,?)">
-!loadB2 = !cute.tiled_copy<!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
-!mma2 = !cute.tiled_mma<!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>, atom_layout_MNK = <"((4,4),(8,2),1):((8,64),(1,32),0)">, permutation_MNK = <"[(4,4,8):(1,32,4);(8,2,4,2):(4,64,1,32);_]">>
-!gC2 = !cute.memref<f32, gmem, "(128,128):(?,1)">
-!tC2 = !cute.memref<f32, gmem, "(1,8,(4,2)):(0,?{div=4},(1,32))">
-!acc2 = !cute.memref<f32, rmem, align<32>, "(1,8,(4,2)):(0,1,(8,32))">
-!sA2 = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16,3):(16,1,2048)">
-!sB2 = !cute.memref<f32, smem, align<16>, "(128,16,3):(1,128,2048)">
-!tA2 = !cute.memref<f32, gmem, "((1,1),8,1):((0,0),?{div=16},0)">
-!xA = !cute.coord_tensor<"(?,?)", "((1,1),8,1):((0,0),16@0,0)">
-!pA = !cute.memref<i1, rmem, "(1,8,1):(0,1,8)">
-!dA = !cute.memref<f32, smem, S<2,4,3>, "((1,1),8,1):((0,0),256,0)">
-!tB2 = !cute.memref<f32, gmem, "((1,1),1,8):((0,0),0,?{div=2})">
-!xB = !cute.coord_tensor<"(?,?)", "((1,1),1,8):((0,0),0,2@1)">
-!pB = !cute.memref<i1, rmem, "(1,1,8):(0,1,1)">
-!dB = !cute.memref<f32, smem, "((1,1),1,8):((0,0),0,256)">
-!sAk = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(1,8,2):(0,64,1)">
+!inside = !cute.memref<i1, rmem, align<32>, "(1,8,(4,4)):(0,16,(1,4))">
+!mA = !cute.memref<f32, gmem, "(?,?):(?,1)">
+!tiled_mma_2 = !cute.tiled_mma<!universal_fma, atom_layout_MNK = <"((4,4),(8,2),1):((8,64),(1,32),0)">, permutation_MNK = <"[(4,4,8):(1,32,4);(8,2,4,2):(4,64,1,32);_]">>
+!simt_async_copy = !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
+!tiled_copy = !cute.tiled_copy<!simt_async_copy, layout_copy_tv = <"((16,16),1):((16,1),16)">, tiler_mn = <"[16:1;16:1]">>
+!tiled_copy_2 = !cute.tiled_copy<!simt_async_copy, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
+!layout_4 = !cute.layout<"(?,?):(1@0,1@1)">
+!coord_tensor_12 = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
+!memref_15 = !cute.memref<f32, gmem, "(?,?):(1,?)">
+!memref_16 = !cute.memref<f32, gmem, "(128,128):(?,1)">
+!memref_17 = !cute.memref<f32, gmem, "(1,8,(4,2)):(0,?{div=4},(1,32))">
+!memref_18 = !cute.memref<f32, rmem, align<32>, "(1,8,(4,2)):(0,1,(8,32))">
+!sA = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16,3):(16,1,2048)">
+!sB = !cute.memref<f32, smem, align<16>, "(128,16,3):(1,128,2048)">
+!memref_19 = !cute.memref<f32, gmem, "(128,16):(?,1)">
+!part = !cute.memref<f32, gmem, "((1,1),8,1):((0,0),?{div=16},0)">
+!ids_2 = !cute.coord_tensor<"(?,?)", "((1,1),8,1):((0,0),16@0,0)">
+!flags = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,8)">
+!first = !cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">
+!each = !cute.memref<i1, rmem, align<8>, "(8,1):(1,8)">
+!memref_20 = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">
+!memref_21 = !cute.memref<f32, smem, S<2,4,3>, "((1,1),8,1):((0,0),256,0)">
+!memref_22 = !cute.memref<f32, gmem, "(128,16):(1,?)">
+!part_2 = !cute.memref<f32, gmem, "((1,1),1,8):((0,0),0,?{div=2})">
+!ids_3 = !cute.coord_tensor<"(?,?)", "((1,1),1,8):((0,0),0,2@1)">
+!flags_2 = !cute.memref<i1, rmem, align<8>, "(1,1,8):(0,1,1)">
+!first_2 = !cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">
+!each_2 = !cute.memref<i1, rmem, align<8>, "(1,8):(1,1)">
+!memref_23 = !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">
+!memref_24 = !cute.memref<f32, smem, "((1,1),1,8):((0,0),0,256)">
+!memref_25 = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
+!blockA = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(1,8,2):(0,64,1)">
 !rA = !cute.memref<f32, rmem, align<32>, "(1,8,2):(0,1,8)">
-!sBk = !cute.memref<f32, smem, align<16>, "(1,(4,2),1):(0,(1,32),0)">
+!blockB = !cute.memref<f32, smem, align<16>, "(128,2):(1,128)">
+!memref_26 = !cute.memref<f32, smem, align<16>, "(128,1):(1,0)">
+!columnB = !cute.memref<f32, smem, align<16>, "(1,(4,2),1):(0,(1,32),0)">
 !rB = !cute.memref<f32, rmem, align<32>, "(1,(4,2),1):(0,(1,4),0)">
-!xC2 = !cute.coord_tensor<"(?,?{div=4})", "(1,8,(4,2)):(0,4@0,(1@1,32@1))">
-!pC2 = !cute.memref<i1, rmem, align<32>, "(1,8,(4,2)):(0,8,(1,4))">
+!memref_27 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">
+!memref_28 = !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">
+!xC_2 = !cute.coord_tensor<"(?,?{div=4})", "(1,8,(4,2)):(0,4@0,(1@1,32@1))">
+!inside_2 = !cute.memref<i1, rmem, align<32>, "(1,8,(4,2)):(0,8,(1,4))">
+!layout_5 = !cute.layout<"(128,16):(16,1)">
+!layout_6 = !cute.layout<"(128,16):(1,128)">
+!ptr = !cute.ptr<f32, gmem, align<16>>
+!memref_29 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @sgemm(%loadA: !loadA, %loadB: !loadB, %tiles: i32, %mC: !vec) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
-      %c16_i32 = arith.constant 16 : i32
-      %c3_i32 = arith.constant 3 : i32
-      %c16384_i32 = arith.constant 16384 : i32
+    gpu.func @sgemm(%loads: !loads, %loads_0: !loads_2, %loads_1: !loads_3, %loads_2: !loads_4, %mC: !mC) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
+      %0 = cute.get_layout(%loads_0) : !loads_2
+      %1:2 = cute.get_scalars<{only_dynamic}> (%0) : !layout
+      %2 = cute.static : !cute.int_tuple<"128">
+      %c8_i32 = arith.constant 8 : i32
+      %3 = cute.static : !cute.shape<"(128,128)">
+      %4 = cute.atom() : !universal_fma
+      %5 = cute.make_tiled_mma(%4) : !tiled_mma
+      %6 = cute.static : !cute.int_tuple<"16">
+      %7 = cute.static : !cute.shape<"(128,16)">
+      %c0_i32 = arith.constant 0 : i32
       %c1_i32 = arith.constant 1 : i32
       %c4_i32 = arith.constant 4 : i32
-      %c0_i32 = arith.constant 0 : i32
-      %c8_i32 = arith.constant 8 : i32
+      %c16384_i32 = arith.constant 16384 : i32
+      %8 = cute.static : !cute.coord<"(_,_,0)">
+      %9 = cute.static : !cute.int_tuple<"1">
+      %10 = cute.static : !cute.coord<"(_,_,1)">
+      %11 = cute.static : !cute.int_tuple<"2">
+      %12 = cute.static : !cute.coord<"(_,_,2)">
+      %13 = cute.static : !cute.coord<"(_,_,_,0)">
+      %14 = cute.static : !cute.shape<"(1,8,4)">
+      %15 = cute.static : !cute.coord<"(0,0,0)">
+      %16 = cute.atom() : !universal_copy
+      %17 = cute.static : !cute.coord<"(_,_,0,0)">
+      %18 = cute.static : !cute.coord<"(0,0,1)">
+      %19 = cute.static : !cute.coord<"(_,_,3)">
+      %20 = cute.static : !cute.coord<"(0,0,2)">
+      %21 = cute.static : !cute.coord<"(0,0,3)">
+      %c3_i32 = arith.constant 3 : i32
+      %cst = arith.constant 0.000000e+00 : f32
       %c128_i32 = arith.constant 128 : i32
-      %c127_i32 = arith.constant 127 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      %0 = cute.get_layout(%mC) : !vec
-      %1 = cute.get_shape(%0) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?{div=4})">
-      %3 = arith.addi %2#0, %c127_i32 : i32
-      %4 = arith.divui %3, %c128_i32 : i32
-      %5 = arith.addi %2#1, %c127_i32 : i32
-      %6 = arith.divui %5, %c128_i32 : i32
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %7 = arith.muli %6, %c8_i32 : i32
-      %8 = arith.divui %bid, %7 : i32
-      %9 = arith.muli %8, %7 : i32
-      %10 = arith.subi %bid, %9 : i32
-      %11 = arith.muli %8, %c8_i32 : i32
-      %12 = arith.subi %4, %11 : i32
-      %13 = arith.minui %12, %c8_i32 : i32
-      %column = arith.divui %10, %13 : i32
-      %14 = arith.muli %column, %13 : i32
-      %15 = arith.subi %10, %14 : i32
-      %row = arith.addi %11, %15 : i32
-      // How the threads multiply; this thread's elements of C.
-      %16 = cute.atom() : !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
-      %mma = cute.make_tiled_mma(%16) : !mma
-      %17 = cute.static : !cute.tile<"[128:1;128:1]">
-      %18 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%mC, %17, %18) : (!vec, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC
-      %19 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tC = cute.tiled.mma.partition_C(%mma, %gC, %19) : (!mma, !gC, !cute.coord<"?">) -> !tC
-      %acc = cute.tiled.mma.make_fragment_C(%mma, %tC) : (!mma, !tC) -> !acc
-      cute.clear(%acc) : (!acc) -> ()
-      // Slots of shared memory, and the barriers that say they are full; thread 0 fills them.
-      %sA = cute.memref.alloc_smem() : !sA
-      %sB = cute.memref.alloc_smem() : !sB
-      %20 = cute.memref.alloc_smem() : !cute.memref<i64, smem, "(4,2):(1,4)">
-      %m0 = arith.muli %row, %c128_i32 : i32
-      %n0 = arith.muli %column, %c128_i32 : i32
-      %leader = arith.cmpi eq, %tid, %c0_i32 : i32
+      %22 = cute.static : !cute.int_tuple<"(0,0)">
+      %23 = cute.static : !cute.coord<"16383">
+      %24 = cute.get_layout(%mC) : !mC
+      %25:3 = cute.get_scalars<{only_dynamic}> (%24) : !layout_2
+      %26 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
+      %27 = cute.make_int_tuple(%25#0) : (i32) -> !cute.int_tuple<"?">
+      %28 = cute.ceil_div(%27, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+      %rows = cute.get_scalars<{only_dynamic}> (%28) : !cute.int_tuple<"?">
+      %29 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
+      %30 = cute.make_int_tuple(%29) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+      %31 = cute.ceil_div(%30, %2) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+      %columns = cute.get_scalars<{only_dynamic}> (%31) : !cute.int_tuple<"?">
+      %block = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %per_group = arith.muli %columns, %c8_i32 : i32
+      %number = arith.divui %block, %per_group : i32
+      %32 = arith.muli %number, %per_group : i32
+      %inside = arith.subi %block, %32 : i32
+      %first = arith.muli %number, %c8_i32 : i32
+      %33 = arith.subi %rows, %first : i32
+      %34 = arith.cmpi ugt, %33, %c8_i32 : i32
+      %height = arith.select %34, %c8_i32, %33 : i32
+      %column = arith.divui %inside, %height : i32
+      %35 = arith.muli %column, %height : i32
+      %36 = arith.subi %inside, %35 : i32
+      %row = arith.addi %first, %36 : i32
+      %37 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %38 = cute.local_tile(%mC, %3, %37) : (!mC, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref
+      %39 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
+      %40 = cute.tiled.mma.partition_C(%5, %38, %39) : (!tiled_mma, !memref, !cute.coord<"?">) -> !memref_2
+      %41 = cute.tiled.mma.make_fragment_C(%5, %40) : (!tiled_mma, !memref_2) -> !sums
+      cute.clear(%41) : (!sums) -> ()
+      %42 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+      %43 = cute.make_int_tuple(%42) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+      %44 = cute.ceil_div(%43, %6) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
+      %45 = cute.get_scalars<{only_dynamic}> (%44) : !cute.int_tuple<"?">
+      %46 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,_)">
+      %47 = cute.local_tile(%loads_0, %7, %46) : (!loads_2, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor
+      %48 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %49 = cute.local_tile(%loads_2, %7, %48) : (!loads_4, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor_2
+      %50 = cute.memref.alloc_smem() : !memref_3
+      %51 = cute.memref.alloc_smem() : !memref_4
+      %52 = cute.memref.alloc_smem() : !memref_5
+      %53 = cute.get_iter(%52) : !memref_5
+      %full = cute.recast_iter(%53) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %leader = arith.cmpi eq, %26, %c0_i32 : i32
       scf.if %leader {
-        scf.for %arg0 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-          %110 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-          %111 = cute.make_int_tuple(%arg0) : (i32) -> !cute.int_tuple<"?">
-          %112 = cute.add_offset(%110, %111) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%112, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        scf.for %stage = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
+          %104 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
+          %105 = cute.add_offset(%full, %104) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%105, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
         }
         cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
-        %65 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-        %66 = cute.static : !cute.int_tuple<"0">
-        %67 = cute.add_offset(%65, %66) : (!cute.ptr<i64, smem>, !cute.int_tuple<"0">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%67, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %68 = cute.atom.set_value(%loadA, %67) {field = tma_bar} : (!loadA, !cute.ptr<i64, smem>) -> !loadA
-        %69 = cute.make_int_tuple(%m0) : (i32) -> !cute.int_tuple<"(0,?)">
-        %70 = cute.static : !cute.layout<"(128,16):(1@1,1@0)">
-        %71 = cute.make_view(%69, %70) : !cute.coord_tensor<"(0,?)", "(128,16):(1@1,1@0)">
-        %72 = cute.static : !cute.coord<"(_,_,0)">
-        %73 = cute.slice(%sA, %72) : !sA, !cute.coord<"(_,_,0)">
-        cute.copy(%68, %71, %73) : (!loadA, !cute.coord_tensor<"(0,?)", "(128,16):(1@1,1@0)">, !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">) -> ()
-        %74 = cute.atom.set_value(%loadB, %67) {field = tma_bar} : (!loadB, !cute.ptr<i64, smem>) -> !loadB
-        %75 = cute.make_int_tuple(%n0) : (i32) -> !cute.int_tuple<"(?,0)">
-        %76 = cute.static : !cute.layout<"(128,16):(1@0,1@1)">
-        %77 = cute.make_view(%75, %76) : !cute.coord_tensor<"(?,0)", "(128,16):(1@0,1@1)">
-        %78 = cute.static : !cute.coord<"(_,_,0)">
-        %79 = cute.slice(%sB, %78) : !sB, !cute.coord<"(_,_,0)">
-        cute.copy(%74, %77, %79) : (!loadB, !cute.coord_tensor<"(?,0)", "(128,16):(1@0,1@1)">, !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">) -> ()
-        %80 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-        %81 = cute.static : !cute.int_tuple<"1">
-        %82 = cute.add_offset(%80, %81) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%82, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %83 = cute.atom.set_value(%loadA, %82) {field = tma_bar} : (!loadA, !cute.ptr<i64, smem>) -> !loadA
-        %84 = cute.make_int_tuple(%m0) : (i32) -> !cute.int_tuple<"(16,?)">
-        %85 = cute.static : !cute.layout<"(128,16):(1@1,1@0)">
-        %86 = cute.make_view(%84, %85) : !cute.coord_tensor<"(16,?)", "(128,16):(1@1,1@0)">
-        %87 = cute.static : !cute.coord<"(_,_,1)">
-        %88 = cute.slice(%sA, %87) : !sA, !cute.coord<"(_,_,1)">
-        cute.copy(%83, %86, %88) : (!loadA, !cute.coord_tensor<"(16,?)", "(128,16):(1@1,1@0)">, !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">) -> ()
-        %89 = cute.atom.set_value(%loadB, %82) {field = tma_bar} : (!loadB, !cute.ptr<i64, smem>) -> !loadB
-        %90 = cute.make_int_tuple(%n0) : (i32) -> !cute.int_tuple<"(?,16)">
-        %91 = cute.static : !cute.layout<"(128,16):(1@0,1@1)">
-        %92 = cute.make_view(%90, %91) : !cute.coord_tensor<"(?,16)", "(128,16):(1@0,1@1)">
-        %93 = cute.static : !cute.coord<"(_,_,1)">
-        %94 = cute.slice(%sB, %93) : !sB, !cute.coord<"(_,_,1)">
-        cute.copy(%89, %92, %94) : (!loadB, !cute.coord_tensor<"(?,16)", "(128,16):(1@0,1@1)">, !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">) -> ()
-        %95 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-        %96 = cute.static : !cute.int_tuple<"2">
-        %97 = cute.add_offset(%95, %96) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%97, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %98 = cute.atom.set_value(%loadA, %97) {field = tma_bar} : (!loadA, !cute.ptr<i64, smem>) -> !loadA
-        %99 = cute.make_int_tuple(%m0) : (i32) -> !cute.int_tuple<"(32,?)">
-        %100 = cute.static : !cute.layout<"(128,16):(1@1,1@0)">
-        %101 = cute.make_view(%99, %100) : !cute.coord_tensor<"(32,?)", "(128,16):(1@1,1@0)">
-        %102 = cute.static : !cute.coord<"(_,_,2)">
-        %103 = cute.slice(%sA, %102) : !sA, !cute.coord<"(_,_,2)">
-        cute.copy(%98, %101, %103) : (!loadA, !cute.coord_tensor<"(32,?)", "(128,16):(1@1,1@0)">, !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">) -> ()
-        %104 = cute.atom.set_value(%loadB, %97) {field = tma_bar} : (!loadB, !cute.ptr<i64, smem>) -> !loadB
-        %105 = cute.make_int_tuple(%n0) : (i32) -> !cute.int_tuple<"(?,32)">
-        %106 = cute.static : !cute.layout<"(128,16):(1@0,1@1)">
-        %107 = cute.make_view(%105, %106) : !cute.coord_tensor<"(?,32)", "(128,16):(1@0,1@1)">
-        %108 = cute.static : !cute.coord<"(_,_,2)">
-        %109 = cute.slice(%sB, %108) : !sB, !cute.coord<"(_,_,2)">
-        cute.copy(%104, %107, %109) : (!loadB, !cute.coord_tensor<"(?,32)", "(128,16):(1@0,1@1)">, !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">) -> ()
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %86 = cute.slice(%47, %8) : !coord_tensor, !cute.coord<"(_,_,0)">
+        %87 = cute.slice(%50, %8) : !memref_3, !cute.coord<"(_,_,0)">
+        %88 = cute.atom.set_value(%loads, %full) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%88, %86, %87) : (!loads, !coord_tensor_3, !memref_6) -> ()
+        %89 = cute.slice(%49, %8) : !coord_tensor_2, !cute.coord<"(_,_,0)">
+        %90 = cute.slice(%51, %8) : !memref_4, !cute.coord<"(_,_,0)">
+        %91 = cute.atom.set_value(%loads_1, %full) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%91, %89, %90) : (!loads_3, !coord_tensor_4, !memref_7) -> ()
+        %full_9 = cute.add_offset(%full, %9) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_9, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %92 = cute.slice(%47, %10) : !coord_tensor, !cute.coord<"(_,_,1)">
+        %93 = cute.slice(%50, %10) : !memref_3, !cute.coord<"(_,_,1)">
+        %94 = cute.atom.set_value(%loads, %full_9) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%94, %92, %93) : (!loads, !coord_tensor_5, !memref_6) -> ()
+        %95 = cute.slice(%49, %10) : !coord_tensor_2, !cute.coord<"(_,_,1)">
+        %96 = cute.slice(%51, %10) : !memref_4, !cute.coord<"(_,_,1)">
+        %97 = cute.atom.set_value(%loads_1, %full_9) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%97, %95, %96) : (!loads_3, !coord_tensor_6, !memref_7) -> ()
+        %full_10 = cute.add_offset(%full, %11) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_10, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %98 = cute.slice(%47, %12) : !coord_tensor, !cute.coord<"(_,_,2)">
+        %99 = cute.slice(%50, %12) : !memref_3, !cute.coord<"(_,_,2)">
+        %100 = cute.atom.set_value(%loads, %full_10) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%100, %98, %99) : (!loads, !coord_tensor_7, !memref_6) -> ()
+        %101 = cute.slice(%49, %12) : !coord_tensor_2, !cute.coord<"(_,_,2)">
+        %102 = cute.slice(%51, %12) : !memref_4, !cute.coord<"(_,_,2)">
+        %103 = cute.atom.set_value(%loads_1, %full_10) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%103, %101, %102) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
-      // What this thread multiplies: of A four k at once, of B one, each twice.
-      %21 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.mma.partition_A(%mma, %sA, %21) : (!mma, !sA, !cute.coord<"?">) -> !tA
-      %22 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.mma.partition_B(%mma, %sB, %22) : (!mma, !sB, !cute.coord<"?">) -> !tB
-      %23 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %a0 = cute.memref.alloca() : !a0
-      %a1 = cute.memref.alloca() : !a0
-      %b0 = cute.memref.alloca() : !b0
-      %b1 = cute.memref.alloca() : !b0
-      %24 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-      %25 = cute.static : !cute.int_tuple<"0">
-      %26 = cute.add_offset(%24, %25) : (!cute.ptr<i64, smem>, !cute.int_tuple<"0">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%26, %c0_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-      %27 = cute.static : !cute.tile<"[1:1;8:1;4:1]">
-      %28 = cute.make_coord(%c0_i32) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %29 = cute.slice(%tA, %28) : !tA, !cute.coord<"(_,_,_,?)">
-      %30 = cute.static : !cute.coord<"(0,0,0)">
-      %31 = cute.local_tile(%29, %27, %30) : (!cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">, !cute.tile<"[1:1;8:1;4:1]">, !cute.coord<"(0,0,0)">) -> !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,4):(0,128,1)">
-      cute.copy(%23, %31, %a0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,4):(0,128,1)">, !a0) -> ()
-      %32 = cute.make_coord(%c0_i32) : (i32) -> !cute.coord<"(_,_,0,?)">
-      %33 = cute.slice(%tB, %32) : !tB, !cute.coord<"(_,_,0,?)">
-      cute.copy(%23, %33, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-      %34:2 = scf.for %arg0 = %c0_i32 to %tiles step %c1_i32 iter_args(%slot = %c0_i32, %phase = %c0_i32) -> (i32, i32) : i32 {
-        %65 = arith.addi %slot, %c1_i32 : i32
-        %66 = arith.cmpi eq, %65, %c4_i32 : i32
-        %67 = arith.select %66, %c0_i32, %65 : i32
-        %68 = arith.extui %66 : i1 to i32
-        %69 = arith.xori %phase, %68 : i32
-        %70 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,1,?)">
-        %71 = cute.slice(%tB, %70) : !tB, !cute.coord<"(_,_,1,?)">
-        cute.copy(%23, %71, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %72 = cute.static : !cute.coord<"(_,_,0)">
-        %73 = cute.slice(%a0, %72) : !a0, !cute.coord<"(_,_,0)">
-        cute.gemm(%mma, %acc, %73, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<16>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %74 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,2,?)">
-        %75 = cute.slice(%tB, %74) : !tB, !cute.coord<"(_,_,2,?)">
-        cute.copy(%23, %75, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %76 = cute.static : !cute.tile<"[1:1;8:1;4:1]">
-        %77 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %78 = cute.slice(%tA, %77) : !tA, !cute.coord<"(_,_,_,?)">
-        %79 = cute.static : !cute.coord<"(0,0,1)">
-        %80 = cute.local_tile(%78, %76, %79) : (!cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">, !cute.tile<"[1:1;8:1;4:1]">, !cute.coord<"(0,0,1)">) -> !cute.memref<f32, smem, align<16>, S<2,4,3>, "(1,8,4):(0,128,1)">
-        cute.copy(%23, %80, %a1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, S<2,4,3>, "(1,8,4):(0,128,1)">, !a0) -> ()
-        %81 = cute.static : !cute.coord<"(_,_,1)">
-        %82 = cute.slice(%a0, %81) : !a0, !cute.coord<"(_,_,1)">
-        cute.gemm(%mma, %acc, %82, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %83 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,3,?)">
-        %84 = cute.slice(%tB, %83) : !tB, !cute.coord<"(_,_,3,?)">
-        cute.copy(%23, %84, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %85 = cute.static : !cute.coord<"(_,_,2)">
-        %86 = cute.slice(%a0, %85) : !a0, !cute.coord<"(_,_,2)">
-        cute.gemm(%mma, %acc, %86, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %87 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,4,?)">
-        %88 = cute.slice(%tB, %87) : !tB, !cute.coord<"(_,_,4,?)">
-        cute.copy(%23, %88, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %89 = cute.static : !cute.coord<"(_,_,3)">
-        %90 = cute.slice(%a0, %89) : !a0, !cute.coord<"(_,_,3)">
-        cute.gemm(%mma, %acc, %90, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %91 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,5,?)">
-        %92 = cute.slice(%tB, %91) : !tB, !cute.coord<"(_,_,5,?)">
-        cute.copy(%23, %92, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %93 = cute.static : !cute.coord<"(_,_,0)">
-        %94 = cute.slice(%a1, %93) : !a0, !cute.coord<"(_,_,0)">
-        cute.gemm(%mma, %acc, %94, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<16>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %95 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,6,?)">
-        %96 = cute.slice(%tB, %95) : !tB, !cute.coord<"(_,_,6,?)">
-        cute.copy(%23, %96, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %97 = cute.static : !cute.tile<"[1:1;8:1;4:1]">
-        %98 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %99 = cute.slice(%tA, %98) : !tA, !cute.coord<"(_,_,_,?)">
-        %100 = cute.static : !cute.coord<"(0,0,2)">
-        %101 = cute.local_tile(%99, %97, %100) : (!cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">, !cute.tile<"[1:1;8:1;4:1]">, !cute.coord<"(0,0,2)">) -> !cute.memref<f32, smem, align<32>, S<2,4,3>, "(1,8,4):(0,128,1)">
-        cute.copy(%23, %101, %a0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<32>, S<2,4,3>, "(1,8,4):(0,128,1)">, !a0) -> ()
-        %102 = cute.static : !cute.coord<"(_,_,1)">
-        %103 = cute.slice(%a1, %102) : !a0, !cute.coord<"(_,_,1)">
-        cute.gemm(%mma, %acc, %103, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %104 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,7,?)">
-        %105 = cute.slice(%tB, %104) : !tB, !cute.coord<"(_,_,7,?)">
-        cute.copy(%23, %105, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %106 = cute.static : !cute.coord<"(_,_,2)">
-        %107 = cute.slice(%a1, %106) : !a0, !cute.coord<"(_,_,2)">
-        cute.gemm(%mma, %acc, %107, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %108 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,8,?)">
-        %109 = cute.slice(%tB, %108) : !tB, !cute.coord<"(_,_,8,?)">
-        cute.copy(%23, %109, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %110 = cute.static : !cute.coord<"(_,_,3)">
-        %111 = cute.slice(%a1, %110) : !a0, !cute.coord<"(_,_,3)">
-        cute.gemm(%mma, %acc, %111, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %112 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,9,?)">
-        %113 = cute.slice(%tB, %112) : !tB, !cute.coord<"(_,_,9,?)">
-        cute.copy(%23, %113, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %114 = cute.static : !cute.coord<"(_,_,0)">
-        %115 = cute.slice(%a0, %114) : !a0, !cute.coord<"(_,_,0)">
-        cute.gemm(%mma, %acc, %115, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<16>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %116 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,10,?)">
-        %117 = cute.slice(%tB, %116) : !tB, !cute.coord<"(_,_,10,?)">
-        cute.copy(%23, %117, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %118 = cute.static : !cute.tile<"[1:1;8:1;4:1]">
-        %119 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %120 = cute.slice(%tA, %119) : !tA, !cute.coord<"(_,_,_,?)">
-        %121 = cute.static : !cute.coord<"(0,0,3)">
-        %122 = cute.local_tile(%120, %118, %121) : (!cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">, !cute.tile<"[1:1;8:1;4:1]">, !cute.coord<"(0,0,3)">) -> !cute.memref<f32, smem, align<16>, S<2,4,3>, "(1,8,4):(0,128,1)">
-        cute.copy(%23, %122, %a1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, S<2,4,3>, "(1,8,4):(0,128,1)">, !a0) -> ()
-        %123 = cute.static : !cute.coord<"(_,_,1)">
-        %124 = cute.slice(%a0, %123) : !a0, !cute.coord<"(_,_,1)">
-        cute.gemm(%mma, %acc, %124, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %125 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,11,?)">
+      %54 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
+      %tA = cute.tiled.mma.partition_A(%5, %50, %54) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
+      %55 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
+      %tB = cute.tiled.mma.partition_B(%5, %51, %55) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
+      %56 = cute.memref.alloca() : !memref_8
+      %57 = cute.memref.alloca() : !memref_8
+      %58 = cute.memref.alloca() : !memref_9
+      %59 = cute.memref.alloca() : !memref_9
+      cute_nvgpu.arch.mbarrier_wait(%full, %c0_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+      %60 = cute.slice(%tA, %13) : !tA, !cute.coord<"(_,_,_,0)">
+      %source = cute.local_tile(%60, %14, %15) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+      cute.copy(%16, %source, %56) : (!universal_copy, !source, !memref_8) -> ()
+      %61 = cute.slice(%tB, %17) : !tB, !cute.coord<"(_,_,0,0)">
+      cute.copy(%16, %61, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+      %62:2 = scf.for %tile = %c0_i32 to %45 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
+        %86 = arith.addi %arg1, %c1_i32 : i32
+        %wraps_9 = arith.cmpi eq, %86, %c4_i32 : i32
+        %87 = arith.addi %arg1, %c1_i32 : i32
+        %next_slot = arith.select %wraps_9, %c0_i32, %87 : i32
+        %88 = arith.extui %wraps_9 : i1 to i32
+        %next_phase = arith.xori %arg0, %88 : i32
+        %89 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
+        %90 = cute.slice(%tB, %89) : !tB, !cute.coord<"(_,_,1,?)">
+        cute.copy(%16, %90, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %91 = cute.slice(%56, %8) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%5, %41, %91, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %92 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
+        %93 = cute.slice(%tB, %92) : !tB, !cute.coord<"(_,_,2,?)">
+        cute.copy(%16, %93, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %94 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %95 = cute.slice(%tA, %94) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_10 = cute.local_tile(%95, %14, %18) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
+        cute.copy(%16, %source_10, %57) : (!universal_copy, !source_2, !memref_8) -> ()
+        %96 = cute.slice(%56, %10) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%5, %41, %96, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %97 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
+        %98 = cute.slice(%tB, %97) : !tB, !cute.coord<"(_,_,3,?)">
+        cute.copy(%16, %98, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %99 = cute.slice(%56, %12) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%5, %41, %99, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %100 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
+        %101 = cute.slice(%tB, %100) : !tB, !cute.coord<"(_,_,4,?)">
+        cute.copy(%16, %101, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %102 = cute.slice(%56, %19) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%5, %41, %102, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %103 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
+        %104 = cute.slice(%tB, %103) : !tB, !cute.coord<"(_,_,5,?)">
+        cute.copy(%16, %104, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %105 = cute.slice(%57, %8) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%5, %41, %105, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %106 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
+        %107 = cute.slice(%tB, %106) : !tB, !cute.coord<"(_,_,6,?)">
+        cute.copy(%16, %107, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %108 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %109 = cute.slice(%tA, %108) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_11 = cute.local_tile(%109, %14, %20) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
+        cute.copy(%16, %source_11, %56) : (!universal_copy, !source_3, !memref_8) -> ()
+        %110 = cute.slice(%57, %10) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%5, %41, %110, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
+        %112 = cute.slice(%tB, %111) : !tB, !cute.coord<"(_,_,7,?)">
+        cute.copy(%16, %112, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %113 = cute.slice(%57, %12) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%5, %41, %113, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %114 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
+        %115 = cute.slice(%tB, %114) : !tB, !cute.coord<"(_,_,8,?)">
+        cute.copy(%16, %115, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %116 = cute.slice(%57, %19) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%5, %41, %116, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %117 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
+        %118 = cute.slice(%tB, %117) : !tB, !cute.coord<"(_,_,9,?)">
+        cute.copy(%16, %118, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %119 = cute.slice(%56, %8) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%5, %41, %119, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %120 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
+        %121 = cute.slice(%tB, %120) : !tB, !cute.coord<"(_,_,10,?)">
+        cute.copy(%16, %121, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %122 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %123 = cute.slice(%tA, %122) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_12 = cute.local_tile(%123, %14, %21) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
+        cute.copy(%16, %source_12, %57) : (!universal_copy, !source_2, !memref_8) -> ()
+        %124 = cute.slice(%56, %10) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%5, %41, %124, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %125 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
         %126 = cute.slice(%tB, %125) : !tB, !cute.coord<"(_,_,11,?)">
-        cute.copy(%23, %126, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %127 = cute.static : !cute.coord<"(_,_,2)">
-        %128 = cute.slice(%a0, %127) : !a0, !cute.coord<"(_,_,2)">
-        cute.gemm(%mma, %acc, %128, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %129 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,12,?)">
-        %130 = cute.slice(%tB, %129) : !tB, !cute.coord<"(_,_,12,?)">
-        cute.copy(%23, %130, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %131 = cute.static : !cute.coord<"(_,_,3)">
-        %132 = cute.slice(%a0, %131) : !a0, !cute.coord<"(_,_,3)">
-        cute.gemm(%mma, %acc, %132, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %133 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,13,?)">
-        %134 = cute.slice(%tB, %133) : !tB, !cute.coord<"(_,_,13,?)">
-        cute.copy(%23, %134, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %135 = cute.static : !cute.coord<"(_,_,0)">
-        %136 = cute.slice(%a1, %135) : !a0, !cute.coord<"(_,_,0)">
-        cute.gemm(%mma, %acc, %136, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<16>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        // All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
+        cute.copy(%16, %126, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %127 = cute.slice(%56, %12) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%5, %41, %127, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
+        %129 = cute.slice(%tB, %128) : !tB, !cute.coord<"(_,_,12,?)">
+        cute.copy(%16, %129, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %130 = cute.slice(%56, %19) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%5, %41, %130, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
+        %132 = cute.slice(%tB, %131) : !tB, !cute.coord<"(_,_,13,?)">
+        cute.copy(%16, %132, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %133 = cute.slice(%57, %8) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%5, %41, %133, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
-          %157 = arith.addi %arg0, %c3_i32 : i32
-          %158 = arith.addi %slot, %c3_i32 : i32
-          %159 = arith.remui %158, %c4_i32 : i32
-          %160 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-          %161 = cute.make_int_tuple(%159) : (i32) -> !cute.int_tuple<"?">
-          %162 = cute.add_offset(%160, %161) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%162, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %163 = arith.muli %157, %c16_i32 : i32
-          %164 = cute.atom.set_value(%loadA, %162) {field = tma_bar} : (!loadA, !cute.ptr<i64, smem>) -> !loadA
-          %165 = cute.make_int_tuple(%163, %m0) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %166 = cute.static : !cute.layout<"(128,16):(1@1,1@0)">
-          %167 = cute.make_view(%165, %166) : !cute.coord_tensor<"(?,?)", "(128,16):(1@1,1@0)">
-          %168 = cute.make_coord(%159) : (i32) -> !cute.coord<"(_,_,?)">
-          %169 = cute.slice(%sA, %168) : !sA, !cute.coord<"(_,_,?)">
-          cute.copy(%164, %167, %169) : (!loadA, !cute.coord_tensor<"(?,?)", "(128,16):(1@1,1@0)">, !cute.memref<f32, smem, align<1024>, S<2,4,3>, "(128,16):(16,1)">) -> ()
-          %170 = cute.atom.set_value(%loadB, %162) {field = tma_bar} : (!loadB, !cute.ptr<i64, smem>) -> !loadB
-          %171 = cute.make_int_tuple(%n0, %163) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %172 = cute.static : !cute.layout<"(128,16):(1@0,1@1)">
-          %173 = cute.make_view(%171, %172) : !cute.coord_tensor<"(?,?)", "(128,16):(1@0,1@1)">
-          %174 = cute.make_coord(%159) : (i32) -> !cute.coord<"(_,_,?)">
-          %175 = cute.slice(%sB, %174) : !sB, !cute.coord<"(_,_,?)">
-          cute.copy(%170, %173, %175) : (!loadB, !cute.coord_tensor<"(?,?)", "(128,16):(1@0,1@1)">, !cute.memref<f32, smem, align<1024>, "(128,16):(1,128)">) -> ()
+          %147 = arith.addi %tile, %c3_i32 : i32
+          %148 = arith.addi %arg1, %c3_i32 : i32
+          %149 = arith.andi %148, %c3_i32 : i32
+          %150 = cute.make_int_tuple(%149) : (i32) -> !cute.int_tuple<"?">
+          %full_14 = cute.add_offset(%full, %150) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_14, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %151 = cute.make_coord(%147) : (i32) -> !cute.coord<"(_,_,?)">
+          %152 = cute.slice(%47, %151) : !coord_tensor, !cute.coord<"(_,_,?)">
+          %153 = cute.make_coord(%149) : (i32) -> !cute.coord<"(_,_,?)">
+          %154 = cute.slice(%50, %153) : !memref_3, !cute.coord<"(_,_,?)">
+          %155 = cute.atom.set_value(%loads, %full_14) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+          cute.copy(%155, %152, %154) : (!loads, !coord_tensor_9, !memref_6) -> ()
+          %156 = cute.make_coord(%147) : (i32) -> !cute.coord<"(_,_,?)">
+          %157 = cute.slice(%49, %156) : !coord_tensor_2, !cute.coord<"(_,_,?)">
+          %158 = cute.make_coord(%149) : (i32) -> !cute.coord<"(_,_,?)">
+          %159 = cute.slice(%51, %158) : !memref_4, !cute.coord<"(_,_,?)">
+          %160 = cute.atom.set_value(%loads_1, %full_14) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+          cute.copy(%160, %157, %159) : (!loads_3, !coord_tensor_10, !memref_7) -> ()
         }
-        %137 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-        %138 = cute.make_int_tuple(%67) : (i32) -> !cute.int_tuple<"?">
-        %139 = cute.add_offset(%137, %138) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_wait(%139, %69) : (!cute.ptr<i64, smem>, i32) -> ()
-        %140 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,14,?)">
-        %141 = cute.slice(%tB, %140) : !tB, !cute.coord<"(_,_,14,?)">
-        cute.copy(%23, %141, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %142 = cute.static : !cute.tile<"[1:1;8:1;4:1]">
-        %143 = cute.make_coord(%67) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %144 = cute.slice(%tA, %143) : !tA, !cute.coord<"(_,_,_,?)">
-        %145 = cute.static : !cute.coord<"(0,0,0)">
-        %146 = cute.local_tile(%144, %142, %145) : (!cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,16):(0,128,1)">, !cute.tile<"[1:1;8:1;4:1]">, !cute.coord<"(0,0,0)">) -> !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,4):(0,128,1)">
-        cute.copy(%23, %146, %a0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<64>, S<2,4,3>, "(1,8,4):(0,128,1)">, !a0) -> ()
-        %147 = cute.static : !cute.coord<"(_,_,1)">
-        %148 = cute.slice(%a1, %147) : !a0, !cute.coord<"(_,_,1)">
-        cute.gemm(%mma, %acc, %148, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %149 = cute.make_coord(%slot) : (i32) -> !cute.coord<"(_,_,15,?)">
-        %150 = cute.slice(%tB, %149) : !tB, !cute.coord<"(_,_,15,?)">
-        cute.copy(%23, %150, %b1) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %151 = cute.static : !cute.coord<"(_,_,2)">
-        %152 = cute.slice(%a1, %151) : !a0, !cute.coord<"(_,_,2)">
-        cute.gemm(%mma, %acc, %152, %b0, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<8>, "(1,8):(0,4)">, !b0, !acc) -> ()
-        %153 = cute.make_coord(%67) : (i32) -> !cute.coord<"(_,_,0,?)">
-        %154 = cute.slice(%tB, %153) : !tB, !cute.coord<"(_,_,0,?)">
-        cute.copy(%23, %154, %b0) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, smem, align<16>, "(1,(4,4)):(0,(1,16))">, !b0) -> ()
-        %155 = cute.static : !cute.coord<"(_,_,3)">
-        %156 = cute.slice(%a1, %155) : !a0, !cute.coord<"(_,_,3)">
-        cute.gemm(%mma, %acc, %156, %b1, %acc) : (!mma, !acc, !cute.memref<f32, rmem, "(1,8):(0,4)">, !b0, !acc) -> ()
-        scf.yield %67, %69 : i32, i32
+        %134 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
+        %135 = cute.add_offset(%full, %134) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_wait(%135, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
+        %136 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
+        %137 = cute.slice(%tB, %136) : !tB, !cute.coord<"(_,_,14,?)">
+        cute.copy(%16, %137, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %138 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %139 = cute.slice(%tA, %138) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_13 = cute.local_tile(%139, %14, %15) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+        cute.copy(%16, %source_13, %56) : (!universal_copy, !source, !memref_8) -> ()
+        %140 = cute.slice(%57, %10) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%5, %41, %140, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %141 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
+        %142 = cute.slice(%tB, %141) : !tB, !cute.coord<"(_,_,15,?)">
+        cute.copy(%16, %142, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %143 = cute.slice(%57, %12) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%5, %41, %143, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %144 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
+        %145 = cute.slice(%tB, %144) : !tB, !cute.coord<"(_,_,0,?)">
+        cute.copy(%16, %145, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %146 = cute.slice(%57, %19) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%5, %41, %146, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        scf.yield %next_phase, %next_slot : i32, i32
       }
-      // Tiles that are still under way.
-      %35 = arith.addi %34#0, %c1_i32 : i32
-      %36 = arith.cmpi eq, %35, %c4_i32 : i32
-      %37 = arith.select %36, %c0_i32, %35 : i32
-      %38 = arith.extui %36 : i1 to i32
-      %39 = arith.xori %34#1, %38 : i32
-      %40 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-      %41 = cute.make_int_tuple(%37) : (i32) -> !cute.int_tuple<"?">
-      %42 = cute.add_offset(%40, %41) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%42, %39) : (!cute.ptr<i64, smem>, i32) -> ()
-      %43 = arith.addi %37, %c1_i32 : i32
-      %44 = arith.cmpi eq, %43, %c4_i32 : i32
-      %45 = arith.select %44, %c0_i32, %43 : i32
-      %46 = arith.extui %44 : i1 to i32
-      %47 = arith.xori %39, %46 : i32
-      %48 = cute.get_iter(%20) : !cute.memref<i64, smem, "(4,2):(1,4)">
-      %49 = cute.make_int_tuple(%45) : (i32) -> !cute.int_tuple<"?">
-      %50 = cute.add_offset(%48, %49) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%50, %47) : (!cute.ptr<i64, smem>, i32) -> ()
-      %51 = arith.addi %45, %c1_i32 : i32
-      %52 = arith.cmpi eq, %51, %c4_i32 : i32
-      %53 = arith.select %52, %c0_i32, %51 : i32
-      %54 = arith.extui %52 : i1 to i32
-      %55 = arith.xori %47, %54 : i32
-      // The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
-      %sums = cute.make_fragment_like(%acc) : !acc -> !acc
-      scf.for %arg0 = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-        %65 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %66 = cute.memref.load(%acc, %65) : (!acc, !cute.coord<"?">) -> f32
-        %cst = arith.constant 0.000000e+00 : f32
-        %67 = arith.addf %66, %cst fastmath<contract> : f32
-        %68 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%sums, %68, %67) : (!acc, !cute.coord<"?">, f32) -> ()
+      %63 = arith.addi %62#1, %c1_i32 : i32
+      %wraps = arith.cmpi eq, %63, %c4_i32 : i32
+      %64 = arith.addi %62#1, %c1_i32 : i32
+      %slot = arith.select %wraps, %c0_i32, %64 : i32
+      %65 = arith.extui %wraps : i1 to i32
+      %phase = arith.xori %62#0, %65 : i32
+      %66 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
+      %67 = cute.add_offset(%full, %66) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%67, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
+      %68 = arith.addi %slot, %c1_i32 : i32
+      %wraps_3 = arith.cmpi eq, %68, %c4_i32 : i32
+      %69 = arith.addi %slot, %c1_i32 : i32
+      %slot_4 = arith.select %wraps_3, %c0_i32, %69 : i32
+      %70 = arith.extui %wraps_3 : i1 to i32
+      %phase_5 = arith.xori %phase, %70 : i32
+      %71 = cute.make_int_tuple(%slot_4) : (i32) -> !cute.int_tuple<"?">
+      %72 = cute.add_offset(%full, %71) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%72, %phase_5) : (!cute.ptr<i64, smem>, i32) -> ()
+      %73 = arith.addi %slot_4, %c1_i32 : i32
+      %wraps_6 = arith.cmpi eq, %73, %c4_i32 : i32
+      %74 = arith.addi %slot_4, %c1_i32 : i32
+      %slot_7 = arith.select %wraps_6, %c0_i32, %74 : i32
+      %75 = arith.extui %wraps_6 : i1 to i32
+      %phase_8 = arith.xori %phase_5, %75 : i32
+      %sums = cute.make_fragment_like(%41) : !sums -> !sums
+      scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
+        %86 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %87 = cute.memref.load(%41, %86) : (!sums, !cute.coord<"?">) -> f32
+        %88 = arith.addf %87, %cst fastmath<contract> : f32
+        %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%sums, %89, %88) : (!sums, !cute.coord<"?">, f32) -> ()
       }
-      // Write C; at an edge, the elements that lie in it.
-      %56 = cute.get_layout(%mC) : !vec
-      %shapeC = cute.get_shape(%56) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %57 = cute.get_layout(%mC) : !vec
-      %58 = cute.get_shape(%57) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %59 = cute.make_identity_layout(%58) : !cute.shape<"(?,?{div=4})"> -> !cute.layout<"(?,?{div=4}):(1@0,1@1)">
-      %60 = cute.static : !cute.int_tuple<"(0,0)">
-      %mIds = cute.make_view(%60, %59) : !ids
-      %61 = cute.static : !cute.tile<"[128:1;128:1]">
-      %62 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %idsC = cute.local_tile(%mIds, %61, %62) : (!ids, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !idsC
-      %63 = cute.static : !cute.coord<"16383">
-      %64 = cute.memref.load(%idsC, %63) : (!idsC, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%64, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?{div=4})">) -> i1
-      %store = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+      %76 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
+      %77 = cute.make_shape(%25#0, %76) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %78 = cute.make_identity_layout(%77) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %79 = cute.make_view(%22, %78) : !coord_tensor_11
+      %80 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%79, %3, %80) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
+      %81 = cute.memref.load(%ids, %23) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %82:2 = cute.get_scalars<{only_dynamic}> (%81) : !cute.int_tuple<"(?,?)">
+      %83 = cute.make_int_tuple(%82#0, %82#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %84 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
+      %85 = cute.make_int_tuple(%25#0, %84) : (i32, !cute.i32<divby 4>) -> !int_tuple
+      %whole = cute.elem_less(%83, %85) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
       scf.if %whole {
-        cute.copy(%store, %sums, %tC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC) -> ()
+        cute.copy(%16, %sums, %40) : (!universal_copy, !sums, !memref_2) -> ()
       } else {
-        %65 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%mma, %idsC, %65) : (!mma, !idsC, !cute.coord<"?">) -> !xC
-        %pC = cute.make_fragment_like(%xC) [i1] : !xC -> !pC
-        scf.for %arg0 = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %66 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          %67 = cute.memref.load(%xC, %66) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %68 = cute.elem_less(%67, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?{div=4})">) -> i1
-          %69 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%pC, %69, %68) : (!pC, !cute.coord<"?">, i1) -> ()
+        %86 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%5, %ids, %86) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
+        %inside_9 = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
+          %87 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %88 = cute.memref.load(%xC, %87) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %89:2 = cute.get_scalars<{only_dynamic}> (%88) : !cute.int_tuple<"(?,?)">
+          %90 = cute.make_int_tuple(%89#0, %89#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %91 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
+          %92 = cute.make_int_tuple(%25#0, %91) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %93 = cute.elem_less(%90, %92) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside_9, %94, %93) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%store, %sums, %tC, pred = %pC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC, !pC) -> ()
+        cute.copy(%16, %sums, %40, pred = %inside_9) : (!universal_copy, !sums, !memref_2, !inside) -> ()
       }
       gpu.return
     }
-    gpu.func @sgemm_any(%mA: !mat, %mB: !mat, %mC: !mat) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
-      %c64_i32 = arith.constant 64 : i32
-      %c3_i32 = arith.constant 3 : i32
-      %c2_i32 = arith.constant 2 : i32
-      %c1_i32 = arith.constant 1 : i32
-      %c8_i32 = arith.constant 8 : i32
+    gpu.func @sgemm_any(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
+      %0 = cute.get_layout(%mA) : !mA
+      %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
+      %2 = cute.static : !cute.int_tuple<"128">
+      %3 = cute.static : !cute.int_tuple<"(0,0)">
+      %4 = cute.static : !cute.shape<"(128,128)">
+      %5 = cute.atom() : !universal_fma
+      %6 = cute.make_tiled_mma(%5) : !tiled_mma_2
+      %7 = cute.static : !cute.shape<"(128,16)">
+      %8 = cute.atom() : !simt_async_copy
+      %9 = cute.make_tiled_copy(%8) : !tiled_copy
+      %10 = cute.static : !cute.coord<"(0,_,_)">
       %c0_i32 = arith.constant 0 : i32
-      %c16_i32 = arith.constant 16 : i32
-      %c128_i32 = arith.constant 128 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %0 = cute.get_layout(%mC) : !mat
-      %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-      %across = arith.ceildivsi %2#1, %c128_i32 : i32
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %row = arith.divsi %bid, %across : i32
-      %column = arith.remsi %bid, %across : i32
-      // How tiles of A (m, k) and of B, seen as (n, k), come to shared memory.
-      %3 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %4 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %loadA = cute.make_tiled_copy(%4) : !loadA2
-      %5 = cute.get_layout(%mA) : !mat
-      %6 = cute.get_shape(%5) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %7 = cute.make_identity_layout(%6) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %8 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsA = cute.make_view(%8, %7) : !ids2
-      %9 = cute.get_layout(%mA) : !mat
-      %shapeA = cute.get_shape(%9) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %mBt = cute.select<[1, 0]> (%mB) : !mat -> !mBt2
-      %10 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %11 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %loadB = cute.make_tiled_copy(%11) : !loadB2
-      %12 = cute.get_layout(%mBt) : !mBt2
-      %13 = cute.get_shape(%12) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      %14 = cute.make_identity_layout(%13) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %15 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsB = cute.make_view(%15, %14) : !ids2
-      %16 = cute.get_layout(%mBt) : !mBt2
-      %shapeB = cute.get_shape(%16) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      // How the threads multiply; this thread's elements of C.
-      %17 = cute.atom() : !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
-      %mma = cute.make_tiled_mma(%17) : !mma2
-      %18 = cute.static : !cute.tile<"[128:1;128:1]">
-      %19 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%mC, %18, %19) : (!mat, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC2
-      %20 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tC = cute.tiled.mma.partition_C(%mma, %gC, %20) : (!mma2, !gC2, !cute.coord<"?">) -> !tC2
-      %acc = cute.tiled.mma.make_fragment_C(%mma, %tC) : (!mma2, !tC2) -> !acc2
-      cute.clear(%acc) : (!acc2) -> ()
-      %sA = cute.memref.alloc_smem() : !sA2
-      %sB = cute.memref.alloc_smem() : !sB2
-      %21 = cute.get_layout(%mA) : !mat
-      %22 = cute.get_shape(%21) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %23:2 = cute.get_scalars (%22) : !cute.shape<"(?,?)">
-      %tiles = arith.ceildivsi %23#1, %c16_i32 : i32
-      // The first 2 tiles; a tile beyond the last one is zeros.
-      %24 = cute.static : !cute.tile<"[128:1;16:1]">
-      %25 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %26 = cute.local_tile(%mA, %24, %25) : (!mat, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.memref<f32, gmem, "(128,16):(?,1)">
-      %27 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.copy.partition_S(%loadA, %26, %27) : (!loadA2, !cute.memref<f32, gmem, "(128,16):(?,1)">, !cute.coord<"?">) -> !tA2
-      %28 = cute.static : !cute.tile<"[128:1;16:1]">
-      %29 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %30 = cute.local_tile(%idsA, %28, %29) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-      %31 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xA = cute.tiled.copy.partition_S(%loadA, %30, %31) : (!loadA2, !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-      %pA = cute.memref.alloca() : !pA
-      %32 = cute.static : !cute.coord<"(0,_,_)">
-      %33 = cute.slice(%xA, %32) : !xA, !cute.coord<"(0,_,_)">
-      %34 = cute.static : !cute.coord<"(0,_,_)">
-      %35 = cute.slice(%pA, %34) : !pA, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%33, %93) : (!cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%35, %96, %95) : (!cute.memref<i1, rmem, "(8,1):(1,8)">, !cute.coord<"?">, i1) -> ()
+      %c8_i32 = arith.constant 8 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %11 = cute.static : !cute.coord<"(_,_,0)">
+      %12 = cute.make_tiled_copy(%8) : !tiled_copy_2
+      %13 = cute.static : !cute.coord<"(_,_,1)">
+      %14 = cute.static : !cute.int_tuple<"16">
+      %c2_i32 = arith.constant 2 : i32
+      %c3_i32 = arith.constant 3 : i32
+      %15 = cute.static : !cute.shape<"(128,2)">
+      %16 = cute.atom() : !universal_copy
+      %17 = cute.static : !cute.shape<"(128,1)">
+      %18 = cute.static : !cute.coord<"(0,0)">
+      %19 = cute.static : !cute.coord<"(0,1)">
+      %20 = cute.static : !cute.coord<"16383">
+      %c64_i32 = arith.constant 64 : i32
+      %21 = cute.get_layout(%mC) : !mA
+      %22:3 = cute.get_scalars<{only_dynamic}> (%21) : !cute.layout<"(?,?):(?,1)">
+      %23 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %24 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %25 = cute.make_int_tuple(%22#1) : (i32) -> !cute.int_tuple<"?">
+      %26 = cute.ceil_div(%25, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+      %across = cute.get_scalars<{only_dynamic}> (%26) : !cute.int_tuple<"?">
+      %row = arith.divui %24, %across : i32
+      %column = arith.remui %24, %across : i32
+      %27 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %28 = cute.make_identity_layout(%27) : !cute.shape<"(?,?)"> -> !layout_4
+      %29 = cute.make_view(%3, %28) : !coord_tensor_12
+      %30 = cute.select<[1, 0]> (%mB) : !mA -> !memref_15
+      %31 = cute.get_layout(%30) : !memref_15
+      %32:3 = cute.get_scalars<{only_dynamic}> (%31) : !cute.layout<"(?,?):(1,?)">
+      %33 = cute.make_shape(%32#0, %32#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %34 = cute.make_identity_layout(%33) : !cute.shape<"(?,?)"> -> !layout_4
+      %35 = cute.make_view(%3, %34) : !coord_tensor_12
+      %36 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %37 = cute.local_tile(%mC, %4, %36) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
+      %38 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %39 = cute.tiled.mma.partition_C(%6, %37, %38) : (!tiled_mma_2, !memref_16, !cute.coord<"?">) -> !memref_17
+      %40 = cute.tiled.mma.make_fragment_C(%6, %39) : (!tiled_mma_2, !memref_17) -> !memref_18
+      cute.clear(%40) : (!memref_18) -> ()
+      %sA = cute.memref.alloc_smem() : !sA
+      %sB = cute.memref.alloc_smem() : !sB
+      %41 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %42 = cute.local_tile(%mA, %7, %41) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
+      %43 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part = cute.tiled.copy.partition_S(%9, %42, %43) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+      %44 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %45 = cute.local_tile(%29, %7, %44) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
+      %46 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy, !coord_tensor_4, !cute.coord<"?">) -> !ids_2
+      %flags = cute.memref.alloca() : !flags
+      %first = cute.slice(%ids, %10) : !ids_2, !cute.coord<"(0,_,_)">
+      %each = cute.slice(%flags, %10) : !flags, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %36 = cute.static : !cute.coord<"(_,_,0)">
-      %37 = cute.slice(%sA, %36) : !sA2, !cute.coord<"(_,_,0)">
-      %38 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dA = cute.tiled.copy.partition_D(%loadA, %37, %38) : (!loadA2, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA
-      cute.copy(%3, %tA, %dA, pred = %pA) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tA2, !dA, !pA) -> ()
-      %39 = cute.static : !cute.tile<"[128:1;16:1]">
-      %40 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %41 = cute.local_tile(%mBt, %39, %40) : (!mBt2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.memref<f32, gmem, "(128,16):(1,?)">
-      %42 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.copy.partition_S(%loadB, %41, %42) : (!loadB2, !cute.memref<f32, gmem, "(128,16):(1,?)">, !cute.coord<"?">) -> !tB2
-      %43 = cute.static : !cute.tile<"[128:1;16:1]">
-      %44 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %45 = cute.local_tile(%idsB, %43, %44) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-      %46 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xB = cute.tiled.copy.partition_S(%loadB, %45, %46) : (!loadB2, !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-      %pB = cute.memref.alloca() : !pB
-      %47 = cute.static : !cute.coord<"(0,_,_)">
-      %48 = cute.slice(%xB, %47) : !xB, !cute.coord<"(0,_,_)">
-      %49 = cute.static : !cute.coord<"(0,_,_)">
-      %50 = cute.slice(%pB, %49) : !pB, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%48, %93) : (!cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%50, %96, %95) : (!cute.memref<i1, rmem, "(1,8):(1,1)">, !cute.coord<"?">, i1) -> ()
+      %47 = cute.slice(%sA, %11) : !sA, !cute.coord<"(_,_,0)">
+      %48 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %49 = cute.tiled.copy.partition_D(%9, %47, %48) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
+      cute.copy(%8, %part, %49, pred = %flags) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %50 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %51 = cute.local_tile(%30, %7, %50) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_22
+      %52 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_0 = cute.tiled.copy.partition_S(%12, %51, %52) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %54 = cute.local_tile(%35, %7, %53) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
+      %55 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_1 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_2, !coord_tensor_4, !cute.coord<"?">) -> !ids_3
+      %flags_2 = cute.memref.alloca() : !flags_2
+      %first_3 = cute.slice(%ids_1, %10) : !ids_3, !cute.coord<"(0,_,_)">
+      %each_4 = cute.slice(%flags_2, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_3, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_4, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %51 = cute.static : !cute.coord<"(_,_,0)">
-      %52 = cute.slice(%sB, %51) : !sB2, !cute.coord<"(_,_,0)">
-      %53 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dB = cute.tiled.copy.partition_D(%loadB, %52, %53) : (!loadB2, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB
-      cute.copy(%10, %tB, %dB, pred = %pB) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tB2, !dB, !pB) -> ()
+      %56 = cute.slice(%sB, %11) : !sB, !cute.coord<"(_,_,0)">
+      %57 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %58 = cute.tiled.copy.partition_D(%12, %56, %57) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
+      cute.copy(%8, %part_0, %58, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %54 = cute.static : !cute.tile<"[128:1;16:1]">
-      %55 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %56 = cute.local_tile(%mA, %54, %55) : (!mat, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.memref<f32, gmem, "(128,16):(?,1)">
-      %57 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA_0 = cute.tiled.copy.partition_S(%loadA, %56, %57) : (!loadA2, !cute.memref<f32, gmem, "(128,16):(?,1)">, !cute.coord<"?">) -> !tA2
-      %58 = cute.static : !cute.tile<"[128:1;16:1]">
       %59 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %60 = cute.local_tile(%idsA, %58, %59) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
-      %61 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xA_1 = cute.tiled.copy.partition_S(%loadA, %60, %61) : (!loadA2, !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-      %pA_2 = cute.memref.alloca() : !pA
-      %62 = cute.static : !cute.coord<"(0,_,_)">
-      %63 = cute.slice(%xA_1, %62) : !xA, !cute.coord<"(0,_,_)">
-      %64 = cute.static : !cute.coord<"(0,_,_)">
-      %65 = cute.slice(%pA_2, %64) : !pA, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%63, %93) : (!cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%65, %96, %95) : (!cute.memref<i1, rmem, "(8,1):(1,8)">, !cute.coord<"?">, i1) -> ()
+      %60 = cute.local_tile(%mA, %7, %59) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_19
+      %61 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_5 = cute.tiled.copy.partition_S(%9, %60, %61) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+      %62 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %63 = cute.local_tile(%29, %7, %62) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
+      %64 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%9, %63, %64) : (!tiled_copy, !coord_tensor_6, !cute.coord<"?">) -> !ids_2
+      %flags_7 = cute.memref.alloca() : !flags
+      %first_8 = cute.slice(%ids_6, %10) : !ids_2, !cute.coord<"(0,_,_)">
+      %each_9 = cute.slice(%flags_7, %10) : !flags, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_8, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_9, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %66 = cute.static : !cute.coord<"(_,_,1)">
-      %67 = cute.slice(%sA, %66) : !sA2, !cute.coord<"(_,_,1)">
-      %68 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dA_3 = cute.tiled.copy.partition_D(%loadA, %67, %68) : (!loadA2, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA
-      cute.copy(%3, %tA_0, %dA_3, pred = %pA_2) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tA2, !dA, !pA) -> ()
-      %69 = cute.static : !cute.tile<"[128:1;16:1]">
-      %70 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %71 = cute.local_tile(%mBt, %69, %70) : (!mBt2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.memref<f32, gmem, "(128,16):(1,?)">
-      %72 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB_4 = cute.tiled.copy.partition_S(%loadB, %71, %72) : (!loadB2, !cute.memref<f32, gmem, "(128,16):(1,?)">, !cute.coord<"?">) -> !tB2
-      %73 = cute.static : !cute.tile<"[128:1;16:1]">
-      %74 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %75 = cute.local_tile(%idsB, %73, %74) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
-      %76 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xB_5 = cute.tiled.copy.partition_S(%loadB, %75, %76) : (!loadB2, !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-      %pB_6 = cute.memref.alloca() : !pB
-      %77 = cute.static : !cute.coord<"(0,_,_)">
-      %78 = cute.slice(%xB_5, %77) : !xB, !cute.coord<"(0,_,_)">
-      %79 = cute.static : !cute.coord<"(0,_,_)">
-      %80 = cute.slice(%pB_6, %79) : !pB, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%78, %93) : (!cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%80, %96, %95) : (!cute.memref<i1, rmem, "(1,8):(1,1)">, !cute.coord<"?">, i1) -> ()
+      %65 = cute.slice(%sA, %13) : !sA, !cute.coord<"(_,_,1)">
+      %66 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %67 = cute.tiled.copy.partition_D(%9, %65, %66) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
+      cute.copy(%8, %part_5, %67, pred = %flags_7) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %68 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %69 = cute.local_tile(%30, %7, %68) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_22
+      %70 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_10 = cute.tiled.copy.partition_S(%12, %69, %70) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+      %71 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %72 = cute.local_tile(%35, %7, %71) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
+      %73 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_11 = cute.tiled.copy.partition_S(%12, %72, %73) : (!tiled_copy_2, !coord_tensor_6, !cute.coord<"?">) -> !ids_3
+      %flags_12 = cute.memref.alloca() : !flags_2
+      %first_13 = cute.slice(%ids_11, %10) : !ids_3, !cute.coord<"(0,_,_)">
+      %each_14 = cute.slice(%flags_12, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_13, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_14, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %81 = cute.static : !cute.coord<"(_,_,1)">
-      %82 = cute.slice(%sB, %81) : !sB2, !cute.coord<"(_,_,1)">
-      %83 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dB_7 = cute.tiled.copy.partition_D(%loadB, %82, %83) : (!loadB2, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB
-      cute.copy(%10, %tB_4, %dB_7, pred = %pB_6) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tB2, !dB, !pB) -> ()
+      %74 = cute.slice(%sB, %13) : !sB, !cute.coord<"(_,_,1)">
+      %75 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %76 = cute.tiled.copy.partition_D(%12, %74, %75) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
+      cute.copy(%8, %part_10, %76, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      scf.for %arg0 = %c0_i32 to %tiles step %c1_i32 : i32 {
-        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
+      %77 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
+      %78 = cute.ceil_div(%77, %14) : (!cute.int_tuple<"?">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
+      %79 = cute.get_scalars<{only_dynamic}> (%78) : !cute.int_tuple<"?">
+      scf.for %tile = %c0_i32 to %79 step %c1_i32 : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-        %ahead = arith.addi %arg0, %c2_i32 : i32
-        %93 = arith.remui %ahead, %c3_i32 : i32
-        %94 = cute.static : !cute.tile<"[128:1;16:1]">
-        %95 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %96 = cute.local_tile(%mA, %94, %95) : (!mat, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(128,16):(?,1)">
-        %97 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tA_8 = cute.tiled.copy.partition_S(%loadA, %96, %97) : (!loadA2, !cute.memref<f32, gmem, "(128,16):(?,1)">, !cute.coord<"?">) -> !tA2
-        %98 = cute.static : !cute.tile<"[128:1;16:1]">
-        %99 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %100 = cute.local_tile(%idsA, %98, %99) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
-        %101 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xA_9 = cute.tiled.copy.partition_S(%loadA, %100, %101) : (!loadA2, !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-        %pA_10 = cute.memref.alloca() : !pA
-        %102 = cute.static : !cute.coord<"(0,_,_)">
-        %103 = cute.slice(%xA_9, %102) : !xA, !cute.coord<"(0,_,_)">
-        %104 = cute.static : !cute.coord<"(0,_,_)">
-        %105 = cute.slice(%pA_10, %104) : !pA, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %129 = cute.memref.load(%103, %128) : (!cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %130 = cute.elem_less(%129, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%105, %131, %130) : (!cute.memref<i1, rmem, "(8,1):(1,8)">, !cute.coord<"?">, i1) -> ()
+        %ahead = arith.addi %tile, %c2_i32 : i32
+        %88 = arith.floordivsi %ahead, %c3_i32 : i32
+        %89 = arith.muli %88, %c3_i32 : i32
+        %90 = arith.subi %ahead, %89 : i32
+        %91 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %92 = cute.local_tile(%mA, %7, %91) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_19
+        %93 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %part_16 = cute.tiled.copy.partition_S(%9, %92, %93) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+        %94 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %95 = cute.local_tile(%29, %7, %94) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
+        %96 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %ids_17 = cute.tiled.copy.partition_S(%9, %95, %96) : (!tiled_copy, !coord_tensor_10, !cute.coord<"?">) -> !ids_2
+        %flags_18 = cute.memref.alloca() : !flags
+        %first_19 = cute.slice(%ids_17, %10) : !ids_2, !cute.coord<"(0,_,_)">
+        %each_20 = cute.slice(%flags_18, %10) : !flags, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %112 = cute.memref.load(%first_19, %111) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
+          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %115 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_20, %117, %116) : (!each, !cute.coord<"?">, i1) -> ()
         }
-        %106 = cute.make_coord(%93) : (i32) -> !cute.coord<"(_,_,?)">
-        %107 = cute.slice(%sA, %106) : !sA2, !cute.coord<"(_,_,?)">
-        %108 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dA_11 = cute.tiled.copy.partition_D(%loadA, %107, %108) : (!loadA2, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA
-        cute.copy(%3, %tA_8, %dA_11, pred = %pA_10) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tA2, !dA, !pA) -> ()
-        %109 = cute.static : !cute.tile<"[128:1;16:1]">
-        %110 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %111 = cute.local_tile(%mBt, %109, %110) : (!mBt2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(128,16):(1,?)">
-        %112 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tB_12 = cute.tiled.copy.partition_S(%loadB, %111, %112) : (!loadB2, !cute.memref<f32, gmem, "(128,16):(1,?)">, !cute.coord<"?">) -> !tB2
-        %113 = cute.static : !cute.tile<"[128:1;16:1]">
-        %114 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %115 = cute.local_tile(%idsB, %113, %114) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
-        %116 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xB_13 = cute.tiled.copy.partition_S(%loadB, %115, %116) : (!loadB2, !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-        %pB_14 = cute.memref.alloca() : !pB
-        %117 = cute.static : !cute.coord<"(0,_,_)">
-        %118 = cute.slice(%xB_13, %117) : !xB, !cute.coord<"(0,_,_)">
-        %119 = cute.static : !cute.coord<"(0,_,_)">
-        %120 = cute.slice(%pB_14, %119) : !pB, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %129 = cute.memref.load(%118, %128) : (!cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %130 = cute.elem_less(%129, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%120, %131, %130) : (!cute.memref<i1, rmem, "(1,8):(1,1)">, !cute.coord<"?">, i1) -> ()
+        %97 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
+        %98 = cute.slice(%sA, %97) : !sA, !cute.coord<"(_,_,?)">
+        %99 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %100 = cute.tiled.copy.partition_D(%9, %98, %99) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
+        cute.copy(%8, %part_16, %100, pred = %flags_18) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+        %101 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %102 = cute.local_tile(%30, %7, %101) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_22
+        %103 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %part_21 = cute.tiled.copy.partition_S(%12, %102, %103) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+        %104 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %105 = cute.local_tile(%35, %7, %104) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
+        %106 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %ids_22 = cute.tiled.copy.partition_S(%12, %105, %106) : (!tiled_copy_2, !coord_tensor_10, !cute.coord<"?">) -> !ids_3
+        %flags_23 = cute.memref.alloca() : !flags_2
+        %first_24 = cute.slice(%ids_22, %10) : !ids_3, !cute.coord<"(0,_,_)">
+        %each_25 = cute.slice(%flags_23, %10) : !flags_2, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %112 = cute.memref.load(%first_24, %111) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
+          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %115 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_25, %117, %116) : (!each_2, !cute.coord<"?">, i1) -> ()
         }
-        %121 = cute.make_coord(%93) : (i32) -> !cute.coord<"(_,_,?)">
-        %122 = cute.slice(%sB, %121) : !sB2, !cute.coord<"(_,_,?)">
-        %123 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dB_15 = cute.tiled.copy.partition_D(%loadB, %122, %123) : (!loadB2, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB
-        cute.copy(%10, %tB_12, %dB_15, pred = %pB_14) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tB2, !dB, !pB) -> ()
+        %107 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
+        %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
+        %109 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %110 = cute.tiled.copy.partition_D(%12, %108, %109) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
+        cute.copy(%8, %part_21, %110, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-        // Multiply, two columns at a time.
-        %stage = arith.remui %arg0, %c3_i32 : i32
-        %124 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-        %125 = cute.slice(%sA, %124) : !sA2, !cute.coord<"(_,_,?)">
-        %126 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-        %127 = cute.slice(%sB, %126) : !sB2, !cute.coord<"(_,_,?)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-          %129 = cute.static : !cute.tile<"[128:1;2:1]">
-          %130 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %131 = cute.local_tile(%125, %129, %130) : (!cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.tile<"[128:1;2:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
-          %132 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sAk = cute.tiled.mma.partition_A(%mma, %131, %132) : (!mma2, !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">, !cute.coord<"?">) -> !sAk
-          %rA = cute.tiled.mma.make_fragment_A(%mma, %sAk) : (!mma2, !sAk) -> !rA
-          cute.copy(%128, %sAk, %rA) : (!cute_nvgpu.atom.universal_copy<f32>, !sAk, !rA) -> ()
-          %133 = cute.static : !cute.tile<"[128:1;2:1]">
-          %134 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %135 = cute.local_tile(%127, %133, %134) : (!cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.tile<"[128:1;2:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<16>, "(128,2):(1,128)">
-          %136 = cute.static : !cute.tile<"[128:1;1:1]">
-          %137 = cute.static : !cute.coord<"(0,0)">
-          %138 = cute.local_tile(%135, %136, %137) : (!cute.memref<f32, smem, align<16>, "(128,2):(1,128)">, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,0)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %139 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk = cute.tiled.mma.partition_B(%mma, %138, %139) : (!mma2, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB = cute.tiled.mma.make_fragment_B(%mma, %sBk) : (!mma2, !sBk) -> !rB
-          cute.copy(%128, %sBk, %rB) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          %140 = cute.static : !cute.coord<"(_,_,0)">
-          %141 = cute.slice(%rA, %140) : !rA, !cute.coord<"(_,_,0)">
-          %142 = cute.static : !cute.coord<"(_,_,0)">
-          %143 = cute.slice(%rB, %142) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%mma, %acc, %141, %143, %acc) : (!mma2, !acc2, !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">, !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">, !acc2) -> ()
-          %144 = cute.static : !cute.tile<"[128:1;1:1]">
-          %145 = cute.static : !cute.coord<"(0,1)">
-          %146 = cute.local_tile(%135, %144, %145) : (!cute.memref<f32, smem, align<16>, "(128,2):(1,128)">, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,1)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %147 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk_16 = cute.tiled.mma.partition_B(%mma, %146, %147) : (!mma2, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB_17 = cute.tiled.mma.make_fragment_B(%mma, %sBk_16) : (!mma2, !sBk) -> !rB
-          cute.copy(%128, %sBk_16, %rB_17) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          %148 = cute.static : !cute.coord<"(_,_,1)">
-          %149 = cute.slice(%rA, %148) : !rA, !cute.coord<"(_,_,1)">
-          %150 = cute.static : !cute.coord<"(_,_,0)">
-          %151 = cute.slice(%rB_17, %150) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%mma, %acc, %149, %151, %acc) : (!mma2, !acc2, !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">, !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">, !acc2) -> ()
+        %stage = arith.remui %tile, %c3_i32 : i32
+        scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %111 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%sA, %111) : !sA, !cute.coord<"(_,_,?)">
+          %113 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %114 = cute.slice(%sB, %113) : !sB, !cute.coord<"(_,_,?)">
+          %115 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %116 = cute.local_tile(%112, %15, %115) : (!memref_20, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_25
+          %117 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%6, %116, %117) : (!tiled_mma_2, !memref_25, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma_2, !blockA) -> !rA
+          cute.copy(%16, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %118 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %blockB = cute.local_tile(%114, %15, %118) : (!memref_23, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %119 = cute.local_tile(%blockB, %17, %18) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_26
+          %120 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%6, %119, %120) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma_2, !columnB) -> !rB
+          cute.copy(%16, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %121 = cute.slice(%rA, %11) : !rA, !cute.coord<"(_,_,0)">
+          %122 = cute.slice(%rB, %11) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %40, %121, %122, %40) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
+          %123 = cute.local_tile(%blockB, %17, %19) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_26
+          %124 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %columnB_26 = cute.tiled.mma.partition_B(%6, %123, %124) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
+          %rB_27 = cute.tiled.mma.make_fragment_B(%6, %columnB_26) : (!tiled_mma_2, !columnB) -> !rB
+          cute.copy(%16, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
+          %125 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,1)">
+          %126 = cute.slice(%rB_27, %11) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %40, %125, %126, %40) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
-      // Write C; at an edge, the elements that lie in it.
-      %84 = cute.get_layout(%mC) : !mat
-      %shapeC = cute.get_shape(%84) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %85 = cute.get_layout(%mC) : !mat
-      %86 = cute.get_shape(%85) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %87 = cute.make_identity_layout(%86) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %88 = cute.static : !cute.int_tuple<"(0,0)">
-      %mIds = cute.make_view(%88, %87) : !ids2
-      %89 = cute.static : !cute.tile<"[128:1;128:1]">
-      %90 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %idsC = cute.local_tile(%mIds, %89, %90) : (!ids2, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !idsC
-      %91 = cute.static : !cute.coord<"16383">
-      %92 = cute.memref.load(%idsC, %91) : (!idsC, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%92, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-      %store = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+      %80 = cute.make_shape(%22#0, %22#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %81 = cute.make_identity_layout(%80) : !cute.shape<"(?,?)"> -> !layout_4
+      %82 = cute.make_view(%3, %81) : !coord_tensor_12
+      %83 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids_15 = cute.local_tile(%82, %4, %83) : (!coord_tensor_12, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
+      %84 = cute.memref.load(%ids_15, %20) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %85:2 = cute.get_scalars<{only_dynamic}> (%84) : !cute.int_tuple<"(?,?)">
+      %86 = cute.make_int_tuple(%85#0, %85#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %87 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%86, %87) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%store, %acc, %tC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc2, !tC2) -> ()
+        cute.copy(%16, %40, %39) : (!universal_copy, !memref_18, !memref_17) -> ()
       } else {
-        %93 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%mma, %idsC, %93) : (!mma2, !idsC, !cute.coord<"?">) -> !xC2
-        %pC = cute.make_fragment_like(%xC) [i1] : !xC2 -> !pC2
-        scf.for %arg0 = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          %95 = cute.memref.load(%xC, %94) : (!xC2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %96 = cute.elem_less(%95, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %97 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%pC, %97, %96) : (!pC2, !cute.coord<"?">, i1) -> ()
+        %88 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%6, %ids_15, %88) : (!tiled_mma_2, !ids, !cute.coord<"?">) -> !xC_2
+        %inside = cute.make_fragment_like(%xC) [i1] : !xC_2 -> !inside_2
+        scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
+          %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %90 = cute.memref.load(%xC, %89) : (!xC_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %91:2 = cute.get_scalars<{only_dynamic}> (%90) : !cute.int_tuple<"(?,?)">
+          %92 = cute.make_int_tuple(%91#0, %91#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %93 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %94 = cute.elem_less(%92, %93) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %95, %94) : (!inside_2, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%store, %acc, %tC, pred = %pC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc2, !tC2, !pC2) -> ()
+        cute.copy(%16, %40, %39, pred = %inside) : (!universal_copy, !memref_18, !memref_17, !inside_2) -> ()
       }
       gpu.return
     }
   }
-  func.func @launch(%mA: !vec, %mB: !vec, %mC: !vec) attributes {cute.fallback = @launch_any} {
+  func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
+    %0 = cute.get_iter(%mC) : !mA
+    %1 = cute.get_iter(%mB) : !mA
+    %2 = cute.get_iter(%mA) : !mA
+    %3 = cute.static : !cute.int_tuple<"128">
+    %4 = cute.static : !layout_5
+    %5 = cute.static : !cute.shape<"(128,16)">
+    %6 = cute.static : !layout_6
     %c1_i32 = arith.constant 1 : i32
     %c128_i32 = arith.constant 128 : i32
-    %c16_i32 = arith.constant 16 : i32
-    %c15_i32 = arith.constant 15 : i32
-    %0 = cute.get_layout(%mA) : !vec
-    %1 = cute.get_shape(%0) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-    %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?{div=4})">
-    %3 = cute.get_layout(%mB) : !vec
-    %4 = cute.get_shape(%3) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?{div=4})">
-    %6 = cute.get_layout(%mC) : !vec
-    %7 = cute.get_shape(%6) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?{div=4})">
-    %9 = arith.cmpi eq, %2#1, %5#0 : i32
-    %10 = arith.cmpi eq, %2#0, %8#0 : i32
-    %11 = arith.cmpi eq, %5#1, %8#1 : i32
-    cf.assert %9, "A and B must have the same K"
-    cf.assert %10, "A and C must have the same M"
-    cf.assert %11, "B and C must have the same N"
-    // One block a tile of C.
-    %12 = cute.static : !cute.layout<"(128,16):(16,1)">
-    %13 = cute.static : !cute.tile<"[128:1;16:1]">
-    %14:2 = cute_nvgpu.make_tma_load(%mA, %12, %13) {l2 = 256 : i32, swizzle = 64 : i32} : (!vec, !cute.layout<"(128,16):(16,1)">, !cute.tile<"[128:1;16:1]">) -> (!loadA, !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@1,1@0)">)
-    %mBt = cute.select<[1, 0]> (%mB) : !vec -> !mBt
-    %15 = cute.static : !cute.layout<"(128,16):(1,128)">
-    %16 = cute.static : !cute.tile<"[128:1;16:1]">
-    %17:2 = cute_nvgpu.make_tma_load(%mBt, %15, %16) {l2 = 256 : i32} : (!mBt, !cute.layout<"(128,16):(1,128)">, !cute.tile<"[128:1;16:1]">) -> (!loadB, !cute.coord_tensor<"(0,0)", "(?{div=4},?):(1@0,1@1)">)
-    %18 = cute.get_layout(%mA) : !vec
-    %19 = cute.get_shape(%18) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-    %20:2 = cute.get_scalars (%19) : !cute.shape<"(?,?{div=4})">
-    %21 = arith.addi %20#1, %c15_i32 : i32
-    %22 = arith.divui %21, %c16_i32 : i32
-    %23 = arith.ceildivsi %8#0, %c128_i32 : i32
-    %24 = arith.ceildivsi %8#1, %c128_i32 : i32
-    %25 = arith.muli %23, %24 : i32
-    gpu.launch_func @kernels::@sgemm blocks in (%25, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%14#0 : !loadA, %17#0 : !loadB, %22 : i32, %mC : !vec)
-    return
-  }
-  func.func @launch_any(%mA: !mat, %mB: !mat, %mC: !mat) {
     %c256_i32 = arith.constant 256 : i32
-    %c1_i32 = arith.constant 1 : i32
-    %c128_i32 = arith.constant 128 : i32
-    %0 = cute.get_layout(%mA) : !mat
-    %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = cute.get_layout(%mB) : !mat
-    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
-    %6 = cute.get_layout(%mC) : !mat
-    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
-    %9 = arith.cmpi eq, %2#1, %5#0 : i32
-    %10 = arith.cmpi eq, %2#0, %8#0 : i32
-    %11 = arith.cmpi eq, %5#1, %8#1 : i32
-    cf.assert %9, "A and B must have the same K"
-    cf.assert %10, "A and C must have the same M"
-    cf.assert %11, "B and C must have the same N"
-    // One block a tile of C.
-    %12 = arith.ceildivsi %8#0, %c128_i32 : i32
-    %13 = arith.ceildivsi %8#1, %c128_i32 : i32
-    %14 = arith.muli %12, %13 : i32
-    gpu.launch_func @kernels::@sgemm_any blocks in (%14, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
+    %7 = cute.get_layout(%mC) : !mA
+    %8:3 = cute.get_scalars<{only_dynamic}> (%7) : !cute.layout<"(?,?):(?,1)">
+    %9 = cute.get_layout(%mB) : !mA
+    %10:3 = cute.get_scalars<{only_dynamic}> (%9) : !cute.layout<"(?,?):(?,1)">
+    %11 = cute.get_layout(%mA) : !mA
+    %12:3 = cute.get_scalars<{only_dynamic}> (%11) : !cute.layout<"(?,?):(?,1)">
+    %13 = arith.cmpi eq, %12#1, %10#0 : i32
+    cf.assert %13, "A and B must have the same K"
+    %14 = arith.cmpi eq, %12#0, %8#0 : i32
+    cf.assert %14, "A and C must have the same M"
+    %15 = arith.cmpi eq, %10#1, %8#1 : i32
+    cf.assert %15, "B and C must have the same N"
+    %16 = cute.make_int_tuple(%8#0) : (i32) -> !cute.int_tuple<"?">
+    %17 = cute.ceil_div(%16, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+    %18 = cute.get_scalars<{only_dynamic}> (%17) : !cute.int_tuple<"?">
+    %19 = cute.make_int_tuple(%8#1) : (i32) -> !cute.int_tuple<"?">
+    %20 = cute.ceil_div(%19, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+    %21 = cute.get_scalars<{only_dynamic}> (%20) : !cute.int_tuple<"?">
+    %22 = arith.muli %18, %21 : i32
+    %23 = cute.assume(%2) : (!cute.ptr<f32, gmem>) -> !ptr
+    %24 = cute.assume(%12#1) : (i32) -> !cute.i32<divby 4>
+    %25 = cute.make_shape(%12#0, %24) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+    %26 = cute.assume(%12#2) : (i32) -> !cute.i32<divby 4>
+    %27 = cute.make_stride(%26) : (!cute.i32<divby 4>) -> !cute.stride<"(?{div=4},1)">
+    %28 = cute.make_layout(%25, %27) : (!cute.shape<"(?,?{div=4})">, !cute.stride<"(?{div=4},1)">) -> !layout_2
+    %vA = cute.make_view(%23, %28) : !mC
+    %29 = cute.assume(%1) : (!cute.ptr<f32, gmem>) -> !ptr
+    %30 = cute.assume(%10#1) : (i32) -> !cute.i32<divby 4>
+    %31 = cute.make_shape(%10#0, %30) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+    %32 = cute.assume(%10#2) : (i32) -> !cute.i32<divby 4>
+    %33 = cute.make_stride(%32) : (!cute.i32<divby 4>) -> !cute.stride<"(?{div=4},1)">
+    %34 = cute.make_layout(%31, %33) : (!cute.shape<"(?,?{div=4})">, !cute.stride<"(?{div=4},1)">) -> !layout_2
+    %vB = cute.make_view(%29, %34) : !mC
+    %35 = cute.assume(%0) : (!cute.ptr<f32, gmem>) -> !ptr
+    %36 = cute.assume(%8#1) : (i32) -> !cute.i32<divby 4>
+    %37 = cute.make_shape(%8#0, %36) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+    %38 = cute.assume(%8#2) : (i32) -> !cute.i32<divby 4>
+    %39 = cute.make_stride(%38) : (!cute.i32<divby 4>) -> !cute.stride<"(?{div=4},1)">
+    %40 = cute.make_layout(%37, %39) : (!cute.shape<"(?,?{div=4})">, !cute.stride<"(?{div=4},1)">) -> !layout_2
+    %vC = cute.make_view(%35, %40) : !mC
+    %41:2 = cute_nvgpu.make_tma_load(%vA, %4, %5) {l2 = 256 : i32, swizzle = 64 : i32} : (!mC, !layout_5, !cute.shape<"(128,16)">) -> (!loads, !loads_2)
+    %42 = cute.select<[1, 0]> (%vB) : !mC -> !memref_29
+    %43:2 = cute_nvgpu.make_tma_load(%42, %6, %5) {l2 = 256 : i32} : (!memref_29, !layout_6, !cute.shape<"(128,16)">) -> (!loads_3, !loads_4)
+    gpu.launch_func @kernels::@sgemm blocks in (%22, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%41#0 : !loads, %41#1 : !loads_2, %43#0 : !loads_3, %43#1 : !loads_4, %vC : !mC)
+    gpu.launch_func @kernels::@sgemm_any blocks in (%22, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mA, %mB : !mA, %mC : !mA) {cute.fallback}
     return
   }
 }

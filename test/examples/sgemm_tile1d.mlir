@@ -1,219 +1,211 @@
-// C = A * B in f32 for row-major matrices of any size:
-// a thread computes 8 elements of one column of a tile of 64 x 64.
-
-!mat = !cute.memref<f32, gmem, "(?,?):(?,1)">
-!loadA = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((8,64),1):((64,1),64)">, tiler_mn = <"[64:1;8:1]">>
-!ids = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
-!mBt = !cute.memref<f32, gmem, "(?,?):(1,?)">
-!loadB = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((64,8),1):((1,64),1)">, tiler_mn = <"[64:1;8:1]">>
-!mma = !cute.tiled_mma<!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>, atom_layout_MNK = <"(8,64,1):(64,1,0)">>
-!gC = !cute.memref<f32, gmem, "(64,64):(?,1)">
-!tC = !cute.memref<f32, gmem, "(1,8,1):(0,?{div=8},0)">
-!acc = !cute.memref<f32, rmem, align<32>, "(1,8,1):(0,1,0)">
+!mA = !cute.memref<f32, gmem, "(?,?):(?,1)">
+!universal_fma = !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
+!tiled_mma = !cute.tiled_mma<!universal_fma, atom_layout_MNK = <"(8,64,1):(64,1,0)">>
+!universal_copy = !cute_nvgpu.atom.universal_copy<f32>
+!tiled_copy = !cute.tiled_copy<!universal_copy, layout_copy_tv = <"((8,64),1):((64,1),64)">, tiler_mn = <"[64:1;8:1]">>
+!tiled_copy_2 = !cute.tiled_copy<!universal_copy, layout_copy_tv = <"((64,8),1):((1,64),1)">, tiler_mn = <"[64:1;8:1]">>
+!layout = !cute.layout<"(?,?):(1@0,1@1)">
+!coord_tensor = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
+!memref = !cute.memref<f32, gmem, "(?,?):(1,?)">
+!memref_2 = !cute.memref<f32, gmem, "(64,64):(?,1)">
+!memref_3 = !cute.memref<f32, gmem, "(1,8,1):(0,?{div=8},0)">
+!rA = !cute.memref<f32, rmem, align<32>, "(1,8,1):(0,1,0)">
 !sA = !cute.memref<f32, smem, align<16>, "(64,8):(8,1)">
 !sB = !cute.memref<f32, smem, align<16>, "(64,8):(1,64)">
-!tA = !cute.memref<f32, gmem, "((1,1),1,1):((0,0),0,0)">
-!xA = !cute.coord_tensor<"(?,?)", "((1,1),1,1):((0,0),0,0)">
-!pA = !cute.memref<i1, rmem, "(1,1,1):(0,1,1)">
-!nextA = !cute.memref<f32, rmem, "((1,1),1,1):((0,0),0,0)">
-!dA = !cute.memref<f32, smem, "((1,1),1,1):((0,0),0,0)">
-!sAk = !cute.memref<f32, smem, "(1,8,1):(0,64,0)">
-!sBk = !cute.memref<f32, smem, "(1,1,1):(0,0,0)">
+!memref_4 = !cute.memref<f32, gmem, "(64,8):(?,1)">
+!part = !cute.memref<f32, gmem, "((1,1),1,1):((0,0),0,0)">
+!coord_tensor_2 = !cute.coord_tensor<"(?{div=64},?{div=8})", "(64,8):(1@0,1@1)">
+!ids = !cute.coord_tensor<"(?,?)", "((1,1),1,1):((0,0),0,0)">
+!flags = !cute.memref<i1, rmem, "(1,1,1):(0,1,1)">
+!first = !cute.coord_tensor<"(?,?)", "(1,1):(0,0)">
+!each = !cute.memref<i1, rmem, "(1,1):(1,1)">
+!values = !cute.memref<f32, rmem, "((1,1),1,1):((0,0),0,0)">
+!memref_5 = !cute.memref<f32, gmem, "(64,8):(1,?)">
+!memref_6 = !cute.memref<f32, smem, "((1,1),1,1):((0,0),0,0)">
+!memref_7 = !cute.memref<f32, smem, "(64,1):(8,0)">
+!blockA = !cute.memref<f32, smem, "(1,8,1):(0,64,0)">
+!memref_8 = !cute.memref<f32, smem, align<16>, "(64,1):(1,0)">
+!columnB = !cute.memref<f32, smem, "(1,1,1):(0,0,0)">
 !rB = !cute.memref<f32, rmem, "(1,1,1):(0,0,0)">
-!idsC = !cute.coord_tensor<"(?{div=64},?{div=64})", "(64,64):(1@0,1@1)">
+!memref_9 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">
+!memref_10 = !cute.memref<f32, rmem, "(1,1):(0,0)">
+!ids_2 = !cute.coord_tensor<"(?{div=64},?{div=64})", "(64,64):(1@0,1@1)">
 !xC = !cute.coord_tensor<"(?,?)", "(1,8,1):(0,8@0,0)">
-!pC = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,0)">
+!inside = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,0)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @sgemm(%mA: !mat, %mB: !mat, %mC: !mat) kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
-      %c1_i32 = arith.constant 1 : i32
+    gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
+      %0 = cute.get_layout(%mA) : !mA
+      %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
+      %2 = cute.static : !cute.int_tuple<"64">
+      %3 = cute.static : !cute.int_tuple<"(0,0)">
+      %4 = cute.static : !cute.shape<"(64,64)">
+      %5 = cute.atom() : !universal_fma
+      %6 = cute.make_tiled_mma(%5) : !tiled_mma
+      %7 = cute.static : !cute.int_tuple<"8">
+      %8 = cute.static : !cute.shape<"(64,8)">
+      %9 = cute.atom() : !universal_copy
+      %10 = cute.make_tiled_copy(%9) : !tiled_copy
+      %11 = cute.static : !cute.coord<"(0,_,_)">
+      %12 = cute.static : !cute.coord<"0">
+      %13 = cute.make_tiled_copy(%9) : !tiled_copy_2
+      %14 = cute.static : !cute.shape<"(64,1)">
+      %15 = cute.static : !cute.coord<"(_,_,0)">
       %c0_i32 = arith.constant 0 : i32
       %c8_i32 = arith.constant 8 : i32
-      %c64_i32 = arith.constant 64 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 512> : i32
-      %0 = cute.get_layout(%mC) : !mat
-      %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-      %across = arith.ceildivsi %2#1, %c64_i32 : i32
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %row = arith.divsi %bid, %across : i32
-      %column = arith.remsi %bid, %across : i32
-      // How tiles of A (m, k) and of B, seen as (n, k), come to shared memory.
-      %3 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %4 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %loadA = cute.make_tiled_copy(%4) : !loadA
-      %5 = cute.get_layout(%mA) : !mat
-      %6 = cute.get_shape(%5) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %7 = cute.make_identity_layout(%6) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %8 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsA = cute.make_view(%8, %7) : !ids
-      %9 = cute.get_layout(%mA) : !mat
-      %shapeA = cute.get_shape(%9) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %mBt = cute.select<[1, 0]> (%mB) : !mat -> !mBt
-      %10 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %11 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %loadB = cute.make_tiled_copy(%11) : !loadB
-      %12 = cute.get_layout(%mBt) : !mBt
-      %13 = cute.get_shape(%12) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      %14 = cute.make_identity_layout(%13) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %15 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsB = cute.make_view(%15, %14) : !ids
-      %16 = cute.get_layout(%mBt) : !mBt
-      %shapeB = cute.get_shape(%16) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      // How the threads multiply; this thread's elements of C.
-      %17 = cute.atom() : !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
-      %mma = cute.make_tiled_mma(%17) : !mma
-      %18 = cute.static : !cute.tile<"[64:1;64:1]">
-      %19 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%mC, %18, %19) : (!mat, !cute.tile<"[64:1;64:1]">, !cute.coord<"(?,?)">) -> !gC
-      %20 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tC = cute.tiled.mma.partition_C(%mma, %gC, %20) : (!mma, !gC, !cute.coord<"?">) -> !tC
-      %acc = cute.tiled.mma.make_fragment_C(%mma, %tC) : (!mma, !tC) -> !acc
-      cute.clear(%acc) : (!acc) -> ()
+      %c1_i32 = arith.constant 1 : i32
+      %16 = cute.static : !cute.coord<"4095">
+      %17 = cute.get_layout(%mC) : !mA
+      %18:3 = cute.get_scalars<{only_dynamic}> (%17) : !cute.layout<"(?,?):(?,1)">
+      %19 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 512> : i32
+      %20 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %21 = cute.make_int_tuple(%18#1) : (i32) -> !cute.int_tuple<"?">
+      %22 = cute.ceil_div(%21, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+      %across = cute.get_scalars<{only_dynamic}> (%22) : !cute.int_tuple<"?">
+      %row = arith.divui %20, %across : i32
+      %column = arith.remui %20, %across : i32
+      %23 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %24 = cute.make_identity_layout(%23) : !cute.shape<"(?,?)"> -> !layout
+      %25 = cute.make_view(%3, %24) : !coord_tensor
+      %26 = cute.select<[1, 0]> (%mB) : !mA -> !memref
+      %27 = cute.get_layout(%26) : !memref
+      %28:3 = cute.get_scalars<{only_dynamic}> (%27) : !cute.layout<"(?,?):(1,?)">
+      %29 = cute.make_shape(%28#0, %28#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %30 = cute.make_identity_layout(%29) : !cute.shape<"(?,?)"> -> !layout
+      %31 = cute.make_view(%3, %30) : !coord_tensor
+      %32 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %33 = cute.local_tile(%mC, %4, %32) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !memref_2
+      %34 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+      %35 = cute.tiled.mma.partition_C(%6, %33, %34) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
+      %36 = cute.tiled.mma.make_fragment_C(%6, %35) : (!tiled_mma, !memref_3) -> !rA
+      cute.clear(%36) : (!rA) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %21 = cute.get_layout(%mA) : !mat
-      %22 = cute.get_shape(%21) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %23:2 = cute.get_scalars (%22) : !cute.shape<"(?,?)">
-      %tiles = arith.ceildivsi %23#1, %c8_i32 : i32
-      %atom = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      scf.for %arg0 = %c0_i32 to %tiles step %c1_i32 : i32 {
-        // The next tiles, through registers.
-        %33 = cute.static : !cute.tile<"[64:1;8:1]">
-        %34 = cute.make_coord(%row, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %35 = cute.local_tile(%mA, %33, %34) : (!mat, !cute.tile<"[64:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(64,8):(?,1)">
-        %36 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tA = cute.tiled.copy.partition_S(%loadA, %35, %36) : (!loadA, !cute.memref<f32, gmem, "(64,8):(?,1)">, !cute.coord<"?">) -> !tA
-        %37 = cute.static : !cute.tile<"[64:1;8:1]">
-        %38 = cute.make_coord(%row, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %39 = cute.local_tile(%idsA, %37, %38) : (!ids, !cute.tile<"[64:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=64},?{div=8})", "(64,8):(1@0,1@1)">
-        %40 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xA = cute.tiled.copy.partition_S(%loadA, %39, %40) : (!loadA, !cute.coord_tensor<"(?{div=64},?{div=8})", "(64,8):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-        %pA = cute.memref.alloca() : !pA
-        %41 = cute.static : !cute.coord<"(0,_,_)">
-        %42 = cute.slice(%xA, %41) : !xA, !cute.coord<"(0,_,_)">
-        %43 = cute.static : !cute.coord<"(0,_,_)">
-        %44 = cute.slice(%pA, %43) : !pA, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c1_i32 step %c1_i32 : i32 {
-          %59 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %60 = cute.memref.load(%42, %59) : (!cute.coord_tensor<"(?,?)", "(1,1):(0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %61 = cute.elem_less(%60, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %62 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%44, %62, %61) : (!cute.memref<i1, rmem, "(1,1):(1,1)">, !cute.coord<"?">, i1) -> ()
-        }
-        %nextA = cute.make_fragment_like(%tA) : !tA -> !nextA
-        cute.clear(%nextA) : (!nextA) -> ()
-        cute.copy(%3, %tA, %nextA, pred = %pA) : (!cute_nvgpu.atom.universal_copy<f32>, !tA, !nextA, !pA) -> ()
-        %45 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dA = cute.tiled.copy.partition_D(%loadA, %sA, %45) : (!loadA, !sA, !cute.coord<"?">) -> !dA
-        %46 = cute.static : !cute.tile<"[64:1;8:1]">
-        %47 = cute.make_coord(%column, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %48 = cute.local_tile(%mBt, %46, %47) : (!mBt, !cute.tile<"[64:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(64,8):(1,?)">
-        %49 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tB = cute.tiled.copy.partition_S(%loadB, %48, %49) : (!loadB, !cute.memref<f32, gmem, "(64,8):(1,?)">, !cute.coord<"?">) -> !tA
-        %50 = cute.static : !cute.tile<"[64:1;8:1]">
-        %51 = cute.make_coord(%column, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %52 = cute.local_tile(%idsB, %50, %51) : (!ids, !cute.tile<"[64:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=64},?{div=8})", "(64,8):(1@0,1@1)">
-        %53 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xB = cute.tiled.copy.partition_S(%loadB, %52, %53) : (!loadB, !cute.coord_tensor<"(?{div=64},?{div=8})", "(64,8):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-        %pB = cute.memref.alloca() : !pA
-        %54 = cute.static : !cute.coord<"(0,_,_)">
-        %55 = cute.slice(%xB, %54) : !xA, !cute.coord<"(0,_,_)">
-        %56 = cute.static : !cute.coord<"(0,_,_)">
-        %57 = cute.slice(%pB, %56) : !pA, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c1_i32 step %c1_i32 : i32 {
-          %59 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %60 = cute.memref.load(%55, %59) : (!cute.coord_tensor<"(?,?)", "(1,1):(0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %61 = cute.elem_less(%60, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %62 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%57, %62, %61) : (!cute.memref<i1, rmem, "(1,1):(1,1)">, !cute.coord<"?">, i1) -> ()
-        }
-        %nextB = cute.make_fragment_like(%tB) : !tA -> !nextA
-        cute.clear(%nextB) : (!nextA) -> ()
-        cute.copy(%10, %tB, %nextB, pred = %pB) : (!cute_nvgpu.atom.universal_copy<f32>, !tA, !nextA, !pA) -> ()
-        %58 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dB = cute.tiled.copy.partition_D(%loadB, %sB, %58) : (!loadB, !sB, !cute.coord<"?">) -> !dA
-        cute.copy(%atom, %nextA, %dA) : (!cute_nvgpu.atom.universal_copy<f32>, !nextA, !dA) -> ()
-        cute.copy(%atom, %nextB, %dB) : (!cute_nvgpu.atom.universal_copy<f32>, !nextA, !dA) -> ()
+      %37 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
+      %38 = cute.ceil_div(%37, %7) : (!cute.int_tuple<"?">, !cute.int_tuple<"8">) -> !cute.int_tuple<"?">
+      %39 = cute.get_scalars<{only_dynamic}> (%38) : !cute.int_tuple<"?">
+      scf.for %tile = %c0_i32 to %39 step %c1_i32 : i32 {
+        %48 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %49 = cute.local_tile(%mA, %8, %48) : (!mA, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_4
+        %50 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %part = cute.tiled.copy.partition_S(%10, %49, %50) : (!tiled_copy, !memref_4, !cute.coord<"?">) -> !part
+        %51 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %52 = cute.local_tile(%25, %8, %51) : (!coord_tensor, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
+        %53 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %ids_0 = cute.tiled.copy.partition_S(%10, %52, %53) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
+        %flags = cute.memref.alloca() : !flags
+        %first = cute.slice(%ids_0, %11) : !ids, !cute.coord<"(0,_,_)">
+        %each = cute.slice(%flags, %11) : !flags, !cute.coord<"(0,_,_)">
+        %54 = cute.memref.load(%first, %12) : (!first, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
+        %55:2 = cute.get_scalars<{only_dynamic}> (%54) : !cute.int_tuple<"(?,?)">
+        %56 = cute.make_int_tuple(%55#0, %55#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %57 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %58 = cute.elem_less(%56, %57) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        cute.memref.store(%each, %12, %58) : (!each, !cute.coord<"0">, i1) -> ()
+        %values = cute.make_fragment_like(%part) : !part -> !values
+        cute.clear(%values) : (!values) -> ()
+        cute.copy(%9, %part, %values, pred = %flags) : (!universal_copy, !part, !values, !flags) -> ()
+        %59 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %60 = cute.local_tile(%26, %8, %59) : (!memref, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_5
+        %61 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %part_1 = cute.tiled.copy.partition_S(%13, %60, %61) : (!tiled_copy_2, !memref_5, !cute.coord<"?">) -> !part
+        %62 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %63 = cute.local_tile(%31, %8, %62) : (!coord_tensor, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
+        %64 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %ids_2 = cute.tiled.copy.partition_S(%13, %63, %64) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids
+        %flags_3 = cute.memref.alloca() : !flags
+        %first_4 = cute.slice(%ids_2, %11) : !ids, !cute.coord<"(0,_,_)">
+        %each_5 = cute.slice(%flags_3, %11) : !flags, !cute.coord<"(0,_,_)">
+        %65 = cute.memref.load(%first_4, %12) : (!first, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
+        %66:2 = cute.get_scalars<{only_dynamic}> (%65) : !cute.int_tuple<"(?,?)">
+        %67 = cute.make_int_tuple(%66#0, %66#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %68 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %69 = cute.elem_less(%67, %68) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        cute.memref.store(%each_5, %12, %69) : (!each, !cute.coord<"0">, i1) -> ()
+        %values_6 = cute.make_fragment_like(%part_1) : !part -> !values
+        cute.clear(%values_6) : (!values) -> ()
+        cute.copy(%9, %part_1, %values_6, pred = %flags_3) : (!universal_copy, !part, !values, !flags) -> ()
+        %70 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %71 = cute.tiled.copy.partition_D(%10, %sA, %70) : (!tiled_copy, !sA, !cute.coord<"?">) -> !memref_6
+        cute.copy(%9, %values, %71) : (!universal_copy, !values, !memref_6) -> ()
+        %72 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %73 = cute.tiled.copy.partition_D(%13, %sB, %72) : (!tiled_copy_2, !sB, !cute.coord<"?">) -> !memref_6
+        cute.copy(%9, %values_6, %73) : (!universal_copy, !values, !memref_6) -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-        // Multiply them.
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %59 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-          %60 = cute.static : !cute.tile<"[64:1;1:1]">
-          %61 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %62 = cute.local_tile(%sA, %60, %61) : (!sA, !cute.tile<"[64:1;1:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, "(64,1):(8,1)">
-          %63 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sAk = cute.tiled.mma.partition_A(%mma, %62, %63) : (!mma, !cute.memref<f32, smem, "(64,1):(8,1)">, !cute.coord<"?">) -> !sAk
-          %rA = cute.tiled.mma.make_fragment_A(%mma, %sAk) : (!mma, !sAk) -> !acc
-          cute.copy(%59, %sAk, %rA) : (!cute_nvgpu.atom.universal_copy<f32>, !sAk, !acc) -> ()
-          %64 = cute.static : !cute.tile<"[64:1;1:1]">
-          %65 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %66 = cute.local_tile(%sB, %64, %65) : (!sB, !cute.tile<"[64:1;1:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<16>, "(64,1):(1,64)">
-          %67 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk = cute.tiled.mma.partition_B(%mma, %66, %67) : (!mma, !cute.memref<f32, smem, align<16>, "(64,1):(1,64)">, !cute.coord<"?">) -> !sBk
-          %rB = cute.tiled.mma.make_fragment_B(%mma, %sBk) : (!mma, !sBk) -> !rB
-          cute.copy(%59, %sBk, %rB) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          cute.gemm(%mma, %acc, %rA, %rB, %acc) : (!mma, !acc, !acc, !rB, !acc) -> ()
+        scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %74 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %75 = cute.local_tile(%sA, %14, %74) : (!sA, !cute.shape<"(64,1)">, !cute.coord<"(0,?)">) -> !memref_7
+          %76 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%6, %75, %76) : (!tiled_mma, !memref_7, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%9, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %77 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %78 = cute.local_tile(%sB, %14, %77) : (!sB, !cute.shape<"(64,1)">, !cute.coord<"(0,?)">) -> !memref_8
+          %79 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%6, %78, %79) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%9, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %80 = cute.slice(%rA, %15) : !rA, !cute.coord<"(_,_,0)">
+          %81 = cute.slice(%rB, %15) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %36, %80, %81, %36) : (!tiled_mma, !rA, !memref_9, !memref_10, !rA) -> ()
         }
         cute_nvgpu.arch.barrier() : () -> ()
       }
-      // Write C; at an edge, the elements that lie in it.
-      %24 = cute.get_layout(%mC) : !mat
-      %shapeC = cute.get_shape(%24) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %25 = cute.get_layout(%mC) : !mat
-      %26 = cute.get_shape(%25) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %27 = cute.make_identity_layout(%26) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %28 = cute.static : !cute.int_tuple<"(0,0)">
-      %mIds = cute.make_view(%28, %27) : !ids
-      %29 = cute.static : !cute.tile<"[64:1;64:1]">
-      %30 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %idsC = cute.local_tile(%mIds, %29, %30) : (!ids, !cute.tile<"[64:1;64:1]">, !cute.coord<"(?,?)">) -> !idsC
-      %31 = cute.static : !cute.coord<"4095">
-      %32 = cute.memref.load(%idsC, %31) : (!idsC, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%32, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-      %store = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+      %40 = cute.make_shape(%18#0, %18#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %41 = cute.make_identity_layout(%40) : !cute.shape<"(?,?)"> -> !layout
+      %42 = cute.make_view(%3, %41) : !coord_tensor
+      %43 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%42, %4, %43) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids_2
+      %44 = cute.memref.load(%ids, %16) : (!ids_2, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
+      %45:2 = cute.get_scalars<{only_dynamic}> (%44) : !cute.int_tuple<"(?,?)">
+      %46 = cute.make_int_tuple(%45#0, %45#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %47 = cute.make_int_tuple(%18#0, %18#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%46, %47) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%store, %acc, %tC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC) -> ()
+        cute.copy(%9, %36, %35) : (!universal_copy, !rA, !memref_3) -> ()
       } else {
-        %33 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%mma, %idsC, %33) : (!mma, !idsC, !cute.coord<"?">) -> !xC
-        %pC = cute.make_fragment_like(%xC) [i1] : !xC -> !pC
-        scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %34 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          %35 = cute.memref.load(%xC, %34) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %36 = cute.elem_less(%35, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %37 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%pC, %37, %36) : (!pC, !cute.coord<"?">, i1) -> ()
+        %48 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%6, %ids, %48) : (!tiled_mma, !ids_2, !cute.coord<"?">) -> !xC
+        %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %49 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %50 = cute.memref.load(%xC, %49) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %51:2 = cute.get_scalars<{only_dynamic}> (%50) : !cute.int_tuple<"(?,?)">
+          %52 = cute.make_int_tuple(%51#0, %51#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %53 = cute.make_int_tuple(%18#0, %18#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %54 = cute.elem_less(%52, %53) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %55 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %55, %54) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%store, %acc, %tC, pred = %pC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC, !pC) -> ()
+        cute.copy(%9, %36, %35, pred = %inside) : (!universal_copy, !rA, !memref_3, !inside) -> ()
       }
       gpu.return
     }
   }
-  func.func @launch(%mA: !mat, %mB: !mat, %mC: !mat) {
-    %c512_i32 = arith.constant 512 : i32
+  func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
+    %0 = cute.static : !cute.int_tuple<"64">
     %c1_i32 = arith.constant 1 : i32
-    %c64_i32 = arith.constant 64 : i32
-    %0 = cute.get_layout(%mA) : !mat
-    %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = cute.get_layout(%mB) : !mat
-    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
-    %6 = cute.get_layout(%mC) : !mat
-    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
-    %9 = arith.cmpi eq, %2#1, %5#0 : i32
-    %10 = arith.cmpi eq, %2#0, %8#0 : i32
-    %11 = arith.cmpi eq, %5#1, %8#1 : i32
-    cf.assert %9, "A and B must have the same K"
-    cf.assert %10, "A and C must have the same M"
-    cf.assert %11, "B and C must have the same N"
-    // One block a tile of C.
-    %12 = arith.ceildivsi %8#0, %c64_i32 : i32
-    %13 = arith.ceildivsi %8#1, %c64_i32 : i32
-    %14 = arith.muli %12, %13 : i32
-    gpu.launch_func @kernels::@sgemm blocks in (%14, %c1_i32, %c1_i32) threads in (%c512_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
+    %c512_i32 = arith.constant 512 : i32
+    %1 = cute.get_layout(%mC) : !mA
+    %2:3 = cute.get_scalars<{only_dynamic}> (%1) : !cute.layout<"(?,?):(?,1)">
+    %3 = cute.get_layout(%mB) : !mA
+    %4:3 = cute.get_scalars<{only_dynamic}> (%3) : !cute.layout<"(?,?):(?,1)">
+    %5 = cute.get_layout(%mA) : !mA
+    %6:3 = cute.get_scalars<{only_dynamic}> (%5) : !cute.layout<"(?,?):(?,1)">
+    %7 = arith.cmpi eq, %6#1, %4#0 : i32
+    cf.assert %7, "A and B must have the same K"
+    %8 = arith.cmpi eq, %6#0, %2#0 : i32
+    cf.assert %8, "A and C must have the same M"
+    %9 = arith.cmpi eq, %4#1, %2#1 : i32
+    cf.assert %9, "B and C must have the same N"
+    %10 = cute.make_int_tuple(%2#0) : (i32) -> !cute.int_tuple<"?">
+    %11 = cute.ceil_div(%10, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+    %12 = cute.get_scalars<{only_dynamic}> (%11) : !cute.int_tuple<"?">
+    %13 = cute.make_int_tuple(%2#1) : (i32) -> !cute.int_tuple<"?">
+    %14 = cute.ceil_div(%13, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+    %15 = cute.get_scalars<{only_dynamic}> (%14) : !cute.int_tuple<"?">
+    %16 = arith.muli %12, %15 : i32
+    gpu.launch_func @kernels::@sgemm blocks in (%16, %c1_i32, %c1_i32) threads in (%c512_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mA, %mB : !mA, %mC : !mA)
     return
   }
 }

@@ -1,226 +1,226 @@
-// C = A * B in f32 for row-major matrices of any size:
-// a thread computes 8 x 8 elements of a tile of 128 x 128.
-
-!mat = !cute.memref<f32, gmem, "(?,?):(?,1)">
-!loadA = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((8,32),1):((32,1),32)">, tiler_mn = <"[32:1;8:1]">>
-!ids = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
-!mBt = !cute.memref<f32, gmem, "(?,?):(1,?)">
-!loadB = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
-!mma = !cute.tiled_mma<!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>, atom_layout_MNK = <"(16,16,1):(16,1,0)">>
-!gC = !cute.memref<f32, gmem, "(128,128):(?,1)">
-!tC = !cute.memref<f32, gmem, "(1,8,8):(0,?{div=16},16)">
-!acc = !cute.memref<f32, rmem, align<32>, "(1,8,8):(0,1,8)">
+!mA = !cute.memref<f32, gmem, "(?,?):(?,1)">
+!universal_fma = !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
+!tiled_mma = !cute.tiled_mma<!universal_fma, atom_layout_MNK = <"(16,16,1):(16,1,0)">>
+!universal_copy = !cute_nvgpu.atom.universal_copy<f32>
+!tiled_copy = !cute.tiled_copy<!universal_copy, layout_copy_tv = <"((8,32),1):((32,1),32)">, tiler_mn = <"[32:1;8:1]">>
+!tiled_copy_2 = !cute.tiled_copy<!universal_copy, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
+!layout = !cute.layout<"(?,?):(1@0,1@1)">
+!coord_tensor = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
+!memref = !cute.memref<f32, gmem, "(?,?):(1,?)">
+!memref_2 = !cute.memref<f32, gmem, "(128,128):(?,1)">
+!memref_3 = !cute.memref<f32, gmem, "(1,8,8):(0,?{div=16},16)">
+!memref_4 = !cute.memref<f32, rmem, align<32>, "(1,8,8):(0,1,8)">
 !sA = !cute.memref<f32, smem, align<16>, "(128,8):(8,1)">
 !sB = !cute.memref<f32, smem, align<16>, "(128,8):(1,128)">
-!tA = !cute.memref<f32, gmem, "((1,1),4,1):((0,0),?{div=32},0)">
-!xA = !cute.coord_tensor<"(?,?)", "((1,1),4,1):((0,0),32@0,0)">
-!pA = !cute.memref<i1, rmem, "(1,4,1):(0,1,4)">
-!nextA = !cute.memref<f32, rmem, align<16>, "((1,1),4,1):((0,0),1,0)">
-!dA = !cute.memref<f32, smem, "((1,1),4,1):((0,0),256,0)">
-!tB = !cute.memref<f32, gmem, "((1,1),1,4):((0,0),0,?{div=2})">
-!xB = !cute.coord_tensor<"(?,?)", "((1,1),1,4):((0,0),0,2@1)">
-!pB = !cute.memref<i1, rmem, "(1,1,4):(0,1,1)">
-!nextB = !cute.memref<f32, rmem, align<16>, "((1,1),1,4):((0,0),0,1)">
-!dB = !cute.memref<f32, smem, "((1,1),1,4):((0,0),0,256)">
-!sAk = !cute.memref<f32, smem, "(1,8,1):(0,128,0)">
+!memref_5 = !cute.memref<f32, gmem, "(128,8):(?,1)">
+!part = !cute.memref<f32, gmem, "((1,1),4,1):((0,0),?{div=32},0)">
+!coord_tensor_2 = !cute.coord_tensor<"(?{div=128},?{div=8})", "(128,8):(1@0,1@1)">
+!ids = !cute.coord_tensor<"(?,?)", "((1,1),4,1):((0,0),32@0,0)">
+!flags = !cute.memref<i1, rmem, align<4>, "(1,4,1):(0,1,4)">
+!first = !cute.coord_tensor<"(?,?)", "(4,1):(32@0,0)">
+!each = !cute.memref<i1, rmem, align<4>, "(4,1):(1,4)">
+!values = !cute.memref<f32, rmem, align<16>, "((1,1),4,1):((0,0),1,0)">
+!memref_6 = !cute.memref<f32, gmem, "(128,8):(1,?)">
+!part_2 = !cute.memref<f32, gmem, "((1,1),1,4):((0,0),0,?{div=2})">
+!ids_2 = !cute.coord_tensor<"(?,?)", "((1,1),1,4):((0,0),0,2@1)">
+!flags_2 = !cute.memref<i1, rmem, align<4>, "(1,1,4):(0,1,1)">
+!first_2 = !cute.coord_tensor<"(?,?)", "(1,4):(0,2@1)">
+!each_2 = !cute.memref<i1, rmem, align<4>, "(1,4):(1,1)">
+!values_2 = !cute.memref<f32, rmem, align<16>, "((1,1),1,4):((0,0),0,1)">
+!memref_7 = !cute.memref<f32, smem, "((1,1),4,1):((0,0),256,0)">
+!memref_8 = !cute.memref<f32, smem, "((1,1),1,4):((0,0),0,256)">
+!memref_9 = !cute.memref<f32, smem, "(128,1):(8,0)">
+!blockA = !cute.memref<f32, smem, "(1,8,1):(0,128,0)">
 !rA = !cute.memref<f32, rmem, align<32>, "(1,8,1):(0,1,0)">
-!sBk = !cute.memref<f32, smem, "(1,8,1):(0,16,0)">
-!idsC = !cute.coord_tensor<"(?{div=128},?{div=128})", "(128,128):(1@0,1@1)">
+!memref_10 = !cute.memref<f32, smem, align<16>, "(128,1):(1,0)">
+!columnB = !cute.memref<f32, smem, "(1,8,1):(0,16,0)">
+!memref_11 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">
+!ids_3 = !cute.coord_tensor<"(?{div=128},?{div=128})", "(128,128):(1@0,1@1)">
 !xC = !cute.coord_tensor<"(?,?)", "(1,8,8):(0,16@0,16@1)">
-!pC = !cute.memref<i1, rmem, align<32>, "(1,8,8):(0,8,1)">
+!inside = !cute.memref<i1, rmem, align<32>, "(1,8,8):(0,8,1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @sgemm(%mA: !mat, %mB: !mat, %mC: !mat) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
-      %c64_i32 = arith.constant 64 : i32
+    gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+      %0 = cute.get_layout(%mA) : !mA
+      %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
+      %2 = cute.static : !cute.int_tuple<"128">
+      %3 = cute.static : !cute.int_tuple<"(0,0)">
+      %4 = cute.static : !cute.shape<"(128,128)">
+      %5 = cute.atom() : !universal_fma
+      %6 = cute.make_tiled_mma(%5) : !tiled_mma
+      %7 = cute.static : !cute.int_tuple<"8">
+      %8 = cute.static : !cute.shape<"(128,8)">
+      %9 = cute.atom() : !universal_copy
+      %10 = cute.make_tiled_copy(%9) : !tiled_copy
+      %11 = cute.static : !cute.coord<"(0,_,_)">
+      %c0_i32 = arith.constant 0 : i32
       %c4_i32 = arith.constant 4 : i32
       %c1_i32 = arith.constant 1 : i32
-      %c0_i32 = arith.constant 0 : i32
+      %12 = cute.make_tiled_copy(%9) : !tiled_copy_2
+      %13 = cute.static : !cute.shape<"(128,1)">
+      %14 = cute.static : !cute.coord<"(_,_,0)">
       %c8_i32 = arith.constant 8 : i32
-      %c128_i32 = arith.constant 128 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %0 = cute.get_layout(%mC) : !mat
-      %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-      %across = arith.ceildivsi %2#1, %c128_i32 : i32
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %row = arith.divsi %bid, %across : i32
-      %column = arith.remsi %bid, %across : i32
-      // How tiles of A (m, k) and of B, seen as (n, k), come to shared memory.
-      %3 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %4 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %loadA = cute.make_tiled_copy(%4) : !loadA
-      %5 = cute.get_layout(%mA) : !mat
-      %6 = cute.get_shape(%5) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %7 = cute.make_identity_layout(%6) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %8 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsA = cute.make_view(%8, %7) : !ids
-      %9 = cute.get_layout(%mA) : !mat
-      %shapeA = cute.get_shape(%9) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %mBt = cute.select<[1, 0]> (%mB) : !mat -> !mBt
-      %10 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %11 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      %loadB = cute.make_tiled_copy(%11) : !loadB
-      %12 = cute.get_layout(%mBt) : !mBt
-      %13 = cute.get_shape(%12) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      %14 = cute.make_identity_layout(%13) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %15 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsB = cute.make_view(%15, %14) : !ids
-      %16 = cute.get_layout(%mBt) : !mBt
-      %shapeB = cute.get_shape(%16) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      // How the threads multiply; this thread's elements of C.
-      %17 = cute.atom() : !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
-      %mma = cute.make_tiled_mma(%17) : !mma
-      %18 = cute.static : !cute.tile<"[128:1;128:1]">
-      %19 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%mC, %18, %19) : (!mat, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC
-      %20 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tC = cute.tiled.mma.partition_C(%mma, %gC, %20) : (!mma, !gC, !cute.coord<"?">) -> !tC
-      %acc = cute.tiled.mma.make_fragment_C(%mma, %tC) : (!mma, !tC) -> !acc
-      cute.clear(%acc) : (!acc) -> ()
+      %15 = cute.static : !cute.coord<"16383">
+      %c64_i32 = arith.constant 64 : i32
+      %16 = cute.get_layout(%mC) : !mA
+      %17:3 = cute.get_scalars<{only_dynamic}> (%16) : !cute.layout<"(?,?):(?,1)">
+      %18 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %19 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %20 = cute.make_int_tuple(%17#1) : (i32) -> !cute.int_tuple<"?">
+      %21 = cute.ceil_div(%20, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+      %across = cute.get_scalars<{only_dynamic}> (%21) : !cute.int_tuple<"?">
+      %row = arith.divui %19, %across : i32
+      %column = arith.remui %19, %across : i32
+      %22 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %23 = cute.make_identity_layout(%22) : !cute.shape<"(?,?)"> -> !layout
+      %24 = cute.make_view(%3, %23) : !coord_tensor
+      %25 = cute.select<[1, 0]> (%mB) : !mA -> !memref
+      %26 = cute.get_layout(%25) : !memref
+      %27:3 = cute.get_scalars<{only_dynamic}> (%26) : !cute.layout<"(?,?):(1,?)">
+      %28 = cute.make_shape(%27#0, %27#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %29 = cute.make_identity_layout(%28) : !cute.shape<"(?,?)"> -> !layout
+      %30 = cute.make_view(%3, %29) : !coord_tensor
+      %31 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %32 = cute.local_tile(%mC, %4, %31) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_2
+      %33 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+      %34 = cute.tiled.mma.partition_C(%6, %32, %33) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
+      %35 = cute.tiled.mma.make_fragment_C(%6, %34) : (!tiled_mma, !memref_3) -> !memref_4
+      cute.clear(%35) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %21 = cute.get_layout(%mA) : !mat
-      %22 = cute.get_shape(%21) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %23:2 = cute.get_scalars (%22) : !cute.shape<"(?,?)">
-      %tiles = arith.ceildivsi %23#1, %c8_i32 : i32
-      %atom = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-      scf.for %arg0 = %c0_i32 to %tiles step %c1_i32 : i32 {
-        // The next tiles, through registers.
-        %33 = cute.static : !cute.tile<"[128:1;8:1]">
-        %34 = cute.make_coord(%row, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %35 = cute.local_tile(%mA, %33, %34) : (!mat, !cute.tile<"[128:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(128,8):(?,1)">
-        %36 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tA = cute.tiled.copy.partition_S(%loadA, %35, %36) : (!loadA, !cute.memref<f32, gmem, "(128,8):(?,1)">, !cute.coord<"?">) -> !tA
-        %37 = cute.static : !cute.tile<"[128:1;8:1]">
-        %38 = cute.make_coord(%row, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %39 = cute.local_tile(%idsA, %37, %38) : (!ids, !cute.tile<"[128:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=8})", "(128,8):(1@0,1@1)">
-        %40 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xA = cute.tiled.copy.partition_S(%loadA, %39, %40) : (!loadA, !cute.coord_tensor<"(?{div=128},?{div=8})", "(128,8):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-        %pA = cute.memref.alloca() : !pA
-        %41 = cute.static : !cute.coord<"(0,_,_)">
-        %42 = cute.slice(%xA, %41) : !xA, !cute.coord<"(0,_,_)">
-        %43 = cute.static : !cute.coord<"(0,_,_)">
-        %44 = cute.slice(%pA, %43) : !pA, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-          %59 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %60 = cute.memref.load(%42, %59) : (!cute.coord_tensor<"(?,?)", "(4,1):(32@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %61 = cute.elem_less(%60, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %62 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%44, %62, %61) : (!cute.memref<i1, rmem, "(4,1):(1,4)">, !cute.coord<"?">, i1) -> ()
+      %36 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
+      %37 = cute.ceil_div(%36, %7) : (!cute.int_tuple<"?">, !cute.int_tuple<"8">) -> !cute.int_tuple<"?">
+      %38 = cute.get_scalars<{only_dynamic}> (%37) : !cute.int_tuple<"?">
+      scf.for %tile = %c0_i32 to %38 step %c1_i32 : i32 {
+        %47 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %48 = cute.local_tile(%mA, %8, %47) : (!mA, !cute.shape<"(128,8)">, !cute.coord<"(?,?)">) -> !memref_5
+        %49 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %part = cute.tiled.copy.partition_S(%10, %48, %49) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
+        %50 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %51 = cute.local_tile(%24, %8, %50) : (!coord_tensor, !cute.shape<"(128,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
+        %52 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %ids_0 = cute.tiled.copy.partition_S(%10, %51, %52) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
+        %flags = cute.memref.alloca() : !flags
+        %first = cute.slice(%ids_0, %11) : !ids, !cute.coord<"(0,_,_)">
+        %each = cute.slice(%flags, %11) : !flags, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
+          %63 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %64 = cute.memref.load(%first, %63) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %65:2 = cute.get_scalars<{only_dynamic}> (%64) : !cute.int_tuple<"(?,?)">
+          %66 = cute.make_int_tuple(%65#0, %65#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %67 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %68 = cute.elem_less(%66, %67) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %69 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each, %69, %68) : (!each, !cute.coord<"?">, i1) -> ()
         }
-        %nextA = cute.make_fragment_like(%tA) : !tA -> !nextA
-        cute.clear(%nextA) : (!nextA) -> ()
-        cute.copy(%3, %tA, %nextA, pred = %pA) : (!cute_nvgpu.atom.universal_copy<f32>, !tA, !nextA, !pA) -> ()
-        %45 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dA = cute.tiled.copy.partition_D(%loadA, %sA, %45) : (!loadA, !sA, !cute.coord<"?">) -> !dA
-        %46 = cute.static : !cute.tile<"[128:1;8:1]">
-        %47 = cute.make_coord(%column, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %48 = cute.local_tile(%mBt, %46, %47) : (!mBt, !cute.tile<"[128:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(128,8):(1,?)">
-        %49 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tB = cute.tiled.copy.partition_S(%loadB, %48, %49) : (!loadB, !cute.memref<f32, gmem, "(128,8):(1,?)">, !cute.coord<"?">) -> !tB
-        %50 = cute.static : !cute.tile<"[128:1;8:1]">
-        %51 = cute.make_coord(%column, %arg0) : (i32, i32) -> !cute.coord<"(?,?)">
-        %52 = cute.local_tile(%idsB, %50, %51) : (!ids, !cute.tile<"[128:1;8:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=8})", "(128,8):(1@0,1@1)">
-        %53 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xB = cute.tiled.copy.partition_S(%loadB, %52, %53) : (!loadB, !cute.coord_tensor<"(?{div=128},?{div=8})", "(128,8):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-        %pB = cute.memref.alloca() : !pB
-        %54 = cute.static : !cute.coord<"(0,_,_)">
-        %55 = cute.slice(%xB, %54) : !xB, !cute.coord<"(0,_,_)">
-        %56 = cute.static : !cute.coord<"(0,_,_)">
-        %57 = cute.slice(%pB, %56) : !pB, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-          %59 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %60 = cute.memref.load(%55, %59) : (!cute.coord_tensor<"(?,?)", "(1,4):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %61 = cute.elem_less(%60, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %62 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%57, %62, %61) : (!cute.memref<i1, rmem, "(1,4):(1,1)">, !cute.coord<"?">, i1) -> ()
+        %values = cute.make_fragment_like(%part) : !part -> !values
+        cute.clear(%values) : (!values) -> ()
+        cute.copy(%9, %part, %values, pred = %flags) : (!universal_copy, !part, !values, !flags) -> ()
+        %53 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %54 = cute.local_tile(%25, %8, %53) : (!memref, !cute.shape<"(128,8)">, !cute.coord<"(?,?)">) -> !memref_6
+        %55 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %part_1 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_2, !memref_6, !cute.coord<"?">) -> !part_2
+        %56 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %57 = cute.local_tile(%30, %8, %56) : (!coord_tensor, !cute.shape<"(128,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
+        %58 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %ids_2 = cute.tiled.copy.partition_S(%12, %57, %58) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids_2
+        %flags_3 = cute.memref.alloca() : !flags_2
+        %first_4 = cute.slice(%ids_2, %11) : !ids_2, !cute.coord<"(0,_,_)">
+        %each_5 = cute.slice(%flags_3, %11) : !flags_2, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
+          %63 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %64 = cute.memref.load(%first_4, %63) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %65:2 = cute.get_scalars<{only_dynamic}> (%64) : !cute.int_tuple<"(?,?)">
+          %66 = cute.make_int_tuple(%65#0, %65#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %67 = cute.make_int_tuple(%27#0, %27#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %68 = cute.elem_less(%66, %67) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %69 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_5, %69, %68) : (!each_2, !cute.coord<"?">, i1) -> ()
         }
-        %nextB = cute.make_fragment_like(%tB) : !tB -> !nextB
-        cute.clear(%nextB) : (!nextB) -> ()
-        cute.copy(%10, %tB, %nextB, pred = %pB) : (!cute_nvgpu.atom.universal_copy<f32>, !tB, !nextB, !pB) -> ()
-        %58 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dB = cute.tiled.copy.partition_D(%loadB, %sB, %58) : (!loadB, !sB, !cute.coord<"?">) -> !dB
-        cute.copy(%atom, %nextA, %dA) : (!cute_nvgpu.atom.universal_copy<f32>, !nextA, !dA) -> ()
-        cute.copy(%atom, %nextB, %dB) : (!cute_nvgpu.atom.universal_copy<f32>, !nextB, !dB) -> ()
+        %values_6 = cute.make_fragment_like(%part_1) : !part_2 -> !values_2
+        cute.clear(%values_6) : (!values_2) -> ()
+        cute.copy(%9, %part_1, %values_6, pred = %flags_3) : (!universal_copy, !part_2, !values_2, !flags_2) -> ()
+        %59 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %60 = cute.tiled.copy.partition_D(%10, %sA, %59) : (!tiled_copy, !sA, !cute.coord<"?">) -> !memref_7
+        cute.copy(%9, %values, %60) : (!universal_copy, !values, !memref_7) -> ()
+        %61 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %62 = cute.tiled.copy.partition_D(%12, %sB, %61) : (!tiled_copy_2, !sB, !cute.coord<"?">) -> !memref_8
+        cute.copy(%9, %values_6, %62) : (!universal_copy, !values_2, !memref_8) -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-        // Multiply them.
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %59 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-          %60 = cute.static : !cute.tile<"[128:1;1:1]">
-          %61 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %62 = cute.local_tile(%sA, %60, %61) : (!sA, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, "(128,1):(8,1)">
-          %63 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sAk = cute.tiled.mma.partition_A(%mma, %62, %63) : (!mma, !cute.memref<f32, smem, "(128,1):(8,1)">, !cute.coord<"?">) -> !sAk
-          %rA = cute.tiled.mma.make_fragment_A(%mma, %sAk) : (!mma, !sAk) -> !rA
-          cute.copy(%59, %sAk, %rA) : (!cute_nvgpu.atom.universal_copy<f32>, !sAk, !rA) -> ()
-          %64 = cute.static : !cute.tile<"[128:1;1:1]">
-          %65 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %66 = cute.local_tile(%sB, %64, %65) : (!sB, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %67 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk = cute.tiled.mma.partition_B(%mma, %66, %67) : (!mma, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB = cute.tiled.mma.make_fragment_B(%mma, %sBk) : (!mma, !sBk) -> !rA
-          cute.copy(%59, %sBk, %rB) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rA) -> ()
-          cute.gemm(%mma, %acc, %rA, %rB, %acc) : (!mma, !acc, !rA, !rA, !acc) -> ()
+        scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %63 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %64 = cute.local_tile(%sA, %13, %63) : (!sA, !cute.shape<"(128,1)">, !cute.coord<"(0,?)">) -> !memref_9
+          %65 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%6, %64, %65) : (!tiled_mma, !memref_9, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%9, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %66 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %67 = cute.local_tile(%sB, %13, %66) : (!sB, !cute.shape<"(128,1)">, !cute.coord<"(0,?)">) -> !memref_10
+          %68 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%6, %67, %68) : (!tiled_mma, !memref_10, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rA
+          cute.copy(%9, %columnB, %rB) : (!universal_copy, !columnB, !rA) -> ()
+          %69 = cute.slice(%rA, %14) : !rA, !cute.coord<"(_,_,0)">
+          %70 = cute.slice(%rB, %14) : !rA, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %35, %69, %70, %35) : (!tiled_mma, !memref_4, !memref_11, !memref_11, !memref_4) -> ()
         }
         cute_nvgpu.arch.barrier() : () -> ()
       }
-      // Write C; at an edge, the elements that lie in it.
-      %24 = cute.get_layout(%mC) : !mat
-      %shapeC = cute.get_shape(%24) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %25 = cute.get_layout(%mC) : !mat
-      %26 = cute.get_shape(%25) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %27 = cute.make_identity_layout(%26) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %28 = cute.static : !cute.int_tuple<"(0,0)">
-      %mIds = cute.make_view(%28, %27) : !ids
-      %29 = cute.static : !cute.tile<"[128:1;128:1]">
-      %30 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %idsC = cute.local_tile(%mIds, %29, %30) : (!ids, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !idsC
-      %31 = cute.static : !cute.coord<"16383">
-      %32 = cute.memref.load(%idsC, %31) : (!idsC, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%32, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-      %store = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+      %39 = cute.make_shape(%17#0, %17#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %40 = cute.make_identity_layout(%39) : !cute.shape<"(?,?)"> -> !layout
+      %41 = cute.make_view(%3, %40) : !coord_tensor
+      %42 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%41, %4, %42) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
+      %43 = cute.memref.load(%ids, %15) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %44:2 = cute.get_scalars<{only_dynamic}> (%43) : !cute.int_tuple<"(?,?)">
+      %45 = cute.make_int_tuple(%44#0, %44#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %46 = cute.make_int_tuple(%17#0, %17#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%45, %46) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%store, %acc, %tC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC) -> ()
+        cute.copy(%9, %35, %34) : (!universal_copy, !memref_4, !memref_3) -> ()
       } else {
-        %33 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%mma, %idsC, %33) : (!mma, !idsC, !cute.coord<"?">) -> !xC
-        %pC = cute.make_fragment_like(%xC) [i1] : !xC -> !pC
-        scf.for %arg0 = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %34 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          %35 = cute.memref.load(%xC, %34) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %36 = cute.elem_less(%35, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %37 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%pC, %37, %36) : (!pC, !cute.coord<"?">, i1) -> ()
+        %47 = cute.make_coord(%18) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%6, %ids, %47) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
+        %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
+          %48 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %49 = cute.memref.load(%xC, %48) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %50:2 = cute.get_scalars<{only_dynamic}> (%49) : !cute.int_tuple<"(?,?)">
+          %51 = cute.make_int_tuple(%50#0, %50#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %52 = cute.make_int_tuple(%17#0, %17#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %53 = cute.elem_less(%51, %52) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %54 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %54, %53) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%store, %acc, %tC, pred = %pC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC, !pC) -> ()
+        cute.copy(%9, %35, %34, pred = %inside) : (!universal_copy, !memref_4, !memref_3, !inside) -> ()
       }
       gpu.return
     }
   }
-  func.func @launch(%mA: !mat, %mB: !mat, %mC: !mat) {
-    %c256_i32 = arith.constant 256 : i32
+  func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
+    %0 = cute.static : !cute.int_tuple<"128">
     %c1_i32 = arith.constant 1 : i32
-    %c128_i32 = arith.constant 128 : i32
-    %0 = cute.get_layout(%mA) : !mat
-    %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = cute.get_layout(%mB) : !mat
-    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
-    %6 = cute.get_layout(%mC) : !mat
-    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
-    %9 = arith.cmpi eq, %2#1, %5#0 : i32
-    %10 = arith.cmpi eq, %2#0, %8#0 : i32
-    %11 = arith.cmpi eq, %5#1, %8#1 : i32
-    cf.assert %9, "A and B must have the same K"
-    cf.assert %10, "A and C must have the same M"
-    cf.assert %11, "B and C must have the same N"
-    // One block a tile of C.
-    %12 = arith.ceildivsi %8#0, %c128_i32 : i32
-    %13 = arith.ceildivsi %8#1, %c128_i32 : i32
-    %14 = arith.muli %12, %13 : i32
-    gpu.launch_func @kernels::@sgemm blocks in (%14, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat)
+    %c256_i32 = arith.constant 256 : i32
+    %1 = cute.get_layout(%mC) : !mA
+    %2:3 = cute.get_scalars<{only_dynamic}> (%1) : !cute.layout<"(?,?):(?,1)">
+    %3 = cute.get_layout(%mB) : !mA
+    %4:3 = cute.get_scalars<{only_dynamic}> (%3) : !cute.layout<"(?,?):(?,1)">
+    %5 = cute.get_layout(%mA) : !mA
+    %6:3 = cute.get_scalars<{only_dynamic}> (%5) : !cute.layout<"(?,?):(?,1)">
+    %7 = arith.cmpi eq, %6#1, %4#0 : i32
+    cf.assert %7, "A and B must have the same K"
+    %8 = arith.cmpi eq, %6#0, %2#0 : i32
+    cf.assert %8, "A and C must have the same M"
+    %9 = arith.cmpi eq, %4#1, %2#1 : i32
+    cf.assert %9, "B and C must have the same N"
+    %10 = cute.make_int_tuple(%2#0) : (i32) -> !cute.int_tuple<"?">
+    %11 = cute.ceil_div(%10, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+    %12 = cute.get_scalars<{only_dynamic}> (%11) : !cute.int_tuple<"?">
+    %13 = cute.make_int_tuple(%2#1) : (i32) -> !cute.int_tuple<"?">
+    %14 = cute.ceil_div(%13, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+    %15 = cute.get_scalars<{only_dynamic}> (%14) : !cute.int_tuple<"?">
+    %16 = arith.muli %12, %15 : i32
+    gpu.launch_func @kernels::@sgemm blocks in (%16, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mA, %mB : !mA, %mC : !mA)
     return
   }
 }

@@ -1,684 +1,688 @@
-// C = A * B in f32 for row-major matrices of any size:
-// 8 warps have tiles of 32 x 64, their lanes 8 x 8 elements; three stages in flight by cp.async.
-// @sgemm_v is for matrices whose rows are whole aligned vectors of 16 bytes; the launch takes it if it can.
-
-!mat = !cute.memref<f32, gmem, "(?,?):(?,1)">
-!vec = !cute.memref<f32, gmem, align<16>, "(?,?{div=4}):(?{div=4},1)">
-!loadA = !cute.tiled_copy<!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, layout_copy_tv = <"((16,16),1):((16,1),16)">, tiler_mn = <"[16:1;16:1]">>
-!ids = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
-!mBt = !cute.memref<f32, gmem, "(?,?):(1,?)">
-!loadB = !cute.tiled_copy<!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
-!mma = !cute.tiled_mma<!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>, atom_layout_MNK = <"((4,4),(8,2),1):((8,64),(1,32),0)">, permutation_MNK = <"[(4,4,8):(1,32,4);(8,2,4,2):(4,64,1,32);_]">>
-!gC = !cute.memref<f32, gmem, "(128,128):(?,1)">
-!tC = !cute.memref<f32, gmem, "(1,8,(4,2)):(0,?{div=4},(1,32))">
-!acc = !cute.memref<f32, rmem, align<32>, "(1,8,(4,2)):(0,1,(8,32))">
+!mA = !cute.memref<f32, gmem, "(?,?):(?,1)">
+!universal_fma = !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
+!tiled_mma = !cute.tiled_mma<!universal_fma, atom_layout_MNK = <"((4,4),(8,2),1):((8,64),(1,32),0)">, permutation_MNK = <"[(4,4,8):(1,32,4);(8,2,4,2):(4,64,1,32);_]">>
+!simt_async_copy = !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
+!tiled_copy = !cute.tiled_copy<!simt_async_copy, layout_copy_tv = <"((16,16),1):((16,1),16)">, tiler_mn = <"[16:1;16:1]">>
+!tiled_copy_2 = !cute.tiled_copy<!simt_async_copy, layout_copy_tv = <"((128,2),1):((1,128),1)">, tiler_mn = <"[128:1;2:1]">>
+!universal_copy = !cute_nvgpu.atom.universal_copy<f32>
+!layout = !cute.layout<"(?,?):(1@0,1@1)">
+!coord_tensor = !cute.coord_tensor<"(0,0)", "(?,?):(1@0,1@1)">
+!memref = !cute.memref<f32, gmem, "(?,?):(1,?)">
+!memref_2 = !cute.memref<f32, gmem, "(128,128):(?,1)">
+!memref_3 = !cute.memref<f32, gmem, "(1,8,(4,2)):(0,?{div=4},(1,32))">
+!memref_4 = !cute.memref<f32, rmem, align<32>, "(1,8,(4,2)):(0,1,(8,32))">
 !sA = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16,3):(16,1,2048)">
 !sB = !cute.memref<f32, smem, align<16>, "(128,16,3):(1,128,2048)">
-!tA = !cute.memref<f32, gmem, "((1,1),8,1):((0,0),?{div=16},0)">
-!xA = !cute.coord_tensor<"(?,?)", "((1,1),8,1):((0,0),16@0,0)">
-!pA = !cute.memref<i1, rmem, "(1,8,1):(0,1,8)">
-!dA = !cute.memref<f32, smem, S<2,4,3>, "((1,1),8,1):((0,0),256,0)">
-!tB = !cute.memref<f32, gmem, "((1,1),1,8):((0,0),0,?{div=2})">
-!xB = !cute.coord_tensor<"(?,?)", "((1,1),1,8):((0,0),0,2@1)">
-!pB = !cute.memref<i1, rmem, "(1,1,8):(0,1,1)">
-!dB = !cute.memref<f32, smem, "((1,1),1,8):((0,0),0,256)">
-!sAk = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(1,8,2):(0,64,1)">
+!memref_5 = !cute.memref<f32, gmem, "(128,16):(?,1)">
+!part = !cute.memref<f32, gmem, "((1,1),8,1):((0,0),?{div=16},0)">
+!coord_tensor_2 = !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
+!ids = !cute.coord_tensor<"(?,?)", "((1,1),8,1):((0,0),16@0,0)">
+!flags = !cute.memref<i1, rmem, align<8>, "(1,8,1):(0,1,8)">
+!first = !cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">
+!each = !cute.memref<i1, rmem, align<8>, "(8,1):(1,8)">
+!memref_6 = !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">
+!memref_7 = !cute.memref<f32, smem, S<2,4,3>, "((1,1),8,1):((0,0),256,0)">
+!memref_8 = !cute.memref<f32, gmem, "(128,16):(1,?)">
+!part_2 = !cute.memref<f32, gmem, "((1,1),1,8):((0,0),0,?{div=2})">
+!ids_2 = !cute.coord_tensor<"(?,?)", "((1,1),1,8):((0,0),0,2@1)">
+!flags_2 = !cute.memref<i1, rmem, align<8>, "(1,1,8):(0,1,1)">
+!first_2 = !cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">
+!each_2 = !cute.memref<i1, rmem, align<8>, "(1,8):(1,1)">
+!memref_9 = !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">
+!memref_10 = !cute.memref<f32, smem, "((1,1),1,8):((0,0),0,256)">
+!coord_tensor_3 = !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
+!coord_tensor_4 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
+!memref_11 = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
+!blockA = !cute.memref<f32, smem, align<8>, S<2,4,3>, "(1,8,2):(0,64,1)">
 !rA = !cute.memref<f32, rmem, align<32>, "(1,8,2):(0,1,8)">
-!sBk = !cute.memref<f32, smem, align<16>, "(1,(4,2),1):(0,(1,32),0)">
+!blockB = !cute.memref<f32, smem, align<16>, "(128,2):(1,128)">
+!memref_12 = !cute.memref<f32, smem, align<16>, "(128,1):(1,0)">
+!columnB = !cute.memref<f32, smem, align<16>, "(1,(4,2),1):(0,(1,32),0)">
 !rB = !cute.memref<f32, rmem, align<32>, "(1,(4,2),1):(0,(1,4),0)">
-!idsC = !cute.coord_tensor<"(?{div=128},?{div=128})", "(128,128):(1@0,1@1)">
+!memref_13 = !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">
+!memref_14 = !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">
+!ids_3 = !cute.coord_tensor<"(?{div=128},?{div=128})", "(128,128):(1@0,1@1)">
 !xC = !cute.coord_tensor<"(?,?{div=4})", "(1,8,(4,2)):(0,4@0,(1@1,32@1))">
-!pC = !cute.memref<i1, rmem, align<32>, "(1,8,(4,2)):(0,8,(1,4))">
-!loadA_v = !cute.tiled_copy<!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, layout_copy_tv = <"((4,64),4):((256,1),64)">, tiler_mn = <"[64:1;16:1]">>
-!ids2 = !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@0,1@1)">
-!mBt2 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
-!loadB_v = !cute.tiled_copy<!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, layout_copy_tv = <"((32,8),4):((4,128),1)">, tiler_mn = <"[128:1;8:1]">>
-!ids3 = !cute.coord_tensor<"(0,0)", "(?{div=4},?):(1@0,1@1)">
-!gC2 = !cute.memref<f32, gmem, align<16>, "(128,128):(?{div=4},1)">
-!tC2 = !cute.memref<f32, gmem, align<16>, "(1,8,(4,2)):(0,?{div=16},(1,32))">
-!tA2 = !cute.memref<f32, gmem, align<16>, "((4,1),2,1):((1,0),?{div=256},0)">
-!xA2 = !cute.coord_tensor<"(?,?{div=4})", "((4,1),2,1):((1@1,0),64@0,0)">
-!pA2 = !cute.memref<i1, rmem, "(1,2,1):(0,1,2)">
-!dA2 = !cute.memref<f32, smem, align<16>, S<2,4,3>, "((4,1),2,1):((1,0),1024,0)">
-!tB2 = !cute.memref<f32, gmem, align<16>, "((4,1),1,2):((1,0),0,?{div=32})">
-!xB2 = !cute.coord_tensor<"(?{div=4},?)", "((4,1),1,2):((1@0,0),0,8@1)">
-!pB2 = !cute.memref<i1, rmem, "(1,1,2):(0,1,1)">
-!dB2 = !cute.memref<f32, smem, align<16>, "((4,1),1,2):((1,0),0,1024)">
+!inside = !cute.memref<i1, rmem, align<32>, "(1,8,(4,2)):(0,8,(1,4))">
+!mA_2 = !cute.memref<f32, gmem, align<16>, "(?,?{div=4}):(?{div=4},1)">
+!layout_2 = !cute.layout<"(?,?{div=4}):(?{div=4},1)">
+!simt_async_copy_2 = !cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>
+!tiled_copy_3 = !cute.tiled_copy<!simt_async_copy_2, layout_copy_tv = <"((4,64),4):((256,1),64)">, tiler_mn = <"[64:1;16:1]">>
+!tiled_copy_4 = !cute.tiled_copy<!simt_async_copy_2, layout_copy_tv = <"((32,8),4):((4,128),1)">, tiler_mn = <"[128:1;8:1]">>
+!layout_3 = !cute.layout<"(?,?{div=4}):(1@0,1@1)">
+!coord_tensor_5 = !cute.coord_tensor<"(0,0)", "(?,?{div=4}):(1@0,1@1)">
+!memref_15 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
+!layout_4 = !cute.layout<"(?{div=4},?):(1,?{div=4})">
+!layout_5 = !cute.layout<"(?{div=4},?):(1@0,1@1)">
+!coord_tensor_6 = !cute.coord_tensor<"(0,0)", "(?{div=4},?):(1@0,1@1)">
+!memref_16 = !cute.memref<f32, gmem, align<16>, "(128,128):(?{div=4},1)">
+!memref_17 = !cute.memref<f32, gmem, align<16>, "(1,8,(4,2)):(0,?{div=16},(1,32))">
+!memref_18 = !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">
+!part_3 = !cute.memref<f32, gmem, align<16>, "((4,1),2,1):((1,0),?{div=256},0)">
+!ids_4 = !cute.coord_tensor<"(?,?{div=4})", "((4,1),2,1):((1@1,0),64@0,0)">
+!flags_3 = !cute.memref<i1, rmem, align<2>, "(1,2,1):(0,1,2)">
+!first_3 = !cute.coord_tensor<"(?,?{div=4})", "(2,1):(64@0,0)">
+!each_3 = !cute.memref<i1, rmem, align<2>, "(2,1):(1,2)">
+!int_tuple = !cute.int_tuple<"(?,?{div=4})">
+!memref_19 = !cute.memref<f32, smem, align<16>, S<2,4,3>, "((4,1),2,1):((1,0),1024,0)">
+!memref_20 = !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">
+!part_4 = !cute.memref<f32, gmem, align<16>, "((4,1),1,2):((1,0),0,?{div=32})">
+!ids_5 = !cute.coord_tensor<"(?{div=4},?)", "((4,1),1,2):((1@0,0),0,8@1)">
+!flags_4 = !cute.memref<i1, rmem, align<2>, "(1,1,2):(0,1,1)">
+!first_4 = !cute.coord_tensor<"(?{div=4},?)", "(1,2):(0,8@1)">
+!each_4 = !cute.memref<i1, rmem, align<2>, "(1,2):(1,1)">
+!int_tuple_2 = !cute.int_tuple<"(?{div=4},?)">
+!memref_21 = !cute.memref<f32, smem, align<16>, "((4,1),1,2):((1,0),0,1024)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @sgemm(%mA: !mat, %mB: !mat, %mC: !mat) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
-      %c64_i32 = arith.constant 64 : i32
-      %c3_i32 = arith.constant 3 : i32
-      %c2_i32 = arith.constant 2 : i32
-      %c1_i32 = arith.constant 1 : i32
-      %c8_i32 = arith.constant 8 : i32
+    gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
+      %0 = cute.get_layout(%mA) : !mA
+      %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
+      %2 = cute.static : !cute.int_tuple<"128">
+      %3 = cute.static : !cute.int_tuple<"(0,0)">
+      %4 = cute.static : !cute.shape<"(128,128)">
+      %5 = cute.atom() : !universal_fma
+      %6 = cute.make_tiled_mma(%5) : !tiled_mma
+      %7 = cute.static : !cute.shape<"(128,16)">
+      %8 = cute.atom() : !simt_async_copy
+      %9 = cute.make_tiled_copy(%8) : !tiled_copy
+      %10 = cute.static : !cute.coord<"(0,_,_)">
       %c0_i32 = arith.constant 0 : i32
-      %c16_i32 = arith.constant 16 : i32
-      %c128_i32 = arith.constant 128 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %0 = cute.get_layout(%mC) : !mat
-      %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-      %across = arith.ceildivsi %2#1, %c128_i32 : i32
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %row = arith.divsi %bid, %across : i32
-      %column = arith.remsi %bid, %across : i32
-      // How tiles of A (m, k) and of B, seen as (n, k), come to shared memory.
-      %3 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %4 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %loadA = cute.make_tiled_copy(%4) : !loadA
-      %5 = cute.get_layout(%mA) : !mat
-      %6 = cute.get_shape(%5) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %7 = cute.make_identity_layout(%6) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %8 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsA = cute.make_view(%8, %7) : !ids
-      %9 = cute.get_layout(%mA) : !mat
-      %shapeA = cute.get_shape(%9) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %mBt = cute.select<[1, 0]> (%mB) : !mat -> !mBt
-      %10 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %11 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>
-      %loadB = cute.make_tiled_copy(%11) : !loadB
-      %12 = cute.get_layout(%mBt) : !mBt
-      %13 = cute.get_shape(%12) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      %14 = cute.make_identity_layout(%13) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %15 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsB = cute.make_view(%15, %14) : !ids
-      %16 = cute.get_layout(%mBt) : !mBt
-      %shapeB = cute.get_shape(%16) : !cute.layout<"(?,?):(1,?)"> -> !cute.shape<"(?,?)">
-      // How the threads multiply; this thread's elements of C.
-      %17 = cute.atom() : !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
-      %mma = cute.make_tiled_mma(%17) : !mma
-      %18 = cute.static : !cute.tile<"[128:1;128:1]">
-      %19 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%mC, %18, %19) : (!mat, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC
-      %20 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tC = cute.tiled.mma.partition_C(%mma, %gC, %20) : (!mma, !gC, !cute.coord<"?">) -> !tC
-      %acc = cute.tiled.mma.make_fragment_C(%mma, %tC) : (!mma, !tC) -> !acc
-      cute.clear(%acc) : (!acc) -> ()
+      %c8_i32 = arith.constant 8 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %11 = cute.static : !cute.coord<"(_,_,0)">
+      %12 = cute.make_tiled_copy(%8) : !tiled_copy_2
+      %13 = cute.static : !cute.coord<"(_,_,1)">
+      %14 = cute.static : !cute.int_tuple<"16">
+      %c2_i32 = arith.constant 2 : i32
+      %c3_i32 = arith.constant 3 : i32
+      %15 = cute.static : !cute.shape<"(128,2)">
+      %16 = cute.atom() : !universal_copy
+      %17 = cute.static : !cute.shape<"(128,1)">
+      %18 = cute.static : !cute.coord<"(0,0)">
+      %19 = cute.static : !cute.coord<"(0,1)">
+      %20 = cute.static : !cute.coord<"16383">
+      %c64_i32 = arith.constant 64 : i32
+      %21 = cute.get_layout(%mC) : !mA
+      %22:3 = cute.get_scalars<{only_dynamic}> (%21) : !cute.layout<"(?,?):(?,1)">
+      %23 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %24 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %25 = cute.make_int_tuple(%22#1) : (i32) -> !cute.int_tuple<"?">
+      %26 = cute.ceil_div(%25, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+      %across = cute.get_scalars<{only_dynamic}> (%26) : !cute.int_tuple<"?">
+      %row = arith.divui %24, %across : i32
+      %column = arith.remui %24, %across : i32
+      %27 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %28 = cute.make_identity_layout(%27) : !cute.shape<"(?,?)"> -> !layout
+      %29 = cute.make_view(%3, %28) : !coord_tensor
+      %30 = cute.select<[1, 0]> (%mB) : !mA -> !memref
+      %31 = cute.get_layout(%30) : !memref
+      %32:3 = cute.get_scalars<{only_dynamic}> (%31) : !cute.layout<"(?,?):(1,?)">
+      %33 = cute.make_shape(%32#0, %32#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %34 = cute.make_identity_layout(%33) : !cute.shape<"(?,?)"> -> !layout
+      %35 = cute.make_view(%3, %34) : !coord_tensor
+      %36 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %37 = cute.local_tile(%mC, %4, %36) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_2
+      %38 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %39 = cute.tiled.mma.partition_C(%6, %37, %38) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
+      %40 = cute.tiled.mma.make_fragment_C(%6, %39) : (!tiled_mma, !memref_3) -> !memref_4
+      cute.clear(%40) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %21 = cute.get_layout(%mA) : !mat
-      %22 = cute.get_shape(%21) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %23:2 = cute.get_scalars (%22) : !cute.shape<"(?,?)">
-      %tiles = arith.ceildivsi %23#1, %c16_i32 : i32
-      // The first 2 tiles; a tile beyond the last one is zeros.
-      %24 = cute.static : !cute.tile<"[128:1;16:1]">
-      %25 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %26 = cute.local_tile(%mA, %24, %25) : (!mat, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.memref<f32, gmem, "(128,16):(?,1)">
-      %27 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.copy.partition_S(%loadA, %26, %27) : (!loadA, !cute.memref<f32, gmem, "(128,16):(?,1)">, !cute.coord<"?">) -> !tA
-      %28 = cute.static : !cute.tile<"[128:1;16:1]">
-      %29 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %30 = cute.local_tile(%idsA, %28, %29) : (!ids, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-      %31 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xA = cute.tiled.copy.partition_S(%loadA, %30, %31) : (!loadA, !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-      %pA = cute.memref.alloca() : !pA
-      %32 = cute.static : !cute.coord<"(0,_,_)">
-      %33 = cute.slice(%xA, %32) : !xA, !cute.coord<"(0,_,_)">
-      %34 = cute.static : !cute.coord<"(0,_,_)">
-      %35 = cute.slice(%pA, %34) : !pA, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%33, %93) : (!cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%35, %96, %95) : (!cute.memref<i1, rmem, "(8,1):(1,8)">, !cute.coord<"?">, i1) -> ()
+      %41 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %42 = cute.local_tile(%mA, %7, %41) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_5
+      %43 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part = cute.tiled.copy.partition_S(%9, %42, %43) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
+      %44 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %45 = cute.local_tile(%29, %7, %44) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %46 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
+      %flags = cute.memref.alloca() : !flags
+      %first = cute.slice(%ids, %10) : !ids, !cute.coord<"(0,_,_)">
+      %each = cute.slice(%flags, %10) : !flags, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %36 = cute.static : !cute.coord<"(_,_,0)">
-      %37 = cute.slice(%sA, %36) : !sA, !cute.coord<"(_,_,0)">
-      %38 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dA = cute.tiled.copy.partition_D(%loadA, %37, %38) : (!loadA, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA
-      cute.copy(%3, %tA, %dA, pred = %pA) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tA, !dA, !pA) -> ()
-      %39 = cute.static : !cute.tile<"[128:1;16:1]">
-      %40 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %41 = cute.local_tile(%mBt, %39, %40) : (!mBt, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.memref<f32, gmem, "(128,16):(1,?)">
-      %42 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.copy.partition_S(%loadB, %41, %42) : (!loadB, !cute.memref<f32, gmem, "(128,16):(1,?)">, !cute.coord<"?">) -> !tB
-      %43 = cute.static : !cute.tile<"[128:1;16:1]">
-      %44 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %45 = cute.local_tile(%idsB, %43, %44) : (!ids, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-      %46 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xB = cute.tiled.copy.partition_S(%loadB, %45, %46) : (!loadB, !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-      %pB = cute.memref.alloca() : !pB
-      %47 = cute.static : !cute.coord<"(0,_,_)">
-      %48 = cute.slice(%xB, %47) : !xB, !cute.coord<"(0,_,_)">
-      %49 = cute.static : !cute.coord<"(0,_,_)">
-      %50 = cute.slice(%pB, %49) : !pB, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%48, %93) : (!cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%50, %96, %95) : (!cute.memref<i1, rmem, "(1,8):(1,1)">, !cute.coord<"?">, i1) -> ()
+      %47 = cute.slice(%sA, %11) : !sA, !cute.coord<"(_,_,0)">
+      %48 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %49 = cute.tiled.copy.partition_D(%9, %47, %48) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
+      cute.copy(%8, %part, %49, pred = %flags) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+      %50 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %51 = cute.local_tile(%30, %7, %50) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_8
+      %52 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_0 = cute.tiled.copy.partition_S(%12, %51, %52) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
+      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %54 = cute.local_tile(%35, %7, %53) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %55 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_1 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids_2
+      %flags_2 = cute.memref.alloca() : !flags_2
+      %first_3 = cute.slice(%ids_1, %10) : !ids_2, !cute.coord<"(0,_,_)">
+      %each_4 = cute.slice(%flags_2, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_3, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_4, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %51 = cute.static : !cute.coord<"(_,_,0)">
-      %52 = cute.slice(%sB, %51) : !sB, !cute.coord<"(_,_,0)">
-      %53 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dB = cute.tiled.copy.partition_D(%loadB, %52, %53) : (!loadB, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB
-      cute.copy(%10, %tB, %dB, pred = %pB) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tB, !dB, !pB) -> ()
+      %56 = cute.slice(%sB, %11) : !sB, !cute.coord<"(_,_,0)">
+      %57 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %58 = cute.tiled.copy.partition_D(%12, %56, %57) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
+      cute.copy(%8, %part_0, %58, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %54 = cute.static : !cute.tile<"[128:1;16:1]">
-      %55 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %56 = cute.local_tile(%mA, %54, %55) : (!mat, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.memref<f32, gmem, "(128,16):(?,1)">
-      %57 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA_0 = cute.tiled.copy.partition_S(%loadA, %56, %57) : (!loadA, !cute.memref<f32, gmem, "(128,16):(?,1)">, !cute.coord<"?">) -> !tA
-      %58 = cute.static : !cute.tile<"[128:1;16:1]">
       %59 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %60 = cute.local_tile(%idsA, %58, %59) : (!ids, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
-      %61 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xA_1 = cute.tiled.copy.partition_S(%loadA, %60, %61) : (!loadA, !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-      %pA_2 = cute.memref.alloca() : !pA
-      %62 = cute.static : !cute.coord<"(0,_,_)">
-      %63 = cute.slice(%xA_1, %62) : !xA, !cute.coord<"(0,_,_)">
-      %64 = cute.static : !cute.coord<"(0,_,_)">
-      %65 = cute.slice(%pA_2, %64) : !pA, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%63, %93) : (!cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%65, %96, %95) : (!cute.memref<i1, rmem, "(8,1):(1,8)">, !cute.coord<"?">, i1) -> ()
+      %60 = cute.local_tile(%mA, %7, %59) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_5
+      %61 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_5 = cute.tiled.copy.partition_S(%9, %60, %61) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
+      %62 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %63 = cute.local_tile(%29, %7, %62) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %64 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%9, %63, %64) : (!tiled_copy, !coord_tensor_3, !cute.coord<"?">) -> !ids
+      %flags_7 = cute.memref.alloca() : !flags
+      %first_8 = cute.slice(%ids_6, %10) : !ids, !cute.coord<"(0,_,_)">
+      %each_9 = cute.slice(%flags_7, %10) : !flags, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_8, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_9, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %66 = cute.static : !cute.coord<"(_,_,1)">
-      %67 = cute.slice(%sA, %66) : !sA, !cute.coord<"(_,_,1)">
-      %68 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dA_3 = cute.tiled.copy.partition_D(%loadA, %67, %68) : (!loadA, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA
-      cute.copy(%3, %tA_0, %dA_3, pred = %pA_2) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tA, !dA, !pA) -> ()
-      %69 = cute.static : !cute.tile<"[128:1;16:1]">
-      %70 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %71 = cute.local_tile(%mBt, %69, %70) : (!mBt, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.memref<f32, gmem, "(128,16):(1,?)">
-      %72 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB_4 = cute.tiled.copy.partition_S(%loadB, %71, %72) : (!loadB, !cute.memref<f32, gmem, "(128,16):(1,?)">, !cute.coord<"?">) -> !tB
-      %73 = cute.static : !cute.tile<"[128:1;16:1]">
-      %74 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %75 = cute.local_tile(%idsB, %73, %74) : (!ids, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
-      %76 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xB_5 = cute.tiled.copy.partition_S(%loadB, %75, %76) : (!loadB, !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-      %pB_6 = cute.memref.alloca() : !pB
-      %77 = cute.static : !cute.coord<"(0,_,_)">
-      %78 = cute.slice(%xB_5, %77) : !xB, !cute.coord<"(0,_,_)">
-      %79 = cute.static : !cute.coord<"(0,_,_)">
-      %80 = cute.slice(%pB_6, %79) : !pB, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%78, %93) : (!cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %95 = cute.elem_less(%94, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%80, %96, %95) : (!cute.memref<i1, rmem, "(1,8):(1,1)">, !cute.coord<"?">, i1) -> ()
+      %65 = cute.slice(%sA, %13) : !sA, !cute.coord<"(_,_,1)">
+      %66 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %67 = cute.tiled.copy.partition_D(%9, %65, %66) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
+      cute.copy(%8, %part_5, %67, pred = %flags_7) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+      %68 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %69 = cute.local_tile(%30, %7, %68) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_8
+      %70 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_10 = cute.tiled.copy.partition_S(%12, %69, %70) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
+      %71 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %72 = cute.local_tile(%35, %7, %71) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %73 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_11 = cute.tiled.copy.partition_S(%12, %72, %73) : (!tiled_copy_2, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
+      %flags_12 = cute.memref.alloca() : !flags_2
+      %first_13 = cute.slice(%ids_11, %10) : !ids_2, !cute.coord<"(0,_,_)">
+      %each_14 = cute.slice(%flags_12, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_13, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_14, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %81 = cute.static : !cute.coord<"(_,_,1)">
-      %82 = cute.slice(%sB, %81) : !sB, !cute.coord<"(_,_,1)">
-      %83 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dB_7 = cute.tiled.copy.partition_D(%loadB, %82, %83) : (!loadB, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB
-      cute.copy(%10, %tB_4, %dB_7, pred = %pB_6) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tB, !dB, !pB) -> ()
+      %74 = cute.slice(%sB, %13) : !sB, !cute.coord<"(_,_,1)">
+      %75 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %76 = cute.tiled.copy.partition_D(%12, %74, %75) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
+      cute.copy(%8, %part_10, %76, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      scf.for %arg0 = %c0_i32 to %tiles step %c1_i32 : i32 {
-        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
+      %77 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
+      %78 = cute.ceil_div(%77, %14) : (!cute.int_tuple<"?">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
+      %79 = cute.get_scalars<{only_dynamic}> (%78) : !cute.int_tuple<"?">
+      scf.for %tile = %c0_i32 to %79 step %c1_i32 : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-        %ahead = arith.addi %arg0, %c2_i32 : i32
-        %93 = arith.remui %ahead, %c3_i32 : i32
-        %94 = cute.static : !cute.tile<"[128:1;16:1]">
-        %95 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %96 = cute.local_tile(%mA, %94, %95) : (!mat, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(128,16):(?,1)">
-        %97 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tA_8 = cute.tiled.copy.partition_S(%loadA, %96, %97) : (!loadA, !cute.memref<f32, gmem, "(128,16):(?,1)">, !cute.coord<"?">) -> !tA
-        %98 = cute.static : !cute.tile<"[128:1;16:1]">
-        %99 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %100 = cute.local_tile(%idsA, %98, %99) : (!ids, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
-        %101 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xA_9 = cute.tiled.copy.partition_S(%loadA, %100, %101) : (!loadA, !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA
-        %pA_10 = cute.memref.alloca() : !pA
-        %102 = cute.static : !cute.coord<"(0,_,_)">
-        %103 = cute.slice(%xA_9, %102) : !xA, !cute.coord<"(0,_,_)">
-        %104 = cute.static : !cute.coord<"(0,_,_)">
-        %105 = cute.slice(%pA_10, %104) : !pA, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %129 = cute.memref.load(%103, %128) : (!cute.coord_tensor<"(?,?)", "(8,1):(16@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %130 = cute.elem_less(%129, %shapeA) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%105, %131, %130) : (!cute.memref<i1, rmem, "(8,1):(1,8)">, !cute.coord<"?">, i1) -> ()
+        %ahead = arith.addi %tile, %c2_i32 : i32
+        %88 = arith.floordivsi %ahead, %c3_i32 : i32
+        %89 = arith.muli %88, %c3_i32 : i32
+        %90 = arith.subi %ahead, %89 : i32
+        %91 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %92 = cute.local_tile(%mA, %7, %91) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_5
+        %93 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %part_16 = cute.tiled.copy.partition_S(%9, %92, %93) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
+        %94 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %95 = cute.local_tile(%29, %7, %94) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %96 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %ids_17 = cute.tiled.copy.partition_S(%9, %95, %96) : (!tiled_copy, !coord_tensor_4, !cute.coord<"?">) -> !ids
+        %flags_18 = cute.memref.alloca() : !flags
+        %first_19 = cute.slice(%ids_17, %10) : !ids, !cute.coord<"(0,_,_)">
+        %each_20 = cute.slice(%flags_18, %10) : !flags, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %112 = cute.memref.load(%first_19, %111) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
+          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %115 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_20, %117, %116) : (!each, !cute.coord<"?">, i1) -> ()
         }
-        %106 = cute.make_coord(%93) : (i32) -> !cute.coord<"(_,_,?)">
-        %107 = cute.slice(%sA, %106) : !sA, !cute.coord<"(_,_,?)">
-        %108 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dA_11 = cute.tiled.copy.partition_D(%loadA, %107, %108) : (!loadA, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA
-        cute.copy(%3, %tA_8, %dA_11, pred = %pA_10) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tA, !dA, !pA) -> ()
-        %109 = cute.static : !cute.tile<"[128:1;16:1]">
-        %110 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %111 = cute.local_tile(%mBt, %109, %110) : (!mBt, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, "(128,16):(1,?)">
-        %112 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tB_12 = cute.tiled.copy.partition_S(%loadB, %111, %112) : (!loadB, !cute.memref<f32, gmem, "(128,16):(1,?)">, !cute.coord<"?">) -> !tB
-        %113 = cute.static : !cute.tile<"[128:1;16:1]">
-        %114 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %115 = cute.local_tile(%idsB, %113, %114) : (!ids, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
-        %116 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xB_13 = cute.tiled.copy.partition_S(%loadB, %115, %116) : (!loadB, !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB
-        %pB_14 = cute.memref.alloca() : !pB
-        %117 = cute.static : !cute.coord<"(0,_,_)">
-        %118 = cute.slice(%xB_13, %117) : !xB, !cute.coord<"(0,_,_)">
-        %119 = cute.static : !cute.coord<"(0,_,_)">
-        %120 = cute.slice(%pB_14, %119) : !pB, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %129 = cute.memref.load(%118, %128) : (!cute.coord_tensor<"(?,?)", "(1,8):(0,2@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %130 = cute.elem_less(%129, %shapeB) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%120, %131, %130) : (!cute.memref<i1, rmem, "(1,8):(1,1)">, !cute.coord<"?">, i1) -> ()
+        %97 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
+        %98 = cute.slice(%sA, %97) : !sA, !cute.coord<"(_,_,?)">
+        %99 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %100 = cute.tiled.copy.partition_D(%9, %98, %99) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
+        cute.copy(%8, %part_16, %100, pred = %flags_18) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+        %101 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %102 = cute.local_tile(%30, %7, %101) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_8
+        %103 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %part_21 = cute.tiled.copy.partition_S(%12, %102, %103) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
+        %104 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %105 = cute.local_tile(%35, %7, %104) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %106 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %ids_22 = cute.tiled.copy.partition_S(%12, %105, %106) : (!tiled_copy_2, !coord_tensor_4, !cute.coord<"?">) -> !ids_2
+        %flags_23 = cute.memref.alloca() : !flags_2
+        %first_24 = cute.slice(%ids_22, %10) : !ids_2, !cute.coord<"(0,_,_)">
+        %each_25 = cute.slice(%flags_23, %10) : !flags_2, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %112 = cute.memref.load(%first_24, %111) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
+          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %115 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_25, %117, %116) : (!each_2, !cute.coord<"?">, i1) -> ()
         }
-        %121 = cute.make_coord(%93) : (i32) -> !cute.coord<"(_,_,?)">
-        %122 = cute.slice(%sB, %121) : !sB, !cute.coord<"(_,_,?)">
-        %123 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dB_15 = cute.tiled.copy.partition_D(%loadB, %122, %123) : (!loadB, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB
-        cute.copy(%10, %tB_12, %dB_15, pred = %pB_14) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !tB, !dB, !pB) -> ()
+        %107 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
+        %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
+        %109 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %110 = cute.tiled.copy.partition_D(%12, %108, %109) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
+        cute.copy(%8, %part_21, %110, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-        // Multiply, two columns at a time.
-        %stage = arith.remui %arg0, %c3_i32 : i32
-        %124 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-        %125 = cute.slice(%sA, %124) : !sA, !cute.coord<"(_,_,?)">
-        %126 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-        %127 = cute.slice(%sB, %126) : !sB, !cute.coord<"(_,_,?)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-          %129 = cute.static : !cute.tile<"[128:1;2:1]">
-          %130 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %131 = cute.local_tile(%125, %129, %130) : (!cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.tile<"[128:1;2:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
-          %132 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sAk = cute.tiled.mma.partition_A(%mma, %131, %132) : (!mma, !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">, !cute.coord<"?">) -> !sAk
-          %rA = cute.tiled.mma.make_fragment_A(%mma, %sAk) : (!mma, !sAk) -> !rA
-          cute.copy(%128, %sAk, %rA) : (!cute_nvgpu.atom.universal_copy<f32>, !sAk, !rA) -> ()
-          %133 = cute.static : !cute.tile<"[128:1;2:1]">
-          %134 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %135 = cute.local_tile(%127, %133, %134) : (!cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.tile<"[128:1;2:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<16>, "(128,2):(1,128)">
-          %136 = cute.static : !cute.tile<"[128:1;1:1]">
-          %137 = cute.static : !cute.coord<"(0,0)">
-          %138 = cute.local_tile(%135, %136, %137) : (!cute.memref<f32, smem, align<16>, "(128,2):(1,128)">, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,0)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %139 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk = cute.tiled.mma.partition_B(%mma, %138, %139) : (!mma, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB = cute.tiled.mma.make_fragment_B(%mma, %sBk) : (!mma, !sBk) -> !rB
-          cute.copy(%128, %sBk, %rB) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          %140 = cute.static : !cute.coord<"(_,_,0)">
-          %141 = cute.slice(%rA, %140) : !rA, !cute.coord<"(_,_,0)">
-          %142 = cute.static : !cute.coord<"(_,_,0)">
-          %143 = cute.slice(%rB, %142) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%mma, %acc, %141, %143, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">, !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">, !acc) -> ()
-          %144 = cute.static : !cute.tile<"[128:1;1:1]">
-          %145 = cute.static : !cute.coord<"(0,1)">
-          %146 = cute.local_tile(%135, %144, %145) : (!cute.memref<f32, smem, align<16>, "(128,2):(1,128)">, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,1)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %147 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk_16 = cute.tiled.mma.partition_B(%mma, %146, %147) : (!mma, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB_17 = cute.tiled.mma.make_fragment_B(%mma, %sBk_16) : (!mma, !sBk) -> !rB
-          cute.copy(%128, %sBk_16, %rB_17) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          %148 = cute.static : !cute.coord<"(_,_,1)">
-          %149 = cute.slice(%rA, %148) : !rA, !cute.coord<"(_,_,1)">
-          %150 = cute.static : !cute.coord<"(_,_,0)">
-          %151 = cute.slice(%rB_17, %150) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%mma, %acc, %149, %151, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">, !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">, !acc) -> ()
+        %stage = arith.remui %tile, %c3_i32 : i32
+        scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %111 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%sA, %111) : !sA, !cute.coord<"(_,_,?)">
+          %113 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %114 = cute.slice(%sB, %113) : !sB, !cute.coord<"(_,_,?)">
+          %115 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %116 = cute.local_tile(%112, %15, %115) : (!memref_6, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_11
+          %117 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%6, %116, %117) : (!tiled_mma, !memref_11, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%16, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %118 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %blockB = cute.local_tile(%114, %15, %118) : (!memref_9, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %119 = cute.local_tile(%blockB, %17, %18) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_12
+          %120 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%6, %119, %120) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%16, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %121 = cute.slice(%rA, %11) : !rA, !cute.coord<"(_,_,0)">
+          %122 = cute.slice(%rB, %11) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %40, %121, %122, %40) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
+          %123 = cute.local_tile(%blockB, %17, %19) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_12
+          %124 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %columnB_26 = cute.tiled.mma.partition_B(%6, %123, %124) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB_27 = cute.tiled.mma.make_fragment_B(%6, %columnB_26) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%16, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
+          %125 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,1)">
+          %126 = cute.slice(%rB_27, %11) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %40, %125, %126, %40) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
-      // Write C; at an edge, the elements that lie in it.
-      %84 = cute.get_layout(%mC) : !mat
-      %shapeC = cute.get_shape(%84) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %85 = cute.get_layout(%mC) : !mat
-      %86 = cute.get_shape(%85) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-      %87 = cute.make_identity_layout(%86) : !cute.shape<"(?,?)"> -> !cute.layout<"(?,?):(1@0,1@1)">
-      %88 = cute.static : !cute.int_tuple<"(0,0)">
-      %mIds = cute.make_view(%88, %87) : !ids
-      %89 = cute.static : !cute.tile<"[128:1;128:1]">
-      %90 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %idsC = cute.local_tile(%mIds, %89, %90) : (!ids, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !idsC
-      %91 = cute.static : !cute.coord<"16383">
-      %92 = cute.memref.load(%idsC, %91) : (!idsC, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%92, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-      %store = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+      %80 = cute.make_shape(%22#0, %22#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %81 = cute.make_identity_layout(%80) : !cute.shape<"(?,?)"> -> !layout
+      %82 = cute.make_view(%3, %81) : !coord_tensor
+      %83 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids_15 = cute.local_tile(%82, %4, %83) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
+      %84 = cute.memref.load(%ids_15, %20) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %85:2 = cute.get_scalars<{only_dynamic}> (%84) : !cute.int_tuple<"(?,?)">
+      %86 = cute.make_int_tuple(%85#0, %85#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %87 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%86, %87) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%store, %acc, %tC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC) -> ()
+        cute.copy(%16, %40, %39) : (!universal_copy, !memref_4, !memref_3) -> ()
       } else {
-        %93 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%mma, %idsC, %93) : (!mma, !idsC, !cute.coord<"?">) -> !xC
-        %pC = cute.make_fragment_like(%xC) [i1] : !xC -> !pC
-        scf.for %arg0 = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          %95 = cute.memref.load(%xC, %94) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %96 = cute.elem_less(%95, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?)">) -> i1
-          %97 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%pC, %97, %96) : (!pC, !cute.coord<"?">, i1) -> ()
+        %88 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%6, %ids_15, %88) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
+        %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
+          %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %90 = cute.memref.load(%xC, %89) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %91:2 = cute.get_scalars<{only_dynamic}> (%90) : !cute.int_tuple<"(?,?)">
+          %92 = cute.make_int_tuple(%91#0, %91#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %93 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %94 = cute.elem_less(%92, %93) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %95, %94) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%store, %acc, %tC, pred = %pC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC, !pC) -> ()
+        cute.copy(%16, %40, %39, pred = %inside) : (!universal_copy, !memref_4, !memref_3, !inside) -> ()
       }
       gpu.return
     }
-    gpu.func @sgemm_v(%mA: !vec, %mB: !vec, %mC: !vec) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
-      %c64_i32 = arith.constant 64 : i32
-      %c8_i32 = arith.constant 8 : i32
-      %c3_i32 = arith.constant 3 : i32
-      %c1_i32 = arith.constant 1 : i32
-      %c2_i32 = arith.constant 2 : i32
+    gpu.func @sgemm_v(%mA: !mA_2, %mB: !mA_2, %mC: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
+      %0 = cute.get_layout(%mA) : !mA_2
+      %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_2
+      %2 = cute.static : !cute.int_tuple<"128">
+      %3 = cute.static : !cute.int_tuple<"(0,0)">
+      %4 = cute.static : !cute.shape<"(128,128)">
+      %5 = cute.atom() : !universal_fma
+      %6 = cute.make_tiled_mma(%5) : !tiled_mma
+      %7 = cute.static : !cute.shape<"(128,16)">
+      %8 = cute.atom() : !simt_async_copy_2
+      %9 = cute.make_tiled_copy(%8) : !tiled_copy_3
+      %10 = cute.static : !cute.coord<"(0,_,_)">
       %c0_i32 = arith.constant 0 : i32
-      %c16_i32 = arith.constant 16 : i32
-      %c128_i32 = arith.constant 128 : i32
-      %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %0 = cute.get_layout(%mC) : !vec
-      %1 = cute.get_shape(%0) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?{div=4})">
-      %across = arith.ceildivsi %2#1, %c128_i32 : i32
-      %bid = nvvm.read.ptx.sreg.ctaid.x : i32
-      %row = arith.divsi %bid, %across : i32
-      %column = arith.remsi %bid, %across : i32
-      // How tiles of A (m, k) and of B, seen as (n, k), come to shared memory.
-      %3 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>
-      %4 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>
-      %loadA = cute.make_tiled_copy(%4) : !loadA_v
-      %5 = cute.get_layout(%mA) : !vec
-      %6 = cute.get_shape(%5) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %7 = cute.make_identity_layout(%6) : !cute.shape<"(?,?{div=4})"> -> !cute.layout<"(?,?{div=4}):(1@0,1@1)">
-      %8 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsA = cute.make_view(%8, %7) : !ids2
-      %9 = cute.get_layout(%mA) : !vec
-      %shapeA = cute.get_shape(%9) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %mBt = cute.select<[1, 0]> (%mB) : !vec -> !mBt2
-      %10 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>
-      %11 = cute.atom() : !cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>
-      %loadB = cute.make_tiled_copy(%11) : !loadB_v
-      %12 = cute.get_layout(%mBt) : !mBt2
-      %13 = cute.get_shape(%12) : !cute.layout<"(?{div=4},?):(1,?{div=4})"> -> !cute.shape<"(?{div=4},?)">
-      %14 = cute.make_identity_layout(%13) : !cute.shape<"(?{div=4},?)"> -> !cute.layout<"(?{div=4},?):(1@0,1@1)">
-      %15 = cute.static : !cute.int_tuple<"(0,0)">
-      %idsB = cute.make_view(%15, %14) : !ids3
-      %16 = cute.get_layout(%mBt) : !mBt2
-      %shapeB = cute.get_shape(%16) : !cute.layout<"(?{div=4},?):(1,?{div=4})"> -> !cute.shape<"(?{div=4},?)">
-      // How the threads multiply; this thread's elements of C.
-      %17 = cute.atom() : !cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>
-      %mma = cute.make_tiled_mma(%17) : !mma
-      %18 = cute.static : !cute.tile<"[128:1;128:1]">
-      %19 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gC = cute.local_tile(%mC, %18, %19) : (!vec, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !gC2
-      %20 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tC = cute.tiled.mma.partition_C(%mma, %gC, %20) : (!mma, !gC2, !cute.coord<"?">) -> !tC2
-      %acc = cute.tiled.mma.make_fragment_C(%mma, %tC) : (!mma, !tC2) -> !acc
-      cute.clear(%acc) : (!acc) -> ()
+      %c2_i32 = arith.constant 2 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %11 = cute.static : !cute.coord<"(_,_,0)">
+      %12 = cute.make_tiled_copy(%8) : !tiled_copy_4
+      %13 = cute.static : !cute.coord<"(_,_,1)">
+      %14 = cute.static : !cute.int_tuple<"16">
+      %c3_i32 = arith.constant 3 : i32
+      %15 = cute.static : !cute.shape<"(128,2)">
+      %16 = cute.atom() : !universal_copy
+      %17 = cute.static : !cute.shape<"(128,1)">
+      %18 = cute.static : !cute.coord<"(0,0)">
+      %19 = cute.static : !cute.coord<"(0,1)">
+      %c8_i32 = arith.constant 8 : i32
+      %20 = cute.static : !cute.coord<"16383">
+      %c64_i32 = arith.constant 64 : i32
+      %21 = cute.get_layout(%mC) : !mA_2
+      %22:3 = cute.get_scalars<{only_dynamic}> (%21) : !layout_2
+      %23 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %24 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %25 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
+      %26 = cute.make_int_tuple(%25) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+      %27 = cute.ceil_div(%26, %2) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+      %across = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"?">
+      %row = arith.divui %24, %across : i32
+      %column = arith.remui %24, %across : i32
+      %28 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+      %29 = cute.make_shape(%1#0, %28) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %30 = cute.make_identity_layout(%29) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %31 = cute.make_view(%3, %30) : !coord_tensor_5
+      %32 = cute.select<[1, 0]> (%mB) : !mA_2 -> !memref_15
+      %33 = cute.get_layout(%32) : !memref_15
+      %34:3 = cute.get_scalars<{only_dynamic}> (%33) : !layout_4
+      %35 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
+      %36 = cute.make_shape(%35, %34#1) : (!cute.i32<divby 4>, i32) -> !cute.shape<"(?{div=4},?)">
+      %37 = cute.make_identity_layout(%36) : !cute.shape<"(?{div=4},?)"> -> !layout_5
+      %38 = cute.make_view(%3, %37) : !coord_tensor_6
+      %39 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %40 = cute.local_tile(%mC, %4, %39) : (!mA_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
+      %41 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %42 = cute.tiled.mma.partition_C(%6, %40, %41) : (!tiled_mma, !memref_16, !cute.coord<"?">) -> !memref_17
+      %43 = cute.tiled.mma.make_fragment_C(%6, %42) : (!tiled_mma, !memref_17) -> !memref_4
+      cute.clear(%43) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %21 = cute.get_layout(%mA) : !vec
-      %22 = cute.get_shape(%21) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %23:2 = cute.get_scalars (%22) : !cute.shape<"(?,?{div=4})">
-      %tiles = arith.ceildivsi %23#1, %c16_i32 : i32
-      // The first 2 tiles; a tile beyond the last one is zeros.
-      %24 = cute.static : !cute.tile<"[128:1;16:1]">
-      %25 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %26 = cute.local_tile(%mA, %24, %25) : (!vec, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">
-      %27 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.copy.partition_S(%loadA, %26, %27) : (!loadA_v, !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">, !cute.coord<"?">) -> !tA2
-      %28 = cute.static : !cute.tile<"[128:1;16:1]">
-      %29 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %30 = cute.local_tile(%idsA, %28, %29) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-      %31 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xA = cute.tiled.copy.partition_S(%loadA, %30, %31) : (!loadA_v, !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA2
-      %pA = cute.memref.alloca() : !pA2
-      %32 = cute.static : !cute.coord<"(0,_,_)">
-      %33 = cute.slice(%xA, %32) : !xA2, !cute.coord<"(0,_,_)">
-      %34 = cute.static : !cute.coord<"(0,_,_)">
-      %35 = cute.slice(%pA, %34) : !pA2, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%33, %93) : (!cute.coord_tensor<"(?,?{div=4})", "(2,1):(64@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?{div=4})">
-        %95 = cute.elem_less(%94, %shapeA) : (!cute.int_tuple<"(?,?{div=4})">, !cute.shape<"(?,?{div=4})">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%35, %96, %95) : (!cute.memref<i1, rmem, "(2,1):(1,2)">, !cute.coord<"?">, i1) -> ()
+      %44 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %45 = cute.local_tile(%mA, %7, %44) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_18
+      %46 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
+      %47 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %48 = cute.local_tile(%31, %7, %47) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %49 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids = cute.tiled.copy.partition_S(%9, %48, %49) : (!tiled_copy_3, !coord_tensor_2, !cute.coord<"?">) -> !ids_4
+      %flags = cute.memref.alloca() : !flags_3
+      %first = cute.slice(%ids, %10) : !ids_4, !cute.coord<"(0,_,_)">
+      %each = cute.slice(%flags, %10) : !flags_3, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %95 = cute.memref.load(%first, %94) : (!first_3, !cute.coord<"?">) -> !int_tuple
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple
+        %97 = cute.assume(%96#1) : (i32) -> !cute.i32<divby 4>
+        %98 = cute.make_int_tuple(%96#0, %97) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %99 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+        %100 = cute.make_int_tuple(%1#0, %99) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %101 = cute.elem_less(%98, %100) : (!int_tuple, !int_tuple) -> i1
+        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each, %102, %101) : (!each_3, !cute.coord<"?">, i1) -> ()
       }
-      %36 = cute.static : !cute.coord<"(_,_,0)">
-      %37 = cute.slice(%sA, %36) : !sA, !cute.coord<"(_,_,0)">
-      %38 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dA = cute.tiled.copy.partition_D(%loadA, %37, %38) : (!loadA_v, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA2
-      cute.copy(%3, %tA, %dA, pred = %pA) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, !tA2, !dA2, !pA2) -> ()
-      %39 = cute.static : !cute.tile<"[128:1;16:1]">
-      %40 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %41 = cute.local_tile(%mBt, %39, %40) : (!mBt2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">
-      %42 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.copy.partition_S(%loadB, %41, %42) : (!loadB_v, !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">, !cute.coord<"?">) -> !tB2
-      %43 = cute.static : !cute.tile<"[128:1;16:1]">
-      %44 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %45 = cute.local_tile(%idsB, %43, %44) : (!ids3, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,0)">) -> !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">
-      %46 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xB = cute.tiled.copy.partition_S(%loadB, %45, %46) : (!loadB_v, !cute.coord_tensor<"(?{div=128},0)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB2
-      %pB = cute.memref.alloca() : !pB2
-      %47 = cute.static : !cute.coord<"(0,_,_)">
-      %48 = cute.slice(%xB, %47) : !xB2, !cute.coord<"(0,_,_)">
-      %49 = cute.static : !cute.coord<"(0,_,_)">
-      %50 = cute.slice(%pB, %49) : !pB2, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%48, %93) : (!cute.coord_tensor<"(?{div=4},?)", "(1,2):(0,8@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?{div=4},?)">
-        %95 = cute.elem_less(%94, %shapeB) : (!cute.int_tuple<"(?{div=4},?)">, !cute.shape<"(?{div=4},?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%50, %96, %95) : (!cute.memref<i1, rmem, "(1,2):(1,1)">, !cute.coord<"?">, i1) -> ()
+      %50 = cute.slice(%sA, %11) : !sA, !cute.coord<"(_,_,0)">
+      %51 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %52 = cute.tiled.copy.partition_D(%9, %50, %51) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
+      cute.copy(%8, %part, %52, pred = %flags) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
+      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %54 = cute.local_tile(%32, %7, %53) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_20
+      %55 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_0 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
+      %56 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %57 = cute.local_tile(%38, %7, %56) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %58 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_1 = cute.tiled.copy.partition_S(%12, %57, %58) : (!tiled_copy_4, !coord_tensor_2, !cute.coord<"?">) -> !ids_5
+      %flags_2 = cute.memref.alloca() : !flags_4
+      %first_3 = cute.slice(%ids_1, %10) : !ids_5, !cute.coord<"(0,_,_)">
+      %each_4 = cute.slice(%flags_2, %10) : !flags_4, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %95 = cute.memref.load(%first_3, %94) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple_2
+        %97 = cute.assume(%96#0) : (i32) -> !cute.i32<divby 4>
+        %98 = cute.make_int_tuple(%97, %96#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %99 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
+        %100 = cute.make_int_tuple(%99, %34#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %101 = cute.elem_less(%98, %100) : (!int_tuple_2, !int_tuple_2) -> i1
+        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_4, %102, %101) : (!each_4, !cute.coord<"?">, i1) -> ()
       }
-      %51 = cute.static : !cute.coord<"(_,_,0)">
-      %52 = cute.slice(%sB, %51) : !sB, !cute.coord<"(_,_,0)">
-      %53 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dB = cute.tiled.copy.partition_D(%loadB, %52, %53) : (!loadB_v, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB2
-      cute.copy(%10, %tB, %dB, pred = %pB) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, !tB2, !dB2, !pB2) -> ()
+      %59 = cute.slice(%sB, %11) : !sB, !cute.coord<"(_,_,0)">
+      %60 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %61 = cute.tiled.copy.partition_D(%12, %59, %60) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
+      cute.copy(%8, %part_0, %61, pred = %flags_2) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %54 = cute.static : !cute.tile<"[128:1;16:1]">
-      %55 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %56 = cute.local_tile(%mA, %54, %55) : (!vec, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">
-      %57 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tA_0 = cute.tiled.copy.partition_S(%loadA, %56, %57) : (!loadA_v, !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">, !cute.coord<"?">) -> !tA2
-      %58 = cute.static : !cute.tile<"[128:1;16:1]">
-      %59 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %60 = cute.local_tile(%idsA, %58, %59) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
-      %61 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xA_1 = cute.tiled.copy.partition_S(%loadA, %60, %61) : (!loadA_v, !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA2
-      %pA_2 = cute.memref.alloca() : !pA2
-      %62 = cute.static : !cute.coord<"(0,_,_)">
-      %63 = cute.slice(%xA_1, %62) : !xA2, !cute.coord<"(0,_,_)">
-      %64 = cute.static : !cute.coord<"(0,_,_)">
-      %65 = cute.slice(%pA_2, %64) : !pA2, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%63, %93) : (!cute.coord_tensor<"(?,?{div=4})", "(2,1):(64@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?{div=4})">
-        %95 = cute.elem_less(%94, %shapeA) : (!cute.int_tuple<"(?,?{div=4})">, !cute.shape<"(?,?{div=4})">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%65, %96, %95) : (!cute.memref<i1, rmem, "(2,1):(1,2)">, !cute.coord<"?">, i1) -> ()
+      %62 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %63 = cute.local_tile(%mA, %7, %62) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_18
+      %64 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_5 = cute.tiled.copy.partition_S(%9, %63, %64) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
+      %65 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %66 = cute.local_tile(%31, %7, %65) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %67 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%9, %66, %67) : (!tiled_copy_3, !coord_tensor_3, !cute.coord<"?">) -> !ids_4
+      %flags_7 = cute.memref.alloca() : !flags_3
+      %first_8 = cute.slice(%ids_6, %10) : !ids_4, !cute.coord<"(0,_,_)">
+      %each_9 = cute.slice(%flags_7, %10) : !flags_3, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %95 = cute.memref.load(%first_8, %94) : (!first_3, !cute.coord<"?">) -> !int_tuple
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple
+        %97 = cute.assume(%96#1) : (i32) -> !cute.i32<divby 4>
+        %98 = cute.make_int_tuple(%96#0, %97) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %99 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+        %100 = cute.make_int_tuple(%1#0, %99) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %101 = cute.elem_less(%98, %100) : (!int_tuple, !int_tuple) -> i1
+        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_9, %102, %101) : (!each_3, !cute.coord<"?">, i1) -> ()
       }
-      %66 = cute.static : !cute.coord<"(_,_,1)">
-      %67 = cute.slice(%sA, %66) : !sA, !cute.coord<"(_,_,1)">
-      %68 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dA_3 = cute.tiled.copy.partition_D(%loadA, %67, %68) : (!loadA_v, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA2
-      cute.copy(%3, %tA_0, %dA_3, pred = %pA_2) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, !tA2, !dA2, !pA2) -> ()
-      %69 = cute.static : !cute.tile<"[128:1;16:1]">
-      %70 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %71 = cute.local_tile(%mBt, %69, %70) : (!mBt2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">
-      %72 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %tB_4 = cute.tiled.copy.partition_S(%loadB, %71, %72) : (!loadB_v, !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">, !cute.coord<"?">) -> !tB2
-      %73 = cute.static : !cute.tile<"[128:1;16:1]">
+      %68 = cute.slice(%sA, %13) : !sA, !cute.coord<"(_,_,1)">
+      %69 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %70 = cute.tiled.copy.partition_D(%9, %68, %69) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
+      cute.copy(%8, %part_5, %70, pred = %flags_7) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
+      %71 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %72 = cute.local_tile(%32, %7, %71) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_20
+      %73 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %part_10 = cute.tiled.copy.partition_S(%12, %72, %73) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
       %74 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %75 = cute.local_tile(%idsB, %73, %74) : (!ids3, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,1)">) -> !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">
-      %76 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %xB_5 = cute.tiled.copy.partition_S(%loadB, %75, %76) : (!loadB_v, !cute.coord_tensor<"(?{div=128},16)", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB2
-      %pB_6 = cute.memref.alloca() : !pB2
-      %77 = cute.static : !cute.coord<"(0,_,_)">
-      %78 = cute.slice(%xB_5, %77) : !xB2, !cute.coord<"(0,_,_)">
-      %79 = cute.static : !cute.coord<"(0,_,_)">
-      %80 = cute.slice(%pB_6, %79) : !pB2, !cute.coord<"(0,_,_)">
-      scf.for %arg0 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %93 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        %94 = cute.memref.load(%78, %93) : (!cute.coord_tensor<"(?{div=4},?)", "(1,2):(0,8@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?{div=4},?)">
-        %95 = cute.elem_less(%94, %shapeB) : (!cute.int_tuple<"(?{div=4},?)">, !cute.shape<"(?{div=4},?)">) -> i1
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%80, %96, %95) : (!cute.memref<i1, rmem, "(1,2):(1,1)">, !cute.coord<"?">, i1) -> ()
+      %75 = cute.local_tile(%38, %7, %74) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %76 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %ids_11 = cute.tiled.copy.partition_S(%12, %75, %76) : (!tiled_copy_4, !coord_tensor_3, !cute.coord<"?">) -> !ids_5
+      %flags_12 = cute.memref.alloca() : !flags_4
+      %first_13 = cute.slice(%ids_11, %10) : !ids_5, !cute.coord<"(0,_,_)">
+      %each_14 = cute.slice(%flags_12, %10) : !flags_4, !cute.coord<"(0,_,_)">
+      scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %95 = cute.memref.load(%first_13, %94) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple_2
+        %97 = cute.assume(%96#0) : (i32) -> !cute.i32<divby 4>
+        %98 = cute.make_int_tuple(%97, %96#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %99 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
+        %100 = cute.make_int_tuple(%99, %34#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %101 = cute.elem_less(%98, %100) : (!int_tuple_2, !int_tuple_2) -> i1
+        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_14, %102, %101) : (!each_4, !cute.coord<"?">, i1) -> ()
       }
-      %81 = cute.static : !cute.coord<"(_,_,1)">
-      %82 = cute.slice(%sB, %81) : !sB, !cute.coord<"(_,_,1)">
-      %83 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-      %dB_7 = cute.tiled.copy.partition_D(%loadB, %82, %83) : (!loadB_v, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB2
-      cute.copy(%10, %tB_4, %dB_7, pred = %pB_6) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, !tB2, !dB2, !pB2) -> ()
+      %77 = cute.slice(%sB, %13) : !sB, !cute.coord<"(_,_,1)">
+      %78 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+      %79 = cute.tiled.copy.partition_D(%12, %77, %78) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
+      cute.copy(%8, %part_10, %79, pred = %flags_12) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      scf.for %arg0 = %c0_i32 to %tiles step %c1_i32 : i32 {
-        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
+      %80 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+      %81 = cute.make_int_tuple(%80) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+      %82 = cute.ceil_div(%81, %14) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
+      %83 = cute.get_scalars<{only_dynamic}> (%82) : !cute.int_tuple<"?">
+      scf.for %tile = %c0_i32 to %83 step %c1_i32 : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
-        %ahead = arith.addi %arg0, %c2_i32 : i32
-        %93 = arith.remui %ahead, %c3_i32 : i32
-        %94 = cute.static : !cute.tile<"[128:1;16:1]">
-        %95 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %96 = cute.local_tile(%mA, %94, %95) : (!vec, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">
-        %97 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tA_8 = cute.tiled.copy.partition_S(%loadA, %96, %97) : (!loadA_v, !cute.memref<f32, gmem, align<16>, "(128,16):(?{div=4},1)">, !cute.coord<"?">) -> !tA2
-        %98 = cute.static : !cute.tile<"[128:1;16:1]">
-        %99 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %100 = cute.local_tile(%idsA, %98, %99) : (!ids2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
-        %101 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xA_9 = cute.tiled.copy.partition_S(%loadA, %100, %101) : (!loadA_v, !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xA2
-        %pA_10 = cute.memref.alloca() : !pA2
-        %102 = cute.static : !cute.coord<"(0,_,_)">
-        %103 = cute.slice(%xA_9, %102) : !xA2, !cute.coord<"(0,_,_)">
-        %104 = cute.static : !cute.coord<"(0,_,_)">
-        %105 = cute.slice(%pA_10, %104) : !pA2, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %129 = cute.memref.load(%103, %128) : (!cute.coord_tensor<"(?,?{div=4})", "(2,1):(64@0,0)">, !cute.coord<"?">) -> !cute.int_tuple<"(?,?{div=4})">
-          %130 = cute.elem_less(%129, %shapeA) : (!cute.int_tuple<"(?,?{div=4})">, !cute.shape<"(?,?{div=4})">) -> i1
-          %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%105, %131, %130) : (!cute.memref<i1, rmem, "(2,1):(1,2)">, !cute.coord<"?">, i1) -> ()
+        %ahead = arith.addi %tile, %c2_i32 : i32
+        %94 = arith.floordivsi %ahead, %c3_i32 : i32
+        %95 = arith.muli %94, %c3_i32 : i32
+        %96 = arith.subi %ahead, %95 : i32
+        %97 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %98 = cute.local_tile(%mA, %7, %97) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_18
+        %99 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %part_16 = cute.tiled.copy.partition_S(%9, %98, %99) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
+        %100 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %101 = cute.local_tile(%31, %7, %100) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %102 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %ids_17 = cute.tiled.copy.partition_S(%9, %101, %102) : (!tiled_copy_3, !coord_tensor_4, !cute.coord<"?">) -> !ids_4
+        %flags_18 = cute.memref.alloca() : !flags_3
+        %first_19 = cute.slice(%ids_17, %10) : !ids_4, !cute.coord<"(0,_,_)">
+        %each_20 = cute.slice(%flags_18, %10) : !flags_3, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %118 = cute.memref.load(%first_19, %117) : (!first_3, !cute.coord<"?">) -> !int_tuple
+          %119:2 = cute.get_scalars<{only_dynamic}> (%118) : !int_tuple
+          %120 = cute.assume(%119#1) : (i32) -> !cute.i32<divby 4>
+          %121 = cute.make_int_tuple(%119#0, %120) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %122 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+          %123 = cute.make_int_tuple(%1#0, %122) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %124 = cute.elem_less(%121, %123) : (!int_tuple, !int_tuple) -> i1
+          %125 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_20, %125, %124) : (!each_3, !cute.coord<"?">, i1) -> ()
         }
-        %106 = cute.make_coord(%93) : (i32) -> !cute.coord<"(_,_,?)">
-        %107 = cute.slice(%sA, %106) : !sA, !cute.coord<"(_,_,?)">
-        %108 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dA_11 = cute.tiled.copy.partition_D(%loadA, %107, %108) : (!loadA_v, !cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.coord<"?">) -> !dA2
-        cute.copy(%3, %tA_8, %dA_11, pred = %pA_10) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, !tA2, !dA2, !pA2) -> ()
-        %109 = cute.static : !cute.tile<"[128:1;16:1]">
+        %103 = cute.make_coord(%96) : (i32) -> !cute.coord<"(_,_,?)">
+        %104 = cute.slice(%sA, %103) : !sA, !cute.coord<"(_,_,?)">
+        %105 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %106 = cute.tiled.copy.partition_D(%9, %104, %105) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
+        cute.copy(%8, %part_16, %106, pred = %flags_18) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
+        %107 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %108 = cute.local_tile(%32, %7, %107) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_20
+        %109 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %part_21 = cute.tiled.copy.partition_S(%12, %108, %109) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
         %110 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %111 = cute.local_tile(%mBt, %109, %110) : (!mBt2, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">
-        %112 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %tB_12 = cute.tiled.copy.partition_S(%loadB, %111, %112) : (!loadB_v, !cute.memref<f32, gmem, align<16>, "(128,16):(1,?{div=4})">, !cute.coord<"?">) -> !tB2
-        %113 = cute.static : !cute.tile<"[128:1;16:1]">
-        %114 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %115 = cute.local_tile(%idsB, %113, %114) : (!ids3, !cute.tile<"[128:1;16:1]">, !cute.coord<"(?,?)">) -> !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">
-        %116 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xB_13 = cute.tiled.copy.partition_S(%loadB, %115, %116) : (!loadB_v, !cute.coord_tensor<"(?{div=128},?{div=16})", "(128,16):(1@0,1@1)">, !cute.coord<"?">) -> !xB2
-        %pB_14 = cute.memref.alloca() : !pB2
-        %117 = cute.static : !cute.coord<"(0,_,_)">
-        %118 = cute.slice(%xB_13, %117) : !xB2, !cute.coord<"(0,_,_)">
-        %119 = cute.static : !cute.coord<"(0,_,_)">
-        %120 = cute.slice(%pB_14, %119) : !pB2, !cute.coord<"(0,_,_)">
-        scf.for %arg1 = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          %129 = cute.memref.load(%118, %128) : (!cute.coord_tensor<"(?{div=4},?)", "(1,2):(0,8@1)">, !cute.coord<"?">) -> !cute.int_tuple<"(?{div=4},?)">
-          %130 = cute.elem_less(%129, %shapeB) : (!cute.int_tuple<"(?{div=4},?)">, !cute.shape<"(?{div=4},?)">) -> i1
-          %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%120, %131, %130) : (!cute.memref<i1, rmem, "(1,2):(1,1)">, !cute.coord<"?">, i1) -> ()
+        %111 = cute.local_tile(%38, %7, %110) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %112 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %ids_22 = cute.tiled.copy.partition_S(%12, %111, %112) : (!tiled_copy_4, !coord_tensor_4, !cute.coord<"?">) -> !ids_5
+        %flags_23 = cute.memref.alloca() : !flags_4
+        %first_24 = cute.slice(%ids_22, %10) : !ids_5, !cute.coord<"(0,_,_)">
+        %each_25 = cute.slice(%flags_23, %10) : !flags_4, !cute.coord<"(0,_,_)">
+        scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %118 = cute.memref.load(%first_24, %117) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
+          %119:2 = cute.get_scalars<{only_dynamic}> (%118) : !int_tuple_2
+          %120 = cute.assume(%119#0) : (i32) -> !cute.i32<divby 4>
+          %121 = cute.make_int_tuple(%120, %119#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+          %122 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
+          %123 = cute.make_int_tuple(%122, %34#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+          %124 = cute.elem_less(%121, %123) : (!int_tuple_2, !int_tuple_2) -> i1
+          %125 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%each_25, %125, %124) : (!each_4, !cute.coord<"?">, i1) -> ()
         }
-        %121 = cute.make_coord(%93) : (i32) -> !cute.coord<"(_,_,?)">
-        %122 = cute.slice(%sB, %121) : !sB, !cute.coord<"(_,_,?)">
-        %123 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %dB_15 = cute.tiled.copy.partition_D(%loadB, %122, %123) : (!loadB_v, !cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.coord<"?">) -> !dB2
-        cute.copy(%10, %tB_12, %dB_15, pred = %pB_14) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = global, 128 b>, !tB2, !dB2, !pB2) -> ()
+        %113 = cute.make_coord(%96) : (i32) -> !cute.coord<"(_,_,?)">
+        %114 = cute.slice(%sB, %113) : !sB, !cute.coord<"(_,_,?)">
+        %115 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %116 = cute.tiled.copy.partition_D(%12, %114, %115) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
+        cute.copy(%8, %part_21, %116, pred = %flags_23) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-        // Multiply, two columns at a time.
-        %stage = arith.remui %arg0, %c3_i32 : i32
-        %124 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-        %125 = cute.slice(%sA, %124) : !sA, !cute.coord<"(_,_,?)">
-        %126 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-        %127 = cute.slice(%sB, %126) : !sB, !cute.coord<"(_,_,?)">
-        scf.for %arg1 = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %128 = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
-          %129 = cute.static : !cute.tile<"[128:1;2:1]">
-          %130 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %131 = cute.local_tile(%125, %129, %130) : (!cute.memref<f32, smem, align<512>, S<2,4,3>, "(128,16):(16,1)">, !cute.tile<"[128:1;2:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">
-          %132 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sAk = cute.tiled.mma.partition_A(%mma, %131, %132) : (!mma, !cute.memref<f32, smem, align<8>, S<2,4,3>, "(128,2):(16,1)">, !cute.coord<"?">) -> !sAk
-          %rA = cute.tiled.mma.make_fragment_A(%mma, %sAk) : (!mma, !sAk) -> !rA
-          cute.copy(%128, %sAk, %rA) : (!cute_nvgpu.atom.universal_copy<f32>, !sAk, !rA) -> ()
-          %133 = cute.static : !cute.tile<"[128:1;2:1]">
-          %134 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(0,?)">
-          %135 = cute.local_tile(%127, %133, %134) : (!cute.memref<f32, smem, align<16>, "(128,16):(1,128)">, !cute.tile<"[128:1;2:1]">, !cute.coord<"(0,?)">) -> !cute.memref<f32, smem, align<16>, "(128,2):(1,128)">
-          %136 = cute.static : !cute.tile<"[128:1;1:1]">
-          %137 = cute.static : !cute.coord<"(0,0)">
-          %138 = cute.local_tile(%135, %136, %137) : (!cute.memref<f32, smem, align<16>, "(128,2):(1,128)">, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,0)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %139 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk = cute.tiled.mma.partition_B(%mma, %138, %139) : (!mma, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB = cute.tiled.mma.make_fragment_B(%mma, %sBk) : (!mma, !sBk) -> !rB
-          cute.copy(%128, %sBk, %rB) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          %140 = cute.static : !cute.coord<"(_,_,0)">
-          %141 = cute.slice(%rA, %140) : !rA, !cute.coord<"(_,_,0)">
-          %142 = cute.static : !cute.coord<"(_,_,0)">
-          %143 = cute.slice(%rB, %142) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%mma, %acc, %141, %143, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">, !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">, !acc) -> ()
-          %144 = cute.static : !cute.tile<"[128:1;1:1]">
-          %145 = cute.static : !cute.coord<"(0,1)">
-          %146 = cute.local_tile(%135, %144, %145) : (!cute.memref<f32, smem, align<16>, "(128,2):(1,128)">, !cute.tile<"[128:1;1:1]">, !cute.coord<"(0,1)">) -> !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">
-          %147 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-          %sBk_16 = cute.tiled.mma.partition_B(%mma, %146, %147) : (!mma, !cute.memref<f32, smem, align<16>, "(128,1):(1,128)">, !cute.coord<"?">) -> !sBk
-          %rB_17 = cute.tiled.mma.make_fragment_B(%mma, %sBk_16) : (!mma, !sBk) -> !rB
-          cute.copy(%128, %sBk_16, %rB_17) : (!cute_nvgpu.atom.universal_copy<f32>, !sBk, !rB) -> ()
-          %148 = cute.static : !cute.coord<"(_,_,1)">
-          %149 = cute.slice(%rA, %148) : !rA, !cute.coord<"(_,_,1)">
-          %150 = cute.static : !cute.coord<"(_,_,0)">
-          %151 = cute.slice(%rB_17, %150) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%mma, %acc, %149, %151, %acc) : (!mma, !acc, !cute.memref<f32, rmem, align<32>, "(1,8):(0,1)">, !cute.memref<f32, rmem, align<32>, "(1,(4,2)):(0,(1,4))">, !acc) -> ()
+        %stage = arith.remui %tile, %c3_i32 : i32
+        scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %117 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %118 = cute.slice(%sA, %117) : !sA, !cute.coord<"(_,_,?)">
+          %119 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %120 = cute.slice(%sB, %119) : !sB, !cute.coord<"(_,_,?)">
+          %121 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %122 = cute.local_tile(%118, %15, %121) : (!memref_6, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_11
+          %123 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%6, %122, %123) : (!tiled_mma, !memref_11, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%16, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %124 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %blockB = cute.local_tile(%120, %15, %124) : (!memref_9, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %125 = cute.local_tile(%blockB, %17, %18) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_12
+          %126 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%6, %125, %126) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%16, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %127 = cute.slice(%rA, %11) : !rA, !cute.coord<"(_,_,0)">
+          %128 = cute.slice(%rB, %11) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %43, %127, %128, %43) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
+          %129 = cute.local_tile(%blockB, %17, %19) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_12
+          %130 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+          %columnB_26 = cute.tiled.mma.partition_B(%6, %129, %130) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB_27 = cute.tiled.mma.make_fragment_B(%6, %columnB_26) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%16, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
+          %131 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,1)">
+          %132 = cute.slice(%rB_27, %11) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%6, %43, %131, %132, %43) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
-      // Write C; at an edge, the elements that lie in it.
-      %84 = cute.get_layout(%mC) : !vec
-      %shapeC = cute.get_shape(%84) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %85 = cute.get_layout(%mC) : !vec
-      %86 = cute.get_shape(%85) : !cute.layout<"(?,?{div=4}):(?{div=4},1)"> -> !cute.shape<"(?,?{div=4})">
-      %87 = cute.make_identity_layout(%86) : !cute.shape<"(?,?{div=4})"> -> !cute.layout<"(?,?{div=4}):(1@0,1@1)">
-      %88 = cute.static : !cute.int_tuple<"(0,0)">
-      %mIds = cute.make_view(%88, %87) : !ids2
-      %89 = cute.static : !cute.tile<"[128:1;128:1]">
-      %90 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %idsC = cute.local_tile(%mIds, %89, %90) : (!ids2, !cute.tile<"[128:1;128:1]">, !cute.coord<"(?,?)">) -> !idsC
-      %91 = cute.static : !cute.coord<"16383">
-      %92 = cute.memref.load(%idsC, %91) : (!idsC, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%92, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?{div=4})">) -> i1
-      %store = cute.atom() : !cute_nvgpu.atom.universal_copy<f32>
+      %84 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
+      %85 = cute.make_shape(%22#0, %84) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %86 = cute.make_identity_layout(%85) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %87 = cute.make_view(%3, %86) : !coord_tensor_5
+      %88 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids_15 = cute.local_tile(%87, %4, %88) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
+      %89 = cute.memref.load(%ids_15, %20) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
+      %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %92 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
+      %93 = cute.make_int_tuple(%22#0, %92) : (i32, !cute.i32<divby 4>) -> !int_tuple
+      %whole = cute.elem_less(%91, %93) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
       scf.if %whole {
-        cute.copy(%store, %acc, %tC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC2) -> ()
+        cute.copy(%16, %43, %42) : (!universal_copy, !memref_4, !memref_17) -> ()
       } else {
-        %93 = cute.make_coord(%tid) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%mma, %idsC, %93) : (!mma, !idsC, !cute.coord<"?">) -> !xC
-        %pC = cute.make_fragment_like(%xC) [i1] : !xC -> !pC
-        scf.for %arg0 = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          %95 = cute.memref.load(%xC, %94) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %96 = cute.elem_less(%95, %shapeC) : (!cute.int_tuple<"(?,?)">, !cute.shape<"(?,?{div=4})">) -> i1
-          %97 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%pC, %97, %96) : (!pC, !cute.coord<"?">, i1) -> ()
+        %94 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%6, %ids_15, %94) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
+        %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %96 = cute.memref.load(%xC, %95) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !cute.int_tuple<"(?,?)">
+          %98 = cute.make_int_tuple(%97#0, %97#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %99 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
+          %100 = cute.make_int_tuple(%22#0, %99) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %101 = cute.elem_less(%98, %100) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+          %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %102, %101) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%store, %acc, %tC, pred = %pC) : (!cute_nvgpu.atom.universal_copy<f32>, !acc, !tC2, !pC) -> ()
+        cute.copy(%16, %43, %42, pred = %inside) : (!universal_copy, !memref_4, !memref_17, !inside) -> ()
       }
       gpu.return
     }
   }
-  func.func @launch(%mA: !mat, %mB: !mat, %mC: !mat) {
-    %c256_i32 = arith.constant 256 : i32
+  func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
+    %0 = cute.static : !cute.int_tuple<"128">
     %c1_i32 = arith.constant 1 : i32
-    %c128_i32 = arith.constant 128 : i32
-    %0 = cute.get_layout(%mA) : !mat
-    %1 = cute.get_shape(%0) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %2:2 = cute.get_scalars (%1) : !cute.shape<"(?,?)">
-    %3 = cute.get_layout(%mB) : !mat
-    %4 = cute.get_shape(%3) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %5:2 = cute.get_scalars (%4) : !cute.shape<"(?,?)">
-    %6 = cute.get_layout(%mC) : !mat
-    %7 = cute.get_shape(%6) : !cute.layout<"(?,?):(?,1)"> -> !cute.shape<"(?,?)">
-    %8:2 = cute.get_scalars (%7) : !cute.shape<"(?,?)">
-    %9 = arith.cmpi eq, %2#1, %5#0 : i32
-    %10 = arith.cmpi eq, %2#0, %8#0 : i32
-    %11 = arith.cmpi eq, %5#1, %8#1 : i32
-    cf.assert %9, "A and B must have the same K"
-    cf.assert %10, "A and C must have the same M"
-    cf.assert %11, "B and C must have the same N"
-    // One block a tile of C.
-    %12 = arith.ceildivsi %8#0, %c128_i32 : i32
-    %13 = arith.ceildivsi %8#1, %c128_i32 : i32
-    %14 = arith.muli %12, %13 : i32
-    gpu.launch_func @kernels::@sgemm blocks in (%14, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mat, %mB : !mat, %mC : !mat) {cute.variants = [@kernels::@sgemm_v]}
+    %c256_i32 = arith.constant 256 : i32
+    %1 = cute.get_layout(%mC) : !mA
+    %2:3 = cute.get_scalars<{only_dynamic}> (%1) : !cute.layout<"(?,?):(?,1)">
+    %3 = cute.get_layout(%mB) : !mA
+    %4:3 = cute.get_scalars<{only_dynamic}> (%3) : !cute.layout<"(?,?):(?,1)">
+    %5 = cute.get_layout(%mA) : !mA
+    %6:3 = cute.get_scalars<{only_dynamic}> (%5) : !cute.layout<"(?,?):(?,1)">
+    %7 = arith.cmpi eq, %6#1, %4#0 : i32
+    cf.assert %7, "A and B must have the same K"
+    %8 = arith.cmpi eq, %6#0, %2#0 : i32
+    cf.assert %8, "A and C must have the same M"
+    %9 = arith.cmpi eq, %4#1, %2#1 : i32
+    cf.assert %9, "B and C must have the same N"
+    %10 = cute.make_int_tuple(%2#0) : (i32) -> !cute.int_tuple<"?">
+    %11 = cute.ceil_div(%10, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+    %12 = cute.get_scalars<{only_dynamic}> (%11) : !cute.int_tuple<"?">
+    %13 = cute.make_int_tuple(%2#1) : (i32) -> !cute.int_tuple<"?">
+    %14 = cute.ceil_div(%13, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
+    %15 = cute.get_scalars<{only_dynamic}> (%14) : !cute.int_tuple<"?">
+    %16 = arith.muli %12, %15 : i32
+    gpu.launch_func @kernels::@sgemm blocks in (%16, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%mA : !mA, %mB : !mA, %mC : !mA) {cute.variants = [@kernels::@sgemm_v]}
     return
   }
 }

@@ -51,7 +51,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
     from cute_dialect.kernels.rows import row_kernel
-    from cute_dialect.kernels.sgemm import sgemm
+    from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
 
     def pair(
@@ -76,7 +76,7 @@ def cases() -> Iterator[Case]:
                 continue
             text = lambda op=op: row_kernel(op, "f32", 1024)  # noqa: E731
             yield Case(f"row {op} f32, {data}", text, op, pair((9, 1024), out, 1, integers=integers))
-        yield Case(f"sgemm warptile, {data}", lambda: sgemm("warptile"), "sgemm",
+        yield Case(f"sgemm warptile, {data}", lambda: sgemm_text("warptile"), "sgemm",
                    lambda rng, i=integers: [_matrix(rng, (133, 68), "float32", integers=i),
                                             _matrix(rng, (68, 140), "float32", integers=i),
                                             np.zeros((133, 140), np.float32)])  # fmt: skip

@@ -19,7 +19,7 @@ from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.kernels.rows import RowConfig, row_kernel
-from cute_dialect.kernels.sgemm import sgemm
+from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -91,7 +91,7 @@ def _sgemm(name: str, *shapes: tuple[int, int, int], ahead: str = "") -> Subject
         return bool((c == a @ b).all())
 
     return Subject(
-        f"sgemm {name}", lambda: sgemm(name), "launch", [partial(make, s) for s in shapes], right, ahead=ahead
+        f"sgemm {name}", lambda: sgemm_text(name), "launch", [partial(make, s) for s in shapes], right, ahead=ahead
     )
 
 

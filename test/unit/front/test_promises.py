@@ -90,3 +90,23 @@ def test_a_promise_says_more_than_is_known() -> None:
 
     assert "it has other modes, or denies what is known" in refused(denied)
     assert "promises are made in host functions" in refused(in_kernel)
+
+
+@cute.kernel
+def strong_sum(x: cute.Tensor, y: cute.Tensor, more: cute.Int32) -> None:
+    thread, _, _ = cute.arch.thread_idx()
+    y[0, thread] = x[0, thread] + more
+
+
+@cute.jit
+def run_view(x: cute.Tensor[None, ANY], y: cute.Tensor[None, ANY]) -> None:
+    fast = [cute.promise(t, STRONG, align=16).view for t in (x, y)]
+    strong_sum(*fast, x.shape[0]).launch(grid=1, block=8, fallback=weak(x, y).on(grid=1, block=8))
+
+
+@pytest.mark.parametrize(("columns", "offset", "kept"), [(8, 0, True), (9, 0, False), (8, 1, False)])
+def test_a_view_is_for_a_fallback_of_other_arguments(columns: int, offset: int, kept: bool) -> None:
+    x, y = aligned(columns, offset), aligned(columns)
+    x[:] = np.arange(x.size).reshape(x.shape)
+    run_view(x, y, device="cpu")
+    assert np.array_equal(y[0, :8], x[0, :8] + (2 if kept else 0))

@@ -17,7 +17,7 @@ from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.rows import OPS, row_kernel
-from cute_dialect.kernels.sgemm import RUNGS, sgemm
+from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -91,10 +91,10 @@ FAMILIES: dict[str, Family] = {
     "transpose f16": Family(lambda: transpose_text("f16"), ((72, 136), (136, 72)), "f16", np.transpose),
     **{f"{op}, {n}": _rows(op, n) for op in ROWS for n in (100, 515)},
     **{
-        f"sgemm {rung}": Family(lambda rung=rung: sgemm(rung), ((36, 20), (20, 44), (36, 44)), "f32", _product)
+        f"sgemm {rung}": Family(lambda rung=rung: sgemm_text(rung), ((36, 20), (20, 44), (36, 44)), "f32", _product)
         for rung in RUNGS
     },
-    "sgemm warptile, odd": Family(lambda: sgemm("warptile"), ((33, 9), (9, 41), (33, 41)), "f32", _product),
+    "sgemm warptile, odd": Family(lambda: sgemm_text("warptile"), ((33, 9), (9, 41), (33, 41)), "f32", _product),
     "gemm sm80": Family(gemm_sm80, ((72, 40), (56, 40), (72, 56)), "f16", _product_nk),
     "gemm sm80, odd": Family(gemm_sm80, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
     "gemm sm90": Family(lambda: gemm_sm90(SMALL_SM90), ((72, 136), (136, 136), (72, 136)), "f16", _product_nk),
