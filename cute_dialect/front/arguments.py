@@ -154,7 +154,8 @@ class ArraySpec(Spec):
             return
         view = getattr(value, "view", None)
         if isinstance(view, ArrayView):
-            into.append(value.array if view.dtype.removeprefix("u") == self.dtype.mlir_type else view)
+            own = view.dtype.removeprefix("u") == self.dtype.mlir_type and not getattr(value, "seen_as", False)
+            into.append(value.array if own else view)
         elif type(value).__name__ == "RuntimeTensor":
             raise DtypeError(f"argument {name} is a tensor without memory: it serves cute.compile only")
         else:

@@ -73,13 +73,14 @@ class _Leaf:
 class RuntimeTensor:
     """An array, and which extents and strides of it are static; made by :func:`from_dlpack`, all static at first."""
 
-    __slots__ = ("_extents", "_strides", "alignment", "array", "dtype", "shape", "stride", "view")
+    __slots__ = ("_extents", "_strides", "alignment", "array", "dtype", "seen_as", "shape", "stride", "view")
 
     def __init__(
         self, view: ArrayView | None, dtype: NumericType, extents: Sequence[Any], strides: Sequence[Any], alignment: int
     ):
         self.view = view
         self.array: object = view.keep if view is not None else None
+        self.seen_as = False
         self.dtype = dtype
         self.alignment = alignment
         self._extents = list(extents)
@@ -97,6 +98,7 @@ class RuntimeTensor:
         kind = number_type(dtype)
         if self.view is not None:
             self.view = _seen_as(self.view, kind)
+            self.seen_as = True
         elif kind.width != self.dtype.width:
             raise KernelTypeError("F123", f"elements of {self.dtype!r} cannot be seen as {kind!r}: other bytes")
         self.dtype = kind
@@ -308,7 +310,9 @@ def from_dlpack(
         view = _seen_as(view, kind)
     size = element_bytes(view.dtype)
     alignment = assumed_align or (VECTOR_BYTES if view.pointer % VECTOR_BYTES == 0 else size)
-    return RuntimeTensor(view, kind, view.shape, view.strides, alignment)
+    made = RuntimeTensor(view, kind, view.shape, view.strides, alignment)
+    made.seen_as = dtype is not None
+    return made
 
 
 def _seen_as(view: ArrayView, kind: NumericType) -> ArrayView:

@@ -171,6 +171,7 @@ def convert_cute_tensor(
 ) -> RuntimeTensor:
     """Write numbers into the memory of a tensor, rounded to its element type, and return the tensor.
 
+    Beyond the range of an 8-bit float they are its greatest number, as a GPU converts (PTX ISA, "cvt", .satfinite).
     ``is_dynamic_layout``: the layout of ``cute_tensor`` is marked already; nothing else depends on it.
     """
     kept: Any = cute_tensor.array
@@ -178,6 +179,11 @@ def convert_cute_tensor(
         raise TypeError(f"expected a tensor over memory of torch, got {cute_tensor!r}")
     stored = _stored(dtype)
     kept = kept if kept.dtype == stored else kept.view(stored)
+    if is_fp8_dtype(dtype):
+        import torch
+
+        most = torch.finfo(stored).max
+        f32_torch_tensor = f32_torch_tensor.clamp(-most, most)
     kept.copy_(f32_torch_tensor.to(stored))
     return cute_tensor
 

@@ -60,6 +60,8 @@ def test_numbers_are_written_into_bytes() -> None:
     tensor = cute.torch.create_cute_tensor_for_fp8(stored, cute.Float8E4M3FN, 1, source_f32_tensor=source)
     assert tensor.element_type is cute.Float8E4M3FN
     assert torch.equal(stored.view(torch.float8_e4m3fn).float(), source)
+    cute.torch.convert_cute_tensor(source * 1000, tensor, cute.Float8E4M3FN)
+    assert stored.view(torch.float8_e4m3fn).float().tolist() == [[448, 448], [-448, 448]]
     plain = cute.from_dlpack(torch.zeros(2, 2, dtype=torch.float16))
     assert cute.torch.convert_cute_tensor(source, plain, cute.Float16) is plain
     assert torch.equal(plain.array.float(), source)
@@ -96,3 +98,27 @@ def test_orders_of_dimensions_are_read_as_the_tensor_lies() -> None:
         cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(1, 0, 2))
     with pytest.raises(TypeError, match="F125"):
         cute.from_dlpack(x).mark_compact_shape_dynamic(2, stride_order=(1, 1, 2))
+
+
+@cute.kernel
+def widen_kernel(x: cute.Tensor, out: cute.Tensor):
+    i = cute.arch.thread_idx().x
+    out[i] = x[i].to(cute.Float32)
+
+
+@cute.jit
+def widen(x: cute.Tensor, out: cute.Tensor):
+    widen_kernel(x, out).launch(grid=1, block=4)
+
+
+def test_bytes_that_are_floats_are_passed() -> None:
+    source = torch.tensor([0.5, 1.0, -2.0, 448.0])
+    stored, out = torch.zeros(4, dtype=torch.uint8), torch.zeros(4)
+    x = cute.torch.create_cute_tensor_for_fp8(stored, cute.Float8E4M3FN, 0, source_f32_tensor=source)
+    widen(x, out, device="cpu")
+    assert torch.equal(out, source)
+    y = cute.from_dlpack(stored)
+    y.element_type = cute.Float8E4M3FN
+    out.zero_()
+    cute.compile(widen, y, out, chip="sm_90a")(y, out, device="cpu")
+    assert torch.equal(out, source)
