@@ -1,4 +1,4 @@
-"""The code of ``docs/porting.md`` runs on the interpreter and prints what the page says; its table of imports is right."""
+"""The code of ``docs/porting.md`` runs on the interpreter and prints what the page says; its imports are right."""
 
 from __future__ import annotations
 
