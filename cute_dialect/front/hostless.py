@@ -65,6 +65,8 @@ def _filled(tree: Any, numbers: Sequence[Any]) -> Any:
 
 def as_kernel(tracer: Tracer, result: Any) -> Outputs:
     """Write the numbers of a result to parameters that are added; the tracer is at the end of the function."""
+    from xdsl.traits import is_side_effect_free
+
     numbers: list[Any] = []
 
     def walk(value: Any) -> Any:
@@ -86,7 +88,8 @@ def as_kernel(tracer: Tracer, result: Any) -> Outputs:
         return value
 
     tree = walk(result)
-    empty = not numbers and all(op.name in ("arith.constant", "cute.static") for op in tracer.entry.ops)
+    # What only computes need not run where nothing is returned: its arrays may be a GPU's, or have no memory.
+    empty = not numbers and all(is_side_effect_free(op) for op in tracer.entry.ops)
     return Outputs(tree, numbers, empty=empty)
 
 

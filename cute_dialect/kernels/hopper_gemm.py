@@ -122,12 +122,9 @@ class HopperGemm:
                     for i in range(done, k_tiles):
                         slot = producer.acquire_and_advance()
                         at, bar = k_tiles - 1 - i if backwards else i, slot.barrier
-                        cute.copy(
-                            load_a, tAg[None, row * self.cluster_m + rank, at], tAs[None, slot.index], tma_bar_ptr=bar
-                        )
-                        cute.copy(
-                            load_b, tBg[None, column, at], tBs[None, slot.index], tma_bar_ptr=bar, mcast_mask=mask
-                        )
+                        mine, shared = tAg[None, row * self.cluster_m + rank, at], tBg[None, column, at]
+                        cute.copy(load_a, mine, tAs[None, slot.index], tma_bar_ptr=bar)
+                        cute.copy(load_b, shared, tBs[None, slot.index], tma_bar_ptr=bar, mcast_mask=mask)
                     done, backwards = cute.Int32(0), not backwards
         else:
             if self.consumers in REGISTERS:
@@ -187,11 +184,8 @@ class _Store:
         # sC is (16, chunk, 4 warps * 2 buffers * warp groups)
         self.sC, self.first = sC, mine * 8
         thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
-        self.copy = cute.make_tiled_copy(
-            cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4), atom.value_type),
-            thread_values,
-            (16, chunk),
-        )
+        stmatrix = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4), atom.value_type)
+        self.copy = cute.make_tiled_copy(stmatrix, thread_values, (16, chunk))
         self.gC = cute.flat_divide(C, (16, chunk))
 
     def parts(self, out: Any, which: Any, rows: Any, column: Any) -> None:

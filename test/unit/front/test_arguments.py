@@ -318,3 +318,14 @@ def test_compiled_for_the_cpu() -> None:
     x = np.arange(8, dtype=np.float32)
     cute.compile(run, x, device="cpu")(x)
     assert x.tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
+
+
+def test_a_function_that_only_computes_does_not_run() -> None:
+    """Its arrays may be a GPU's: nothing of them is read."""
+
+    @cute.jit
+    def divided(x: cute.Tensor):
+        print(cute.zipped_divide(x, (1, 32)))
+
+    x = np.zeros((3, 64), np.float32)
+    assert cute.compile(divided, x, device="cpu").program.outputs.empty
