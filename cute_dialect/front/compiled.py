@@ -288,6 +288,9 @@ class Compiled:
         """Return the module of a stage as an ``mlir.ir.Module`` in ``context``, cute ops in generic form."""
         import mlir.ir as ir  # pyright: ignore[reportMissingImports]
 
+        from cute_dialect.pipelines.embed import load_dialects
+
+        load_dialects(context)
         context.allow_unregistered_dialects = True
         if stage == "trace":
             from cute_dialect.ir.printing import ir_text

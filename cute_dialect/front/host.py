@@ -468,7 +468,7 @@ class _Passing:
 def _unique(tracer: Tracer, name: str) -> str:
     from cute_dialect.front.module import device_block
 
-    taken = {op.properties["sym_name"].data for op in device_block(tracer.module).ops if "sym_name" in op.properties}
+    taken = {op.attributes["sym_name"].data for op in device_block(tracer.module).ops if "sym_name" in op.attributes}
     if name not in taken:
         return name
     return next(made for i in range(1, 1 << 20) if (made := f"{name}_{i}") not in taken)

@@ -105,16 +105,14 @@ def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
     """Make the traced host function a kernel of one thread, and a host function that launches it."""
     from xdsl.dialects.builtin import (
         DenseArrayBase,
-        FunctionType,
         IntegerAttr,
-        StringAttr,
         SymbolRefAttr,
         UnitAttr,
         i32,
     )
     from xdsl.ir import Block, Region
 
-    from cute_dialect.front.module import device_block
+    from cute_dialect.front.module import device_block, function_op
 
     function = next(op for op in module.body.block.ops if op.name == "func.func")
     body = function.regions[0]
@@ -124,14 +122,10 @@ def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
     end.detach()
     end.erase()
     function.detach()
-    kind = FunctionType.from_lists(types, [])
     region = Region()
     body.move_blocks(region)
-    kernel = op_class("gpu.func").create(
-        properties={"sym_name": StringAttr(name), "function_type": kind},
-        attributes={"gpu.kernel": UnitAttr(), "known_block_size": DenseArrayBase.from_list(i32, [1, 1, 1])},
-        regions=[region],
-    )
+    attributes = {"gpu.kernel": UnitAttr(), "known_block_size": DenseArrayBase.from_list(i32, [1, 1, 1])}
+    kernel = function_op("gpu.func", name, types, attributes, region)
     region.blocks[0].add_op(op_class("gpu.return").create())
     device_block(module).add_op(kernel)
     block = Block(arg_types=types)
@@ -146,8 +140,4 @@ def launch_it(module: ModuleOp, name: str, outputs: Outputs) -> None:
         },
     )  # fmt: skip
     block.add_ops([one, launch, op_class("func.return").create()])
-    module.body.block.add_op(
-        op_class("func.func").create(
-            properties={"sym_name": StringAttr(name), "function_type": kind}, regions=[Region(block)]
-        )
-    )
+    module.body.block.add_op(function_op("func.func", name, types, {}, Region(block)))

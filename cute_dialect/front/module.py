@@ -11,9 +11,11 @@ from cute_dialect.front.trace import LaunchFacts, Tracer, op_class, tracing
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Attribute, Operation, SSAValue
+    from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-__all__ = ["KERNELS", "device_block", "empty_module", "host_function", "kernel_function", "trace_boundary"]
+__all__ = [
+    "KERNELS", "device_block", "empty_module", "function_op", "host_function", "kernel_function", "trace_boundary"
+]  # fmt: skip
 
 KERNELS = "kernels"
 """The name of the ``gpu.module`` that holds a trace's kernels."""
@@ -75,14 +77,25 @@ def host_function(
 def _function(
     kind: str, name: str, parameters: Sequence[tuple[str, Attribute]], attributes: Mapping[str, Attribute]
 ) -> Operation:
-    from xdsl.dialects.builtin import FunctionType, StringAttr
     from xdsl.ir import Block, Region
 
     types = [t for _, t in parameters]
-    return op_class(kind).create(
-        properties={"sym_name": StringAttr(name), "function_type": FunctionType.from_lists(types, [])},
-        attributes=dict(attributes), regions=[Region(Block(arg_types=types))],
-    )  # fmt: skip
+    return function_op(kind, name, types, attributes, Region(Block(arg_types=types)))
+
+
+def function_op(
+    kind: str, name: str, types: Sequence[Attribute], attributes: Mapping[str, Attribute], body: Region
+) -> Operation:
+    """Make a ``func.func`` or ``gpu.func`` without results, its name where upstream has it."""
+    from xdsl.dialects.builtin import FunctionType, IntegerAttr, StringAttr
+
+    properties: dict[str, Attribute] = {"function_type": FunctionType.from_lists(types, [])}
+    more: dict[str, Attribute] = dict(attributes)
+    if kind == "gpu.func":  # whose name is no property upstream
+        more |= {"sym_name": StringAttr(name), "workgroup_attributions": IntegerAttr(0, 64)}
+    else:
+        properties["sym_name"] = StringAttr(name)
+    return op_class(kind).create(properties=properties, attributes=more, regions=[body])
 
 
 def _named(function: Operation, parameters: Sequence[tuple[str, Attribute]]) -> tuple[SSAValue, ...]:
