@@ -3,6 +3,7 @@
 cute-bench opt                                   cute-opt: start-up, text to PTX, large files (no GPU)
 cute-bench algebra                               the layout algebra beside its peers (no GPU)
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
+cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
 cute-bench elementwise_add                       both, in a temporary folder
@@ -51,6 +52,7 @@ _CASES: Mapping[str, str] = {
 _CPU_CASES: Mapping[str, str] = {
     "algebra": "cute_dialect.tools.bench_algebra",
     "interp": "cute_dialect.tools.bench_interp",
+    "lang": "cute_dialect.tools.bench_lang",
     "opt": "cute_dialect.tools.bench_opt",
 }
 """Benchmark without a GPU → its module, with ``run(runs=, say=)`` and ``table(result)``."""
@@ -78,6 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
     p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
+    p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times, and watch the memory")
     p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
     return p
 
@@ -95,6 +98,8 @@ def _contradiction(options: argparse.Namespace) -> str:
     """Say what does not go together on the command line; empty if all does."""
     if options.name in _CPU_CASES and (options.build or options.run):
         return f"{options.name} measures what runs on the CPU: it takes neither --build nor --run"
+    if options.long and options.name != "lang":
+        return f"--long is for lang, got {options.name}"
     if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
         return "--shapes and --element are for --tune and gemm_tune"
     if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
@@ -165,12 +170,13 @@ def _today() -> str:
 
 
 def _cpu_case(options: argparse.Namespace) -> int:
-    missing = _missing(compiles=options.name == "opt", measures=False)
+    missing = _missing(compiles=options.name in ("opt", "lang"), measures=False)
     if missing is not None:
         print(f"cute-bench: error: {missing}", file=sys.stderr)
         return 1
     case = import_module(_CPU_CASES[options.name])
-    result = case.run(runs=min(options.runs, 20), say=print)
+    more = {"long": options.long} if options.name == "lang" else {}
+    result = case.run(runs=min(options.runs, 20), say=partial(print, flush=True), **more)
     head, *rows = case.table(result)
     _print_table(f"cute-bench {options.name}", head, rows, left=1)
     if options.json:

@@ -1,0 +1,34 @@
+"""``cute-bench lang`` measures what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.tools.bench_lang import growth, table
+from cute_dialect.tools.cute_bench import main
+
+
+def test_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lang", "--runs", "1", "--json", str(tmp_path / "lang.json")]) == 0
+    rows = {row["name"]: row for row in json.loads((tmp_path / "lang.json").read_text())["rows"]}
+    expected = ["import", "decorate", "trace: elementwise", "trace: Hopper GEMM", "to PTX: elementwise"]
+    assert list(rows)[:5] == expected
+    assert all(0 < row["least"] <= row["seconds"] for row in rows.values())
+    assert rows["to PTX: Hopper GEMM"]["seconds"] > rows["trace: Hopper GEMM"]["seconds"] > rows["decorate"]["seconds"]
+    assert "from disk" in capsys.readouterr().out
+
+
+def test_growth() -> None:
+    said: list[str] = []
+    found = growth(20, said.append)
+    assert found["count"] == 20 and len(said) == 10
+    heading, row = table({"rows": [], "growth": found})
+    assert len(heading) == len(row) and row[0] == "20 compilations: MiB more"
+
+
+def test_long_is_for_the_language(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algebra", "--long"]) == 1
+    assert capsys.readouterr().err == "cute-bench: error: --long is for lang, got algebra\n"
