@@ -27,7 +27,7 @@ def test_modules_of_a_kernel() -> None:
     traced = made.as_upstream(context)
     assert traced.operation.verify() and "cute.memref.load" in str(traced) and "kernel attributes" in str(traced)
     lowered = made.as_upstream(context, "base")
-    assert lowered.operation.verify() and "cute." not in str(lowered)
+    assert lowered.operation.verify() and "cute.memref" not in str(lowered).replace("!cute.memref", "")
     assert made.module().is_structurally_equivalent(made.module())
     assert made.module() is not made.module()
     assert "y[i] = x[i] * 2" in made.explain()
