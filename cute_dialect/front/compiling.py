@@ -12,8 +12,8 @@ from cute_dialect.front.errors import CompileError, KernelTypeError
 from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Traced
 
 __all__ = [
-    "EnableAssertions", "GenerateLineInfo", "KeepCUBIN", "KeepPTX", "OptLevel", "compile", "compile_async",
-    "precompile", "trace",
+    "EnableAssertions", "EnableTVMFFI", "GenerateLineInfo", "KeepCUBIN", "KeepPTX", "OptLevel", "compile",
+    "compile_async", "precompile", "trace",
 ]  # fmt: skip
 
 
@@ -45,6 +45,10 @@ class KeepCUBIN(CompileOption):
 
 class EnableAssertions(CompileOption):
     """Assertions of kernels are checked."""
+
+
+class EnableTVMFFI(CompileOption):
+    """Calls are as fast as they are anyway."""
 
 
 class _Compile:

@@ -169,6 +169,10 @@ class Numeric(Dynamic, metaclass=NumericType):
 
         convert(self, x)
 
+    def ir_value(self, **_: object) -> Any:
+        """Return the number itself, for programs that hand numbers to ops by this."""
+        return self
+
     @classmethod
     def of(cls, ssa: SSAValue, facts: Facts | None = None) -> Any:
         """Return the dynamic number that is this SSA value."""

@@ -296,9 +296,14 @@ def from_dlpack(
 
     ``assumed_align``: what the address is a multiple of, in bytes, checked at each launch; by default 16 if it is, else
     the element's bytes.  ``dtype``: another element type of as many bytes, for types the library does not have.
+    A fake tensor of torch, or one on its device "meta", gives a tensor without memory, for ``cute.compile``.
     """
     if isinstance(array, RuntimeTensor):
         return array
+    if type(array).__name__ == "FakeTensor" or getattr(array, "is_meta", False) is True:  # torch's, without memory
+        fake: Any = array
+        shape, stride = ([int(n) for n in ns] for ns in (fake.shape, fake.stride()))
+        return make_fake_tensor(fake.dtype if dtype is None else dtype, shape, stride, assumed_align)
     try:
         view = view_of(array)
     except NotAnArray as e:

@@ -14,6 +14,7 @@ from cute_dialect.front.atoms import make_mma_atom as make_mma_atom
 from cute_dialect.front.compiled import Compiled as Compiled
 from cute_dialect.front.compiled import load as load
 from cute_dialect.front.compiling import EnableAssertions as EnableAssertions
+from cute_dialect.front.compiling import EnableTVMFFI as EnableTVMFFI
 from cute_dialect.front.compiling import GenerateLineInfo as GenerateLineInfo
 from cute_dialect.front.compiling import KeepCUBIN as KeepCUBIN
 from cute_dialect.front.compiling import KeepPTX as KeepPTX

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from cute_dialect.front.arch_ids import WARP_SIZE as WARP_SIZE
 from cute_dialect.front.arch_ids import Dim3 as Dim3
 from cute_dialect.front.arch_ids import block_dim as block_dim
@@ -103,3 +105,22 @@ from cute_dialect.front.warps import warp_reduction_max as warp_reduction_max
 from cute_dialect.front.warps import warp_reduction_min as warp_reduction_min
 from cute_dialect.front.warps import warp_reduction_sum as warp_reduction_sum
 from cute_dialect.front.warps import warp_redux_sync as warp_redux_sync
+
+
+class ProxyKind(StrEnum):
+    """Which accesses :func:`fence_proxy` orders ordinary ones before."""
+
+    async_ = "async"
+    async_global = "async.global"
+    async_shared = "async.shared"
+
+
+class SharedSpace(StrEnum):
+    """Whose shared memory :func:`fence_proxy` means."""
+
+    shared_cta = "cta"
+    shared_cluster = "cluster"
+
+
+warpgroup_reg_alloc = setmaxregister_increase
+warpgroup_reg_dealloc = setmaxregister_decrease

@@ -19,6 +19,7 @@ _NAMES = {
     "const_expr": ("cute_dialect.front.expressions", "const_expr"),
     "dynamic_expr": ("cute_dialect.front.expressions", "dynamic_expr"),
     "dsl_user_op": ("cute_dialect.front.expressions", "dsl_user_op"),
+    "as_numeric": ("cute_dialect.front.numeric", "as_number"),
     "dtype": ("cute_dialect.front.runtime_tensor", "number_type"),
     "range": ("cute_dialect.front.loop_ranges", "loop_range"),
     "range_constexpr": ("cute_dialect.front.loop_ranges", "range_constexpr"),

@@ -31,6 +31,9 @@ __all__ = ["MODULES", "answered_imports", "main", "run"]
 
 MODULES = {
     "cutlass": "cute_dialect.lang.compat",
+    "cutlass._mlir": "cute_dialect.lang.inline_asm",
+    "cutlass._mlir.dialects": "cute_dialect.lang.inline_asm",
+    "cutlass._mlir.dialects.llvm": "cute_dialect.lang.inline_asm",
     "cutlass.cute": "cute_dialect.lang",
     "cutlass.cute.arch": "cute_dialect.lang.arch",
     "cutlass.cute.core": "cute_dialect.lang",

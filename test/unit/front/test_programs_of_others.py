@@ -160,3 +160,35 @@ def bytes_kernel(out: cute.Tensor):
 
 def test_bytes_are_aligned_so_that_swizzles_fit() -> None:
     bytes_kernel(np.zeros(1, np.float32)).launch(grid=1, block=1, device="cpu")
+
+
+@cute.kernel
+def asm_kernel(x: cute.Tensor, out: cute.Tensor):
+    from cute_dialect.lang.extras import T
+    from cute_dialect.lang.inline_asm import AsmDialect, inline_asm
+
+    i = cute.arch.thread_idx().x
+    cute.arch.fence_proxy(cute.arch.ProxyKind.async_shared, space=cute.arch.SharedSpace.shared_cta)
+    a = cute.Int32(x[i])
+    made = inline_asm(
+        T.i32(), [a.ir_value(), cute.Int32(5).ir_value(loc=None, ip=None)], "add.s32 $0, $1, $2;", "=r,r,r",
+        has_side_effects=False, is_align_stack=False, asm_dialect=AsmDialect.AD_ATT,
+    )  # fmt: skip
+    out[i] = cute.Int32(made)
+
+
+@cute.kernel
+def wrong_asm_kernel(x: cute.Tensor):
+    from cute_dialect.lang.inline_asm import inline_asm
+
+    inline_asm(cute.Int32, [x[0]], "add.s32 $0, $1, $2;", "=r,r,r")
+
+
+def test_inline_asm() -> None:
+    x, out = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    launch(asm_kernel, x, out, device="cpu")
+    np.testing.assert_array_equal(out, x + 5)
+    with pytest.raises(CuteError, match="F251: inline_asm: the constraints '=r,r,r' do not fit 1 results"):
+        CuteError, match="F251: inline_asm: the constraints '=r,r,r' do not fit 1 results and 1 operands"
+    ):
+        launch(wrong_asm_kernel, x, device="cpu")

@@ -122,3 +122,17 @@ def test_bytes_that_are_floats_are_passed() -> None:
     out.zero_()
     cute.compile(widen, y, out, chip="sm_90a")(y, out, device="cpu")
     assert torch.equal(out, source)
+
+
+def test_tensors_without_memory() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = cute.from_dlpack(torch.zeros(4, dtype=torch.uint8))
+    meta = cute.from_dlpack(torch.empty(4, 8, dtype=torch.float16, device="meta").T, assumed_align=16)
+    assert (fake.view, fake.shape, fake.element_type) == (None, (4,), cute.Uint8)
+    assert (meta.view, meta.shape, meta.stride, meta.alignment) == (None, (8, 4), (1, 8), 16)
+    out = torch.zeros(4)
+    compiled = cute.compile[cute.EnableTVMFFI](widen, fake, out, chip="sm_90a")
+    compiled(torch.tensor([1, 2, 3, 250], dtype=torch.uint8), out, device="cpu")
+    assert out.tolist() == [1, 2, 3, 250]
