@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, check_symbols, symbol_places, unpack
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.target import default_device
+from cute_dialect.front.watched import Watched
 from cute_dialect.front.where import place_of_frame, user_frames
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 
@@ -79,7 +80,7 @@ class Compiled:
         self.options = options
         self.device: str | int | None = None
         """Where its calls run; None for the process's default."""
-        self.watched: list[tuple[dict[str, Any], str, object]] = []
+        self.watched = Watched()
         self._kernels: dict[bool, Kernel] = {}
         self._last_on_cpu = False
         self._lock = threading.Lock()

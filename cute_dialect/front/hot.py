@@ -65,12 +65,14 @@ def learn(owner: Any, kind: Compiled, args: tuple[Any, ...], *, watch: bool) -> 
     """Make ``owner`` (a function or a kind) recognise calls like the one that was just launched with ``args``."""
     if kind.program.result is not None or kind.program.outputs is not None:
         return
+    if watch and kind.watched.contents:
+        return
     found = constants_of(kind.specs, args)
     if found is None:
         return
     constants, passed = found
     if watch:
-        constants = constants._replace(watched=tuple(kind.watched))
+        constants = constants._replace(watched=kind.watched.names)
     quick = kind.kernel(cpu=False).quick(passed, args, owner.other, constants)
     if quick is None:
         return

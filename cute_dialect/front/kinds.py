@@ -20,7 +20,7 @@ from cute_dialect.front.generics import Reified, reify
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.statics import restored, snapshot, static_key
 from cute_dialect.front.target import current_target
-from cute_dialect.front.watched import watched_globals
+from cute_dialect.front.watched import watched_by
 
 if TYPE_CHECKING:
     from cute_dialect.front.host import Program
@@ -152,7 +152,9 @@ class Kinds:
             found = self._known(key)
             if found is not None:
                 return found
-            state = snapshot(*[s.value for s in call.specs.values() if isinstance(s, StaticSpec)])
+            constants = [s.value for s in call.specs.values() if isinstance(s, StaticSpec)]
+            state = snapshot(*constants)
+            watched = watched_by(call.function, *constants)
             try:
                 program = self._trace(self.traced, call, config, options)
             finally:
@@ -160,7 +162,7 @@ class Kinds:
                 with self._lock:
                     self._making.pop(key, None)
             made = Compiled(self.traced.name, call.signature, call.specs, program, options)
-            made.watched = watched_globals(call.function)
+            made.watched = watched.after_trace()
             with self._lock:
                 self._misses += 1
                 self._kinds[key] = made
@@ -173,15 +175,12 @@ class Kinds:
             found = self._kinds.get(key)
             if found is None:
                 return None
-            if any(space.get(name, _GONE) is not value for space, name, value in found.watched):
+            if found.watched.has_changed():
                 del self._kinds[key]
                 return None
             self._kinds.move_to_end(key)
             self._hits += 1
             return found
-
-
-_GONE = object()
 
 
 def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

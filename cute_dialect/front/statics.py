@@ -17,10 +17,10 @@ from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.values import Dynamic, form_of
 
-__all__ = ["restored", "snapshot", "static_key"]
+__all__ = ["Same", "fields_of", "restored", "snapshot", "static_key"]
 
 
-class _Same:
+class Same:
     """A value that is known by what it is, not by what it holds; kept, so that no other gets its place."""
 
     __slots__ = ("value",)
@@ -29,7 +29,7 @@ class _Same:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+        return isinstance(other, Same) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -42,7 +42,7 @@ def static_key(value: object, label: str = "value") -> Hashable:
 
 def _key(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
     if value is None or isinstance(value, Enum | type | types.ModuleType | types.BuiltinFunctionType):
-        return _Same(value)
+        return Same(value)
     if type(value) in (bool, int, str, bytes):
         return (type(value), value)
     if isinstance(value, float):
@@ -76,7 +76,7 @@ def _key_of_object(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
     if isinstance(value, types.FunctionType):
         cells = [_cell(c) for c in value.__closure__ or ()]
         parts = (value.__defaults__, value.__kwdefaults__, tuple(cells))
-        return ("function", value.__code__, _Same(value.__globals__), *[_key(x, label, above) for x in parts])
+        return ("function", value.__code__, Same(value.__globals__), *[_key(x, label, above) for x in parts])
     wrapped = getattr(value, "__wrapped__", None)
     if isinstance(wrapped, types.FunctionType):
         return (type(value), _key(wrapped, label, above))
@@ -85,9 +85,9 @@ def _key_of_object(value: Any, label: str, above: tuple[int, ...]) -> Hashable:
         return (kind, value)
     if kind.__hash__ not in (None, object.__hash__) and not hasattr(value, "__dict__"):
         return (kind, value)  # element types of numpy and torch, ranges, slices, …
-    fields = _fields(value)
+    fields = fields_of(value)
     if fields is None:
-        return _Same(value)
+        return Same(value)
     return (kind, *[(n, _key(x, f"{label}.{n}", above)) for n, x in fields.items()])
 
 
@@ -98,7 +98,7 @@ def _cell(cell: Any) -> Any:
         return None
 
 
-def _fields(value: Any) -> dict[str, Any] | None:
+def fields_of(value: Any) -> dict[str, Any] | None:
     """Return the attributes of an instance, None where they cannot be seen."""
     slots = [n for c in type(value).__mro__ for n in _slots(c)]
     if not hasattr(value, "__dict__") and not slots:
@@ -130,7 +130,7 @@ def snapshot(*roots: object) -> list[tuple[Any, Any]]:
         elif isinstance(value, tuple | frozenset):
             left += list(value)
         elif type(value).__module__ != "builtins" and not is_array(value) and not isinstance(value, Enum):
-            fields = _fields(value)
+            fields = fields_of(value)
             if fields is not None:
                 seen[id(value)] = (value, fields)
                 left += list(fields.values())
@@ -152,7 +152,7 @@ def restored(state: list[tuple[Any, Any]]) -> None:
                 value.clear()
                 value.update(held)
         else:
-            now = _fields(value) or {}
+            now = fields_of(value) or {}
             for name in now.keys() - held.keys():
                 object.__delattr__(value, name)
             for name, x in held.items():

@@ -1,17 +1,24 @@
-"""Globals that a traced function has as constants: a call looks whether they are still what they were."""
+"""What a traced function has as constants without being given it: a call looks whether that is still what it was.
+
+Globals and variables of enclosing functions are compared by identity, as is done on each call; lists, dicts, small
+arrays and the user's own objects and classes by what they hold, which takes a call through the search of its kind.
+"""
 
 from __future__ import annotations
 
+import dis
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from cute_dialect.front.dtypes import Numeric
+from cute_dialect.front.statics import Same, fields_of
 
-__all__ = ["is_users", "watched_globals"]
+__all__ = ["Watched", "is_users", "watched_by"]
 
 _LIKE_NUMBERS = (int, float, str, bytes, Numeric, type(None))
 
@@ -32,39 +39,170 @@ def is_users(function: Any) -> bool:
     return code is not None and not _is_library(code.co_filename)
 
 
-def watched_globals(function: Callable[..., Any]) -> list[tuple[dict[str, Any], str, object]]:
-    """Return the number-like globals that a function and what it calls name: the namespace, the name, the value.
+class _Cell:
+    """A variable of an enclosing function, read as an entry of a namespace is."""
 
-    Of functions in ``__main__`` (a script, a notebook) those that are named are watched too.
+    __slots__ = ("cell",)
+
+    def __init__(self, cell: types.CellType):
+        self.cell = cell
+
+    def get(self, name: str, default: object = None) -> Any:
+        """Return what the variable holds."""
+        try:
+            return self.cell.cell_contents
+        except ValueError:  # not set yet
+            return default
+
+
+class Watched(NamedTuple):
+    """What a kind depends on: ``names`` are compared by identity, ``contents`` by what they hold."""
+
+    names: tuple[tuple[Any, str, object], ...] = ()
+    contents: tuple[tuple[object, Hashable], ...] = ()
+
+    def has_changed(self) -> bool:
+        """Tell whether one of the values is another one now, or holds something else."""
+        if any(space.get(name, _GONE) is not value for space, name, value in self.names):
+            return True
+        return any(_content(value) != held for value, held in self.contents)
+
+    def after_trace(self) -> Watched:
+        """Return what is left to watch: what the trace itself changed is what it says, not what it depends on."""
+        names = tuple((space, name, space.get(name, _GONE)) for space, name, _ in self.names)
+        return Watched(names, tuple((value, held) for value, held in self.contents if _content(value) == held))
+
+
+_GONE = object()
+
+
+def watched_by(function: Callable[..., Any], *constants: object) -> Watched:
+    """Return what a function and what it calls name: numbers, and objects that can change.
+
+    Of functions in ``__main__`` (a script, a notebook) those that are named are watched too. ``constants``: arguments
+    that are constants, whose methods belong to the function.
     """
-    found: dict[tuple[int, str], tuple[dict[str, Any], str, object]] = {}
+    found: dict[tuple[int, str], tuple[Any, str, object]] = {}
+    contents: dict[int, tuple[object, Hashable]] = {}
     seen: set[int] = set()
-    left: list[Any] = [function]
+    left: list[Any] = [function, *[type(x) for x in constants if _is_users_class(type(x))]]
+
+    def look(value: object) -> None:
+        """Watch what a value holds, and the functions in it."""
+        left.append(value)
+        if id(value) not in contents and _can_change(value) and is_users(f):
+            contents[id(value)] = (value, _content(value))
+
     while left:
         f = _plain(left.pop())
-        if not isinstance(f, types.FunctionType) or id(f) in seen or not (is_users(f) or f is function):
+        if id(f) in seen:
             continue
         seen.add(id(f))
+        if isinstance(f, type) and _is_users_class(f):
+            left += [x for kind in f.__mro__ if _is_users_class(kind) for x in vars(kind).values()]
+            continue
+        if _is_users_class(type(f)):
+            left.append(type(f))
+            continue
+        if isinstance(f, staticmethod | classmethod | property):
+            left.append(f.fget if isinstance(f, property) else f.__func__)
+            continue
+        if not isinstance(f, types.FunctionType) or not (is_users(f) or f is function):
+            continue
         space = f.__globals__
         names = set(_names(f.__code__))
+        loaded = set(_loaded(f.__code__))
         for name in names:
             if name in space:
                 value = space[name]
                 if _is_watched(value, space):
                     found[id(space), name] = (space, name, value)
+                elif name in loaded:
+                    look(value)
+                    if _can_change(value):
+                        found[id(space), name] = (space, name, value)
                 if isinstance(value, types.ModuleType):
                     inner = _users_module(value)
                     for n in names & inner.keys():
-                        left.append(inner[n])
-                        if isinstance(inner[n], _LIKE_NUMBERS):
+                        look(inner[n])
+                        if isinstance(inner[n], _LIKE_NUMBERS) or _can_change(inner[n]):
                             found[id(inner), n] = (inner, n, inner[n])
                 left.append(value)
-        for cell in f.__closure__ or ():
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             try:
-                left.append(cell.cell_contents)
+                value = cell.cell_contents
             except ValueError:  # not set yet
                 continue
-    return list(found.values())
+            found[id(cell), name] = (_Cell(cell), name, value)
+            look(value)
+    return Watched(tuple(found.values()), tuple(contents.values()))
+
+
+_MOST = 4096
+
+
+@lru_cache(maxsize=1024)
+def _is_users_class(kind: type) -> bool:
+    """Tell whether a class is in no installed package."""
+    if kind.__module__ == "__main__":
+        return True
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is not None and not _is_library(file)
+
+
+def _is_array(value: object) -> bool:
+    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+
+
+def _can_change(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_can_change, value))
+    if isinstance(value, type):
+        return any(
+            _is_data(x) for k in value.__mro__ if _is_users_class(k) for n, x in vars(k).items() if n[:2] != "__"
+        )
+    if isinstance(value, Enum):
+        return False
+    return isinstance(value, list | dict | set) or _is_array(value) or _is_users_class(type(value))
+
+
+def _is_data(value: object) -> bool:
+    return isinstance(value, (*_LIKE_NUMBERS, tuple, list, dict, set)) or _is_array(value)
+
+
+def _content(value: object) -> Hashable:
+    """Return what a value holds, of up to ``_MOST`` parts; functions and objects of libraries are known by identity."""
+    left = [_MOST]
+    above: set[int] = set()
+
+    def walk(x: Any) -> Hashable:
+        left[0] -= 1
+        if isinstance(x, bool | int | str | bytes):
+            return (type(x), x)
+        if isinstance(x, float):
+            return (float, x.hex())
+        if isinstance(x, Numeric) and x.is_static:
+            return (type(x), repr(x.value))
+        if left[0] < 0 or id(x) in above or (not _can_change(x) and not isinstance(x, tuple)):
+            return Same(x)
+        above.add(id(x))
+        try:
+            if isinstance(x, list | tuple):
+                return (type(x), *map(walk, x))
+            if isinstance(x, set):
+                return (set, frozenset(map(walk, x)))
+            if isinstance(x, dict):
+                return (type(x), *[(walk(k), walk(v)) for k, v in x.items()])
+            if _is_array(x):
+                return (x.shape, str(x.dtype), x.tobytes() if x.size <= _MOST and not x.dtype.hasobject else Same(x))
+            if isinstance(x, type):
+                kinds = [k for k in x.__mro__ if _is_users_class(k)]
+                return tuple((n, walk(v)) for k in kinds for n, v in list(vars(k).items()) if not n.startswith("__"))
+            return (walk(type(x)), *[(n, walk(v)) for n, v in (fields_of(x) or {}).items()])
+        finally:
+            above.discard(id(x))
+
+    return walk(value)
 
 
 def _is_watched(value: object, space: dict[str, Any]) -> bool:
@@ -95,3 +233,13 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
+
+
+def _loaded(code: types.CodeType) -> Iterator[str]:
+    """Yield the names that a function and those in it read from its module."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _loaded(constant)
