@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.builder import Builder
-from cute_dialect.kernels.values import Coordinate, Scalar, Value
+from cute_dialect.kernels.values import Value
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute
@@ -94,14 +94,6 @@ class Script(Builder):
 
     # ------------------------------------------------------------------------------------------------ tensors
 
-    def tile_at(self, tensor: Value, tile: tuple[int, ...], where: Coordinate) -> Value:
-        """Emit ``cute.local_tile`` by contiguous tiles of this shape."""
-        return self.local_tile(tensor, f"[{';'.join(f'{n}:1' for n in tile)}]", where)
-
-    def transposed(self, tensor: Value) -> Value:
-        """Return the same matrix with its modes exchanged."""
-        return self.op("cute.select", tensor, mode="array<i32: 1, 0>")
-
     def shape_of(self, tensor: Value) -> Value:
         """Return the shape of a tensor's layout."""
         return self.op("cute.get_shape", self.op("cute.get_layout", tensor))
@@ -115,15 +107,6 @@ class Script(Builder):
         assert isinstance(tensor.ssa.type, TensorType)
         n = len(scalar_payloads(outer(tensor.ssa.type.layout).shape))
         return self.results("cute.get_scalars", self.shape_of(tensor), types=["i32"] * n)
-
-    def identity(self, like: Value) -> Value:
-        """Return the coordinate tensor of the shape of a matrix."""
-        layout = self.op("cute.make_identity_layout", self.shape_of(like))
-        return self.op("cute.make_view", self.int_tuple((0, 0)), layout)
-
-    def inside(self, coordinates: Value, where: Scalar, shape: Value) -> Value:
-        """Tell whether an element of a coordinate tensor lies inside a shape."""
-        return self.op("cute.elem_less", self.load(coordinates, where), shape)
 
     def barrier(self) -> None:
         """Let all threads of the block wait for each other."""
