@@ -158,6 +158,10 @@ class Hooks:
         """Return ``a word b``."""
         if word in ("in", "not in"):
             return Hooks.contains(a, b) if word == "in" else Hooks.lacks(a, b)
+        if word in ("is", "is not"):
+            flag, known = (b, a) if isinstance(a, bool) else (a, b)
+            if isinstance(known, bool) and is_dynamic_truth(flag):  # it is True, or it is False
+                return flag if known == (word == "is") else inverted(flag)
         return _COMPARISONS[word](a, b)
 
     @staticmethod

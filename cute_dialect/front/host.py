@@ -115,6 +115,11 @@ def _check_host(tracer: Tracer, result: object) -> None:
                 "F113", "a host function that launches kernels has no loop whose turns are known only when it runs",
                 place=_place_of(op), hint="put the loop into the kernel, or make its bounds cute.Constexpr",
             )  # fmt: skip
+        if op.name in ("cute.memref.load", "cute.memref.store", "cute.memref.load_vec", "cute.memref.store_vec"):
+            raise CompileError(
+                "F113", "a host function that launches kernels neither reads nor writes elements of arrays",
+                place=_place_of(op), hint="do it in the kernel, or pass the number as an argument",
+            )  # fmt: skip
     if form_of(result).types:
         raise CompileError(
             "F117", "a host function that launches kernels returns nothing that is known only when it runs",

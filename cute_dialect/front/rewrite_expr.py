@@ -134,6 +134,9 @@ class Expressions:
         if len(node.ops) == 1:
             asked = _ASKED.get(type(node.ops[0]))
             constant = any(isinstance(x, ast.Constant) for x in operands)
+            if asked is None and any(isinstance(x, ast.Constant) and isinstance(x.value, bool) for x in operands):
+                word = ast.Constant(_OPERATORS[type(node.ops[0])], **position)
+                return method(RUNTIME, "compare", [word, *map(self.expression, operands)], position)
             if asked is None or (constant and asked in ("eq", "ne")):
                 return self.parts(node)
             return method(RUNTIME, asked, [self.expression(x) for x in operands], position)

@@ -63,6 +63,12 @@ def loops(x: Any, n: cute.Int32) -> None:
     k(x, total).launch(grid=1, block=1)
 
 
+@cute.jit
+def reads(x: Any) -> None:
+    if x[0] > 1:
+        k(x).launch(grid=1, block=1)
+
+
 @cute.kernel
 def many(x: cute.Tensor, *more: Any) -> None:
     x[0] = sum(more)
@@ -117,6 +123,9 @@ def cases() -> list[tuple[Any, str, str]]:
         (lambda: loops(ARRAY, 3, device="cpu"), "    for i in range(n):",
             "F113: a host function that launches kernels has no loop whose turns are known only when it runs\n"
             "hint: put the loop into the kernel, or make its bounds cute.Constexpr"),
+        (lambda: reads(ARRAY, device="cpu"), "    if x[0] > 1:",
+            "F113: a host function that launches kernels neither reads nor writes elements of arrays\n"
+            "hint: do it in the kernel, or pass the number as an argument"),
         (lambda: nested(ARRAY).launch(grid=1, block=1, device="cpu"), "    k(x).launch(grid=1, block=1)",
             "F114: the kernel 'k' is called in a kernel: only host functions launch"),
         (lambda: half(ARRAY, device="cpu"), "    k(x).launch(grid=1.5, block=1)", "F115: grid takes integers, got 1.5"),

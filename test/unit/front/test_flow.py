@@ -371,6 +371,27 @@ def test_an_operand_that_changes_an_object_is_lazy() -> None:
         assert traced.run(a, b) == f(a, b), (a, b)
 
 
+def test_a_truth_of_run_time_is_true_or_false() -> None:
+    def f(a: int, b: int) -> int:
+        flag = a > b
+        found = 0
+        if flag is True:
+            found += 1
+        if flag is not True:
+            found += 10
+        if False is not flag is not True:
+            found += 100
+        match flag:
+            case False:
+                return found + 1000
+            case _:
+                return found + (2000 if flag is None or a is True else 3000)
+
+    traced = Traced(f, [Int32, Int32])
+    for a, b in itertools.product(range(3), range(3)):
+        assert traced.run(a, b) == f(a, b), (a, b)
+
+
 def test_unroll_is_an_attribute_of_the_loop() -> None:
     from tracing import text_of
 
