@@ -238,7 +238,7 @@ class Numeric(Dynamic, metaclass=NumericType):
         return format(self.value, spec) if self.is_static else "?"
 
     def __hash__(self) -> int:
-        return hash(self.value) if self.is_static else object.__hash__(self)
+        return hash(self.value) if self.is_static else Dynamic.refuse_hash(self)
 
     def __bool__(self) -> bool:
         return bool(self.value) if self.is_static else Dynamic.__bool__(self)

@@ -45,6 +45,7 @@ class Dynamic:
     __iter__ = _needs("F145", "the number of elements", "loop over a range")
     __len__ = _needs("F146", "the length", "use cute.size")
     __contains__ = _needs("F147", "what is in the elements", "compare each")
+    refuse_hash = _needs("F147", "the value", "it can be no element of a set and no key of a dict: use a list")
 
 
 class Form:

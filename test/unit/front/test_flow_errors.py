@@ -14,7 +14,7 @@ from traced import Traced
 
 from cute_dialect.front.convert import converted
 from cute_dialect.front.dtypes import Float32, Int32
-from cute_dialect.front.errors import CuteError
+from cute_dialect.front.errors import CuteError, StaticError
 from cute_dialect.front.loop_ranges import loop_range, range_constexpr
 
 INTS, FLOATS = (Int32, Int32), (Int32, Float32)
@@ -774,3 +774,15 @@ k.py:2:8: error F209: an array of numpy is changed in a branch or loop of run ti
       |        ^^^^^
 hint: keep what changes in a list, or in a tensor of registers"""
     )
+
+
+def test_a_number_of_run_time_is_no_element_of_a_set() -> None:
+    def f(a: int, b: int) -> int:
+        return len({a, b})
+
+    def g(a: int, b: int) -> int:
+        return {a: 1}[a] + b
+
+    for function in (f, g):
+        with pytest.raises(StaticError, match="F147"):
+            Traced(function, [Int32, Int32])
