@@ -138,7 +138,7 @@ def watched_by(function: Callable[..., Any], *constants: object) -> Watched:
     return Watched(tuple(found.values()), tuple(contents.values()))
 
 
-_MOST = 4096
+_MOST, _DEEPEST = 4096, 64
 
 
 @lru_cache(maxsize=1024)
@@ -183,7 +183,7 @@ def _content(value: object) -> Hashable:
             return (float, x.hex())
         if isinstance(x, Numeric) and x.is_static:
             return (type(x), repr(x.value))
-        if left[0] < 0 or id(x) in above or (not _can_change(x) and not isinstance(x, tuple)):
+        if left[0] < 0 or len(above) > _DEEPEST or id(x) in above or (not _can_change(x) and not isinstance(x, tuple)):
             return Same(x)
         above.add(id(x))
         try:
@@ -192,7 +192,7 @@ def _content(value: object) -> Hashable:
             if isinstance(x, set):
                 return (set, frozenset(map(walk, x)))
             if isinstance(x, dict):
-                return (type(x), *[(walk(k), walk(v)) for k, v in x.items()])
+                return (type(x), *[(walk(k), walk(v)) for k, v in list(x.items())])
             if _is_array(x):
                 return (x.shape, str(x.dtype), x.tobytes() if x.size <= _MOST and not x.dtype.hasobject else Same(x))
             if isinstance(x, type):

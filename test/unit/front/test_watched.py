@@ -118,6 +118,10 @@ def test_a_global_that_a_method_of_a_constant_reads(monkeypatch: pytest.MonkeyPa
 def test_what_does_not_change_is_not_compiled_again():
     loop: list[Any] = [7]
     loop.append(loop)
+    deep: list[Any] = []
+    for _ in range(3000):
+        deep = [deep]
+    loop.append(deep)
     thing = SimpleNamespace(lock=threading.Lock(), me=loop)
     call = launched(lambda: loop[0] + (0 if thing.me else 1))
     assert call() == 7
