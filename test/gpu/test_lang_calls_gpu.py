@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -54,26 +53,3 @@ def test_calls() -> None:
     assert torch.equal(c, a + b)
     add_kernel(a, b, c, 4).launch(grid=8, block=128)
     assert torch.allclose(c, a + 4 * b)
-
-
-def test_what_a_call_costs() -> None:
-    a, b, c = tensors(1000)
-    add(a, b, c)
-    kernel = add.kinds()[-1].kernel(cpu=False)
-
-    def best(call: Any) -> float:
-        times: list[float] = []
-        for _ in range(20):
-            start = time.perf_counter()
-            for _ in range(200):
-                call(a, b, c)
-            times.append((time.perf_counter() - start) / 200)
-            torch.cuda.synchronize()
-        return min(times) * 1e6
-
-    add(a, b, c)
-    compiled = cute.compile(add, a, b, c)
-    compiled(a, b, c)
-    ours = best(add)
-    print(f"a call: {ours:.2f} us; {kernel}")
-    assert ours < 7
