@@ -86,6 +86,8 @@ class Compiled:
         self._lock = threading.Lock()
         self._symbols = symbol_places(self.specs)
         self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
+        self._in_order = list(self.specs)[: len(self._given)] == self._given
+        """Whether what a call passes comes before what it may leave out."""
         self.__call__ = self._called
 
     def __repr__(self) -> str:
@@ -105,7 +107,7 @@ class Compiled:
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         """Launch.  Arguments that are constants of the kind may be left out."""
         options = {k: kwargs.pop(k) for k in list(kwargs) if k in CALL_OPTIONS and k not in self.specs}
-        learns = not kwargs and options.keys() <= {"stream"} and len(args) == len(self._given) == len(self.specs)
+        learns = not kwargs and options.keys() <= {"stream"} and self._in_order and len(args) == len(self._given)
         result = self.run(self.arguments(args, kwargs), options)
         if learns and self.is_on_gpu:
             from cute_dialect.front.hot import learn

@@ -159,3 +159,20 @@ def test_a_compiled_kind_has_quick_calls_too(gpu: FakeDriver, monkeypatch: pytes
         k(FakeTensor(32, step=2), y)
     k(x, y)
     assert len(gpu.launches) == 3
+
+
+def test_what_a_call_leaves_out_costs_nothing(gpu: FakeDriver) -> None:
+    """A default that is a constant of the kind: calls without it are quick, too."""
+    x, y = FakeTensor(32), FakeTensor(32)
+
+    @cute.jit
+    def three(x: Any, y: Any, by: cute.Constexpr[int] = 2) -> None:
+        scale(x, y, by).launch(grid=1, block=32)
+
+    k = cute.compile(three, x, y)
+    first = k.__call__
+    k(x, y)
+    assert k.__call__ is not first
+    k(y, x)
+    k(x, y, 2)
+    assert len(gpu.launches) == 3
