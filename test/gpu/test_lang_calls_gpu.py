@@ -1,4 +1,4 @@
-"""Calls of functions in Python on a GPU: kinds, quick calls, streams, wrong arguments, and what a call costs."""
+"""Calls of functions in Python on a GPU: kinds, quick calls, streams, and wrong arguments."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_calls() -> None:
         add(a, b, c)
         assert torch.equal(c, a + b)
         add(a, b, c, 2.0)
-        assert torch.allclose(c, a + 2 * b)
+        assert torch.allclose(c, a + 2 * b, atol=1e-6)  # one rounding, or two
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         add(a, b, c, 3.0, side)
         side.synchronize()
-        assert torch.allclose(c, a + 3 * b)
+        assert torch.allclose(c, a + 3 * b, atol=1e-6)
     a, b, c = tensors(1001)
     add(a[1:], b[1:], c[1:])  # not aligned to 16 bytes: another kind
     assert torch.equal(c[1:], a[1:] + b[1:])
@@ -52,4 +52,4 @@ def test_calls() -> None:
     add(a, b, c)
     assert torch.equal(c, a + b)
     add_kernel(a, b, c, 4).launch(grid=8, block=128)
-    assert torch.allclose(c, a + 4 * b)
+    assert torch.allclose(c, a + 4 * b, atol=1e-6)
