@@ -1,0 +1,99 @@
+"""The GEMM that a Hopper GEMM falls back to where TMA cannot read a matrix: ``mma.sync``, any strides, in the language.
+
+It is launched where an address or a row is no multiple of 16 bytes.  It is small rather than fast, so that a module
+compiles nearly as quickly as without it: 256 threads compute a tile of 64 x 64, elements come one by one (what no wider
+access could read) through shared memory, other blocks of the SM run while one waits, and every loop stays one.  For
+speed on such matrices there is :mod:`cute_dialect.kernels.ampere_gemm`, which ``op.gemm.mm`` takes.
+
+8-bit floats become f16 on the way, which holds all their values: ``mma.sync`` of 8-bit floats needs a newer PTX than
+the rest.
+
+    kernel(…).launch(grid=…, block=…, fallback=any_gemm(A, B, C))     # in a host function
+"""
+
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import warp
+
+__all__ = ["any_gemm", "gemm_any"]
+
+_ROWS, _COLUMNS, _THREADS = 64, 64, 256
+_PAD = 8
+"""Floats between rows of the result's tile in shared memory: the 64-bit stores of a half warp hit all banks once."""
+
+
+def any_gemm(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor) -> Any:
+    """Return the launch of :func:`gemm_any`, to be the ``fallback`` of another; ``(M,K)``, ``(N,K)``, ``(M,N)``.
+
+    Each may have a third mode, of matrices.
+    """
+    rows, columns, *matrices = C.shape
+    tiles = cute.ceil_div(rows, _ROWS) * cute.ceil_div(columns, _COLUMNS)
+    for n in matrices:
+        tiles = tiles * n
+    return gemm_any(A, B, C).on(grid=tiles, block=_THREADS)
+
+
+@cute.kernel
+def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
+    """Compute one tile of C; f16, bf16, tf32 and 8-bit floats, sums in f32."""
+    kind = cute.Float16 if A.element_type.width == 8 else A.element_type
+    depth = 256 // kind.width  # K of one instruction
+    step = 2 * depth
+    thread = cute.Uint32(cute.arch.thread_idx().x)
+    # This block's tile of C, and the matrix.
+    tile = cute.Uint32(cute.arch.block_idx().x)
+    tiles_m, tiles_n = (cute.Uint32(cute.ceil_div(C.shape[i], n)) for i, n in enumerate((_ROWS, _COLUMNS)))
+    if cute.rank(C) == 3:
+        tiles = tiles_m * tiles_n
+        A, B, C = (x[None, None, cute.Int32(tile // tiles)] for x in (A, B, C))
+        tile = tile % tiles
+    m0, n0 = (tile % tiles_m) * _ROWS, (tile // tiles_m) * _COLUMNS
+
+    # Tiles of A and B in shared memory, rows 16 bytes apart: reads of fragments hit all banks once; then the sums.
+    rows = cute.make_layout((_ROWS, step), stride=(step + 128 // kind.width, 1))
+    sA, sB = cute.smem_tensor(kind, rows, 16), cute.smem_tensor(kind, rows, 16)
+    sums = cute.smem_tensor(cute.Float32, cute.make_layout((_ROWS, _COLUMNS), stride=(_COLUMNS + _PAD, 1)), 16)
+    mma = cute.make_tiled_mma(_instruction(kind), cute.make_layout((2, 4, 1), stride=(1, 2, 0)))
+    part = mma.get_slice(thread)
+    of_a, of_b, of_c = part.partition_A(sA), part.partition_B(sB), part.partition_C(sums)
+    acc = mma.make_fragment_C(of_c)
+    acc.fill(0)
+    pair = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=32)
+    for k in range(cute.ceil_div(A.shape[1], step)):
+        _fetch(A, sA, m0, cute.Uint32(k) * step, thread)
+        _fetch(B, sB, n0, cute.Uint32(k) * step, thread)
+        cute.arch.sync_threads()
+        for j in range(step // depth):
+            a, b = of_a[None, None, j], of_b[None, None, j]
+            rA, rB = mma.make_fragment_A(a), mma.make_fragment_B(b)
+            cute.copy(pair, a, rA)
+            cute.copy(pair, b, rB)
+            cute.gemm(mma, acc, rA, rB, accumulate=True)
+        cute.arch.sync_threads()
+    # Through shared memory, so that neighbours write neighbours.
+    cute.copy(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=64), acc, of_c)
+    cute.arch.sync_threads()
+    for i in range(_ROWS * _COLUMNS // _THREADS):
+        at = cute.Uint32(i) * _THREADS + thread
+        row, column = at // _COLUMNS, at % _COLUMNS
+        if (m0 + row < cute.Uint32(C.shape[0])) & (n0 + column < cute.Uint32(C.shape[1])):
+            C[m0 + row, n0 + column] = sums[row, column].to(C.element_type)
+
+
+def _instruction(kind: Any) -> Any:
+    return warp.MmaTF32Op((16, 8, 8)) if kind is cute.TFloat32 else warp.MmaF16BF16Op(kind, cute.Float32, (16, 8, 16))
+
+
+def _fetch(source: Any, target: Any, first: Any, k0: Any, thread: Any) -> None:
+    """Fetch a tile of A or B, one element at a time, along its contiguous mode; zeros outside of the matrix."""
+    depth, kind = target.shape[1], target.element_type
+    extent, K = (cute.Uint32(n) for n in source.shape)
+    for i in range(_ROWS * depth // _THREADS):
+        at = cute.Uint32(i) * _THREADS + thread
+        row, k = (at % _ROWS, at // _ROWS) if source.leading_dim == 0 else (at // depth, at % depth)
+        value = source[cute.min(first + row, extent - 1), cute.min(k0 + k, K - 1)].to(kind)
+        target[row, k] = value if (first + row < extent) & (k0 + k < K) else kind(0)

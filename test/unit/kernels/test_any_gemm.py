@@ -1,0 +1,48 @@
+"""The GEMM of any strides in the language, on the CPU interpreter, whole in itself: what Hopper GEMMs fall back to."""
+
+# pyright: basic
+
+import numpy as np
+import pytest
+from gemm_fallback_support import CASES, DTYPES, arrays
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm_any import any_gemm
+
+CHECKS = ("race", "uninit", "sync", "oob")
+
+
+@cute.jit
+def multiply(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
+    launch = any_gemm(A, B, C)
+    launch.launch(**launch.sizes)
+
+
+def compiled(name: str):
+    """Return it for one case; its rows may lie anyhow."""
+    c, _ = CASES[name]
+
+    def matrix(element: str, major: str):
+        strides = "?,1" if major == "k" else "1,?"
+        layout = f"(?,?,?):({strides},?)" if c.batch else f"(?,?):({strides})"
+        return cute.Tensor[type_of_mlir(element), layout]
+
+    given = matrix(c.element, c.major_a), matrix(c.element, c.major_b), matrix(c.output, "k")
+    return cute.compile(multiply, *given, chip="sm_90a")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_are_exact(name: str) -> None:
+    arguments, out, exact = arrays(name)
+    compiled(name)(*arguments, device="cpu", checks=CHECKS)
+    assert (out.astype(np.float64) == exact).all()
+
+
+@pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
+def test_every_8_bit_float(element: str) -> None:
+    """Times one, each comes out as it went in: zeros, subnormals, NaN and all."""
+    a = np.arange(256, dtype=np.uint8).view(DTYPES[element]).reshape(256, 1)
+    one, out = np.ones((1, 1), DTYPES[element]), np.zeros((256, 1), np.float32)
+    multiply(a, one, out, device="cpu")
+    assert np.array_equal(out, a.astype(np.float32), equal_nan=True)
