@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, shipped
 from cute_dialect.op.gemm import Runner, heuristic, with_epilogue
 from cute_dialect.tools.bench_add import BenchError

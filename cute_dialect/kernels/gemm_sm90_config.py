@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
-from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.values import Value
 
 __all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "Operand", "head_of", "one_more"]
@@ -30,7 +30,7 @@ class GemmConfig(NamedTuple):
     tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm_sm90_pingpong`).  ``stream_k``: the tiles of the last
     wave are shared by all blocks (:mod:`cute_dialect.kernels.gemm_sm90_stream`).  ``stream_b``: lines of B are the
     first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the sums, see
-    :mod:`cute_dialect.kernels.gemm_sm90_epilogue`.  ``fallback``: the file has a second, simple kernel, which is
+    :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the file has a second, simple kernel, which is
     launched for matrices that TMA cannot read.
     """
 

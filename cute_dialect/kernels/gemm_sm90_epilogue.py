@@ -1,116 +1,50 @@
-"""The epilogue of a GEMM, before its sums are stored: ``D = f(alpha * A B + beta * S + bias)``.
-
-The sums of a warp group lie in registers as ``wgmma`` leaves them (PTX ISA, "Register fragments and shared memory
-matrix layouts"): register ``4 j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column
-``8 j + 2 (l % 4) + e``.  An epilogue changes them there, in f32, before they are rounded.
-
->>> fused = Epilogue(alpha="arg", bias="n", activation="gelu")
->>> fused.name, list(fused.arguments("f16"))
-('alpha-bn-gelu', ['bias', 'alpha'])
->>> Epilogue().name
-''
-
-Elementwise functions of your own are hooks: ``hook(b, x, row, column)`` gives the new value of an element; ``b`` is the
-builder, ``x`` its f32 value, ``row`` and ``column`` its place in D (i32), which may lie outside of D.
-
->>> def clipped(b, x, row, column):
-...     return b.binary("min", x, b.constant(6.0, "f32"))
->>> Epilogue(activation="relu", hook=clipped).name
-'relu-clipped'
-"""
+"""The epilogue of the generators of GEMMs; what it may be says :mod:`cute_dialect.kernels.gemm.epilogue`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, cast
 
 from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.values import Value
 
-__all__ = ["ACTIVATIONS", "Epilogue", "Fused", "Hook"]
-
-Hook: TypeAlias = Callable[[Builder, Value, Value, Value], Value]
-"""``hook(b, x, row, column)``"""
+__all__ = ["ACTIVATIONS", "Fused", "arguments", "checks"]
 
 _VECTOR_BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 
 
-class Epilogue(NamedTuple):
-    """``D = activation(alpha * A B + beta * S + bias)``, then ``hook``; the default leaves the sums as they are.
+def arguments(epilogue: Epilogue, output: str, *, batch: bool = False) -> dict[str, str]:
+    """Return the types of :meth:`Epilogue.arguments`."""
+    found: dict[str, str] = {}
+    for name, annotation in epilogue.arguments(output, batch=batch).items():
+        if not hasattr(annotation, "layout"):
+            found[name] = "f32"
+            continue
+        kind, align = annotation.dtype.mlir_type, annotation.alignment
+        aligned = f"align<{align}>, " if align > _VECTOR_BYTES[kind] else ""
+        found[name] = f'!cute.memref<{kind}, gmem, {aligned}"{annotation.layout}">'
+    return found
 
-    ``alpha``, ``beta``: numbers, or ``"arg"`` for an f32 argument of that name of the launch; ``beta = 0``: no ``S``.
-    ``bias``: ``"n"``, a value for each column, ``"m"``, for each row, or none; ``bias_type``: f16, bf16 or f32.
-    ``activation``: one of ``ACTIVATIONS`` or none.
-    """
 
-    alpha: float | str = 1.0
-    beta: float | str = 0.0
-    bias: str = ""
-    bias_type: str = "f32"
-    activation: str = ""
-    hook: Hook | None = None
-
-    @property
-    def active(self) -> bool:
-        """Tell whether anything happens."""
-        return self != Epilogue()
-
-    @property
-    def name(self) -> str:
-        """Names it in a kernel's name."""
-        parts: list[str] = []
-        for name, value, default in (("alpha", self.alpha, 1.0), ("beta", self.beta, 0.0)):
-            if value != default:
-                parts.append(name if isinstance(value, str) else f"{name}{value:g}")
-        if self.bias:
-            parts.append(f"b{self.bias}{'' if self.bias_type == 'f32' else self.bias_type}")
-        if self.activation:
-            parts.append(self.activation)
-        if self.hook is not None:
-            parts.append(getattr(self.hook, "__name__", "hook"))
-        return "-".join(parts)
-
-    def arguments(self, output: str, *, batch: bool = False) -> dict[str, str]:
-        """Return more arguments of kernel and launch, after C: ``source`` (S, as C), ``bias``, ``alpha``, ``beta``."""
-        found: dict[str, str] = {}
-        if self.beta != 0.0:
-            d = 16 // _VECTOR_BYTES[output]
-            shape, strides = ("(?,?,?)", f"(?{{div={d}}},1,?{{div={d}}})") if batch else ("(?,?)", f"(?{{div={d}}},1)")
-            found["source"] = f'!cute.memref<{output}, gmem, align<16>, "{shape}:{strides}">'
-        if self.bias:
-            align = _VECTOR_BYTES[self.bias_type] * (2 if self.bias == "n" else 1)
-            found["bias"] = f'!cute.memref<{self.bias_type}, gmem, align<{align}>, "?:1">'
-        return found | {name: "f32" for name in ("alpha", "beta") if getattr(self, name) == "arg"}
-
-    def checks(
-        self, b: Builder, arguments: dict[str, Value], rows: Value, columns: Value, matrices: list[Value]
-    ) -> None:
-        """Emit host code: assert that the arguments' shapes fit D."""
-        found: list[tuple[Value, str]] = []
-        if "source" in arguments:
-            names = ("M", "N", "number of matrices")
-            extents = _extents(b, arguments["source"], 2 + len(matrices))
-            for extent, expected, name in zip(extents, (rows, columns, *matrices), names):
-                found.append((extent.eq(expected), f"source and C must have the same {name}"))
-        if "bias" in arguments:
-            (extent,) = _extents(b, arguments["bias"], 1)
-            along, name = (columns, "column") if self.bias == "n" else (rows, "row")
-            found.append((extent.eq(along), f"bias must have a value for each {name} of C"))
-        if "source" in arguments or self.bias == "n":
-            found.append(((columns % 2).eq(0), "C must have an even number of columns"))
-        for ok, text in found:
-            b.do("cf.assert", ok, msg=f'"{text}"')
-
-    def check(self) -> None:
-        """Raise ValueError unless there is such an epilogue."""
-        if self.bias not in ("", "m", "n") or self.bias_type not in _VECTOR_BYTES:
-            raise ValueError(f"expected a bias along m or n of f16, bf16 or f32, got {self.bias!r} of {self.bias_type}")
-        if self.activation and self.activation not in ACTIVATIONS:
-            raise ValueError(f"expected an activation of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
-        for name in ("alpha", "beta"):
-            value = getattr(self, name)
-            if isinstance(value, str) and value != "arg":
-                raise ValueError(f'expected a number or "arg" for {name}, got {value!r}')
+def checks(
+    epilogue: Epilogue, b: Builder, arguments: dict[str, Value], rows: Value, columns: Value, matrices: list[Value]
+) -> None:
+    """Emit host code: assert that the arguments' shapes fit D."""
+    found: list[tuple[Value, str]] = []
+    if "source" in arguments:
+        names = ("M", "N", "number of matrices")
+        extents = _extents(b, arguments["source"], 2 + len(matrices))
+        for extent, expected, name in zip(extents, (rows, columns, *matrices), names):
+            found.append((extent.eq(expected), f"source and C must have the same {name}"))
+    if "bias" in arguments:
+        (extent,) = _extents(b, arguments["bias"], 1)
+        along, name = (columns, "column") if epilogue.bias == "n" else (rows, "row")
+        found.append((extent.eq(along), f"bias must have a value for each {name} of C"))
+    if "source" in arguments or epilogue.bias == "n":
+        found.append(((columns % 2).eq(0), "C must have an even number of columns"))
+    for ok, text in found:
+        b.do("cf.assert", ok, msg=f'"{text}"')
 
 
 def _extents(b: Builder, tensor: Value, count: int) -> tuple[Value, ...]:
@@ -213,7 +147,7 @@ class Fused:
                     if e.activation:
                         x = ACTIVATIONS[e.activation](b, x)
                     if e.hook is not None:
-                        x = e.hook(b, x, rows[half], column + i)
+                        x = cast("Any", e.hook)(b, x, rows[half], column + i)  # the generators' own hooks
                     b.store(values, where, x)
 
     def _number(self, name: str) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig, Operand, one_more
+from cute_dialect.kernels.gemm_sm90_epilogue import arguments, checks
 from cute_dialect.kernels.script import Script
 from cute_dialect.kernels.values import Value
 
@@ -61,7 +62,7 @@ class GemmHost:
 
     def epilogue_arguments(self) -> dict[str, str]:
         """Return the arguments of the epilogue."""
-        return self.c.epilogue.arguments(self.c.output, batch=self.c.batch)
+        return arguments(self.c.epilogue, self.c.output, batch=self.c.batch)
 
     def host(self, *, fallback: str = "") -> None:
         """Emit ``@launch(A, B, C)``: the tensor maps, the numbers of tiles, the grid; ``fallback``
@@ -74,7 +75,7 @@ class GemmHost:
         arguments = matrices | self.more_arguments() | fused
         with b.host("launch", arguments, fallback=fallback) as (A, B, C, *others):
             rows, columns, depth, *more = self.check_shapes(A, B, C)
-            c.epilogue.checks(b, dict(zip(fused, others[len(others) - len(fused) :])), rows, columns, more)
+            checks(c.epilogue, b, dict(zip(fused, others[len(others) - len(fused) :])), rows, columns, more)
             load_a = self._map("load", A, self.A_.atom, f"[{self.A_.part}:1;{k}:1]", self.A_.tile_layout)
             load_b = self._map("load", B, self.B_.atom, f"[{self.B_.part}:1;{k}:1]", self.B_.tile_layout)
             layout = f"(16,{c.chunk}):({c.chunk},1)"

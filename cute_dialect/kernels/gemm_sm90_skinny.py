@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cute_dialect.kernels.gemm_sm90_config import BITS, EVICT_FIRST, Operand
-from cute_dialect.kernels.gemm_sm90_epilogue import Fused
+from cute_dialect.kernels.gemm_sm90_epilogue import Fused, arguments, checks
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.script import Script
 from cute_dialect.kernels.values import Value
@@ -119,7 +119,7 @@ class _Skinny:
     def kernel(self) -> None:
         b, c = self.b, self.c
         to = {"C": self.matrix} if c.direct else {"storeC": self.tma_c}
-        fused = c.epilogue.arguments(c.output)
+        fused = arguments(c.epilogue, c.output)
         parameters = {"loadA": self.A_.atom, "loadB": self.B_.atom, **to, "k_tiles": "i32", **fused}
         cluster = (1, c.cluster, 1) if c.cluster > 1 else None
         attributes = ["nvvm.minctasm = 1 : i32"]
@@ -431,7 +431,7 @@ class _Skinny:
         """Emit ``@launch(A, B, C)``: the tensor maps and the grid."""
         b, c = self.b, self.c
         matrices = {"A": self.A_.matrix, "B": self.B_.matrix, "C": self.matrix}
-        fused = c.epilogue.arguments(c.output)
+        fused = arguments(c.epilogue, c.output)
         with b.host("launch", matrices | fused) as (A, B, C, *others):
             (rows, depth), (columns, depth_b), (rows_c, columns_c) = b.extents(A), b.extents(B), b.extents(C)
             k_tiles = b.ceil_div(depth, self.k)
@@ -443,7 +443,7 @@ class _Skinny:
                 *([(rows <= c.live, f"A has more than {c.live} rows")] if c.live else []),
             ):
                 b.do("cf.assert", ok, msg=f'"{text}"')
-            c.epilogue.checks(b, dict(zip(fused, others)), rows, columns, [])
+            checks(c.epilogue, b, dict(zip(fused, others)), rows, columns, [])
             load_a = self._map("load", A, f"[{self.A_.part}:1;{self.k}:1]", self.A_.tile_layout, 128)
             load_b = self._map("load", B, f"[{c.columns}:1;{self.k}:1]", self.B_.tile_layout, 128, c.l2)
             tile, layout = f"[16:1;{c.chunk}:1]", f"(16,{c.chunk}):({c.chunk},1)"

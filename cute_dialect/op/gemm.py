@@ -21,9 +21,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm_sm90 import gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig
-from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
@@ -183,7 +183,7 @@ def mm(
     ``a``: (M, K), ``b``: (K, N), each with a contiguous mode; ``out``: (M, N), row-major; ``dtype``: of the result
     where there is no ``out``, else that of ``a`` (bf16 for e4m3).  ``c``: like the result, may be ``out``, as in
     ``torch.addmm``; ``bias``: (N,), a value a column, or (M, 1), a value a row.  ``activation``: relu, gelu, gelu_tanh
-    or silu.  ``hook``: :data:`cute_dialect.kernels.gemm_sm90_epilogue.Hook`, always the same function for the same
+    or silu.  ``hook``: :data:`cute_dialect.kernels.gemm.epilogue.Hook`, always the same function for the same
     kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of the kernel.
 
     Matrices of f16 and bf16 whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA, and

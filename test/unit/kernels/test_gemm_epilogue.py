@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from cute_dialect.kernels.builder import Builder
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm_sm90 import gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cute_dialect.kernels.gemm_sm90_epilogue import Epilogue
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op import gemm
 from cute_dialect.op.fused import Matrix, bias_mode
 
