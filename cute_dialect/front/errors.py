@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+_SHOWN = 6
+"""The calls that are shown of many, next to the error and next to the user's call."""
+
+
 class Place(NamedTuple):
     """A range of a user's source: file, lines and columns, both counted from 1 (0: unknown)."""
 
@@ -36,6 +40,21 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.col}"
+
+    def encloses(self, other: Place) -> bool:
+        """Tell whether another place is a part of this one."""
+        return self.file == other.file and (self.line, self.col) <= (other.line, other.col) and (
+            (other.end_line, other.end_col) <= (self.end_line, self.end_col)
+        )  # fmt: skip
+
+    def text(self) -> str:
+        """Return what stands there, of its first line only."""
+        import linecache
+
+        line = linecache.getline(self.file, self.line).rstrip("\n")
+        if self.end_line in (0, self.line):
+            return line[self.col - 1 : self.end_col - 1] if self.end_col > self.col > 0 else line.strip()
+        return line[max(self.col - 1, 0) :] + " …"
 
     def picture(self) -> str:
         """Return the source line with a caret range under it, or nothing where the line cannot be read."""
@@ -70,6 +89,9 @@ class CuteError(Exception):
         self.notes = list(notes)
         self.place = place
         self.calls: list[Place] = []
+        self.is_located = False
+        self.stated: Place | None = None
+        """The place that it was made with, once the frames that led to it have been looked at."""
 
     def __str__(self) -> str:
         head = f"{self.place}: " if self.place is not None else ""
@@ -82,7 +104,10 @@ class CuteError(Exception):
                 lines.append(picture)
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        lines += [f"called from {place}" for place in self.calls]
+        calls = [f"called from {place}  {place.text()}".rstrip() for place in self.calls]
+        if len(calls) > 2 * _SHOWN:
+            calls[_SHOWN:-_SHOWN] = [f"… {len(calls) - 2 * _SHOWN} more calls"]
+        lines += calls
         return "\n".join(lines)
 
 

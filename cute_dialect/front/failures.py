@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.front.branches import Lost, regions
 from cute_dialect.front.convert import is_converted, is_users
-from cute_dialect.front.errors import CompileError, CuteError, MergeError, Place, StaticError, UnboundError
+from cute_dialect.front.errors import CompileError, CuteError, MergeError, StaticError, UnboundError
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.where import is_user_code, place_at
 
@@ -97,15 +97,7 @@ def _side(site: Site, side: str) -> str:
     if site.text:
         return f"where no {site.text} came before (line {line})"
     truth = "true" if side == "side" else "not true"
-    return f"where `{source_of(site.place)}` is {truth} (line {line})"
-
-
-def source_of(place: Place) -> str:
-    """Return the text of a place, of its first line only."""
-    text = linecache.getline(place.file, place.line).rstrip("\n")
-    if place.end_line == place.line:
-        return text[place.col - 1 : place.end_col - 1]
-    return text[place.col - 1 :] + " …"
+    return f"where `{site.place.text()}` is {truth} (line {line})"
 
 
 def _recursion(frames: list[tuple[CodeType, int]]) -> CuteError | None:
@@ -129,6 +121,8 @@ def explained(error: StaticError) -> None:
         if not is_user_code(code):
             continue
         if is_converted(code) or error.code not in ("F143", "F145"):
+            return
+        if error.notes:  # said where an inner trace ended
             return
         why = "it was called by an operator, a property or a function written in C"
         if not linecache.getlines(code.co_filename):

@@ -243,9 +243,9 @@ def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options:
     for name in options:
         if name not in CALL_OPTIONS:
             raise TypeError(f"launch() got an unexpected keyword argument '{name}'")
-    grid = _three(sizes.pop("grid"), "grid")
     kernel: Any = launch.kernel
     with at_the_call():
+        grid = _three(sizes.pop("grid"), "grid")
         kind = kernel.find_launch(launch, grid, sizes, options_of(kernel, options.get("device")))
     values = dict(zip(kind.specs, (*launch.values, *grid)))
     return kind.run(values, {"stream": stream, **options})

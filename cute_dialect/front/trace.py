@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError
-from cute_dialect.front.where import location, user_places
+from cute_dialect.front.where import holds, is_user_code, location, place_at, user_places
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -260,29 +262,38 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
 
 @contextmanager
 def at_the_call() -> Generator[None]:
-    """Give errors that no trace has placed the line of the user's call."""
+    """Give errors the user's call: as their place where no trace has placed them, else as what led there."""
     try:
         yield
     except CuteError as e:
+        here = next(iter(user_places()), None)
         if e.place is None:
-            e.place = next(iter(user_places()), None)
+            e.place = here
+        elif here is not None:
+            e.calls.append(here)
         raise
 
 
 def locate(error: CuteError) -> None:
-    """Say where an error comes from: the innermost frame of the user's, and what called it."""
-    if error.place is not None:
-        return
-    places: list[Place] = []
-    at = error.__traceback__
-    from cute_dialect.front.where import is_user_code, place_at
+    """Say where an error comes from: the innermost frame of the user's, and what called it.
 
+    Each trace that the error leaves does so again: the frames of a host function come after those of its kernels.
+    """
+    frames: list[tuple[CodeType, Place]] = []
+    at = error.__traceback__
     while at is not None:
         code = at.tb_frame.f_code
         if is_user_code(code):
-            places.append(place_at(code, at.tb_lasti))
+            frames.append((code, place_at(code, at.tb_lasti)))
         at = at.tb_next
-    if not places:
-        places = user_places()[::-1]
-    if places:
-        error.place, *error.calls = reversed(places)
+    frames.reverse()
+    if not error.is_located:
+        error.is_located, error.stated = True, error.place
+    calls = [place for _, place in frames]
+    if error.stated is not None:  # the frames that it is in led to it themselves
+        inner = [n for n, (code, _) in enumerate(frames) if holds(code, error.stated)]
+        calls = calls[inner[-1] + 1 if inner else 0 :]
+    else:
+        error.place, *calls = calls or user_places() or [None]
+    before: list[Place | None] = [error.place, *calls]
+    error.calls = [p for p, inside in zip(calls, before) if inside is None or not p.encloses(inside)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from xdsl.dialects.builtin import LocationAttr
 
-__all__ = ["is_user_code", "location", "place_at", "place_of_frame", "user_frames", "user_places"]
+__all__ = ["holds", "is_user_code", "location", "place_at", "place_of_frame", "user_frames", "user_places"]
 
 _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(__file__).parents[1])
@@ -49,6 +49,13 @@ def place_at(code: CodeType, index: int) -> Place:
         ]  # fmt: skip
     places = known[1]
     return places[index // 2] if 0 <= index < 2 * len(places) else Place(code.co_filename, code.co_firstlineno, 1)
+
+
+def holds(code: CodeType, place: Place) -> bool:
+    """Tell whether a place is in the text of a function."""
+    if code.co_filename != place.file:
+        return False
+    return code.co_firstlineno <= place.line <= max((line for _, _, line in code.co_lines() if line), default=0)
 
 
 def is_user_code(code: CodeType) -> bool:

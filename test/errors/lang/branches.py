@@ -1,0 +1,225 @@
+"""Branches whose sides leave what cannot be one value."""
+
+import cute_dialect.lang as cute
+
+
+@cute.kernel
+def call(f: cute.Constexpr, a, b):
+    f(a, b)
+
+
+def trace(f, a=1, b=2):
+    """Trace ``f(a, b)`` in a kernel, where a and b are numbers of run time."""
+    call(f, a, b).launch(grid=1, block=1)
+
+# ===== a number that does not fit the other side
+def f(a, b):
+    x = a
+    if a < b:
+        x = 1 << 40
+    return x
+
+
+trace(f)
+#: MergeError
+#: branches.py:5:12: error F201: 'x' differs after this branch: it is Int32 or 1099511627776, which is none
+#:     5 |     return x
+#:       |            ^
+#: branches.py:3:8: note: the branch
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an int or a float
+def f(a, b):
+    if a < b:
+        x = 1
+    else:
+        x = 2.5
+    return x
+
+
+trace(f)
+#: MergeError
+#: branches.py:6:12: error F202: 'x' differs after this branch: it is 1 or 2.5: Int32 or Float32
+#:     6 |     return x
+#:       |            ^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a < b:
+#:       |        ^^^^^
+#: hint: write both as one type
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== two types of numbers
+def f(a, b):
+    if a < 3:
+        x = a
+    else:
+        x = b
+    return x
+
+
+trace(f, 1, cute.Float32(2))
+#: MergeError
+#: branches.py:6:12: error F203: 'x' differs after this branch: it is Int32 or Float32
+#:     6 |     return x
+#:       |            ^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a < 3:
+#:       |        ^^^^^
+#: hint: convert one side, e.g. with cute.Int32(…)
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== tuples of other profiles
+def f(a, b):
+    if a < b:
+        x = (a, b)
+    else:
+        x = (a, b, 1)
+    return x
+
+
+trace(f)
+#: MergeError
+#: branches.py:6:12: error F204: 'x' differs after this branch: it is a tuple of 2 or of 3
+#:     6 |     return x
+#:       |            ^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a < b:
+#:       |        ^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== lists of other lengths
+def f(a, b):
+    acc = []
+    if a < b:
+        acc.append(a)
+    return len(acc)
+
+
+trace(f)
+#: MergeError
+#: branches.py:3:8: error F207: a list has 1 element on one side, 0 on the other
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: branches.py:3:8: note: the branch
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: hint: its length must be known while compiling: append on both sides, or select the value to append
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an attribute on one side
+class Box: pass
+def f(a, b):
+    s = Box()
+    if a < b:
+        s.v = a
+    return a
+
+
+trace(f)
+#: MergeError
+#: branches.py:4:8: error F207: a Box has other attributes on one side than on the other: v
+#:     4 |     if a < b:
+#:       |        ^^^^^
+#: branches.py:4:8: note: the branch
+#:     4 |     if a < b:
+#:       |        ^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== None or a number
+def f(a, b):
+    x = None
+    if a < b:
+        x = a
+    return x
+
+
+trace(f)
+#: MergeError
+#: branches.py:5:12: error F208: 'x' differs after this branch: it is Int32 or None
+#:     5 |     return x
+#:       |            ^
+#: branches.py:3:8: note: the branch
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a path without return
+def f(a, b):
+    if a < b:
+        return a
+
+
+trace(f)
+#: MergeError
+#: branches.py:3:16: error F208: the returned value differs after this branch: it is Int32 or None
+#:     3 |         return a
+#:       |                ^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a < b:
+#:       |        ^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== two static values
+def f(a, b):
+    if a < b:
+        x = 'left'
+    else:
+        x = 'right'
+    return x
+
+
+trace(f)
+#: MergeError
+#: branches.py:6:12: error F209: 'x' differs after this branch: it is 'left' or 'right'
+#:     6 |     return x
+#:       |            ^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a < b:
+#:       |        ^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== two lists
+def f(a, b):
+    xs, ys = [a], [b]
+    zs = xs if a < b else ys
+    return zs[0]
+
+
+trace(f)
+#: MergeError
+#: branches.py:3:10: error F209: it is one list or another, one of which was there before the branch
+#:     3 |     zs = xs if a < b else ys
+#:       |          ^^^^^^^^^^^^^^^^^^^
+#: hint: change it in place, or copy it on both sides
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a name set on one side
+def f(a, b):
+    if a == 0:
+        only = b
+    return only
+
+
+trace(f)
+#: UnboundError
+#: branches.py:4:12: error F210: 'only' is set only where `a == 0` is true (line 2)
+#:     4 |     return only
+#:       |            ^^^^
+#: branches.py:2:8: note: the branch
+#:     2 |     if a == 0:
+#:       |        ^^^^^^
+#: hint: give 'only' a value before line 2
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -1,0 +1,100 @@
+"""Calls and generators."""
+
+import cute_dialect.lang as cute
+
+
+@cute.kernel
+def call(f: cute.Constexpr, a, b):
+    f(a, b)
+
+
+def trace(f, a=1, b=2):
+    """Trace ``f(a, b)`` in a kernel, where a and b are numbers of run time."""
+    call(f, a, b).launch(grid=1, block=1)
+
+# ===== a generator that list takes
+def numbers(n):
+    i = 0
+    while i < n:
+        yield i
+        i += 1
+def f(a, b):
+    return sum(list(numbers(a)))
+
+
+trace(f)
+#: LoopError
+#: calls.py:4:9: error F160: a generator yields in a branch or loop of run time, and no 'for' statement takes it
+#:     4 |         yield i
+#:       |         ^^^^^^^
+#: hint: loop over it by a 'for' statement of a converted function
+#: called from calls.py:7:16  list(numbers(a))
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== break out of a loop over a generator
+def numbers(n):
+    i = 0
+    while i < n:
+        yield i
+        i += 1
+def f(a, b):
+    for i in numbers(a):
+        if i > b:
+            break
+    return a
+
+
+trace(f)
+#: LoopError
+#: calls.py:3:11: error F160: 'break' or 'return' out of a 'for' over a generator with a loop of run time
+#:     3 |     while i < n:
+#:       |           ^^^^^
+#: calls.py:7:14: note: the loop
+#:     7 |     for i in numbers(a):
+#:       |              ^^^^^^^^^^
+#: hint: write the generator's loop here
+#: called from calls.py:7:14  numbers(a)
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a generator in a loop of run time
+def numbers(n):
+    i = 0
+    while i < n:
+        if i > 2:
+            yield i
+        i += 1
+def f(a, b):
+    for i in numbers(a):
+        b += i
+    return b
+
+
+trace(f)
+#: LoopError
+#: calls.py:8:14: error F160: a generator yields in a branch or loop of run time inside of another
+#:     8 |     for i in numbers(a):
+#:       |              ^^^^^^^^^^
+#: calls.py:8:14: note: the loop
+#:     8 |     for i in numbers(a):
+#:       |              ^^^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== recursion without end
+def fact(n):
+    return 1 if n < 2 else n * fact(n - 1)
+def f(a, b):
+    return fact(a)
+
+
+trace(f)
+#: CompileError
+#: calls.py:2:12: error F161: 'fact' calls itself without end while compiling: what ends it is known only when the kernel runs
+#:     2 |     return 1 if n < 2 else n * fact(n - 1)
+#:       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: write a loop
+#: called from calls.py:4:12  fact(a)
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

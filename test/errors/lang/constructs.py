@@ -1,0 +1,170 @@
+"""What Python has and a kernel has not."""
+
+import cute_dialect.lang as cute
+
+
+@cute.kernel
+def call(f: cute.Constexpr, a, b):
+    f(a, b)
+
+
+def trace(f, a=1, b=2):
+    """Trace ``f(a, b)`` in a kernel, where a and b are numbers of run time."""
+    call(f, a, b).launch(grid=1, block=1)
+
+# ===== an async function
+async def f(a, b):
+    return a
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:1:1: error F150: 'async' functions are not supported in a kernel
+#:     1 | async def f(a, b):
+#:       | ^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:8:5  f
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== return in finally
+def f(a, b):
+    try:
+        a += 1
+    finally:
+        return b
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:5:9: error F150: 'return' in a 'finally' is not supported in a kernel
+#:     5 |         return b
+#:       |         ^^^^^^^^
+#: called from preamble.py:8:5  f
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== and of a truth and a number
+def f(a, b):
+    x = a < b and 5
+    return x
+
+
+trace(f)
+#: StaticError
+#: constructs.py:2:9: error F151: the value of 'and' would be a truth or 5, depending on the run
+#:     2 |     x = a < b and 5
+#:       |         ^^^^^
+#: hint: compare both sides, or write 'x if c else y'
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a walrus behind a condition
+def f(a, b):
+    if a < b and (n := a + b) > 3:
+        return n
+    return a
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:2:8: error F153: an operand with ':=' (or 'yield') stands behind a condition known only when the kernel runs
+#:     2 |     if a < b and (n := a + b) > 3:
+#:       |        ^^^^^
+#: hint: assign the name in a statement before
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an exception that leaves a branch
+def f(a, b):
+    try:
+        if a < b:
+            x = [1][3]
+    except IndexError:
+        x = 5
+    return x
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:5:12: error F155: an exception left a branch or loop of run time, and is caught outside of it
+#:     5 |     except IndexError:
+#:       |            ^^^^^^^^^^
+#: hint: catch it inside, or decide while compiling
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== raise under a condition
+def f(a, b):
+    if a < b:
+        raise ValueError('a is too small')
+    return a
+
+
+trace(f)
+#: CompileError
+#: constructs.py:3:9: error F156: ValueError would be raised while compiling, whatever the run-time condition: a is too small
+#:     3 |         raise ValueError('a is too small')
+#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: use 'assert' for what the kernel shall check when it runs
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== the if of a comprehension
+def f(a, b):
+    return len([x for x in (a, b) if x > 0])
+
+
+trace(f)
+#: StaticError
+#: constructs.py:2:38: error F157: the 'if' of a comprehension is known only when the kernel runs: the length would be
+#:     2 |     return len([x for x in (a, b) if x > 0])
+#:       |                                      ^^^^^
+#: hint: keep all elements, and select their values: [x if c else 0 for …]
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== sorted by numbers of run time
+def f(a, b):
+    return sorted([a, b])
+
+
+trace(f)
+#: StaticError
+#: constructs.py:2:12: error F157: 'sorted' needs values that are known while compiling
+#:     2 |     return sorted([a, b])
+#:       |            ^^^^^^^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a global that is assigned
+def f(a, b):
+    global count
+    count = a
+    return a
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:3:5: error F158: the global 'count' is assigned in a kernel: it would be, once, while compiling
+#:     3 |     count = a
+#:       |     ^^^^^^^^^
+#: hint: return the value, or keep it in an object that is passed
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an iterator advanced in a branch
+def f(a, b):
+    values = iter([1, 2, 3])
+    if a < b:
+        x = next(values)
+    else:
+        x = 0
+    return x
+
+
+trace(f)
+#: MergeError
+#: constructs.py:4:13: error F159: an iterator that was made before a branch or loop of run time is advanced inside of it
+#:     4 |         x = next(values)
+#:       |             ^^^^^^^^^^^^
+#: hint: make it inside, or use an index
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -1,0 +1,32 @@
+"""Limits."""
+
+import cute_dialect.lang as cute
+
+
+@cute.kernel
+def call(f: cute.Constexpr, a, b):
+    f(a, b)
+
+
+def trace(f, a=1, b=2):
+    """Trace ``f(a, b)`` in a kernel, where a and b are numbers of run time."""
+    call(f, a, b).launch(grid=1, block=1)
+
+# ===== too many objects
+def f(a, b):
+    table = [[k] for k in range(20_000)]
+    if a < b:
+        x = table[0][0]
+    else:
+        x = 1
+    return x
+
+
+trace(f)
+#: LimitError
+#: limits.py:3:8: error F170: more than 20,000 objects can be reached from what this branch or loop reads
+#:     3 |     if a < b:
+#:       |        ^^^^^
+#: hint: keep large Python data in arrays of numpy, or out of the functions that kernels call
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -1,0 +1,241 @@
+"""Loops that cannot be one loop of run time."""
+
+import cute_dialect.lang as cute
+
+
+@cute.kernel
+def call(f: cute.Constexpr, a, b):
+    f(a, b)
+
+
+def trace(f, a=1, b=2):
+    """Trace ``f(a, b)`` in a kernel, where a and b are numbers of run time."""
+    call(f, a, b).launch(grid=1, block=1)
+
+# ===== a bound of range_constexpr
+def f(a, b):
+    for i in cute.range_constexpr(a):
+        b += i
+    return b
+
+
+trace(f)
+#: StaticError
+#: loops.py:2:14: error F140: a bound of 'range_constexpr' is known only when the kernel runs: 'a', an Int32
+#:     2 |     for i in cute.range_constexpr(a):
+#:       |              ^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: use 'range', or pass the bound as cute.Constexpr
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a hint without effect
+def f(a, b):
+    for i in cute.range(a, vectorize=4):
+        b += i
+    return b
+
+
+trace(f)
+#: StaticError
+#: loops.py:2:14: error F142: 'vectorize=4' would have no effect: loops have no such hint
+#:     2 |     for i in cute.range(a, vectorize=4):
+#:       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: leave 'vectorize' out
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a name set in a loop of no turn
+def f(a, b):
+    for i in range(a):
+        last = i * b
+    return last
+
+
+trace(f)
+#: UnboundError
+#: loops.py:4:12: error F210: 'last' is set only in a loop that may make no turn (line 2)
+#:     4 |     return last
+#:       |            ^^^^
+#: loops.py:2:14: note: the loop
+#:     2 |     for i in range(a):
+#:       |              ^^^^^^^^
+#: hint: give 'last' a value before line 2
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a name set in a loop that may end
+def f(a, b):
+    s = 0
+    for i in range(3):
+        if i == a:
+            break
+        t = i
+    return t
+
+
+trace(f)
+#: UnboundError
+#: loops.py:7:12: error F210: 't' is set only in a loop that may make no turn (line 3)
+#:     7 |     return t
+#:       |            ^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(3):
+#:       |              ^^^^^^^^
+#: hint: give 't' a value before line 3
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a tuple that grows
+def f(a, b):
+    x = (a, b)
+    for i in range(b):
+        x = (x[0], x[1], i)
+    return x
+
+
+trace(f)
+#: MergeError
+#: loops.py:4:14: error F220: 'x' changes from one turn of this loop to the next: it is a tuple of 2 or a tuple of 3
+#:     4 |         x = (x[0], x[1], i)
+#:       |              ^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an attribute that changes its type
+class Box: pass
+def f(a, b):
+    s = Box()
+    s.v = None
+    for i in range(b):
+        s.v = a
+    return a
+
+
+trace(f)
+#: LoopError
+#: loops.py:5:14: error F220: Box.v changes from one turn of this loop to the next: it is Int32 or None
+#:     5 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: loops.py:5:14: note: the loop
+#:     5 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a new list each turn
+def f(a, b):
+    xs = [a]
+    for i in range(b):
+        xs = [xs[0] + i]
+    return xs[0]
+
+
+trace(f)
+#: MergeError
+#: loops.py:4:15: error F220: 'xs' changes from one turn of this loop to the next: it is another list after a turn
+#:     4 |         xs = [xs[0] + i]
+#:       |               ^^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: hint: change it in place
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a list that grows in a loop
+def f(a, b):
+    xs = [a]
+    for i in range(b):
+        xs.append(i)
+    return a
+
+
+trace(f)
+#: LoopError
+#: loops.py:3:14: error F207: a list has 1 element at the head of a turn, 2 at its end
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: loops.py:3:14: note: the loop
+#:     3 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: hint: its length must be known while compiling: append on both sides, or select the value to append
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== the variable of a loop after it
+def f(a, b):
+    for i in range(a):
+        b += i
+    return i
+
+
+trace(f)
+#: UnboundError
+#: loops.py:4:12: error F222: 'i' is the variable of a loop of run time (line 2): it has no value after it
+#:     4 |     return i
+#:       |            ^
+#: loops.py:2:14: note: the loop
+#:     2 |     for i in range(a):
+#:       |              ^^^^^^^^
+#: hint: copy it to another name inside the loop
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a step of 0
+def f(a, b):
+    for i in range(a, b, 0):
+        b += i
+    return b
+
+
+trace(f)
+#: LoopError
+#: loops.py:2:14: error F223: the step of a range is 0
+#:     2 |     for i in range(a, b, 0):
+#:       |              ^^^^^^^^^^^^^^
+#: loops.py:2:14: note: the loop
+#:     2 |     for i in range(a, b, 0):
+#:       |              ^^^^^^^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a float bound
+def f(a, b):
+    for i in range(b):
+        a += i
+    return a
+
+
+trace(f, 1, cute.Float32(2))
+#: LoopError
+#: loops.py:2:14: error F224: a bound of a range is no integer: 'b', a Float32
+#:     2 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: loops.py:2:14: note: the loop
+#:     2 |     for i in range(b):
+#:       |              ^^^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== too many turns to walk
+def f(a, b):
+    xs = (1,) * 5000
+    for i in range(5000):
+        a += xs[i]
+    return a
+
+
+trace(f)
+#: StaticError
+#: loops.py:3:14: error F141: this loop of 5000 turns cannot be one loop of run time: the value of 'i', an Int32 is known only when the kernel runs
+#:     3 |     for i in range(5000):
+#:       |              ^^^^^^^^^^^
+#: loops.py:4:14: note: here
+#:     4 |         a += xs[i]
+#:       |              ^^^^^
+#: hint: at most 4096 turns are walked while compiling
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

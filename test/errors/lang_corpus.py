@@ -1,0 +1,122 @@
+"""Wrong programs in the language, and the whole text of the error that each gives.
+
+A file below ``test/errors/lang`` is Python: a preamble, then cases.  A case begins with a line ``# ===== what is
+wrong`` and ends with the error that it gives, in comments ``#: …``: its class, then its text::
+
+    # ===== a bound that is known only when the kernel runs
+    def f(a, b):
+        for i in cute.range_constexpr(a):
+            b += i
+
+    trace(f)
+    #: StaticError
+    #: loops.py:2:14: error F140: …
+
+Each case is a file of its own, of the corpus file's name: line 1 is the one below its head.  It runs on the
+interpreter, with the names of the preamble.  ``python test/errors/lang_corpus.py --bless [FILE…]`` writes what the
+cases say today; the diff shows it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FOLDER = Path(__file__).with_name("lang")
+HEAD, SAYS = "# ===== ", "#:"
+NONE = "no error"
+
+
+class Case(NamedTuple):
+    """One wrong program: ``lines`` is its text, ``says`` the class and the text of its error."""
+
+    file: str
+    title: str
+    preamble: str
+    lines: list[str]
+    says: list[str]
+
+    @property
+    def name(self) -> str:
+        """What a test of it is called."""
+        return f"{self.file.removesuffix('.py')}: {self.title}"
+
+
+def cases_of(path: Path) -> Iterator[Case]:
+    """Yield the cases of a file."""
+    preamble, *rest = path.read_text(encoding="utf-8").split(f"\n{HEAD}")
+    for text in rest:
+        title, *lines = text.rstrip("\n").split("\n")
+        code = [line for line in lines if not line.startswith(SAYS)]
+        says = [line[len(SAYS) :].removeprefix(" ") for line in lines if line.startswith(SAYS)]
+        yield Case(path.name, title, preamble, code, says)
+
+
+def files() -> list[Path]:
+    """Return the files of the corpus."""
+    return sorted(FOLDER.glob("*.py"))
+
+
+def _remember(name: str, text: str) -> None:
+    """Let tracebacks and the language read a text as the source of a file."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+
+_preambles: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+def _names(case: Case) -> dict[str, Any]:
+    """Return the names of a preamble, which runs once."""
+    key = case.file, case.preamble
+    found = _preambles.get(key)
+    if found is None:
+        _remember("preamble.py", case.preamble)
+        found = _preambles[key] = {"__name__": "preamble"}
+        exec(compile(case.preamble, "preamble.py", "exec", dont_inherit=True), found)
+    _remember("preamble.py", case.preamble)
+    return found
+
+
+def said_by(case: Case) -> list[str]:
+    """Run a case on the interpreter; return the class and the text of its error."""
+    from cute_dialect.front.target import running_on
+
+    text = "\n".join(case.lines).rstrip() + "\n"
+    _remember(case.file, text)
+    names = {**_names(case), "__name__": case.file.removesuffix(".py")}
+    try:
+        with running_on("cpu"):
+            exec(compile(text, case.file, "exec", dont_inherit=True), names)
+    except Exception as e:
+        return [type(e).__name__, *str(e).rstrip("\n").split("\n")]
+    return [NONE]
+
+
+def difference(case: Case) -> str:
+    """Return what a case says and what it should say as a diff; nothing where they are the same."""
+    got = said_by(case)
+    return "\n".join(difflib.unified_diff(case.says, got, "expected", "got", lineterm="")) if got != case.says else ""
+
+
+def bless(path: Path) -> None:
+    """Write into a file what its cases say."""
+    made = [path.read_text(encoding="utf-8").split(f"\n{HEAD}")[0].rstrip("\n") + "\n"]
+    for case in cases_of(path):
+        got = said_by(case)
+        if got == [NONE]:
+            print(f"{case.name}: no error")
+        code = "\n".join(case.lines).rstrip("\n")
+        made.append(f"\n{HEAD}{case.title}\n{code}\n" + "".join(f"{SAYS} {x}".rstrip() + "\n" for x in got))
+    path.write_text("".join(made), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if "--bless" not in sys.argv[1:2]:
+        sys.exit(__doc__)
+    wanted = [FOLDER / name for name in sys.argv[2:]] or files()
+    for each in wanted:
+        bless(each)
