@@ -101,7 +101,8 @@ def copy(
     ``thread``: ``src`` and ``dst`` are whole tiles of a tiled copy, of which this thread moves its part.
     ``tma_bar_ptr``: the mbarrier that counts the bytes of a TMA load; ``mcast_mask``: the blocks of the cluster that a
     multicast writes to; ``cache_policy``: an L2 cache policy.  ``partial``: threads may pass the end of a tensor that
-    the tile does not divide.  A copy that one thread issues (TMA, bulk) is issued by one thread of the warp.
+    the tile does not divide.  A copy that one thread issues (TMA, bulk) is issued by one thread of the warp, unless a
+    tiled copy gives it to several.
     """
     del unroll_factor  # copies are unrolled as far as their layouts ask
     found = copy_atom_of(atom, "cute.copy")
@@ -114,12 +115,13 @@ def copy(
     check_target(found.op.name, found.op.chip)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     state = _state_of(found, tma_bar_ptr, mcast_mask, cache_policy, what)
-    if found.type.ONE_THREAD and "pred" not in dict(found.state):
+    shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # each of its threads issues what is its own
+    if found.type.ONE_THREAD and not shared_out and "pred" not in dict(found.state):
         from cute_dialect.front.elected import one_of_the_warp
 
         state["pred"] = one_of_the_warp()
     value = atom_with_state(found, state, what)
-    operands = [value, source.ssa, destination.ssa]
+    operands = [value, _with_sign(source, found), _with_sign(destination, found)]
     name = "cute.copy"
     if thread is not None:
         if not isinstance(atom, TiledCopy):
@@ -134,6 +136,21 @@ def copy(
         tracer.op(name, operands, None, None, attributes=attributes)
     except LayoutError as e:
         refuse("F254", what, e, hint=f"the source is {source!r}, the destination {destination!r}")
+
+
+def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:
+    """Return a tensor's value; where an atom's type says that its integers are unsigned, as a tensor of those."""
+    from xdsl.dialects.builtin import IntegerType
+
+    from cute_dialect.front.trace import current
+    from cute_dialect.ops.tensors import recast_type
+
+    wanted: Any = atom.type.element  # pyright: ignore[reportAttributeAccessIssue]
+    given: Any = tensor.is_memory and tensor.type.data.ptr.element
+    kinds = isinstance(wanted, IntegerType) and isinstance(given, IntegerType)
+    if not kinds or wanted == given or wanted.width != given.width:
+        return tensor.ssa
+    return current().value("cute.recast_tensor", [tensor.ssa], [recast_type(tensor.type, wanted)])
 
 
 def _with_state(tiled: TiledCopy, atom: SSAValue) -> SSAValue:
@@ -231,7 +248,10 @@ def cooperative_copy(src: Tensor, dst: Tensor, thread: Any, threads: int) -> Non
 
 
 def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
-    """Fetch into the L2 cache what a TMA load by this atom would read: its coordinates of one box."""
+    """Fetch into the L2 cache what a copy by this atom would read: of TMA the box, of a bulk copy the whole run.
+
+    By another atom it is the line that the tensor begins in.
+    """
     from cute_dialect.front.machine import in_kernel
 
     found = copy_atom_of(atom, "cute.prefetch")
@@ -247,4 +267,10 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
         raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got {source!r}")
     from cute_dialect.front.machine import as_attribute
 
+    if found.type.ONE_THREAD:
+        try:
+            tracer.op("cute_nvgpu.arch.bulk_prefetch", [source.ssa], ())
+        except LayoutError as e:
+            refuse("F254", what, e, hint=f"the source is {source!r}")
+        return
     tracer.op("cute_nvgpu.arch.prefetch", [source.ssa], None, {"level": as_attribute("L2")})

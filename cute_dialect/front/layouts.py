@@ -224,6 +224,16 @@ class Layout(AnyLayout):
     kind = "layout"
 
     @property
+    def outer(self) -> Layout:
+        """Itself: what a composed layout has as :attr:`ComposedLayout.outer`."""
+        return self
+
+    @property
+    def inner(self) -> None:
+        """None: no swizzle is applied to what it gives."""
+        return None
+
+    @property
     def shape(self) -> Any:
         """Its shape."""
         return tree_of(self.payload.shape, iter(self.numbers))

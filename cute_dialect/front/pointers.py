@@ -190,7 +190,7 @@ class Pointer(Dynamic):
 def pointer_text(p: Any, dtype: builtins.type[Numeric] | None = None) -> str:
     """Return what a pointer type says, without its name; ``dtype``: of the elements, for their sign."""
     unsigned = dtype is not None and dtype.is_integer and not dtype.signed and dtype.width > 1
-    parts = [f"u{p.element}" if unsigned else str(p.element), p.space]
+    parts = [f"u{str(p.element).removeprefix('u')}" if unsigned else str(p.element), p.space]
     if p.align:
         parts.append(f"align<{p.align}>")
     if p.swizzle is not None:

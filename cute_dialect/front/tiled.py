@@ -211,17 +211,26 @@ class TiledMma(Record):
 
     def _fragment(self, operand: str, source: Any) -> Tensor:
         from cute_dialect.front.machine import in_kernel
-        from cute_dialect.front.tensors import Tensor
+        from cute_dialect.front.pointers import element_class
+        from cute_dialect.front.tensors import Tensor, make_rmem_tensor
+        from cute_dialect.front.trace import op_class
         from cute_dialect.front.tuples import to_ssa
+        from cute_dialect.ops.inference import infer_types_memo
 
         what = f"make_fragment_{operand} of {self.name}"
         tracer = in_kernel(what)
         given = source.ssa if isinstance(source, Tensor) else to_ssa(_as_tuple(source), "shape")
+        name = f"cute.tiled.mma.make_fragment_{operand}"
         try:
-            made = tracer.value(f"cute.tiled.mma.make_fragment_{operand}", [self.ssa, given])
+            element: Any = self.atom.type.element(operand)
+            if str(element).startswith("ui") and not self.atom.type.in_shared_memory(operand):
+                # Types of the language's tensors say no sign: the atom's does.
+                (type,) = infer_types_memo(op_class(name), [self.type, given.type], {})
+                return make_rmem_tensor(type.data.layout, element_class(element))  # pyright: ignore
+            made = tracer.value(name, [self.ssa, given])
         except LayoutError as e:
             refuse("F254", what, e, hint=f"the partition is {source!r}")
-        return Tensor.of(made)
+        return Tensor.of(made, source.element_type if made is given and isinstance(source, Tensor) else None)
 
     def make_fragment_A(self, source: Any) -> Tensor:
         """Return registers for a part of A, or its shape; the part itself where the atom reads A from shared memory."""

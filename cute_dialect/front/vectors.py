@@ -72,8 +72,11 @@ class TensorSSA(Dynamic):
         return self if dtype is self.dtype else TensorSSA.of(dtype(self.number).ssa, self.shape, dtype)
 
     def bitcast(self, dtype: NumberClass) -> TensorSSA:
-        """Return its bits as elements of another type; narrower or wider ones change the extent of the first mode."""
-        if self.dtype.width == 1 or dtype.width == 1:
+        """Return its bits as elements of another type; narrower or wider ones change the extent of the first mode.
+
+        A word's bits as Boolean are 32, the lowest first.
+        """
+        if self.dtype.width == 1:
             raise KernelTypeError("F236", f"{self.dtype!r} elements have no bits that {dtype!r} could be")
         shape = _recast_shape(self.shape, self.dtype.width, dtype.width)
         if shape is None:

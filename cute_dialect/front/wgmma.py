@@ -27,7 +27,8 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
     """Return a layout atom of shared memory: a swizzle over the smallest tile that it leaves in place.
 
     The swizzle is on bytes, as a pointer has it: ``K_SW128`` of Float16 is ``S<3,4,3> o 0 o (8,64):(64,1)``, of which a
-    tensor is made with the swizzle on the pointer and the outer part as its layout.
+    tensor is made with the swizzle on the pointer and the outer part as its layout.  Without a swizzle (``K_INTER``) it
+    is that layout alone, whose ``inner`` is None.
     """
     from cute_dialect.algebra.values import ComposedLayout
     from cute_dialect.arch.gmma import plain_atom, pointer_swizzle
@@ -36,7 +37,8 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: Any) -> Any:
     major, _, width = SmemLayoutAtomKind(kind).value.partition("_")
     if element_type.width not in (8, 16, 32):
         raise KernelTypeError("F250", f"expected elements of 8, 16 or 32 bits, got {element_type!r}")
-    return as_layout(ComposedLayout(pointer_swizzle(int(width)), 0, plain_atom(major, int(width), element_type.width)))
+    plain = plain_atom(major, int(width), element_type.width)
+    return as_layout(ComposedLayout(pointer_swizzle(int(width)), 0, plain) if int(width) else plain)
 
 
 def _emit(name: str, operands: tuple[Any, ...], what: str, **properties: Any) -> None:

@@ -74,6 +74,15 @@ def build_gemm_fallback(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_atoms(folder: str, chip: str) -> list[str]:
+    """A kernel for each copy and each MMA atom: ``copy_atoms``, ``mma_atoms_…``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    import copy_atom_kernels
+    import mma_atom_kernels
+
+    return [copy_atom_kernels.build(folder, chip), *mma_atom_kernels.build(folder, chip)]
+
+
 def build_sync(folder: str, chip: str) -> list[str]:
     """A kernel for each machine-level op, ``sync/NAME``; gives their names."""
     sys.path.insert(0, str(TEST / "support"))
@@ -120,7 +129,10 @@ def main() -> None:
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    parts = (build, build_tma, build_im2col, build_negate, build_gemm_fallback, build_sync, build_gemm, build_several)
+    parts = (
+        build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
+        build_several,
+    )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):
             print(line)

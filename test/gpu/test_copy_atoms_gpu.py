@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copy_atom_kernels import CopyCase, cases
 from copy_atoms_support import run_case
 
-from cute_dialect.kernels.copy_atoms import CopyCase, cases
 from cute_dialect.runtime import load
 
 
@@ -16,9 +16,7 @@ from cute_dialect.runtime import load
 def test_each_atom_moves_what_its_table_says(artifacts: Path, case: CopyCase) -> None:
     folder = artifacts / "copy_atoms"
     if not folder.exists():
-        pytest.skip(
-            f"NOT RUN: {folder} is missing; build it with python -m cute_dialect.kernels.copy_atoms {artifacts}"
-        )
+        pytest.skip(f"NOT RUN: {folder} is missing; build it with python test/gpu/build.py {artifacts}")
     source, out, expected = run_case(case)
     load(folder).kernel(case.name)(source, out, grid=(1, 1, 1))
     assert np.array_equal(out.view(f"u{out.itemsize}"), expected.view(f"u{out.itemsize}"))

@@ -1,6 +1,6 @@
 """Each MMA atom of the dialect runs on the GPU, from cute text; what it computes is exact, element by element.
 
-The kernels are those of ``python -m cute_dialect.kernels.mma_atoms FOLDER``; the same run on the CPU interpreter.
+The kernels are those of ``test/gpu/build.py``; the same run on the CPU interpreter.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mma_atom_kernels import MmaCase, register_cases, sparse_cases, wgmma_cases, wgmma_sparse_cases
 from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
 
-from cute_dialect.kernels.mma_atoms import MmaCase, register_cases, sparse_cases, wgmma_cases, wgmma_sparse_cases
 from cute_dialect.runtime import load
 from cute_dialect.runtime.launch import CompiledModule
 
@@ -19,7 +19,7 @@ from cute_dialect.runtime.launch import CompiledModule
 def compiled(artifacts: Path, name: str) -> CompiledModule:
     folder = artifacts / f"mma_atoms_{name}"
     if not folder.exists():
-        pytest.skip(f"NOT RUN: {folder} is missing; build it: python -m cute_dialect.kernels.mma_atoms {artifacts}")
+        pytest.skip(f"NOT RUN: {folder} is missing; build it: python test/gpu/build.py {artifacts}")
     return load(folder)
 
 

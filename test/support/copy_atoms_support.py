@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-
-from cute_dialect.kernels.copy_atoms import CopyCase
+from copy_atom_kernels import CopyCase
 
 LANE = np.arange(32)
 
@@ -76,6 +75,8 @@ def _reduced(case: CopyCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(len(case.name))
     low = 0 if ptx_type[0] == "u" else -50
     new, old = (rng.integers(low, 50, 64).astype(dtype) for _ in range(2))
+    if ptx_type[0] == "u":  # numbers that are negative if they are read as signed
+        new[::3], old[::5] = ~new[::3], ~old[::5]
     return new, old, np.asarray(REDUCTIONS[operation](old, new)).astype(dtype)
 
 

@@ -10,8 +10,9 @@ from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.arch.elements import bits_of
 
 if TYPE_CHECKING:
+    from mma_atom_kernels import MmaCase
+
     from cute_dialect.arch.atom import MmaAtom
-    from cute_dialect.kernels.mma_atoms import MmaCase
 
 RANGE = {
     "b1": (0, 1), "ui4": (0, 15), "i4": (-8, 7), "ui8": (0, 200), "i8": (-128, 127), "ui16": (0, 9), "i16": (-9, 9),

@@ -172,9 +172,9 @@ def check_shared_operand(atom: MmaAtomType, operand: str, tensor: MemRefType) ->
 
 
 def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
-    """Raise AlgebraError unless a tensor has the element type of an operand; f32 serves as tf32."""
+    """Raise AlgebraError unless a tensor has the element type of an operand; f32 serves as tf32, i8 as ui8."""
     wanted, got = element_name(atom.element(operand)), element_name(tensor.element)
-    if got != wanted and (wanted, got) != ("tf32", "f32"):
+    if got != wanted and (wanted, got) != ("tf32", "f32") and wanted != f"u{got}":
         raise AlgebraError(
             f"expected operand {operand} of elements {atom.element(operand)} as the atom {atom} says, "
             f"got {tensor.element}"

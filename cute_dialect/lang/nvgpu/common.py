@@ -57,13 +57,17 @@ class BulkCopyOp(CopyOp):
 
 @dataclass(frozen=True)
 class BulkReduceOp(CopyOp):
-    """Runs of shared memory combined with global memory, atomically: add, min, max, inc, dec, and, or, xor."""
+    """Runs of shared memory combined with global memory, atomically: add, min, max, inc, dec, and, or, xor.
+
+    Unsigned integers are combined as such.
+    """
 
     kind: str = "add"
     chip: ClassVar[str] = "sm_90"
 
     def atom_text(self, dtype: Any, bits: int | None) -> str:
-        return f"!cute_nvgpu.atom.bulk_reduce<{dtype.mlir_type}, {self.kind}{f', {bits} b' if bits else ''}>"
+        element = element_text(dtype, self.name, signed=True)
+        return f"!cute_nvgpu.atom.bulk_reduce<{element}, {self.kind}{f', {bits} b' if bits else ''}>"
 
 
 @dataclass(frozen=True)
@@ -79,14 +83,28 @@ class MmaUniversalOp(MmaOp):
 
 @dataclass(frozen=True)
 class DotProductOp(MmaOp):
-    """``dp4a`` of one thread: four products of 8-bit integers, added to an Int32."""
+    """``dp4a``, ``dp2a`` of one thread: four products of 8-bit integers, or two of 16-bit ones and 8-bit ones.
+
+    They are added to an Int32; where A and B are unsigned to an Uint32.
+    """
 
     a_dtype: Any
     b_dtype: Any
 
     def atom_text(self) -> str:
+        check_kind(self.a_dtype, ("Int8", "Uint8", "Int16", "Uint16"), f"{self.name}, a_dtype")
+        check_kind(self.b_dtype, ("Int8", "Uint8"), f"{self.name}, b_dtype")
         a, b = (element_text(t, self.name, signed=True) for t in (self.a_dtype, self.b_dtype))
-        return f"!cute_nvgpu.atom.dot_product<1x1x4, (i32,{a},{b},i32)>"
+        d = "i32" if self.a_dtype.signed or self.b_dtype.signed else "ui32"
+        return f"!cute_nvgpu.atom.dot_product<1x1x{32 // self.a_dtype.width}, ({d},{a},{b},{d})>"
+
+
+def major_text(major: Any) -> str:
+    """Return how an atom's type writes a major mode; raises F250 for what is none."""
+    found = str(getattr(major, "value", major)).lower()
+    if found not in ("k", "mn"):
+        raise KernelTypeError("F250", f"expected OperandMajorMode.K or OperandMajorMode.MN, got {major!r}")
+    return found
 
 
 def triple(shape: Any, what: str) -> tuple[int, int, int]:

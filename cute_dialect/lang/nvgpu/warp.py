@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from cute_dialect.front.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.front.dtypes import Boolean, Float16, Float32, Float64, Int32, TFloat32
-from cute_dialect.lang.nvgpu.common import check_kind, triple
+from cute_dialect.lang.nvgpu.common import OperandMajorMode, check_kind, major_text, triple
 
 __all__ = [
     "LdMatrix8x8x16bOp",
@@ -20,6 +20,7 @@ __all__ = [
     "MmaSparseOp",
     "MmaTF32Op",
     "MovMatrixOp",
+    "ShuffleOp",
     "StMatrix8x8x16bOp",
 ]
 
@@ -67,6 +68,21 @@ class MovMatrixOp(CopyOp):
         return f"!cute_nvgpu.atom.movm<val_type = {dtype.mlir_type}>"
 
 
+@dataclass(frozen=True)
+class ShuffleOp(CopyOp):
+    """``shfl.sync``: registers to registers of 32 bits.
+
+    ``transpose`` 1 or 4: of two values a thread, lanes ``t`` and ``t xor transpose`` exchange one each, so that blocks
+    of 2x2 are transposed.  0: every lane gets the value of lane 0.
+    """
+
+    transpose: int = 0
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        kind = f"transpose = {self.transpose}" if self.transpose else "broadcast"
+        return f"!cute_nvgpu.atom.shuffle<val_type = {dtype.mlir_type}, {kind}>"
+
+
 def mma_text(kind: str, shape: Any, types: tuple[Any, Any, Any], what: str, *more: str) -> str:
     """Return the text of a warp's product of a shape, with the types of D, A and B."""
     d, a, b = (element_text(t, what, signed=True) for t in types)
@@ -77,17 +93,24 @@ def mma_text(kind: str, shape: Any, types: tuple[Any, Any, Any], what: str, *mor
 
 @dataclass(frozen=True)
 class MmaF16BF16Op(MmaOp):
-    """``mma.sync`` of Float16 or BFloat16: 16x8x8 or 16x8x16, into Float32 (Float16 into Float16, too)."""
+    """``mma.sync`` of Float16 or BFloat16: 16x8x8 or 16x8x16, into Float32 (Float16 into Float16, too).
+
+    The product 8x8x4 of Float16 (sm_70), of eight threads, reads operands of either major.
+    """
 
     ab_dtype: Any
     acc_dtype: Any
     shape_mnk: Any = (16, 8, 16)
+    a_major_mode: Any = field(default=OperandMajorMode.K, kw_only=True)
+    b_major_mode: Any = field(default=OperandMajorMode.K, kw_only=True)
 
     def atom_text(self) -> str:
         check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"warp.{self.name}, ab_dtype")
         check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}, acc_dtype")
         types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
-        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}")
+        majors = major_text(self.a_major_mode), major_text(self.b_major_mode)
+        more = "" if majors == ("k", "k") else f"major = ({majors[0]}, {majors[1]})"
+        return mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", more)
 
 
 @dataclass(frozen=True)
@@ -160,14 +183,20 @@ class MmaB1Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaSparseOp(MmaOp):
-    """``mma.sp``: a product whose A is sparse, of which the kept half is given."""
+    """``mma.sp``: a product whose A is sparse, of which the kept half is given.
+
+    Float16, BFloat16 or TFloat32, 8-bit floats, integers of 8 or 4 bits.  ``b_dtype``: the type of B where it is
+    another than that of A; ``selector``: which threads are asked for metadata; ``saturate``: integer sums stick.
+    """
 
     ab_dtype: Any = Float16
     acc_dtype: Any = Float32
     shape_mnk: Any = (16, 8, 32)
     selector: int = 0
+    b_dtype: Any = field(default=None, kw_only=True)
+    saturate: bool = field(default=False, kw_only=True)
 
     def atom_text(self) -> str:
-        more = f"selector = {self.selector}" if self.selector else ""
-        types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
-        return mma_text("mma_sp", self.shape_mnk, types, f"warp.{self.name}", more)
+        types = (self.acc_dtype, self.ab_dtype, self.b_dtype or self.ab_dtype)
+        more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
+        return mma_text("mma_sp", self.shape_mnk, types, f"warp.{self.name}", *more)

@@ -15,13 +15,14 @@ from cute_dialect.front.wgmma import fence as fence
 from cute_dialect.front.wgmma import make_smem_layout_atom as make_smem_layout_atom
 from cute_dialect.front.wgmma import wait_group as wait_group
 from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
-from cute_dialect.lang.nvgpu.common import check_kind, triple
+from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
 
 __all__ = [
     "Field",
     "MmaF8Op",
     "MmaF16BF16Op",
     "MmaI8Op",
+    "MmaSparseOp",
     "MmaTF32Op",
     "OperandMajorMode",
     "OperandSource",
@@ -46,13 +47,6 @@ class Field(StrEnum):
     ACCUMULATE = "accumulate"
 
 
-def _mode(major: Any) -> str:
-    found = str(getattr(major, "value", major)).lower()
-    if found not in ("k", "mn"):
-        raise KernelTypeError("F250", f"expected OperandMajorMode.K or OperandMajorMode.MN, got {major!r}")
-    return found
-
-
 def _source(source: Any) -> str:
     found = str(getattr(source, "value", source)).lower()
     if found not in ("smem", "rmem"):
@@ -60,12 +54,15 @@ def _source(source: Any) -> str:
     return found
 
 
-def _text(shape: Any, types: tuple[Any, Any, Any], source: Any, majors: tuple[Any, Any], what: str) -> str:
+def _text(
+    shape: Any, types: tuple[Any, Any, Any], source: Any, majors: tuple[Any, Any], what: str, *more: str,
+    kind: str = "wgmma",
+) -> str:  # fmt: skip
     d, a, b = (element_text(t, what, signed=True) for t in types)
     m, n, k = triple(shape, what)
     return (
-        f"!cute_nvgpu.atom.wgmma<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {_source(source)}, "
-        f"major = ({_mode(majors[0])}, {_mode(majors[1])})>"
+        f"!cute_nvgpu.atom.{kind}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {_source(source)}, "
+        f"major = ({major_text(majors[0])}, {major_text(majors[1])}){''.join(f', {m}' for m in more if m)}>"
     )
 
 
@@ -113,7 +110,10 @@ class MmaF8Op(MmaOp):
 
 @dataclass(frozen=True)
 class MmaI8Op(MmaOp):
-    """``wgmma`` 64xNx32 of 8-bit integers into Int32, K-major."""
+    """``wgmma`` 64xNx32 of 8-bit integers into Int32, K-major.
+
+    ``saturate``: sums that would overflow stick at the ends of their range instead of wrapping.
+    """
 
     a_dtype: Any
     b_dtype: Any
@@ -122,6 +122,7 @@ class MmaI8Op(MmaOp):
     a_src: Any = OperandSource.SMEM
     a_major_mode: Any = OperandMajorMode.K
     b_major_mode: Any = OperandMajorMode.K
+    saturate: bool = False
     chip: ClassVar[str] = "sm_90a"
 
     def atom_text(self) -> str:
@@ -130,7 +131,8 @@ class MmaI8Op(MmaOp):
             check_kind(t, ("Int8", "Uint8"), f"{what}, {n}")
         check_kind(self.acc_dtype, ("Int32",), f"{what}, acc_dtype")
         types = (self.acc_dtype, self.a_dtype, self.b_dtype)
-        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+        majors = (self.a_major_mode, self.b_major_mode)
+        return _text(self.instruction_shape, types, self.a_src, majors, what, "saturate" if self.saturate else "")
 
 
 @dataclass(frozen=True)
@@ -149,3 +151,29 @@ class MmaTF32Op(MmaOp):
         check_kind(self.acc_dtype, ("Float32",), f"{what}, acc_dtype")
         types = (Float32, TFloat32, TFloat32)
         return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+
+
+@dataclass(frozen=True)
+class MmaSparseOp(MmaOp):
+    """``wgmma`` whose A is sparse, of which the kept half is given; twice the K of the dense product of its types.
+
+    ``selector``: which threads are asked for metadata; ``saturate``: integer sums stick at the ends of their range.
+    """
+
+    a_dtype: Any
+    b_dtype: Any
+    acc_dtype: Any
+    instruction_shape: Any
+    a_src: Any = OperandSource.SMEM
+    a_major_mode: Any = OperandMajorMode.K
+    b_major_mode: Any = OperandMajorMode.K
+    selector: int = 0
+    saturate: bool = False
+    chip: ClassVar[str] = "sm_90a"
+
+    def atom_text(self) -> str:
+        types = (self.acc_dtype, self.a_dtype, self.b_dtype)
+        majors = (self.a_major_mode, self.b_major_mode)
+        more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
+        what = f"warpgroup.{self.name}"
+        return _text(self.instruction_shape, types, self.a_src, majors, what, *more, kind="wgmma_sp")

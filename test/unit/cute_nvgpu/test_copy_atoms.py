@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from copy_atom_kernels import CopyCase, cases, copy_atom_kernels
 from copy_atoms_support import run_case, sample
 
 from cute_dialect.kernels.builder import Builder
-from cute_dialect.kernels.copy_atoms import CopyCase, cases, copy_atom_kernels
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule
 

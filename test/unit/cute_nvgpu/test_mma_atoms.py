@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
-
-from cute_dialect.kernels.mma_atoms import (
+from mma_atom_kernels import (
     MmaCase,
     kernels,
     register_cases,
@@ -14,6 +12,10 @@ from cute_dialect.kernels.mma_atoms import (
     wgmma_cases,
     wgmma_sparse_cases,
 )
+from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
+
+import cute_dialect.lang as cute
+from cute_dialect.arch import mma_atom
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule
 
@@ -21,6 +23,12 @@ REGISTERS = list(register_cases())
 SPARSE = list(sparse_cases())
 WGMMA = [c for c in wgmma_cases() if c.atom.shape_mnk[1] in (8, 64, 256)]
 WGMMA_SPARSE = [c for c in wgmma_sparse_cases() if c.atom.shape_mnk[1] in (8, 64, 256)]
+
+
+@pytest.mark.parametrize("case", [*REGISTERS, *SPARSE, *WGMMA, *WGMMA_SPARSE], ids=lambda c: c.name)
+def test_the_descriptor_of_the_language_is_that_of_the_row(case: MmaCase) -> None:
+    atom = cute.make_mma_atom(case.op)
+    assert mma_atom(case.row) == atom.type.row  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from copy_atom_kernels import CopyCase, copy_atom_kernels
+from copy_atom_kernels import cases as copy_cases
 from copy_atoms_support import run_case
+from mma_atom_kernels import MmaCase, kernels, register_cases
 from mma_atoms_support import register_arrays
 from tma_support import CASES, arrays, kernel_text, multicast_arrays, multicast_text
 
 from cute_dialect.cute_nvgpu.to_nvgpu import NOT_CARRIED, mma_obstacle
-from cute_dialect.kernels.copy_atoms import CopyCase, copy_atom_kernels
-from cute_dialect.kernels.copy_atoms import cases as copy_cases
 from cute_dialect.kernels.gemm_sm80 import GemmConfig, gemm_sm80
-from cute_dialect.kernels.mma_atoms import MmaCase, kernels, register_cases
 from cute_dialect.passes.base import PassOptionError
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.pipelines import compile as compile_cute

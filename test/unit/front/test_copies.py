@@ -221,6 +221,49 @@ def test_bulk_copies() -> None:
     assert (x == y).all()
 
 
+def test_threads_of_a_tiled_copy_issue_their_own_bulk_copies() -> None:
+    """No thread is chosen for them, and none has to be by the user."""
+
+    def body(x: Tensor, y: Tensor) -> None:
+        rows = cute.make_copy_atom(nvgpu.BulkCopyOp(), cute.Float32, num_bits_per_copy=1024)
+        tiled = cute.make_tiled_copy(rows, cute.make_layout((32, 32)), (32, 32))
+        s = shared_tensor('f32, smem, align<128>, "(32,32):(36,1)"')
+        bar = arch.alloc_smem(cute.Int64, 1)
+        with when(arch.thread_idx().x == 0):
+            arch.mbarrier_init(bar, 1)
+            arch.mbarrier_init_fence()
+            cute.prefetch(rows, x[0, None])
+            arch.mbarrier_arrive_and_expect_tx(bar, 4096)
+        arch.sync_threads()
+        cute.copy(tiled, x, s, thread=arch.thread_idx().x, tma_bar_ptr=bar)
+        arch.mbarrier_wait(bar, 0)
+        cute.copy(tiled, s, y, thread=arch.thread_idx().x)
+        arch.cp_async_bulk_commit_group()
+        arch.cp_async_bulk_wait_group(0)
+
+    x, y = numbers(32, 32), np.zeros((32, 32), np.float32)
+    square = 'f32, gmem, align<16>, "(32,32):(32,1)"'
+    module = run_on_arrays(body, {"x": (square, x), "y": (square, y)})
+    assert np.array_equal(x, y) and "cute_nvgpu.arch.bulk_prefetch" in text_of(module)
+
+
+def test_reductions_of_unsigned_numbers_are_unsigned() -> None:
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = cute.smem_tensor(cute.Uint32, cute.make_layout(32), 128)
+        s[tid] = cute.Uint32(x[tid])
+        arch.fence_proxy("async.shared", space="cta")
+        arch.sync_threads()
+        cute.copy(cute.make_copy_atom(nvgpu.BulkReduceOp("max"), cute.Uint32), s, cute.recast_tensor(y, cute.Uint32))
+        arch.cp_async_bulk_commit_group()
+        arch.cp_async_bulk_wait_group(0)
+
+    x, y = np.arange(32, dtype=np.uint32) << 27, np.full(32, 1 << 30, np.uint32)
+    words = 'i32, gmem, align<16>, "32:1"'
+    run_on_arrays(body, {"x": (words, x.view(np.int32)), "y": (words, y.view(np.int32))})
+    assert np.array_equal(y, np.maximum(x, 1 << 30))
+
+
 def test_bulk_reductions() -> None:
     def body(x: Tensor, y: Tensor) -> None:
         tid = arch.thread_idx().x
@@ -295,7 +338,7 @@ def a_kernel(call: Any) -> Any:
 ERRORS = {
     "F250: cute.make_copy_atom: expected the descriptor of a copy, got the class CopyUniversalOp: call it\n"
     "hint: one of BulkCopyOp(), BulkReduceOp(), CopyG2SOp(), CopyUniversalOp(), LdMatrix8x16x8bOp(), "
-    "LdMatrix8x8x16bOp(), MovMatrixOp(), StMatrix8x8x16bOp()": (
+    "LdMatrix8x8x16bOp(), MovMatrixOp(), ShuffleOp(), StMatrix8x8x16bOp()": (
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp, cute.Float32)
     ),
     "F250: cute.make_copy_atom(CopyG2SOp, …): expected num_bits_per_copy = 32, 64 or 128\nhint: num_bits_per_copy=32": (

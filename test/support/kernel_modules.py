@@ -1,0 +1,29 @@
+"""Several kernels in the language as the text of one module, for tests that run each of them by its name."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+
+
+class Use(NamedTuple):
+    """A kernel, the tensors and numbers that it takes (as annotations, or numbers), and the threads of its block."""
+
+    kernel: Any
+    arguments: Sequence[Any]
+    threads: int = 32
+
+
+def module_text(uses: Sequence[Use], chip: str = "sm_90a") -> str:
+    """Return the module with these kernels, and a host function that launches all of them."""
+
+    @cute.jit
+    def all_of_them(arguments: list):
+        for use, given in zip(uses, arguments):
+            use.kernel(*given).launch(grid=1, block=use.threads)
+
+    return cute.trace(all_of_them, [list(use.arguments) for use in uses], chip=chip).mlir()

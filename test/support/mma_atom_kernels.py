@@ -1,0 +1,375 @@
+"""Kernels of one warp or warp group that run each MMA atom once, to compare what it computes with its table.
+
+:func:`register_cases` are the atoms with operands in registers.  Their kernels take ``(A, B, C, D)`` and compute
+``D = A * B + C``: A is ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``, row-major; the tile is that of 32 threads.  Elements
+below a byte come as words: A, B ``(32, registers)`` of i32, each thread's registers in order.
+
+:func:`sparse_cases` are those of them whose A is sparse.  Their kernels take ``(A, B, E, C, D)``: A is the kept half,
+``(M,K/2)``, E the words of metadata ``(M,K/columns)``, row-major.  Threads that the selector does not name get other
+metadata, so that the result shows who was asked.
+
+:func:`wgmma_cases` and :func:`wgmma_sparse_cases` are ``wgmma``.  Their kernels take ``(A, B, D)`` and compute
+``D = 2 * A * B``: A and B, two instructions deep, are put into shared memory in the layout of the case; a first gemm
+starts the accumulators, a second adds to them.  Where A is sparse they take ``(A, B, E, D)``.
+
+``python test/support/mma_atom_kernels.py FOLDER`` compiles them for the GPU tests.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kernel_modules import Use, module_text
+
+import cute_dialect.lang as cute
+from cute_dialect.arch import ATOMS, MmaAtom, mma_atom
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.sm90 import FLOAT_N, majors_of, wgmma_name
+from cute_dialect.arch.sm90 import TYPES as WGMMA_TYPES
+from cute_dialect.arch.wgmma_sp import wgmma_sp_name
+from cute_dialect.lang.nvgpu import DotProductOp, MmaUniversalOp, warp, warpgroup
+
+WARP = 32
+OTHER_METADATA = 0x44444444
+"""Keeps the first elements of each group; means something for every type of A."""
+TYPES = {
+    "f64": cute.Float64, "f32": cute.Float32, "tf32": cute.TFloat32, "f16": cute.Float16, "bf16": cute.BFloat16,
+    "f8E4M3FN": cute.Float8E4M3FN, "f8E5M2": cute.Float8E5M2, "i32": cute.Int32, "ui32": cute.Uint32,
+    "i16": cute.Int16, "ui16": cute.Uint16, "i8": cute.Int8, "ui8": cute.Uint8, "i4": cute.Int4, "ui4": cute.Uint4,
+    "b1": cute.Boolean,
+}  # fmt: skip
+"""Element of the table -> the type of the language."""
+
+
+class MmaCase(NamedTuple):
+    """One kernel.
+
+    ``swizzle``: bytes of the rows of both operands in shared memory; ``flag``: scale-d at run time; ``selector``: which
+    threads are asked for metadata.
+    """
+
+    name: str
+    row: str
+    swizzle: int = 128
+    flag: bool = False
+    selector: int = 0
+
+    @property
+    def atom(self) -> MmaAtom:
+        """The row of the table."""
+        return mma_atom(self.row)
+
+    @property
+    def op(self) -> Any:
+        """The descriptor of the atom in the language."""
+        return descriptor(self.atom, self.selector)
+
+    @property
+    def words(self) -> bool:
+        """Whether A and B come as registers."""
+        return bits_of(self.atom.a) < 8
+
+    @property
+    def tile(self) -> tuple[int, int, int]:
+        """(M, N, K) of the kernel's operands."""
+        m, n, k = self.atom.shape_mnk
+        if self.atom.family in ("wgmma", "wgmma_sp"):
+            return m, n, 2 * k
+        am, an, _ = atom_layout(self.atom)
+        return m * am, n * an, k
+
+
+def atom_layout(atom: MmaAtom) -> tuple[int, int, int]:
+    """How many of it a warp holds along M, N, K."""
+    return {32: (1, 1, 1), 8: (2, 2, 1), 1: (8, 4, 1)}[atom.threads]
+
+
+def descriptor(atom: MmaAtom, selector: int = 0) -> Any:
+    """The descriptor of a row of the table; ``selector``: of the metadata of a sparse A.
+
+    >>> descriptor(mma_atom("SM80_8x8x128_S32U1U1S32_TN_XORPOPC"))
+    MmaB1Op(bit_op='xor', shape_mnk=(8, 8, 128))
+    """
+    a, b, d, shape = TYPES[atom.a], TYPES[atom.b], TYPES[atom.d], atom.shape_mnk
+    majors = {"a_major_mode": atom.major_a, "b_major_mode": atom.major_b}
+    saturate = atom.emit.kind in ("mma_sync", "mma_sp", "wgmma", "wgmma_sp") and bool(atom.emit["saturate"])
+    group = {"instruction_shape": shape, "a_src": atom.source_a, **majors} if "wgmma" in atom.family else {}
+    match atom.family, atom.a:
+        case "fma", _:
+            return MmaUniversalOp(a)
+        case "dp4a" | "dp2a", _:
+            return DotProductOp(a, b)
+        case "mma_sp", _:
+            return warp.MmaSparseOp(a, d, shape, selector, b_dtype=b, saturate=saturate)
+        case "wgmma_sp", _:
+            return warpgroup.MmaSparseOp(a, b, d, **group, selector=selector, saturate=saturate)
+        case "wgmma", "f16" | "bf16":
+            return warpgroup.MmaF16BF16Op(a, d, **group)
+        case "wgmma", "tf32":
+            return warpgroup.MmaTF32Op(d, **group)
+        case "wgmma", "i8" | "ui8":
+            return warpgroup.MmaI8Op(a, b, d, **group, saturate=saturate)
+        case "wgmma", _:
+            return warpgroup.MmaF8Op(a, b, d, **group)
+        case _, "f16" | "bf16":
+            return warp.MmaF16BF16Op(a, d, shape, **majors)
+        case _, "tf32":
+            return warp.MmaTF32Op(shape)
+        case _, "f64":
+            return warp.MmaF64Op(shape)
+        case _, "b1":
+            return warp.MmaB1Op(str(atom.emit["bit_op"]), shape)
+        case _, "f8E4M3FN" | "f8E5M2":
+            return warp.MmaFP8Op(a, d, shape, b_dtype=b)
+        case _:
+            return warp.MmaI8Op(a, b, shape, saturate)
+
+
+def register_cases() -> Iterator[MmaCase]:
+    """All atoms with operands in registers; of those that two generations have, the older."""
+    seen: set[Any] = set()
+    for name in ATOMS:
+        if name.startswith("SM90_64x") or "_SPARSE_" in name:
+            continue
+        atom = ATOMS[name]
+        if not isinstance(atom, MmaAtom):
+            continue
+        op = descriptor(atom)
+        if op not in seen:
+            seen.add(op)
+            yield MmaCase(name, name)
+
+
+def sparse_cases() -> Iterator[MmaCase]:
+    """All atoms in registers whose A is sparse; of each shape and width each selector once."""
+    seen: set[tuple[int, int]] = set()
+    for name in ATOMS:
+        if not name.startswith(("SM80_SPARSE_", "SM89_SPARSE_")):
+            continue
+        yield MmaCase(name, name)
+        atom = mma_atom(name)
+        assert atom.metadata is not None
+        kind = (atom.shape_mnk[2], bits_of(atom.a))
+        if kind not in seen:
+            seen.add(kind)
+            for selector in range(1, atom.metadata.selectors):
+                yield MmaCase(f"{name}_SEL{selector}", name, selector=selector)
+
+
+def wgmma_cases() -> Iterator[MmaCase]:
+    """Each type, source and major at N = 64; each N; each swizzle; scale-d at run time."""
+    for types in WGMMA_TYPES:
+        for source in ("smem", "rmem"):
+            wide = types[1] in ("f16", "bf16")
+            for majors in ("TN", "TT", "NN", "NT") if wide else ("TN",):
+                if source == "rmem" and majors[0] == "N":
+                    continue
+                for saturate in (False, True) if types[0] == "i32" else (False,):
+                    name = wgmma_name(64, types, source, majors, saturate)
+                    yield MmaCase(name, name)
+    yield from _widths_and_swizzles(wgmma_name)
+    for source in ("smem", "rmem"):
+        name = wgmma_name(64, ("f32", "bf16", "bf16"), source)
+        yield MmaCase(f"{name}_FLAG", name, flag=True)
+
+
+def _widths_and_swizzles(row_name: Any) -> Iterator[MmaCase]:
+    for n in FLOAT_N:
+        if n != 64:
+            name = row_name(n, ("f32", "f16", "f16"), "smem")
+            yield MmaCase(name, name)
+    for width in (0, 32, 64):
+        for types in (("f32", "f16", "f16"), ("f32", "tf32", "tf32"), ("i32", "i8", "ui8")):
+            for majors in ("TN", "NT") if types[1] == "f16" else ("TN",):
+                name = row_name(64, types, "smem", majors)
+                yield MmaCase(f"{name}_SW{width}", name, width)
+
+
+def wgmma_sparse_cases() -> Iterator[MmaCase]:
+    """``wgmma`` with a sparse A: as :func:`wgmma_cases`, and each selector; B takes swizzles of 64 bytes and more."""
+    for types in WGMMA_TYPES:
+        for source in ("smem", "rmem"):
+            for majors in majors_of(types[1], source):
+                for saturate in (False, True) if types[0] == "i32" else (False,):
+                    name = wgmma_sp_name(64, types, source, majors, saturate)
+                    yield MmaCase(name, name)
+    yield from _widths_and_swizzles(wgmma_sp_name)
+    for source in ("smem", "rmem"):
+        for types in (("f32", "bf16", "bf16"), ("f32", "tf32", "tf32")):
+            name = wgmma_sp_name(64, types, source)
+            yield MmaCase(f"{name}_SEL1", name, selector=1)
+        name = wgmma_sp_name(64, ("f32", "bf16", "bf16"), source)
+        yield MmaCase(f"{name}_FLAG", name, flag=True)
+
+
+def kernels(cases: Iterable[MmaCase]) -> str:
+    """The text of one module with these kernels."""
+    return module_text([use(case) for case in cases])
+
+
+def use(case: MmaCase) -> Use:
+    """The kernel of a case."""
+    return in_registers(case) if case.atom.source_b == "rmem" else by_warp_group(case)
+
+
+def in_memory(element: str) -> Any:
+    """The type of an operand's elements in memory; tf32 numbers come, and stay, as f32."""
+    return cute.Float32 if element == "tf32" else TYPES[element]
+
+
+def matrix(element: str, rows: int, columns: int) -> Any:
+    """A row-major matrix in global memory, as an annotation."""
+    return cute.Tensor[in_memory(element), f"({rows},{columns}):({columns},1)"]
+
+
+def in_registers(case: MmaCase) -> Use:
+    """The kernel of an atom that has its operands in registers."""
+    atom = case.atom
+    m, n, k = case.tile
+    operands = [matrix(atom.a, m, k if atom.metadata is None else k // 2), matrix(atom.b, n, k)]
+    if case.words:
+        operands = [matrix("i32", WARP, atom.registers(x).count) for x in "AB"]
+    metadata = [] if atom.metadata is None else [matrix(atom.metadata.element, *atom.tile("E"))]
+    sums = matrix(atom.c, m, n)
+
+    @cute.kernel(name=case.name)
+    def multiply(A: Any, B: Any, C: Any, D: Any, E: Any = None):
+        tid = cute.arch.thread_idx().x
+        mma = cute.make_tiled_mma(case.op, atom_layout(atom))
+        thread = mma.get_slice(tid)
+        rA, rB = loaded(case, thread, "A", A), loaded(case, thread, "B", B)
+        acc = mma.make_fragment_C(thread.partition_C(C))
+        cute.autovec_copy(thread.partition_C(C), acc)
+        if E is None:
+            cute.gemm(mma, acc, rA, rB, acc)
+        else:
+            cute.sparse_gemm(mma, acc, rA, rB, asked(case, thread, E), acc)
+        cute.autovec_copy(acc, thread.partition_C(D))
+
+    @cute.kernel(name=case.name)
+    def multiply_sparse(A: Any, B: Any, E: Any, C: Any, D: Any):
+        multiply.function(A, B, C, D, E)
+
+    return Use(multiply_sparse if metadata else multiply, (*operands, *metadata, sums, sums))
+
+
+def asked(case: MmaCase, thread: Any, E: Any) -> Any:
+    """The fragment of E; threads that the selector does not name hold ``OTHER_METADATA`` in place of it."""
+    held = case.atom.metadata
+    part = thread.partition_E(E)
+    fragment = thread.make_fragment_E(part)
+    fragment.fill(OTHER_METADATA & ((1 << 4 * held.groups) - 1))
+    if thread.thr_idx % 4 // (4 // held.selectors) == case.selector:
+        cute.autovec_copy(part, fragment)
+    return fragment
+
+
+def loaded(case: MmaCase, thread: Any, operand: str, tensor: Any) -> Any:
+    """The fragment of an operand, filled from memory."""
+    atom = case.atom
+    if case.words:
+        held = atom.registers(operand)
+        words = cute.make_rmem_tensor(held.count, cute.Int32)
+        cute.autovec_copy(tensor[thread.thr_idx, None], words)
+        fragment = cute.make_rmem_tensor((held.count * held.values, 1, 1), TYPES[atom.element(operand)])
+        values = words.load().bitcast(TYPES[atom.element(operand)])
+        fragment.store(values.reshape((held.count * held.values, 1, 1)))
+        return fragment
+    part = thread.partition_A(tensor) if operand == "A" else thread.partition_B(tensor)
+    if atom.element(operand) == "tf32":
+        fragment = cute.make_rmem_tensor_like(part)
+    else:
+        fragment = thread.make_fragment_A(part) if operand == "A" else thread.make_fragment_B(part)
+    cute.autovec_copy(part, fragment)
+    return fragment
+
+
+def by_warp_group(case: MmaCase) -> Use:
+    """The kernel of a ``wgmma``."""
+    atom = case.atom
+    m, n, k = case.tile
+    ka = k if atom.metadata is None else k // 2
+    # The 64 bytes of B that a sparse product reads at once do not fit into rows of 32.
+    wide = 64 if atom.metadata is not None and case.swizzle == 32 and atom.major_b == "k" else case.swizzle
+
+    @cute.kernel(name=case.name)
+    def multiply(A: Any, B: Any, D: Any, E: Any = None, more: Any = None):
+        thread = cute.make_tiled_mma(case.op).get_slice(cute.arch.thread_idx().x)
+        b = thread.partition_B(shared(B, atom.major_b, atom.b, wide))
+        if atom.source_a == "smem":
+            a = thread.partition_A(shared(A, atom.major_a, atom.a, case.swizzle))
+        else:
+            a = loaded(case, thread, "A", A)
+        metadata = [] if E is None else [asked(case, thread, E)]
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        target = thread.partition_C(D)
+        acc = thread.make_fragment_C(target)
+        gemm = cute.gemm if E is None else cute.sparse_gemm
+        warpgroup.fence()
+        gemm(thread, acc, a, b, *metadata, accumulate=False)
+        warpgroup.commit_group()
+        warpgroup.wait_group(0)
+        warpgroup.fence(acc)
+        gemm(thread, acc, a, b, *metadata, accumulate=True if more is None else more != 0)
+        warpgroup.commit_group()
+        warpgroup.wait_group(0, acc)
+        cute.autovec_copy(acc, target)
+
+    @cute.kernel(name=case.name)
+    def multiply_sparse(A: Any, B: Any, E: Any, D: Any, more: Any = None):
+        multiply.function(A, B, D, E, more)
+
+    @cute.kernel(name=case.name)
+    def multiply_flagged(A: Any, B: Any, D: Any, more: Any):
+        multiply.function(A, B, D, None, more)
+
+    operands = [matrix(atom.a, m, ka), matrix(atom.b, n, k)]
+    metadata = [] if atom.metadata is None else [matrix(atom.metadata.element, m, k // atom.metadata.columns)]
+    flag = [1] if case.flag else []
+    kernel = multiply_sparse if metadata else multiply_flagged if flag else multiply
+    return Use(kernel, (*operands, *metadata, matrix(atom.d, m, n), *flag), threads=128)
+
+
+def shared(source: Any, major: str, element: str, width: int) -> Any:
+    """Put a tile (X, K) into shared memory in rows of ``width`` bytes, swizzled, as far as the tile is as wide."""
+    extent = source.shape[1] if major == "k" else source.shape[0]
+    while (width or 16) * 8 // bits_of(element) > extent:
+        width = {128: 64, 64: 32, 32: 0}[width]
+    kind = warpgroup.SmemLayoutAtomKind(f"{major}_{width}")
+    layout = cute.tile_to_shape(warpgroup.make_smem_layout_atom(kind, in_memory(element)), source.shape, (0, 1))
+    tile = cute.smem_tensor(in_memory(element), layout.outer, 1024, layout.inner)
+    for start in range(0, cute.size(source), 128):
+        where = cute.arch.thread_idx().x + start
+        tile[where] = source[where]
+    return tile
+
+
+def build(folder: str, chip: str = "sm_90a") -> list[str]:
+    """Compile into ``folder/mma_atoms_registers``, ``…_sparse``, ``…_wgmma``, ``…_wgmma_sparse``; what ptxas says."""
+    import os
+
+    from cute_dialect.pipelines import compile as compile_cute
+    from cute_dialect.runtime.artifact import save_artifact
+
+    reports: list[str] = []
+    for name, cases in (
+        ("registers", register_cases()),
+        ("sparse", sparse_cases()),
+        ("wgmma", wgmma_cases()),
+        ("wgmma_sparse", wgmma_sparse_cases()),
+    ):
+        folder_name = os.path.join(folder, f"mma_atoms_{name}")
+        module = compile_cute(kernels(cases), chip=chip, features="+ptx87", filename=f"mma_atoms_{name}.mlir")
+        save_artifact(module.artifact._replace(stages=()), folder_name)
+        reports.append(module.report.strip())
+    return reports
+
+
+if __name__ == "__main__":
+    import sys
+
+    print("\n".join(build(sys.argv[1])))
